@@ -1,0 +1,30 @@
+# Everything a developer does with Intumwa. `make help` lists it.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+RUN_DIR ?= .run
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint fuzz clean
+
+help: ## list what there is
+	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+build: ## compile bin/intumwa
+	@mkdir -p bin
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/intumwa ./cmd/intumwa
+
+run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
+	@RUN_DIR='$(RUN_DIR)' exec scripts/run.sh
+
+test: ## vet, lint and every test, with -race, on servers of its own (PACKAGES=./smpp/... TESTFLAGS=-v FUZZTIME=0)
+	@exec scripts/test.sh
+
+lint: ## go vet and the pinned golangci-lint
+	@exec scripts/lint.sh
+
+fuzz: ## every fuzz test for FUZZTIME (30s) each
+	@exec scripts/fuzz.sh
+
+clean: ## delete what was built, and what `make run` keeps in .run
+	@if [ -d '$(RUN_DIR)' ]; then scripts/servers.sh remove '$(RUN_DIR)'; fi
+	rm -rf bin .bin

@@ -1,0 +1,119 @@
+package accounts
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Authenticate says who holds a token, given the token's text: what follows "Bearer " in the Authorization
+// header. contract 5
+//
+// It answers from memory when Postgres was asked about the token within the last two seconds, so a revocation
+// or an approval made elsewhere shows within that time. The error is [ErrUnauthenticated], or Postgres' trouble.
+func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal, error) {
+	id, secret, ok := parseToken(bearer)
+	if !ok {
+		return nil, ErrUnauthenticated
+	}
+	hash := sha256.Sum256([]byte(secret))
+	e, err := a.cache.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	known := &e.secretHash // of an unknown token: zeros, compared all the same
+	if subtle.ConstantTimeCompare(hash[:], known[:]) != 1 || e.principal == nil {
+		return nil, ErrUnauthenticated
+	}
+	if e.noteUse() {
+		a.lastUse.note(id, time.Now())
+	}
+	return e.principal, nil
+}
+
+// Fresh is p as Postgres has it now: read after the call began, whatever the cache says. Ask it before refusing a
+// customer on cached data, so that an approval made a moment ago counts at once.
+//
+// Calls for one token share a read, and its reads are at least 100 ms apart, so a customer who is refused over and
+// over waits rather than loading Postgres. The error is [ErrUnauthenticated] when the token was revoked meanwhile.
+func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
+	e, err := a.cache.fresh(ctx, p.TokenID)
+	if err != nil {
+		return nil, err
+	}
+	if e.principal == nil {
+		return nil, ErrUnauthenticated
+	}
+	return e.principal, nil
+}
+
+// load reads everything about a token in one statement: a row for each sender of the company, or one row without.
+// An unknown or revoked token is an entry without a principal.
+func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
+	const statement = `
+		select t.user_id, t.secret_hash, n.phone_number,
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding,
+		       s.id, s.name, s.country, s.approved
+		from api_tokens t
+		left join test_numbers n on n.user_id = t.user_id and n.verified_at is not null
+		left join companies c on c.owner_id = t.user_id
+		left join senders s on s.company_id = c.id
+		where t.id = $1 and t.revoked_at is null`
+
+	var (
+		e          = &entry{}
+		p          = Principal{TokenID: tokenID}
+		hash       []byte
+		testNumber *string
+		company    struct {
+			id                                *int64
+			name                              *string
+			approved, verified, smartEncoding *bool
+		}
+		sender struct {
+			id            *int64
+			name, country *string
+			approved      *bool
+		}
+	)
+	rows, err := a.pool.Query(ctx, statement, tokenID)
+	if err != nil {
+		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
+	}
+	_, err = pgx.ForEachRow(rows, []any{
+		&p.UserID, &hash, &testNumber,
+		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding,
+		&sender.id, &sender.name, &sender.country, &sender.approved,
+	}, func() error {
+		if e.principal == nil {
+			e.principal = &p
+			copy(e.secretHash[:], hash)
+			if testNumber != nil {
+				p.TestNumber = sms.Number(*testNumber)
+			}
+			if company.id != nil {
+				p.Company = &Company{
+					ID: *company.id, OwnerID: p.UserID, Name: *company.name,
+					Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding,
+					Senders: map[string]Sender{},
+				}
+			}
+		}
+		if sender.id != nil {
+			p.Company.Senders[*sender.name] = Sender{
+				ID: *sender.id, Name: *sender.name, Country: *sender.country, Approved: *sender.approved,
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
+	}
+	return e, nil
+}

@@ -1,0 +1,261 @@
+package accounts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "a@example.com")
+	token, text := a.mustToken(t, " A@Example.com ")
+	if !regexp.MustCompile(`^[0-9]+\|[0-9A-Za-z]{40}$`).MatchString(text) {
+		t.Fatalf("token text %q", text)
+	}
+	id, secret, ok := parseToken(text)
+	if !ok || id != token.ID {
+		t.Fatalf("parseToken(%q) = %d, %v", text, id, ok)
+	}
+	var stored []byte
+	if err := a.pool.QueryRow(t.Context(), `select secret_hash from api_tokens where id = $1`, id).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(stored, want[:]) {
+		t.Error("what is stored is not the secret's SHA-256")
+	}
+	if _, other := a.mustToken(t, "a@example.com"); other == text {
+		t.Error("two tokens are the same")
+	}
+}
+
+func TestAuthenticateTellsWhoMaySend(t *testing.T) {
+	a := newAccounts(t)
+	user := a.mustUser(t, "a@example.com")
+	token, text := a.mustToken(t, "a@example.com")
+
+	p, err := on(a.pool).Authenticate(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (&Principal{UserID: user.ID, TokenID: token.ID}); !reflect.DeepEqual(p, want) {
+		t.Errorf("a user alone: got %+v, want %+v", p, want)
+	}
+
+	company := a.mustCompany(t, "a@example.com")
+	one := a.mustSender(t, company.ID, "ONE")
+	two, err := a.CreateSender(t.Context(), company.ID, "two", "rw", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.SetCompany(t.Context(), company.ID, CompanyChange{Approved: ptr(true), SmartEncoding: ptr(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.SetTestNumber(t.Context(), "a@example.com", "+25779000001", true); err != nil {
+		t.Fatal(err)
+	}
+	p, err = on(a.pool).Authenticate(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Principal{
+		UserID: user.ID, TokenID: token.ID, TestNumber: "+25779000001",
+		Company: &Company{
+			ID: company.ID, OwnerID: user.ID, Name: "Company", Approved: true, SmartEncoding: true,
+			Senders: map[string]Sender{
+				"ONE": {ID: one.ID, Name: "ONE", Country: "BI"},
+				"two": {ID: two.ID, Name: "two", Country: "RW", Approved: true},
+			},
+		},
+	}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got %+v %+v, want %+v %+v", p, p.Company, want, want.Company)
+	}
+	if _, err := a.SetTestNumber(t.Context(), "a@example.com", "+25779000001", false); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := on(a.pool).Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
+		t.Errorf("an unverified test number counts: %q, %v", p.TestNumber, err)
+	}
+}
+
+func TestUnauthenticated(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "a@example.com")
+	token, text := a.mustToken(t, "a@example.com")
+	_, other := a.mustToken(t, "a@example.com")
+	_, otherSecret, _ := strings.Cut(other, "|")
+	id := strconv.FormatInt(token.ID, 10)
+	for name, bearer := range map[string]string{
+		"empty":            "",
+		"no bar":           strings.Replace(text, "|", "", 1),
+		"no id":            text[strings.Index(text, "|"):],
+		"short":            text[:len(text)-1],
+		"long":             text + "x",
+		"another's secret": id + "|" + otherSecret,
+		"wrong secret":     id + "|" + strings.Repeat("x", 40),
+		"unknown id":       "999999" + text[strings.Index(text, "|"):],
+		"negative id":      "-" + text,
+		"signed id":        "+" + text,
+		"padded id":        "0" + text,
+		"huge id":          strings.Repeat("9", 30) + "|" + otherSecret,
+		"hash not of text": id + "|" + strings.Repeat("\x00", 40),
+	} {
+		for range 2 { // from Postgres, then with a warm cache
+			if p, err := a.Authenticate(t.Context(), bearer); !errors.Is(err, ErrUnauthenticated) || p != nil {
+				t.Errorf("%s: %+v, %v", name, p, err)
+			}
+		}
+	}
+	if _, err := a.Authenticate(t.Context(), text); err != nil {
+		t.Errorf("the token itself: %v", err)
+	}
+}
+
+func TestRevocation(t *testing.T) {
+	a := newAccounts(t)
+	elsewhere := on(a.pool)
+	a.mustUser(t, "a@example.com")
+	token, text := a.mustToken(t, "a@example.com")
+	p, err := elsewhere.Authenticate(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Authenticate(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		if err := a.RevokeToken(t.Context(), token.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revoked := time.Now()
+	if _, err := a.Authenticate(t.Context(), text); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("in the process that revoked it: %v", err)
+	}
+	if _, err := elsewhere.Fresh(t.Context(), p); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("Fresh: %v", err)
+	}
+	third := on(a.pool)
+	third.cache.keep(token.ID, &entry{principal: p, secretHash: secretHash(text), readAt: revoked})
+	for {
+		_, err := third.Authenticate(t.Context(), text)
+		if errors.Is(err, ErrUnauthenticated) {
+			break
+		}
+		if err != nil || time.Since(revoked) > 3*time.Second {
+			t.Fatalf("in another process after %v: %v", time.Since(revoked), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := a.RevokeToken(t.Context(), 12345); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an unknown id: %v", err)
+	}
+	tokens, err := a.TokensOf(t.Context(), p.UserID)
+	if err != nil || len(tokens) != 1 || tokens[0].RevokedAt == nil {
+		t.Errorf("TokensOf: %+v, %v", tokens, err)
+	}
+}
+
+func secretHash(text string) [32]byte {
+	_, secret, _ := strings.Cut(text, "|")
+	return sha256.Sum256([]byte(secret))
+}
+
+func TestFreshSeesAnApprovalMadeAMomentAgo(t *testing.T) {
+	a := newAccounts(t)
+	operator := on(a.pool)
+	a.mustUser(t, "a@example.com")
+	company := a.mustCompany(t, "a@example.com")
+	_, text := a.mustToken(t, "a@example.com")
+	for i := range 20 {
+		p, err := a.Authenticate(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approved := i%2 == 0
+		if _, err := operator.SetCompany(t.Context(), company.ID, CompanyChange{Approved: &approved}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				fresh, err := a.Fresh(t.Context(), p)
+				if err != nil || fresh.Company.Approved != approved {
+					t.Errorf("round %d: %+v, %v", i, fresh, err)
+				}
+			})
+		}
+		all.Wait()
+		if p, err := a.Authenticate(t.Context(), text); err != nil || p.Company.Approved != approved {
+			t.Errorf("round %d: what Fresh read is not remembered: %v", i, err)
+		}
+	}
+}
+
+func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "a@example.com")
+	_, text := a.mustToken(t, "a@example.com")
+	a.pool.Close()
+	if _, err := a.Authenticate(t.Context(), text); err == nil || errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := a.Fresh(t.Context(), &Principal{TokenID: 1}); err == nil || errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("Fresh: %v", err)
+	}
+}
+
+func TestLastUse(t *testing.T) {
+	a := newAccounts(t)
+	user := a.mustUser(t, "a@example.com")
+	_, text := a.mustToken(t, "a@example.com")
+	id, _, _ := parseToken(text)
+	if _, err := a.Authenticate(t.Context(), strconv.FormatInt(id, 10)+"|"+strings.Repeat("x", 40)); err == nil {
+		t.Fatal("a wrong secret passed")
+	}
+	if ids, _ := a.lastUse.take(); len(ids) != 0 {
+		t.Error("a wrong secret counts as use")
+	}
+	for range 3 {
+		if _, err := a.Authenticate(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.storeLastUse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := a.TokensOf(t.Context(), user.ID)
+	if err != nil || tokens[0].LastUsedAt == nil || time.Since(*tokens[0].LastUsedAt) > time.Minute {
+		t.Fatalf("%+v, %v", tokens, err)
+	}
+	a.lastUse.note(tokens[0].ID, tokens[0].LastUsedAt.Add(-time.Hour)) // another process was later
+	if err := a.storeLastUse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := a.TokensOf(t.Context(), user.ID); err != nil || !again[0].LastUsedAt.Equal(*tokens[0].LastUsedAt) {
+		t.Errorf("the last use went backwards: %v", err)
+	}
+}
+
+func BenchmarkAuthenticateCached(b *testing.B) {
+	text := "1|" + newSecret()
+	a := New(nil, Options{})
+	a.cache.keep(1, &entry{principal: &Principal{}, secretHash: secretHash(text), readAt: time.Now().Add(time.Hour)})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := a.Authenticate(b.Context(), text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	entryAge    = 2 * time.Second        // how old an answer from memory may be
+	freshGap    = 100 * time.Millisecond // between the starts of two reads past the cache for one token
+	readTimeout = 5 * time.Second        // of one read, whoever waits for it
+	maxEntries  = 100_000                // some 100 MB at the very most
+)
+
+// entry is what one read said about a token.
+type entry struct {
+	principal  *Principal // nil: no such token
+	secretHash [32]byte
+	readAt     time.Time // when the read began
+	used       atomic.Bool
+}
+
+// noteUse is true once in the entry's life, so that a busy token costs the last-use list one call every two seconds.
+func (e *entry) noteUse() bool { return !e.used.Load() && e.used.CompareAndSwap(false, true) }
+
+// cache keeps entries of existing tokens for entryAge. Unknown tokens are not kept: one created a moment ago
+// works at once.
+type cache struct {
+	load   func(ctx context.Context, tokenID int64) (*entry, error)
+	misses singleflight.Group
+
+	mu      sync.RWMutex
+	entries map[int64]*entry
+
+	freshMu sync.Mutex
+	next    map[int64]*freshRead // reads that have not begun, by token
+	begun   map[int64]time.Time  // when the last one began, for those begun within freshGap
+
+	hits, reads prometheus.Counter
+}
+
+// freshRead is one read past the cache; whoever asks before it begins shares it.
+type freshRead struct {
+	done  chan struct{}
+	entry *entry
+	err   error
+}
+
+func newCache(load func(context.Context, int64) (*entry, error), metrics prometheus.Registerer) *cache {
+	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "intumwa_token_lookups_total",
+		Help: "Look-ups of API tokens, by where the answer came from.",
+	}, []string{"source"})
+	if metrics != nil {
+		metrics.MustRegister(lookups)
+	}
+	return &cache{
+		load:    load,
+		entries: make(map[int64]*entry),
+		next:    make(map[int64]*freshRead),
+		begun:   make(map[int64]time.Time),
+		hits:    lookups.WithLabelValues("memory"),
+		reads:   lookups.WithLabelValues("database"),
+	}
+}
+
+// get is the entry of a token, at most entryAge old. Callers that miss together share one read.
+func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
+	c.mu.RLock()
+	e := c.entries[id]
+	c.mu.RUnlock()
+	if e != nil && time.Since(e.readAt) < entryAge {
+		c.hits.Inc()
+		return e, nil
+	}
+	flight := c.misses.DoChan(strconv.FormatInt(id, 10), func() (any, error) { return c.read(ctx, id) })
+	select {
+	case r := <-flight:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*entry), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for token %d: %w", id, ctx.Err())
+	}
+}
+
+// fresh is the entry of a token by a read that begins after the call.
+func (c *cache) fresh(ctx context.Context, id int64) (*entry, error) {
+	c.freshMu.Lock()
+	r, joined := c.next[id]
+	if !joined {
+		r = &freshRead{done: make(chan struct{})}
+		c.next[id] = r
+	}
+	wait := freshGap - time.Since(c.begun[id])
+	c.freshMu.Unlock()
+
+	if joined {
+		select {
+		case <-r.done:
+			return r.entry, r.err
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for token %d: %w", id, ctx.Err())
+		}
+	}
+	if wait > 0 { // not cut short by ctx: others may wait for this read
+		<-time.After(wait)
+	}
+	c.begin(id)
+	r.entry, r.err = c.read(ctx, id)
+	close(r.done)
+	return r.entry, r.err
+}
+
+// begin closes the read to newcomers.
+func (c *cache) begin(id int64) {
+	now := time.Now()
+	c.freshMu.Lock()
+	defer c.freshMu.Unlock()
+	delete(c.next, id)
+	if len(c.begun) >= 1000 {
+		for other, at := range c.begun {
+			if now.Sub(at) >= freshGap {
+				delete(c.begun, other)
+			}
+		}
+	}
+	c.begun[id] = now
+}
+
+// read asks Postgres and remembers the answer. It outlives the caller's ctx, because others wait for it.
+func (c *cache) read(ctx context.Context, id int64) (*entry, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+	defer cancel()
+	began := time.Now()
+	c.reads.Inc()
+	e, err := c.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	e.readAt = began
+	c.keep(id, e)
+	return e, nil
+}
+
+func (c *cache) keep(id int64, e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.entries[id]
+	switch {
+	case old != nil && old.readAt.After(e.readAt): // a later read overtook this one
+	case e.principal == nil:
+		delete(c.entries, id)
+	default:
+		if old == nil && len(c.entries) >= maxEntries {
+			c.evict()
+		}
+		c.entries[id] = e
+	}
+}
+
+// evict makes room: what is too old goes, and a tenth at random when nothing is.
+func (c *cache) evict() {
+	for id, e := range c.entries {
+		if time.Since(e.readAt) >= entryAge {
+			delete(c.entries, id)
+		}
+	}
+	for id := range c.entries {
+		if len(c.entries) <= maxEntries*9/10 {
+			return
+		}
+		delete(c.entries, id)
+	}
+}
+
+// forget drops one token's entry.
+func (c *cache) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, id)
+}
+
+// forgetAll drops every entry, after a change that concerns an unknown number of tokens.
+func (c *cache) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+}

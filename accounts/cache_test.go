@@ -1,0 +1,152 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowReads is a load that takes 10 ms and counts.
+func slowReads(n *atomic.Int64) func(context.Context, int64) (*entry, error) {
+	return func(ctx context.Context, id int64) (*entry, error) {
+		n.Add(1)
+		select {
+		case <-time.After(10 * time.Millisecond):
+			return &entry{principal: &Principal{TokenID: id}}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func TestMissesShareARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		c := newCache(slowReads(&reads), nil)
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := c.get(impatient, 1); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the impatient caller: %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 100 {
+			all.Go(func() {
+				if e, err := c.get(t.Context(), 1); err != nil || e.principal.TokenID != 1 {
+					t.Errorf("get: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := reads.Load(); n != 1 {
+			t.Errorf("%d reads, want 1", n)
+		}
+		time.Sleep(entryAge - 11*time.Millisecond)
+		if _, err := c.get(t.Context(), 1); err != nil || reads.Load() != 1 {
+			t.Errorf("before its age: %v, %d reads", err, reads.Load())
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := c.get(t.Context(), 1); err != nil || reads.Load() != 2 {
+			t.Errorf("at its age: %v, %d reads", err, reads.Load())
+		}
+	})
+}
+
+func TestFreshReadsBeginAfterTheCallAndKeepTheGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		c := newCache(slowReads(&reads), nil)
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range 100 { // one call a 10 ms
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				called := time.Now()
+				e, err := c.fresh(t.Context(), 1)
+				if err != nil || e.readAt.Before(called) {
+					t.Errorf("call %d got a read that began %v before it: %v", i, called.Sub(e.readAt), err)
+				}
+				if waited := time.Since(called); waited > freshGap+10*time.Millisecond {
+					t.Errorf("call %d waited %v", i, waited)
+				}
+			})
+		}
+		all.Wait()
+		if most := int64(time.Since(start)/freshGap) + 1; reads.Load() > most {
+			t.Errorf("%d reads in %v, want at most %d", reads.Load(), time.Since(start), most)
+		}
+	})
+}
+
+func TestFreshOutlivesItsFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		c := newCache(slowReads(&reads), nil)
+		leaving, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = c.fresh(leaving, 1) })
+		synctest.Wait()
+		leave()
+		if _, err := c.fresh(t.Context(), 1); err != nil {
+			t.Errorf("the second caller: %v", err)
+		}
+		all.Wait()
+	})
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache(nil, nil)
+	now := time.Now()
+	for id := range int64(maxEntries) {
+		c.keep(id, &entry{principal: &Principal{}, readAt: now.Add(time.Hour)})
+	}
+	c.keep(-1, &entry{principal: &Principal{}, readAt: now})
+	if n := len(c.entries); n > maxEntries*9/10+1 {
+		t.Errorf("%d entries with none too old", n)
+	}
+	if c.entries[-1] == nil {
+		t.Error("the newcomer was evicted")
+	}
+	for id := range c.begun {
+		t.Errorf("token %d counted as read past the cache", id)
+	}
+	for id := range int64(5000) {
+		c.begin(id)
+		c.begun[id] = now.Add(-time.Hour)
+	}
+	if n := len(c.begun); n > 1000 {
+		t.Errorf("%d times of reads are kept", n)
+	}
+}
+
+func TestUnknownTokensAreNotKept(t *testing.T) {
+	c := newCache(func(context.Context, int64) (*entry, error) { return &entry{}, nil }, nil)
+	if _, err := c.get(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	c.keep(8, &entry{principal: &Principal{}, readAt: time.Now().Add(-time.Second)})
+	if _, err := c.fresh(t.Context(), 8); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.entries); n != 0 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// A read that began earlier does not replace what a later one said.
+func TestOvertakenReadIsDropped(t *testing.T) {
+	c := newCache(nil, nil)
+	now := time.Now()
+	later := &entry{principal: &Principal{}, readAt: now}
+	c.keep(1, later)
+	c.keep(1, &entry{principal: &Principal{}, readAt: now.Add(-time.Millisecond)})
+	if c.entries[1] != later {
+		t.Error("the earlier read won")
+	}
+}

@@ -1,0 +1,130 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// NewCompany is what [Accounts.CreateCompany] needs to know.
+type NewCompany struct {
+	OwnerEmail         string
+	Name               string
+	Approved, Verified bool
+}
+
+// CompanyChange is what [Accounts.SetCompany] changes; a nil field stays as it is.
+type CompanyChange struct {
+	Approved, Verified, SmartEncoding *bool
+}
+
+const companyColumns = `id, owner_id, name, approved, verified, smart_encoding`
+
+// CreateCompany stores a company within the caller's transaction, which also opens its balance. A user owns at most
+// one: [ErrExists] otherwise.
+func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (Company, error) {
+	name, err := cleanName("company name", n.Name)
+	if err != nil {
+		return Company{}, err
+	}
+	owner, err := a.UserByEmail(ctx, n.OwnerEmail)
+	if err != nil {
+		return Company{}, err
+	}
+	c := Company{OwnerID: owner.ID, Name: name, Approved: n.Approved, Verified: n.Verified}
+	err = tx.QueryRow(ctx,
+		`insert into companies (owner_id, name, approved, verified) values ($1, $2, $3, $4) returning id`,
+		owner.ID, name, n.Approved, n.Verified).Scan(&c.ID)
+	if isUnique(err, "companies_owner_id_key") {
+		return Company{}, &mistake{ErrExists, fmt.Sprintf("the user %s owns a company already", owner.Email)}
+	}
+	if err != nil {
+		return Company{}, fmt.Errorf("storing a company: %w", err)
+	}
+	return c, nil
+}
+
+// SetCompany changes a company's flags and answers what it is then.
+func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChange) (Company, error) {
+	rows, err := a.pool.Query(ctx, `
+		update companies set
+			approved       = coalesce($2, approved),
+			verified       = coalesce($3, verified),
+			smart_encoding = coalesce($4, smart_encoding)
+		where id = $1
+		returning `+companyColumns, id, change.Approved, change.Verified, change.SmartEncoding)
+	if err != nil {
+		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
+	}
+	c, err := collectCompany(rows)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Company{}, noCompany(id)
+	}
+	if err != nil {
+		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
+	}
+	a.cache.forgetAll()
+	return c, nil
+}
+
+// CompanyByID is the company with that id, without its senders.
+func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
+	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where id = $1`, id)
+	if err != nil {
+		return Company{}, fmt.Errorf("reading company %d: %w", id, err)
+	}
+	c, err := collectCompany(rows)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Company{}, noCompany(id)
+	}
+	if err != nil {
+		return Company{}, fmt.Errorf("reading company %d: %w", id, err)
+	}
+	return c, nil
+}
+
+// CompanyOf is the company that a user owns, without its senders; [ErrNotFound] when there is none.
+func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error) {
+	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where owner_id = $1`, userID)
+	if err != nil {
+		return Company{}, fmt.Errorf("reading the company of user %d: %w", userID, err)
+	}
+	c, err := collectCompany(rows)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Company{}, &mistake{ErrNotFound, fmt.Sprintf("user %d owns no company", userID)}
+	}
+	if err != nil {
+		return Company{}, fmt.Errorf("reading the company of user %d: %w", userID, err)
+	}
+	return c, nil
+}
+
+// Companies lists companies in the order of their ids, at most limit of them, from the first after that id.
+func (a *Accounts) Companies(ctx context.Context, after int64, limit int) ([]Company, error) {
+	rows, err := a.pool.Query(ctx,
+		`select `+companyColumns+` from companies where id > $1 order by id limit $2`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing companies: %w", err)
+	}
+	companies, err := pgx.CollectRows(rows, scanCompany)
+	if err != nil {
+		return nil, fmt.Errorf("listing companies: %w", err)
+	}
+	return companies, nil
+}
+
+func noCompany(id int64) error {
+	return &mistake{ErrNotFound, fmt.Sprintf("there is no company with id %d", id)}
+}
+
+func collectCompany(rows pgx.Rows) (Company, error) {
+	return pgx.CollectExactlyOneRow(rows, scanCompany)
+}
+
+func scanCompany(row pgx.CollectableRow) (Company, error) {
+	var c Company
+	err := row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding)
+	return c, err
+}

@@ -1,0 +1,74 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const lastUseInterval = time.Minute
+
+// lastUse gathers when tokens were last used, off the hot path.
+type lastUse struct {
+	mu sync.Mutex
+	at map[int64]time.Time
+}
+
+func newLastUse() *lastUse { return &lastUse{at: make(map[int64]time.Time)} }
+
+func (l *lastUse) note(tokenID int64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at[tokenID] = at
+}
+
+func (l *lastUse) take() (ids []int64, at []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, t := range l.at {
+		ids = append(ids, id)
+		at = append(at, t)
+	}
+	clear(l.at)
+	return ids, at
+}
+
+// Run writes the tokens' last use to Postgres once a minute and once more at the end. It blocks until ctx ends.
+// What a minute without Postgres would have written is lost: it is a hint for people, nothing depends on it.
+func (a *Accounts) Run(ctx context.Context) error {
+	tick := time.NewTicker(lastUseInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			final, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			a.writeLastUse(final)
+			return nil
+		case <-tick.C:
+			a.writeLastUse(ctx)
+		}
+	}
+}
+
+func (a *Accounts) writeLastUse(ctx context.Context) {
+	if err := a.storeLastUse(ctx); err != nil {
+		a.log.Warn("the tokens' last use was not written", "error", err)
+	}
+}
+
+func (a *Accounts) storeLastUse(ctx context.Context) error {
+	ids, at := a.lastUse.take()
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := a.pool.Exec(ctx, `
+		update api_tokens t set last_used_at = u.at
+		from unnest($1::bigint[], $2::timestamptz[]) as u (id, at)
+		where t.id = u.id and (t.last_used_at is null or t.last_used_at < u.at)`, ids, at)
+	if err != nil {
+		return fmt.Errorf("writing the last use of %d tokens: %w", len(ids), err)
+	}
+	return nil
+}

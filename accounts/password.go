@@ -1,0 +1,100 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// argon2id at OWASP's figures. One hash takes argonMemory KiB, so only concurrentHashes run at once: a flood of
+// logins queues instead of eating the machine's memory.
+const (
+	argonMemory      = 19456 // KiB
+	argonTime        = 2
+	argonThreads     = 1
+	argonSalt        = 16
+	argonKey         = 32
+	concurrentHashes = 4
+
+	maxPassword = 1024 // octets
+)
+
+var base64raw = base64.RawStdEncoding.Strict()
+
+// phc is a password hash in the PHC string format: $argon2id$v=19$m=19456,t=2,p=1$salt$key.
+type phc struct {
+	memory, time uint32
+	threads      uint8
+	salt, key    []byte
+}
+
+func (h phc) String() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.time, h.threads,
+		base64raw.EncodeToString(h.salt), base64raw.EncodeToString(h.key))
+}
+
+func parsePHC(text string) (phc, error) {
+	var h phc
+	fields := strings.Split(text, "$")
+	if len(fields) != 6 || fields[0] != "" || fields[1] != "argon2id" ||
+		fields[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return phc{}, fmt.Errorf("not an argon2id hash of version %d", argon2.Version)
+	}
+	if _, err := fmt.Sscanf(fields[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.threads); err != nil {
+		return phc{}, fmt.Errorf("reading the hash's parameters: %w", err)
+	}
+	var err error
+	if h.salt, err = base64raw.DecodeString(fields[4]); err != nil {
+		return phc{}, fmt.Errorf("reading the hash's salt: %w", err)
+	}
+	if h.key, err = base64raw.DecodeString(fields[5]); err != nil {
+		return phc{}, fmt.Errorf("reading the hash's key: %w", err)
+	}
+	if h.time == 0 || h.threads == 0 || len(h.key) == 0 {
+		return phc{}, fmt.Errorf("the hash's parameters are not usable")
+	}
+	return h, nil
+}
+
+func newPHC(password string) phc {
+	h := phc{memory: argonMemory, time: argonTime, threads: argonThreads, salt: make([]byte, argonSalt)}
+	rand.Read(h.salt)
+	h.key = argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.threads, argonKey)
+	return h
+}
+
+func (h phc) matches(password string) bool {
+	key := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.threads, uint32(len(h.key)))
+	return subtle.ConstantTimeCompare(key, h.key) == 1
+}
+
+// hashPassword waits for a hashing place.
+func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
+	switch {
+	case password == "":
+		return "", &mistake{ErrInvalid, "the password is empty"}
+	case len(password) > maxPassword:
+		return "", &mistake{ErrInvalid, fmt.Sprintf("the password is longer than %d octets", maxPassword)}
+	}
+	if err := a.takeHashingPlace(ctx); err != nil {
+		return "", err
+	}
+	defer a.leaveHashingPlace()
+	return newPHC(password).String(), nil
+}
+
+func (a *Accounts) takeHashingPlace(ctx context.Context) error {
+	select {
+	case a.hashing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting to hash a password: %w", ctx.Err())
+	}
+}
+
+func (a *Accounts) leaveHashingPlace() { <-a.hashing }

@@ -1,0 +1,78 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	maxSender      = 11 // characters, contract 2.4
+	defaultCountry = "BI"
+)
+
+// CreateSender registers a name for a company: 1 to 11 ASCII letters and digits, whose case counts, and not the test
+// sender's. An empty country is BI.
+func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, country string, approved bool) (Sender, error) {
+	if country == "" {
+		country = defaultCountry
+	}
+	country = strings.ToUpper(country)
+	switch {
+	case len(name) < 1 || len(name) > maxSender || strings.Trim(name, alphanumerics) != "":
+		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
+	case name == a.opts.TestSender:
+		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}
+	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
+		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("%q is not a country code of two letters", country)}
+	}
+	s := Sender{Name: name, Country: country, Approved: approved}
+	err := a.pool.QueryRow(ctx,
+		`insert into senders (company_id, name, country, approved) values ($1, $2, $3, $4) returning id`,
+		companyID, name, country, approved).Scan(&s.ID)
+	var pg *pgconn.PgError
+	switch {
+	case isUnique(err, "senders_company_id_name_key"):
+		return Sender{}, &mistake{ErrExists, fmt.Sprintf("company %d has a sender %s already", companyID, name)}
+	case errors.As(err, &pg) && pg.ConstraintName == "senders_company_id_fkey":
+		return Sender{}, noCompany(companyID)
+	case err != nil:
+		return Sender{}, fmt.Errorf("storing a sender of company %d: %w", companyID, err)
+	}
+	a.cache.forgetAll()
+	return s, nil
+}
+
+// SetSender approves a sender, or takes its approval back, and answers what it is then.
+func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Sender, error) {
+	var s Sender
+	err := a.pool.QueryRow(ctx,
+		`update senders set approved = $2 where id = $1 returning id, name, country, approved`, id, approved).
+		Scan(&s.ID, &s.Name, &s.Country, &s.Approved)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Sender{}, &mistake{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
+	}
+	if err != nil {
+		return Sender{}, fmt.Errorf("changing sender %d: %w", id, err)
+	}
+	a.cache.forgetAll()
+	return s, nil
+}
+
+// SendersOf lists a company's senders by name.
+func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, error) {
+	rows, err := a.pool.Query(ctx,
+		`select id, name, country, approved from senders where company_id = $1 order by name`, companyID)
+	if err != nil {
+		return nil, fmt.Errorf("listing the senders of company %d: %w", companyID, err)
+	}
+	senders, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Sender])
+	if err != nil {
+		return nil, fmt.Errorf("listing the senders of company %d: %w", companyID, err)
+	}
+	return senders, nil
+}

@@ -1,0 +1,129 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A token is "id|secret": the row's id and 40 random letters and digits (238 bits). Such a secret needs no slow
+// hash; its SHA-256 is stored.
+const secretLength = 40
+
+const alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// Token is an API token without its secret.
+type Token struct {
+	ID         int64
+	UserID     int64
+	Name       string
+	CreatedAt  time.Time
+	LastUsedAt *time.Time // to the minute; nil when it was never used
+	RevokedAt  *time.Time
+}
+
+// CreateToken gives the user with that email a token. The second result is its text, which is shown once and
+// cannot be read again.
+func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, string, error) {
+	name, err := cleanName("token name", name)
+	if err != nil {
+		return Token{}, "", err
+	}
+	user, err := a.UserByEmail(ctx, email)
+	if err != nil {
+		return Token{}, "", err
+	}
+	secret := newSecret()
+	hash := sha256.Sum256([]byte(secret))
+	t := Token{UserID: user.ID, Name: name}
+	err = a.pool.QueryRow(ctx,
+		`insert into api_tokens (user_id, name, secret_hash) values ($1, $2, $3) returning id, created_at`,
+		user.ID, name, hash[:]).Scan(&t.ID, &t.CreatedAt)
+	if err != nil {
+		return Token{}, "", fmt.Errorf("storing a token: %w", err)
+	}
+	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
+}
+
+// RevokeToken ends a token: at once in this process, within the cache's two seconds in every other. Revoking it
+// again changes nothing.
+func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
+	tag, err := a.pool.Exec(ctx,
+		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1`, id)
+	if err != nil {
+		return fmt.Errorf("revoking token %d: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+	}
+	a.cache.forget(id)
+	return nil
+}
+
+// TokensOf lists a user's tokens, revoked ones too, newest first.
+func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
+	rows, err := a.pool.Query(ctx,
+		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where user_id = $1 order by id desc`,
+		userID)
+	if err != nil {
+		return nil, fmt.Errorf("listing the tokens of user %d: %w", userID, err)
+	}
+	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Token])
+	if err != nil {
+		return nil, fmt.Errorf("listing the tokens of user %d: %w", userID, err)
+	}
+	return tokens, nil
+}
+
+// TokenByID is one token, e.g. to see whose it is before it is revoked.
+func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
+	rows, err := a.pool.Query(ctx,
+		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where id = $1`, id)
+	if err != nil {
+		return Token{}, fmt.Errorf("reading token %d: %w", id, err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Token])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Token{}, &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+	}
+	if err != nil {
+		return Token{}, fmt.Errorf("reading token %d: %w", id, err)
+	}
+	return t, nil
+}
+
+// parseToken takes "id|secret" apart; ok is false when it cannot be a token of ours.
+func parseToken(text string) (id int64, secret string, ok bool) {
+	digits, secret, found := strings.Cut(text, "|")
+	if !found || len(secret) != secretLength || digits == "" || digits[0] < '1' || digits[0] > '9' {
+		return 0, "", false
+	}
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return id, secret, err == nil
+}
+
+// newSecret draws from crypto/rand, every letter equally likely.
+func newSecret() string {
+	const fair = 256 - 256%len(alphanumerics) // octets from here on would favour the first letters
+	secret := make([]byte, 0, secretLength)
+	var octets [64]byte
+	for {
+		rand.Read(octets[:])
+		for _, o := range octets {
+			if int(o) >= fair {
+				continue
+			}
+			secret = append(secret, alphanumerics[int(o)%len(alphanumerics)])
+			if len(secret) == secretLength {
+				return string(secret)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	maxEmail = 254 // octets, RFC 5321
+	maxName  = 200 // code points
+)
+
+// User is a person who logs in and owns API tokens.
+type User struct {
+	ID            int64
+	Email         string // trimmed and in lower case
+	Name          string
+	Administrator bool
+	CreatedAt     time.Time
+}
+
+// NewUser is what [Accounts.CreateUser] needs to know.
+type NewUser struct {
+	Email, Name, Password string
+	Administrator         bool
+}
+
+const userColumns = `id, email, name, administrator, created_at`
+
+// CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or Postgres'.
+func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
+	email, err := normalEmail(n.Email)
+	if err != nil {
+		return User{}, err
+	}
+	name, err := cleanName("user name", n.Name)
+	if err != nil {
+		return User{}, err
+	}
+	hash, err := a.hashPassword(ctx, n.Password)
+	if err != nil {
+		return User{}, err
+	}
+	u := User{Email: email, Name: name, Administrator: n.Administrator}
+	err = a.pool.QueryRow(ctx,
+		`insert into users (email, name, password_hash, administrator) values ($1, $2, $3, $4) returning id, created_at`,
+		email, name, hash, n.Administrator).Scan(&u.ID, &u.CreatedAt)
+	if isUnique(err, "users_email_key") {
+		return User{}, &mistake{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("storing a user: %w", err)
+	}
+	return u, nil
+}
+
+// SetPassword replaces a user's password.
+func (a *Accounts) SetPassword(ctx context.Context, userID int64, password string) error {
+	hash, err := a.hashPassword(ctx, password)
+	if err != nil {
+		return err
+	}
+	tag, err := a.pool.Exec(ctx, `update users set password_hash = $2 where id = $1`, userID, hash)
+	if err != nil {
+		return fmt.Errorf("storing the password of user %d: %w", userID, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return &mistake{ErrNotFound, fmt.Sprintf("there is no user with id %d", userID)}
+	}
+	return nil
+}
+
+// unknownUser is compared against when there is no such user, so that an answer's time does not tell.
+var unknownUser = phc{
+	memory: argonMemory, time: argonTime, threads: argonThreads,
+	salt: make([]byte, argonSalt), key: make([]byte, argonKey),
+}
+
+// Login says who has that email and password; [ErrUnauthenticated] when nobody has.
+func (a *Accounts) Login(ctx context.Context, email, password string) (User, error) {
+	if len(password) > maxPassword {
+		return User{}, ErrUnauthenticated
+	}
+	var (
+		u      User
+		stored string
+	)
+	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, foldEmail(email)).
+		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &stored)
+	hash, known := unknownUser, err == nil
+	switch {
+	case known:
+		if hash, err = parsePHC(stored); err != nil {
+			return User{}, fmt.Errorf("checking the password of user %d: %w", u.ID, err)
+		}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return User{}, fmt.Errorf("looking a user up: %w", err)
+	}
+	if err := a.takeHashingPlace(ctx); err != nil {
+		return User{}, err
+	}
+	defer a.leaveHashingPlace()
+	if !hash.matches(password) || !known {
+		return User{}, ErrUnauthenticated
+	}
+	return u, nil
+}
+
+// UserByEmail is the user with that email, in whatever case it is written.
+func (a *Accounts) UserByEmail(ctx context.Context, email string) (User, error) {
+	email = foldEmail(email)
+	return a.user(ctx, fmt.Sprintf("there is no user with the email %s", email), `email = $1`, email)
+}
+
+// UserByID is the user with that id.
+func (a *Accounts) UserByID(ctx context.Context, id int64) (User, error) {
+	return a.user(ctx, fmt.Sprintf("there is no user with id %d", id), `id = $1`, id)
+}
+
+func (a *Accounts) user(ctx context.Context, missing, condition string, argument any) (User, error) {
+	rows, err := a.pool.Query(ctx, `select `+userColumns+` from users where `+condition, argument)
+	if err != nil {
+		return User{}, fmt.Errorf("reading a user: %w", err)
+	}
+	u, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return User{}, &mistake{ErrNotFound, missing}
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("reading a user: %w", err)
+	}
+	return u, nil
+}
+
+func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+func normalEmail(email string) (string, error) {
+	email = foldEmail(email)
+	parsed, err := mail.ParseAddress(email)
+	if err != nil || parsed.Address != email || len(email) > maxEmail {
+		return "", &mistake{ErrInvalid, fmt.Sprintf("%q is not an email address", email)}
+	}
+	return email, nil
+}
+
+// cleanName trims a name that people read and refuses what cannot be one.
+func cleanName(what, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "":
+		return "", &mistake{ErrInvalid, "the " + what + " is empty"}
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return "", &mistake{ErrInvalid, "the " + what + " has characters that are not text"}
+	case utf8.RuneCountInString(name) > maxName:
+		return "", &mistake{ErrInvalid, fmt.Sprintf("the %s is longer than %d characters", what, maxName)}
+	}
+	return name, nil
+}

@@ -1,0 +1,106 @@
+package accounts
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// wants fails unless err is of a kind and says something.
+func wants(t *testing.T, what string, err, kind error, text string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: got %v, want %v with %q", what, err, kind, text)
+	}
+}
+
+func TestCreateUser(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "  Jean@Example.COM ")
+	if u.Email != "jean@example.com" || u.Administrator {
+		t.Errorf("got %+v", u)
+	}
+	_, err := a.CreateUser(t.Context(), NewUser{Email: "JEAN@example.com", Name: "x", Password: "x"})
+	wants(t, "a duplicate", err, ErrExists, "jean@example.com exists already")
+	for _, email := range []string{"", "jean", "jean@", "Jean <j@example.com>", "a@b, c@d", strings.Repeat("x", 251) + "@b.c"} {
+		_, err := a.CreateUser(t.Context(), NewUser{Email: email, Name: "x", Password: "x"})
+		wants(t, email, err, ErrInvalid, "not an email address")
+	}
+	_, err = a.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: " ", Password: "x"})
+	wants(t, "no name", err, ErrInvalid, "name is empty")
+	_, err = a.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "a\x00b", Password: "x"})
+	wants(t, "a name of controls", err, ErrInvalid, "not text")
+	_, err = a.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x"})
+	wants(t, "no password", err, ErrInvalid, "password is empty")
+	_, err = a.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x", Password: strings.Repeat("x", 1025)})
+	wants(t, "a huge password", err, ErrInvalid, "longer than")
+
+	if byEmail, err := a.UserByEmail(t.Context(), "JEAN@example.com"); err != nil || byEmail != u {
+		t.Errorf("UserByEmail: %+v, %v", byEmail, err)
+	}
+	if byID, err := a.UserByID(t.Context(), u.ID); err != nil || byID != u {
+		t.Errorf("UserByID: %+v, %v", byID, err)
+	}
+	_, err = a.UserByEmail(t.Context(), "nobody@example.com")
+	wants(t, "nobody", err, ErrNotFound, "nobody@example.com")
+	_, _, err = a.CreateToken(t.Context(), "nobody@example.com", "x")
+	wants(t, "a token for nobody", err, ErrNotFound, "nobody@example.com")
+	_, _, err = a.CreateToken(t.Context(), u.Email, "")
+	wants(t, "a token without a name", err, ErrInvalid, "token name is empty")
+}
+
+func TestLogin(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "a@example.com")
+	if got, err := a.Login(t.Context(), " A@example.com", testPassword); err != nil || got != u {
+		t.Errorf("the right password: %+v, %v", got, err)
+	}
+	for name, try := range map[string][2]string{
+		"wrong password": {"a@example.com", "wrong"},
+		"no password":    {"a@example.com", ""},
+		"huge password":  {"a@example.com", strings.Repeat("x", 5000)},
+		"nobody":         {"b@example.com", testPassword},
+	} {
+		if got, err := a.Login(t.Context(), try[0], try[1]); !errors.Is(err, ErrUnauthenticated) || got != (User{}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if err := a.SetPassword(t.Context(), u.ID, "another"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Login(t.Context(), "a@example.com", testPassword); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("the old password: %v", err)
+	}
+	if _, err := a.Login(t.Context(), "a@example.com", "another"); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+	wants(t, "nobody's password", a.SetPassword(t.Context(), 99, "x"), ErrNotFound, "id 99")
+}
+
+func TestPHC(t *testing.T) {
+	h := newPHC("secret")
+	text := h.String()
+	if !strings.HasPrefix(text, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("got %s", text)
+	}
+	parsed, err := parsePHC(text)
+	if err != nil || !parsed.matches("secret") || parsed.matches("Secret") {
+		t.Errorf("parsePHC(%s): %v", text, err)
+	}
+	// Other parameters keep working when ours change.
+	other := phc{memory: 64, time: 1, threads: 2, salt: []byte("saltsalt")}
+	other.key = argon2.IDKey([]byte("secret"), other.salt, 1, 64, 2, 16)
+	if parsed, err := parsePHC(other.String()); err != nil || !parsed.matches("secret") {
+		t.Errorf("parsePHC(%s): %v", other, err)
+	}
+	for _, bad := range []string{
+		"", "secret", "$2y$10$abc", strings.Replace(text, "v=19", "v=16", 1), strings.Replace(text, "p=1", "p=0", 1),
+		strings.Replace(text, "m=", "n=", 1), text + "!", text[:strings.LastIndex(text, "$")+1],
+	} {
+		if _, err := parsePHC(bad); err == nil {
+			t.Errorf("parsePHC took %q", bad)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package accounts
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// The test number's one-time code. contract 4.4; decisions, "Test mode"
+const (
+	codeLife     = 10 * time.Minute
+	codeTries    = 5
+	codeGap      = time.Minute // between two codes of one account, and of one number
+	codesPerHour = 5           // to one account, and to one number
+)
+
+// Why a verification did not go on. The texts may be shown to the person.
+var (
+	ErrVerifiedAlready = errors.New("this number is verified already")
+	ErrReplacements    = errors.New("the test number cannot be replaced any more")
+	ErrNoCode          = errors.New("there is no code to confirm; ask for a new one")
+	ErrCodeExpired     = errors.New("the code has expired; ask for a new one")
+	ErrCodeTries       = errors.New("the code was mistyped too often; ask for a new one")
+)
+
+var verdicts = []error{ErrVerifiedAlready, ErrReplacements, ErrNoCode, ErrCodeExpired, ErrCodeTries}
+
+// TooSoonError says that no further code is sent yet.
+type TooSoonError struct{ After time.Duration } // whole seconds, at least 1
+
+// Error is for the person.
+func (e *TooSoonError) Error() string {
+	return fmt.Sprintf("wait %d seconds before asking for another code", int(e.After.Seconds()))
+}
+
+// WrongCodeError says that the code is another, and how many tries it has left.
+type WrongCodeError struct{ Left int }
+
+// Error is for the person.
+func (e *WrongCodeError) Error() string { return "the code is not right" }
+
+// StartVerification makes number the user's unverified test number and returns a new code of six digits, which the
+// caller sends to it. An earlier code ends.
+//
+// Replacing a verified number counts as a replacement and clears its verification at once. The errors are
+// [TooSoonError], [ErrVerifiedAlready], [ErrReplacements], or Postgres'.
+func (a *Accounts) StartVerification(ctx context.Context, userID int64, number sms.Number) (code string, err error) {
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if err := lockVerification(ctx, tx, userID, number); err != nil {
+			return err
+		}
+		if err := mayReceiveCode(ctx, tx, userID, number); err != nil {
+			return err
+		}
+		if err := a.putUnverified(ctx, tx, userID, number); err != nil {
+			return err
+		}
+		code, err = a.putCode(ctx, tx, userID, number)
+		return err
+	})
+	if err != nil {
+		return "", explain("starting the verification of a test number", err)
+	}
+	a.cache.forgetAll()
+	return code, nil
+}
+
+// ConfirmVerification verifies the user's test number with the code that was sent to it. The errors are [ErrNoCode],
+// [ErrCodeExpired], [ErrCodeTries], [WrongCodeError], or Postgres'.
+func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code string) (TestNumber, error) {
+	var (
+		n       TestNumber
+		verdict error // kept apart from the transaction's: a wrong try is committed
+	)
+	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if err := lockUser(ctx, tx, userID); err != nil {
+			return err
+		}
+		var id int64
+		if id, verdict = a.tryCode(ctx, tx, userID, code); verdict != nil {
+			var wrong *WrongCodeError
+			if errors.As(verdict, &wrong) {
+				return nil
+			}
+			return verdict
+		}
+		if _, err := tx.Exec(ctx, `update test_number_codes set spent = true where id = $1`, id); err != nil {
+			return err
+		}
+		n = TestNumber{UserID: userID, Verified: true}
+		return tx.QueryRow(ctx,
+			`update test_numbers set verified_at = now() where user_id = $1 returning phone_number, replacements`, userID).
+			Scan(&n.PhoneNumber, &n.Replacements)
+	})
+	if err == nil {
+		err = verdict
+	}
+	if err != nil {
+		return TestNumber{}, explain("confirming a test number", err)
+	}
+	a.cache.forgetAll()
+	return n, nil
+}
+
+// explain says what we were doing when Postgres failed; what the person is to read stays as it is.
+func explain(doing string, err error) error {
+	var (
+		soon  *TooSoonError
+		wrong *WrongCodeError
+	)
+	if errors.As(err, &soon) || errors.As(err, &wrong) || slices.ContainsFunc(verdicts, func(v error) bool { return errors.Is(err, v) }) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func lockUser(ctx context.Context, tx pgx.Tx, userID int64) error {
+	_, err := tx.Exec(ctx, `select from users where id = $1 for no key update`, userID)
+	return err
+}
+
+// lockVerification lets one verification at a time count the codes of this user and of this number.
+func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
+	if err := lockUser(ctx, tx, userID); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('test_number_codes ' || $1, 0))`, string(number))
+	return err
+}
+
+// mayReceiveCode counts per account against guessing, and per number so that nobody's phone is flooded from several
+// accounts. Postgres' clock alone decides.
+func mayReceiveCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
+	for _, condition := range []string{"user_id = $1", "phone_number = $1"} {
+		argument := any(userID)
+		if condition != "user_id = $1" {
+			argument = string(number)
+		}
+		var (
+			count          int
+			sinceLast      *float64 // seconds
+			untilNextPlace *float64 // seconds until the oldest of the last codesPerHour is an hour old
+		)
+		err := tx.QueryRow(ctx, `
+			select count(*), extract(epoch from now() - max(created_at))::float8,
+			       extract(epoch from min(created_at) + interval '1 hour' - now())::float8
+			from (select created_at from test_number_codes
+			      where `+condition+` and created_at > now() - interval '1 hour'
+			      order by created_at desc limit $2) as recent`, argument, codesPerHour).
+			Scan(&count, &sinceLast, &untilNextPlace)
+		if err != nil {
+			return err
+		}
+		if count >= codesPerHour {
+			return tooSoon(*untilNextPlace)
+		}
+		if count > 0 && *sinceLast < codeGap.Seconds() {
+			return tooSoon(codeGap.Seconds() - *sinceLast)
+		}
+	}
+	return nil
+}
+
+func tooSoon(seconds float64) error {
+	return &TooSoonError{max(time.Second, time.Duration(seconds+1)*time.Second)}
+}
+
+func (a *Accounts) putUnverified(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
+	var (
+		current      string
+		verified     bool
+		replacements int
+	)
+	err := tx.QueryRow(ctx,
+		`select phone_number, verified_at is not null, replacements from test_numbers where user_id = $1`, userID).
+		Scan(&current, &verified, &replacements)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		_, err = tx.Exec(ctx, `insert into test_numbers (user_id, phone_number) values ($1, $2)`, userID, string(number))
+		return err
+	case err != nil:
+		return err
+	case verified && current == string(number):
+		return ErrVerifiedAlready
+	case verified && replacements >= a.opts.Replacements:
+		return ErrReplacements
+	case verified:
+		replacements++
+	}
+	_, err = tx.Exec(ctx, `
+		update test_numbers set phone_number = $2, verified_at = null, replacements = $3 where user_id = $1`,
+		userID, string(number), replacements)
+	return err
+}
+
+func (a *Accounts) putCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) (string, error) {
+	drawn, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	if err != nil {
+		return "", err
+	}
+	code := fmt.Sprintf("%06d", drawn)
+	salt := make([]byte, 16)
+	rand.Read(salt)
+	if _, err := tx.Exec(ctx,
+		`update test_number_codes set spent = true where user_id = $1 and not spent`, userID); err != nil {
+		return "", err
+	}
+	_, err = tx.Exec(ctx,
+		`insert into test_number_codes (user_id, phone_number, salt, code_hash) values ($1, $2, $3, $4)`,
+		userID, string(number), salt, a.codeHash(userID, number, salt, code))
+	return code, err
+}
+
+// tryCode compares a code with the user's current one and counts the try. It answers the code's row.
+func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) (int64, error) {
+	var (
+		id         int64
+		number     sms.Number
+		salt, hash []byte
+		tries      int
+		expired    bool
+	)
+	err := tx.QueryRow(ctx, `
+		select c.id, c.phone_number, c.salt, c.code_hash, c.tries, c.created_at < now() - $2::interval
+		from test_number_codes c
+		join test_numbers n on n.user_id = c.user_id and n.phone_number = c.phone_number and n.verified_at is null
+		where c.user_id = $1 and not c.spent
+		order by c.created_at desc limit 1`, userID, codeLife).
+		Scan(&id, &number, &salt, &hash, &tries, &expired)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, ErrNoCode
+	case err != nil:
+		return 0, err
+	case expired:
+		return 0, ErrCodeExpired
+	case tries >= codeTries:
+		return 0, ErrCodeTries
+	}
+	if hmac.Equal(hash, a.codeHash(userID, number, salt, code)) {
+		return id, nil
+	}
+	if _, err := tx.Exec(ctx, `update test_number_codes set tries = tries + 1 where id = $1`, id); err != nil {
+		return 0, err
+	}
+	return 0, &WrongCodeError{Left: codeTries - tries - 1}
+}
+
+// codeHash binds a code to its account, its number and its row. There are only a million codes, so it is the key,
+// which Postgres does not hold, that keeps a stolen table from telling them.
+func (a *Accounts) codeHash(userID int64, number sms.Number, salt []byte, code string) []byte {
+	mac := hmac.New(sha256.New, a.opts.OTPKey)
+	mac.Write(salt)
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(userID)))
+	mac.Write([]byte(number))
+	mac.Write([]byte{0})
+	mac.Write([]byte(code))
+	return mac.Sum(nil)
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec   // route, method, code
+	duration *prometheus.HistogramVec // route
+	inFlight prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_requests_total",
+			Help: "Requests to the public API, by route, method and status code."}, []string{"route", "method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_http_request_duration_seconds",
+			Help:    "Time to answer a request.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
+			Help: "Requests being answered now."}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.requests, m.duration, m.inFlight)
+	}
+	return m
+}
+
+// request counts one; unknown paths and unusual methods share a label, so that
+// nobody can grow the series at will.
+func (m *metrics) request(route, method string, code int, took time.Duration) {
+	if route == "" {
+		route = "none"
+	}
+	switch method {
+	case "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH":
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(route, method, strconv.Itoa(code)).Inc()
+	m.duration.WithLabelValues(route).Observe(took.Seconds())
+}

@@ -1,0 +1,113 @@
+// Package billing keeps the credit ledger. Nothing else touches a balance.
+//
+// One credit pays for one segment (contract 8). A company's balance is one row
+// and every change of it is one ledger row, written in the same transaction,
+// so that at all times
+//
+//	balances.credits = sum(ledger.amount) >= 0
+//
+// and each ledger row's balance_after continues the one before it. The rows of
+// the ledger are never changed or deleted; a correction is a new row.
+//
+// Functions that take a pgx.Tx only add to the caller's transaction: intake
+// writes the debit together with the messages that it pays for, the dispatcher
+// a refund together with the failure that it makes good.
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Errors of this package. Insufficient is not among them: a debit that a
+// balance cannot bear is an answer (Receipt.Admitted), not a fault.
+var (
+	// ErrNoBalance says that the company has no balance row, that is, that no
+	// such company was ever opened here.
+	ErrNoBalance = errors.New("no such company")
+	// ErrNegative says that an adjustment would leave less than nothing.
+	ErrNegative = errors.New("the balance would fall below zero")
+)
+
+// Ledger reads and adjusts balances outside a send.
+type Ledger struct {
+	pool *pgxpool.Pool
+}
+
+// New returns the ledger kept in pool's database.
+func New(pool *pgxpool.Pool) *Ledger { return &Ledger{pool: pool} }
+
+// Open creates the zero balance of a company within the transaction that
+// creates the company.
+func Open(ctx context.Context, tx pgx.Tx, companyID int64) error {
+	if _, err := tx.Exec(ctx, `INSERT INTO balances (company_id) VALUES ($1)`, companyID); err != nil {
+		return fmt.Errorf("opening the balance of company %d: %w", companyID, err)
+	}
+	return nil
+}
+
+// Balance returns a company's credits.
+func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT credits FROM balances WHERE company_id = $1`, companyID).Scan(&credits)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("company %d: %w", companyID, ErrNoBalance)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the balance of company %d: %w", companyID, err)
+	}
+	return credits, nil
+}
+
+// Adjust adds amount credits (negative: takes them) to a company's balance by
+// hand and returns what it has then. It answers ErrNoBalance or ErrNegative
+// when it changed nothing.
+func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note string) (credits int64, err error) {
+	if amount == 0 {
+		return 0, errors.New("an adjustment of zero credits changes nothing")
+	}
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		credits, err = adjust(ctx, tx, companyID, amount, note)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return credits, nil
+}
+
+// Grant is Adjust within the caller's transaction, for the credits that a new
+// company starts with.
+func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (credits int64, err error) {
+	return adjust(ctx, tx, companyID, amount, note)
+}
+
+func adjust(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
+	var credits int64
+	err := tx.QueryRow(ctx, `SELECT credits FROM balances WHERE company_id = $1 FOR UPDATE`, companyID).Scan(&credits)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("company %d: %w", companyID, ErrNoBalance)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("locking the balance of company %d: %w", companyID, err)
+	}
+	after := credits + amount
+	switch {
+	case amount > 0 && after < credits:
+		return 0, fmt.Errorf("company %d: %d credits more are past what a balance can hold", companyID, amount)
+	case after < 0:
+		return 0, fmt.Errorf("company %d has %d credits: %w", companyID, credits, ErrNegative)
+	}
+	if _, err := tx.Exec(ctx, `UPDATE balances SET credits = $2 WHERE company_id = $1`, companyID, after); err != nil {
+		return 0, fmt.Errorf("writing the balance of company %d: %w", companyID, err)
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO ledger (company_id, kind, amount, balance_after, note)
+		VALUES ($1, 'adjustment', $2, $3, $4)`, companyID, amount, after, note)
+	if err != nil {
+		return 0, fmt.Errorf("writing the ledger of company %d: %w", companyID, err)
+	}
+	return after, nil
+}

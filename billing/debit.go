@@ -1,0 +1,165 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Debit is what one API request asks of one company.
+type Debit struct {
+	CompanyID int64
+	Amount    int64    // credits, at least 1
+	Ref       [16]byte // ULID of the single message or of the batch
+}
+
+// Receipt answers one Debit.
+type Receipt struct {
+	Admitted  bool
+	Remaining int64 // credits left after it; what there is when not admitted
+}
+
+// Charge takes the credits of many requests in one go: it locks the balances
+// concerned in order of company, admits the debits of each company one after
+// the other in the order given, skipping those that its balance cannot bear
+// (a smaller one behind a refused one may still be admitted), and writes one
+// ledger row for each that it admitted. It answers one Receipt a Debit, in the
+// same order. A company without a balance row is answered as having nothing.
+//
+// It is the only place where a send is paid, and the group commit of
+// performance.md: whoever arrives while one transaction runs rides in the next.
+func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
+	companies := make([]int64, 0, 8)
+	for _, d := range debits {
+		if !slices.Contains(companies, d.CompanyID) {
+			companies = append(companies, d.CompanyID)
+		}
+	}
+	balances, err := lock(ctx, tx, companies)
+	if err != nil {
+		return nil, err
+	}
+
+	receipts := make([]Receipt, len(debits))
+	var entries entries
+	for i, d := range debits {
+		have := balances[d.CompanyID]
+		if d.Amount < 1 || d.Amount > have {
+			receipts[i] = Receipt{Remaining: have}
+			continue
+		}
+		have -= d.Amount
+		balances[d.CompanyID] = have
+		receipts[i] = Receipt{Admitted: true, Remaining: have}
+		entries.add(d.CompanyID, -d.Amount, have, d.Ref)
+	}
+	if len(entries.company) == 0 {
+		return receipts, nil
+	}
+	if err := entries.write(ctx, tx, "send", balances); err != nil {
+		return nil, err
+	}
+	return receipts, nil
+}
+
+// Refund gives back what a message cost, once: a message refunded before is
+// left out. It answers how many were refunded now.
+func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
+	if len(refunds) == 0 {
+		return 0, nil
+	}
+	var companies []int64
+	refs := make([]pgtype.UUID, len(refunds))
+	for i, r := range refunds {
+		if !slices.Contains(companies, r.CompanyID) {
+			companies = append(companies, r.CompanyID)
+		}
+		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
+	}
+	balances, err := lock(ctx, tx, companies)
+	if err != nil {
+		return 0, err
+	}
+	// Looked up under the companies' locks: nobody else can be writing them.
+	rows, err := tx.Query(ctx, `SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
+	if err != nil {
+		return 0, fmt.Errorf("looking up refunds: %w", err)
+	}
+	done, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	if err != nil {
+		return 0, fmt.Errorf("looking up refunds: %w", err)
+	}
+	var entries entries
+	for _, r := range refunds {
+		have, ok := balances[r.CompanyID]
+		if !ok || r.Amount < 1 || slices.Contains(done, r.Ref) {
+			continue
+		}
+		done = append(done, r.Ref)
+		balances[r.CompanyID] = have + r.Amount
+		entries.add(r.CompanyID, r.Amount, have+r.Amount, r.Ref)
+	}
+	if len(entries.company) == 0 {
+		return 0, nil
+	}
+	if err := entries.write(ctx, tx, "refund", balances); err != nil {
+		return 0, err
+	}
+	return len(entries.company), nil
+}
+
+// lock takes the balances of companies in one order everywhere, so that two
+// transactions never wait for each other in a ring.
+func lock(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, error) {
+	rows, err := tx.Query(ctx, `SELECT company_id, credits FROM balances
+		WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE`, companies)
+	if err != nil {
+		return nil, fmt.Errorf("locking balances: %w", err)
+	}
+	balances := make(map[int64]int64, len(companies))
+	var id, credits int64
+	if _, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error {
+		balances[id] = credits
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("locking balances: %w", err)
+	}
+	return balances, nil
+}
+
+// entries are ledger rows by column, as unnest takes them.
+type entries struct {
+	company, amount, after []int64
+	ref                    []pgtype.UUID
+}
+
+func (e *entries) add(company, amount, after int64, ref [16]byte) {
+	e.company = append(e.company, company)
+	e.amount = append(e.amount, amount)
+	e.after = append(e.after, after)
+	e.ref = append(e.ref, pgtype.UUID{Bytes: ref, Valid: true})
+}
+
+// write stores the entries and the balances that they lead to.
+func (e *entries) write(ctx context.Context, tx pgx.Tx, kind string, balances map[int64]int64) error {
+	var ids, credits []int64
+	for id, have := range balances {
+		if slices.Contains(e.company, id) {
+			ids, credits = append(ids, id), append(credits, have)
+		}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE balances b SET credits = u.credits
+		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, credits)
+		WHERE b.company_id = u.company_id`, ids, credits)
+	batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
+		SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,
+		kind, e.company, e.amount, e.after, e.ref)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("writing the ledger: %w", err)
+	}
+	return nil
+}

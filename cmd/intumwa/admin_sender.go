@@ -1,0 +1,53 @@
+package main
+
+import "context"
+
+type adminSenderCmd struct {
+	Create adminSenderCreateCmd `cmd:"" help:"Register a sender name for a company."`
+	Set    adminSenderSetCmd    `cmd:"" help:"Approve a sender name, or take its approval back."`
+}
+
+type adminSenderCreateCmd struct {
+	Company  int64  `required:"" help:"The company." placeholder:"ID"`
+	Name     string `required:"" help:"1 to 11 letters and digits; case counts."`
+	Country  string `help:"Telco country, ISO 3166-1 alpha-2." default:"BI"`
+	Approved bool   `help:"May be used."`
+}
+
+type adminSender struct {
+	SenderID int64  `json:"sender_id"`
+	Name     string `json:"name"`
+	Approved bool   `json:"approved"`
+}
+
+// Run registers a sender.
+func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		s, err := o.accounts().CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+		if err != nil {
+			return nil, err
+		}
+		return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, nil
+	})
+}
+
+type adminSenderSetCmd struct {
+	ID       int64 `required:"" help:"The sender."`
+	Approved *bool `required:"" help:"May be used." placeholder:"true|false"`
+}
+
+type adminSenderApproval struct {
+	SenderID int64 `json:"sender_id"`
+	Approved bool  `json:"approved"`
+}
+
+// Run approves a sender, or not.
+func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		s, err := o.accounts().SetSender(ctx, c.ID, *c.Approved)
+		if err != nil {
+			return nil, err
+		}
+		return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, nil
+	})
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"intumwa/accounts"
+	"intumwa/internal/postgres"
+)
+
+func TestProvisioning(t *testing.T) {
+	s := newAdmin(t)
+	user := s.admin("correct horse\nignored\n", "user_id email", "user", "create", "--email", "Jean@Example.com", "--name", "Jean", "--password-stdin")
+	if user["email"] != "jean@example.com" {
+		t.Errorf("got %v", user)
+	}
+	token := s.admin("", "token_id token", "token", "create", "--user", "jean@example.com", "--name", "till")
+	if text, _ := token["token"].(string); !regexp.MustCompile(`^` + number(token["token_id"]) + `\|[0-9A-Za-z]{40}$`).MatchString(text) {
+		t.Errorf("token %v", token)
+	}
+	company := s.admin("", "company_id credits", "company", "create", "--owner", "jean@example.com", "--name", "Intore", "--approved", "--credits", "100")
+	if number(company["credits"]) != "100" {
+		t.Errorf("got %v", company)
+	}
+	id := number(company["company_id"])
+	set := s.admin("", "company_id approved verified smart_encoding", "company", "set", "--id", id, "--verified=true", "--smart-encoding=true")
+	if set["approved"] != true || set["verified"] != true || set["smart_encoding"] != true {
+		t.Errorf("got %v", set)
+	}
+	if set = s.admin("", "company_id approved verified smart_encoding", "company", "set", "--id", id, "--approved=false"); set["approved"] != false || set["verified"] != true {
+		t.Errorf("got %v", set)
+	}
+	for _, step := range []struct{ amount, want string }{{"--amount=50", "150"}, {"--amount=-150", "0"}} {
+		if got := s.admin("", "company_id credits", "credits", "add", "--company", id, step.amount, "--note", "test"); number(got["credits"]) != step.want {
+			t.Errorf("%s: %v", step.amount, got)
+		}
+	}
+	sender := s.admin("", "sender_id name approved", "sender", "create", "--company", id, "--name", "INTORE", "--country", "BI")
+	if sender["name"] != "INTORE" || sender["approved"] != false {
+		t.Errorf("got %v", sender)
+	}
+	if got := s.admin("", "sender_id approved", "sender", "set", "--id", number(sender["sender_id"]), "--approved=true"); got["approved"] != true {
+		t.Errorf("got %v", got)
+	}
+	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/hook")
+	if secret, _ := hook["secret"].(string); !strings.HasPrefix(secret, "whsec_") || hook["active"] != true {
+		t.Errorf("got %v", hook)
+	}
+	again := s.admin("", "company_id url secret active", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/other", "--active=false")
+	if again["secret"] != hook["secret"] || again["active"] != false || again["url"] != "http://127.0.0.1:1/other" {
+		t.Errorf("got %v", again)
+	}
+	test := s.admin("", "user_id phone_number verified", "test-number", "set", "--user", "jean@example.com", "--number", "79 00 00 01", "--verified")
+	if test["phone_number"] != "+25779000001" || test["verified"] != true {
+		t.Errorf("got %v", test)
+	}
+
+	// What was provisioned is what the front door sees.
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	door := accounts.New(pool, accounts.Options{})
+	p, err := door.Authenticate(t.Context(), token["token"].(string))
+	if err != nil || !p.Company.Verified || !p.Company.Senders["INTORE"].Approved || p.TestNumber != "+25779000001" {
+		t.Errorf("Authenticate: %+v, %v", p, err)
+	}
+	if _, err := door.Login(t.Context(), "jean@example.com", "correct horse"); err != nil {
+		t.Errorf("Login: %v", err)
+	}
+	if got := s.admin("", "token_id revoked", "token", "revoke", "--id", number(token["token_id"])); got["revoked"] != true {
+		t.Errorf("got %v", got)
+	}
+	if _, err := door.Fresh(t.Context(), p); err == nil {
+		t.Error("the revoked token passes")
+	}
+}
+
+func TestProvisioningSaysWhatIsWrong(t *testing.T) {
+	s := newAdmin(t)
+	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A")["company_id"])
+	sender := []string{"admin", "sender", "create", "--company", company, "--name"}
+	s.admin("", "sender_id name approved", append(sender[1:], "INFO")...)
+
+	for _, try := range []struct {
+		reason, stdin string
+		args          []string
+	}{
+		{"a@example.com exists already", "x", []string{"admin", "user", "create", "--email", "A@example.com", "--name", "A", "--password-stdin"}},
+		{"--password-stdin", "", []string{"admin", "user", "create", "--email", "b@example.com", "--name", "B"}},
+		{"password is empty", "\n", []string{"admin", "user", "create", "--email", "b@example.com", "--name", "B", "--password-stdin"}},
+		{"not an email address", "x", []string{"admin", "user", "create", "--email", "b", "--name", "B", "--password-stdin"}},
+		{"--email", "", []string{"admin", "user", "create", "--name", "B"}},
+		{"no user with the email b@example.com", "", []string{"admin", "token", "create", "--user", "b@example.com", "--name", "x"}},
+		{"no token with id 99", "", []string{"admin", "token", "revoke", "--id", "99"}},
+		{"a@example.com owns a company already", "", []string{"admin", "company", "create", "--owner", "a@example.com", "--name", "B"}},
+		{"less than 0 credits", "", []string{"admin", "company", "create", "--owner", "a@example.com", "--name", "B", "--credits=-1"}},
+		{"no company with id 99", "", []string{"admin", "company", "set", "--id", "99", "--approved=true"}},
+		{"nothing to change", "", []string{"admin", "company", "set", "--id", company}},
+		{"below zero", "", []string{"admin", "credits", "add", "--company", company, "--amount=-1", "--note", "x"}},
+		{"no company with id 99", "", []string{"admin", "credits", "add", "--company", "99", "--amount", "1", "--note", "x"}},
+		{"must not be 0", "", []string{"admin", "credits", "add", "--company", company, "--amount", "0", "--note", "x"}},
+		{"whole number", "", []string{"admin", "credits", "add", "--company", company, "--amount", "many", "--note", "x"}},
+		{"--amount", "", []string{"admin", "credits", "add", "--company", company, "--note", "x", "--amount"}},
+		{"not 1-11 alphanumeric", "", append(sender[:len(sender):len(sender)], "TWELVELETTER")},
+		{"test sender", "", append(sender[:len(sender):len(sender)], "INTUMWATEST")},
+		{"has a sender INFO already", "", append(sender[:len(sender):len(sender)], "INFO")},
+		{"no sender with id 99", "", []string{"admin", "sender", "set", "--id", "99", "--approved=true"}},
+		{"--approved", "", []string{"admin", "sender", "set", "--id", "1"}},
+		{"no company with id 99", "", []string{"admin", "webhook", "set", "--company", "99", "--url", "https://example.com"}},
+		{"not a valid Burundi", "", []string{"admin", "test-number", "set", "--user", "a@example.com", "--number", "22123456", "--verified"}},
+		{"no such link", "", []string{"admin", "link", "pause", "--name", "nowhere"}},
+	} {
+		s.refused(try.reason, try.stdin, try.args...)
+	}
+
+	// A company whose creation failed half way is not there.
+	if got := s.admin("", "company_id credits", "credits", "add", "--company", company, "--amount", "7", "--note", "x"); number(got["credits"]) != "7" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNegativeAmountAsItsOwnArgument(t *testing.T) {
+	s := newAdmin(t)
+	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	id := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "9")["company_id"])
+	if got := s.admin("", "company_id credits", "credits", "add", "--company", id, "--amount", "-4", "--note", "x"); number(got["credits"]) != "5" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	s := newAdmin(t)
+	if code, stdout, stderr := s.run("", "admin", "links", "--json"); code != exitOK || stdout != "[]\n" {
+		t.Errorf("no links: %d %q %q", code, stdout, stderr)
+	}
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), `insert into links (name, carrier, state, "window", tps) values ('lumitel-1', 'lumitel', 'bound', 100, 50)`); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, _ := s.run("", "admin", "links", "--json")
+	pattern := `^\[\{"carrier":"lumitel","link":"lumitel-1","state":"down","window":100,"in_flight":0,"tps":50,"since":"[^"]+"\}\]\n$`
+	if code != exitOK || !regexp.MustCompile(pattern).MatchString(stdout) {
+		t.Errorf("a link: %d %q", code, stdout)
+	}
+	if code, stdout, _ := s.run("", "admin", "links"); code != exitOK || !strings.HasPrefix(stdout, "carrier ") || !strings.Contains(stdout, "lumitel-1") {
+		t.Errorf("for people: %d %q", code, stdout)
+	}
+	if got := s.admin("", "link state", "link", "pause", "--name", "lumitel-1"); got["link"] != "lumitel-1" || got["state"] != "paused" {
+		t.Errorf("got %v", got)
+	}
+	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] == "paused" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestForPeople(t *testing.T) {
+	s := newAdmin(t)
+	code, stdout, stderr := s.run("secret", "admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	if code != exitOK || stderr != "" || stdout != "user_id  1\nemail    a@example.com\n" {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}

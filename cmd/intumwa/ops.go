@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"intumwa/internal/postgres"
+)
+
+// ops is the operators' listener: /metrics, /healthz, /readyz.
+type ops struct {
+	*http.ServeMux
+	serving atomic.Bool // the listeners are up and the process is not ending
+}
+
+func newOps(pool *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger) *ops {
+	o := &ops{ServeMux: http.NewServeMux()}
+	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
+	// The process lives: whoever restarts it has nothing to gain from the
+	// database's state.
+	o.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok", "") })
+	// Migrations are in, Postgres answers, the listeners are up (decisions.md,
+	// Pace). A link that cannot bind is no reason to send customers elsewhere.
+	o.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if !o.serving.Load() {
+			state(w, http.StatusServiceUnavailable, "unready", "starting or ending")
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		if err := postgres.Current(ctx, pool); err != nil {
+			state(w, http.StatusServiceUnavailable, "unready", err.Error())
+			return
+		}
+		state(w, http.StatusOK, "ready", "")
+	})
+	return o
+}
+
+func state(w http.ResponseWriter, code int, status, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(struct {
+		Status string `json:"status"`
+		Reason string `json:"reason,omitempty"`
+	}{status, reason}) // a probe that hung up needs no answer
+}
+
+func buildInfo() prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_build_info", Help: "1, labelled with the version that runs.",
+		ConstLabels: prometheus.Labels{"version": version}})
+	info.Set(1)
+	return info
+}
+
+// poolGauges shows the connections of a pool in use and in all.
+func poolGauges(pool *pgxpool.Pool, name string) prometheus.Collector {
+	return &poolCollector{pool: pool,
+		inUse: prometheus.NewDesc("intumwa_db_pool_in_use", "Database connections in use.", nil, prometheus.Labels{"pool": name}),
+		max:   prometheus.NewDesc("intumwa_db_pool_max", "Most database connections.", nil, prometheus.Labels{"pool": name}),
+	}
+}
+
+type poolCollector struct {
+	pool       *pgxpool.Pool
+	inUse, max *prometheus.Desc
+}
+
+func (p *poolCollector) Describe(ch chan<- *prometheus.Desc) { ch <- p.inUse; ch <- p.max }
+func (p *poolCollector) Collect(ch chan<- prometheus.Metric) {
+	stat := p.pool.Stat()
+	ch <- prometheus.MustNewConstMetric(p.inUse, prometheus.GaugeValue, float64(stat.AcquiredConns()))
+	ch <- prometheus.MustNewConstMetric(p.max, prometheus.GaugeValue, float64(stat.MaxConns()))
+}

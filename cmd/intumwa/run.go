@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"intumwa/configs"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1 // the command ran and failed; the reason is on stderr
+	exitUsage = 2 // the command line was not understood
+)
+
+// commands is the table of subcommands.
+type commands struct {
+	Config string `help:"Configuration file." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
+
+	Serve       serveCmd       `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
+	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema to this binary's version."`
+	ConfigFile  configCmd      `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
+	Admin       adminCmd       `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
+	CarrierSim  carrierSimCmd  `cmd:"" name:"carrier-sim" help:"Play a carrier's SMSC, for development."`
+	WebhookEcho webhookEchoCmd `cmd:"" name:"webhook-echo" help:"Play a customer's webhook endpoint, for development."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+}
+
+// program is what a command gets to work with beside its flags.
+type program struct {
+	configPath string
+	env        []string
+	stdin      io.Reader
+	stdout     io.Writer
+	stderr     io.Writer
+}
+
+// run is main as a value: it runs one command line and returns the exit code. When ctx ends, the command winds up.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var table commands
+	left := -1 // what --help wanted to exit with
+	parser, err := kong.New(&table,
+		kong.Name("intumwa"),
+		kong.Description("A carrier-facing SMS gateway."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { left = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return fail(stderr, exitUsage, err)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case left >= 0:
+		return left
+	case err != nil:
+		return fail(stderr, exitUsage, fmt.Errorf("%w (intumwa --help says more)", err))
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	command.Bind(&program{configPath: table.Config, env: os.Environ(), stdin: stdin, stdout: stdout, stderr: stderr})
+	if err := command.Run(); err != nil {
+		return fail(stderr, exitError, err)
+	}
+	return exitOK
+}
+
+func fail(stderr io.Writer, code int, err error) int {
+	_, _ = fmt.Fprintf(stderr, "intumwa: %v\n", err)
+	return code
+}
+
+// config loads the configuration for a command that needs the database only: mistakes elsewhere do not matter to it
+// as long as the file can be read.
+func (p *program) config() (*configs.Config, error) {
+	c, err := configs.Load(p.configPath, p.env)
+	if err != nil {
+		return nil, err
+	}
+	if c.Database.URL == "" {
+		return nil, errors.New("database.url: is required")
+	}
+	return c, nil
+}
+
+// checkedConfig loads the configuration and refuses one with any mistake, naming all of them.
+func (p *program) checkedConfig() (*configs.Config, error) {
+	c, err := configs.Load(p.configPath, p.env)
+	var problems configs.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return nil, err
+	}
+	if c == nil { // not YAML at all
+		return nil, err
+	}
+	problems = append(problems, c.Check()...)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the configuration %s is not sound:\n%w", p.configPath, problems)
+	}
+	return c, nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/configs"
+	"intumwa/internal/testenv"
+)
+
+// databaseOf is the database that a shell's configuration names.
+func databaseOf(t *testing.T, s *shell) string {
+	t.Helper()
+	c, err := configs.Load(s.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(c.Database.URL)
+}
+
+func TestUsage(t *testing.T) {
+	for _, try := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"--help"}, exitOK, "carrier-sim", ""},
+		{[]string{"admin", "company", "set", "--help"}, exitOK, "--smart-encoding", ""},
+		{nil, exitUsage, "", "intumwa: expected one of"},
+		{[]string{"sreve"}, exitUsage, "", "intumwa: unexpected argument sreve"},
+		{[]string{"version", "--nonsense"}, exitUsage, "", "intumwa: unknown flag --nonsense"},
+		{[]string{"version"}, exitOK, "intumwa " + version, ""},
+		{[]string{"config", "sample"}, exitOK, "test_sender: INTUMWATEST", ""},
+		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "/nowhere.yaml: no such file"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), try.args, strings.NewReader(""), &stdout, &stderr)
+		if code != try.code || !strings.Contains(stdout.String(), try.stdout) || !strings.Contains(stderr.String(), try.stderr) ||
+			try.code != exitOK && stdout.Len() > 0 || try.code == exitOK && stderr.Len() > 0 {
+			t.Errorf("%v: exit code %d\nstdout %q\nstderr %q", try.args, code, &stdout, &stderr)
+		}
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	if code, stdout, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") || stderr != "" {
+		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
+	}
+	// Mistakes of reading and of sense come together.
+	code, stdout, stderr := newShell(t, "api: {listn: x, listen: y}\ncarriers: [{name: a, links: []}]\n").run("", "config", "check")
+	if code != exitError || stdout != "" {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	for _, want := range []string{
+		"api.listn (line 1): unknown key\n",
+		"api.listen (line 1): must be host:port",
+		"database.url: is required\n",
+		"redis.url: is required",
+		"carriers[0].links (line 2): needs at least one item\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not said:\n%s", want, stderr)
+		}
+	}
+	newShell(t, "a: [").refused("line 1", "", "config", "check")
+
+	t.Setenv("INTUMWA_API_LISTN", "x")
+	if code, _, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
+		t.Errorf("a misspelt variable: %d %q", code, stderr)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	s := newAdmin(t)
+	conn, err := pgx.Connect(t.Context(), databaseOf(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `drop schema public cascade; create schema public`); err != nil {
+		t.Fatal(err)
+	}
+	create := []string{"admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin"}
+	s.refused("schema", "secret", create...)
+	for range 2 {
+		if code, _, stderr := s.run("", "migrate"); code != exitOK {
+			t.Fatalf("migrate: %d %q", code, stderr)
+		}
+	}
+	if code, _, stderr := s.run("secret", create...); code != exitOK {
+		t.Errorf("after migrate: %d %q", code, stderr)
+	}
+	newShell(t, "redis: {prefix: x}").refused("database.url: is required", "", "migrate")
+	newShell(t, "database: {url: 'postgres://u:canary@127.0.0.1:1/d'}").refused("opening the database", "", "admin", "links")
+}
+
+// The file may come from the environment, and a key of it too.
+func TestConfigFromTheEnvironment(t *testing.T) {
+	s := newShell(t, "database: {url: 'postgres://nowhere:1/d'}")
+	t.Setenv("INTUMWA_CONFIG", s.config)
+	t.Setenv("INTUMWA_DATABASE_URL", testenv.Database(t))
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"admin", "links", "--json"}, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+		t.Errorf("%s", fmt.Sprint(code, stdout.String(), stderr.String()))
+	}
+}

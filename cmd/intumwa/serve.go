@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"intumwa/accounts"
+	"intumwa/api"
+	"intumwa/configs"
+	"intumwa/dispatcher"
+	"intumwa/intake"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/throttle"
+	"intumwa/webhooks"
+)
+
+type serveCmd struct {
+	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
+	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
+}
+
+// shutdownGrace bounds the end of the requests under way.
+const shutdownGrace = 3 * time.Second
+
+// Run serves until ctx ends: then it takes no more requests, finishes what is
+// in hand, unbinds from the carriers, and returns within 10 s.
+func (s *serveCmd) Run(ctx context.Context, p *program) error {
+	config, err := p.checkedConfig()
+	if err != nil {
+		return err
+	}
+	log := newLog(p.stderr, config.Log)
+	slog.SetDefault(log)
+	g := &gateway{config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry()}
+	if len(g.roles) == 0 {
+		g.roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
+	}
+	if !s.NoMigrate {
+		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
+			return fmt.Errorf("migrating the database: %w", err)
+		}
+	}
+	err = g.serve(ctx)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// gateway is one process with its roles.
+type gateway struct {
+	config   *configs.Config
+	log      *slog.Logger
+	roles    []string
+	registry *prometheus.Registry
+}
+
+func (g *gateway) has(role string) bool { return slices.Contains(g.roles, role) }
+
+// serve wires the roles together and runs them. What it starts ends in the
+// reverse order: listeners first, then intake, then the dispatcher, then the
+// webhooks, and the stores last.
+func (g *gateway) serve(ctx context.Context) error {
+	c := g.config
+	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+
+	connections := int32(c.Database.MaxConnections)
+	pool, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: connections})
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	defer pool.Close()
+	hot, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: connections, BatchUpdates: true})
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	defer hot.Close()
+	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"))
+
+	rdb, waiting, err := openRedis(&c.Redis)
+	if err != nil {
+		return fmt.Errorf("opening redis: %w", err)
+	}
+	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
+
+	belt := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting})
+	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey),
+		Replacements: c.Accounts.TestNumberReplacements, Log: g.log, Metrics: g.registry})
+	key, err := c.Webhooks.Key()
+	if err != nil {
+		return fmt.Errorf("webhooks.encryption_key: %w", err)
+	}
+	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
+		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
+		PerEndpointMax: c.Webhooks.PerEndpointMax, Log: g.log, Metrics: g.registry})
+	routes, err := routesOf(c)
+	if err != nil {
+		return err
+	}
+	in := intake.New(hot, users, messages.New(hot), belt, routes, intake.Options{Validity: c.Messages.Validity,
+		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
+
+	life := newLife(ctx)
+	defer life.end()
+
+	// Started first, ended last.
+	if g.has("webhooks") {
+		life.run("webhooks", hooks.Run)
+	}
+	if g.has("dispatcher") {
+		d, err := dispatcher.New(pool, hot, belt, hooks, dispatcherOptions(c, g.log, g.registry))
+		if err != nil {
+			return err
+		}
+		life.run("dispatcher", d.Run)
+	}
+	if g.has("api") {
+		life.run("accounts", users.Run)
+		life.run("intake", in.Run)
+		limit := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
+		handler, err := api.New(users, limit, in, api.Options{Plan: planOf(c), TestSender: c.TestSender, MaxBody: c.API.MaxBody,
+			TrustedProxies: c.API.TrustedProxies, Log: g.log, Metrics: g.registry})
+		if err != nil {
+			return fmt.Errorf("api: %w", err)
+		}
+		if err := life.listen(ctx, "api", c.API.Listen, &http.Server{Handler: handler,
+			ReadHeaderTimeout: c.API.ReadHeaderTimeout, ReadTimeout: c.API.ReadTimeout, WriteTimeout: c.API.WriteTimeout,
+			IdleTimeout: c.API.IdleTimeout, MaxHeaderBytes: 16 << 10}); err != nil {
+			return err
+		}
+	}
+	ops := newOps(pool, g.registry, g.log)
+	if err := life.listen(ctx, "ops", c.Ops.Listen, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+		return err
+	}
+	for _, warning := range beltWarnings(ctx, belt) {
+		g.log.Warn("redis is not set up for a queue", "warning", warning)
+	}
+	ops.serving.Store(true)
+	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "ops", c.Ops.Listen, "version", version)
+	err = life.wait()
+	ops.serving.Store(false)
+	return err
+}
+
+func beltWarnings(ctx context.Context, belt *queue.Belt) []string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	warnings, err := belt.CheckServer(ctx)
+	if err != nil {
+		return []string{"its settings cannot be read: " + err.Error()}
+	}
+	return warnings
+}
+
+// life starts the parts of a process and ends them one after the other, the
+// last started first.
+type life struct {
+	ctx    context.Context //nolint:containedctx // the process's own; parts get contexts of their own
+	failed chan error
+	ends   []func()
+	once   sync.Once
+}
+
+func newLife(ctx context.Context) *life { return &life{ctx: ctx, failed: make(chan error, 16)} }
+
+// run starts a part. A part that returns before it is told to ends the
+// process.
+func (l *life) run(name string, part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := part(ctx)
+		if ctx.Err() == nil {
+			l.failed <- fmt.Errorf("%s ended: %w", name, errors.Join(err, errEnded))
+		}
+	}()
+	l.ends = append(l.ends, func() { cancel(); <-done })
+}
+
+var errEnded = errors.New("it was not told to")
+
+// listen serves HTTP until the process ends.
+func (l *life) listen(ctx context.Context, name, address string, server *http.Server) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening for %s: %w", name, err)
+	}
+	server.ErrorLog = slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)
+	l.run(name, func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() {
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+			defer cancel()
+			if server.Shutdown(grace) != nil {
+				_ = server.Close()
+			}
+		})
+		defer stop()
+		err := server.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+	return nil
+}
+
+// wait returns when the process is told to end or a part has failed.
+func (l *life) wait() error {
+	select {
+	case <-l.ctx.Done():
+		return nil
+	case err := <-l.failed:
+		return err
+	}
+}
+
+func (l *life) end() {
+	l.once.Do(func() {
+		for _, end := range slices.Backward(l.ends) {
+			end()
+		}
+	})
+}

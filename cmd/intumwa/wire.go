@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/configs"
+	"intumwa/dispatcher"
+	"intumwa/sms"
+	"intumwa/smpp"
+)
+
+// newLog makes the process's log.
+func newLog(w io.Writer, c configs.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // checked by configs
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// openRedis makes the client of short calls and the one whose connections wait
+// on the belt. Nothing is dialled yet: a Redis that is away stops no start.
+func openRedis(c *configs.Redis) (short, waiting redis.UniversalClient, err error) {
+	if len(c.Addresses) > 0 {
+		options := redis.UniversalOptions{Addrs: c.Addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password)}
+		other := options
+		return redis.NewUniversalClient(&options), redis.NewUniversalClient(&other), nil
+	}
+	options, err := redis.ParseURL(string(c.URL))
+	if err != nil {
+		return nil, nil, fmt.Errorf("redis.url cannot be understood (it is not shown: it may hold a password)")
+	}
+	options.ContextTimeoutEnabled = true
+	other := *options
+	other.PoolSize = 256 // one connection for each feeder that waits
+	return redis.NewClient(options), redis.NewClient(&other), nil
+}
+
+// planOf is which numbers are valid: the national plan and what carriers list.
+func planOf(c *configs.Config) *sms.Plan {
+	var prefixes []string
+	for _, carrier := range c.Carriers {
+		prefixes = append(prefixes, carrier.Prefixes...)
+		prefixes = append(prefixes, carrier.NumberOverrides...)
+	}
+	return sms.NewPlan(prefixes...)
+}
+
+func routesOf(c *configs.Config) (*sms.Routes, error) {
+	routes := make([]sms.Route, len(c.Carriers))
+	for i, carrier := range c.Carriers {
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Numbers: carrier.NumberOverrides, Default: carrier.Default}
+	}
+	table, err := sms.NewRoutes(routes)
+	if err != nil {
+		return nil, fmt.Errorf("carriers: %w", err)
+	}
+	return table, nil
+}
+
+// The words of the configuration and what they are to the dispatcher.
+var (
+	confirms   = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
+	idFormats  = map[string]dispatcher.IDFormat{"auto": dispatcher.IDAuto, "same": dispatcher.IDSame, "hex_to_decimal": dispatcher.IDHexToDecimal, "decimal_to_hex": dispatcher.IDDecimalToHex}
+	concats    = map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "udh16": dispatcher.ConcatUDH16, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+	alphabets  = map[string]dispatcher.Alphabet{"gsm7": dispatcher.AlphabetGSM7, "latin1": dispatcher.AlphabetLatin1, "ascii": dispatcher.AlphabetASCII}
+	validities = map[string]dispatcher.Validity{"relative": dispatcher.ValidityRelative, "absolute": dispatcher.ValidityAbsolute, "none": dispatcher.ValidityNone}
+	ambiguous  = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
+	refunds    = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
+	states     = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
+	classes    = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent, "configuration": smpp.ClassConfiguration}
+	bindModes  = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver}
+)
+
+func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
+	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
+		ReceiptRetention: c.Messages.ReceiptRetention, Log: log, Metrics: metrics}
+	for i := range c.Carriers {
+		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
+	}
+	return options
+}
+
+// carrierOf translates a checked configuration.
+func carrierOf(c *configs.Carrier) dispatcher.Carrier {
+	carrier := dispatcher.Carrier{
+		Name: c.Name, Confirm: confirms[c.Confirm], OnReceiptTimeout: states[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
+		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
+		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
+		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
+		OnAmbiguous: ambiguous[c.OnAmbiguous], RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
+	}
+	for state, meaning := range c.ReceiptStates {
+		carrier.States[state] = states[meaning]
+	}
+	tlvs, _ := c.StaticTLVs() // checked by configs, as are the classes and the TLS files
+	for _, tlv := range tlvs {
+		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
+	}
+	overrides, _ := c.Classes()
+	for status, class := range overrides {
+		carrier.Classes[smpp.Status(status)] = classes[class]
+	}
+	for i := range c.Links {
+		l := &c.Links[i]
+		tls, _ := l.TLSConfig()
+		carrier.Links = append(carrier.Links, dispatcher.Link{Weight: l.Weight, Options: smpp.Options{
+			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
+			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
+			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
+		}})
+	}
+	return carrier
+}

@@ -1,0 +1,218 @@
+package configs
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Check says every mistake in the values, in the order of the keys; nil when there is none. It opens the certificate
+// files that the links name and nothing else.
+func (c *Config) Check() []Problem {
+	k := &checker{lines: c.lines}
+	k.tags(c)
+	k.listeners(c)
+	k.database(&c.Database)
+	k.redis(&c.Redis)
+	if !alphanumeric(c.TestSender, 11) {
+		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
+	}
+	k.webhooks(&c.Webhooks)
+	k.carriers(c.Carriers)
+	return k.problems
+}
+
+type checker struct {
+	lines    map[string]int
+	problems []Problem
+}
+
+func (k *checker) problem(path, format string, args ...any) {
+	k.problems = append(k.problems, Problem{Key: path, Line: k.lines[path], Text: fmt.Sprintf(format, args...)})
+}
+
+// tags checks what the fields' tags demand: oneof, min and max.
+func (k *checker) tags(c *Config) {
+	k.length("carriers", len(c.Carriers))
+	for i := range c.Carriers {
+		k.length(fmt.Sprintf("carriers[%d].links", i), len(c.Carriers[i].Links))
+	}
+	walk(c, func(l leaf) {
+		if words := l.field.Tag.Get("oneof"); words != "" {
+			allowed := strings.Split(words, "|")
+			if !slices.Contains(allowed, l.value.String()) {
+				k.problem(l.path, "must be one of %s, not %q", strings.Join(allowed, ", "), l.value.String())
+			}
+		}
+		if !l.value.CanInt() {
+			return
+		}
+		low, hasLow := bound(l.field, "min")
+		high, hasHigh := bound(l.field, "max")
+		switch v := l.value.Int(); {
+		case l.field.Type == durationType && hasLow && v < low:
+			k.problem(l.path, "must be longer than 0s, not %s", time.Duration(v))
+		case hasLow && hasHigh && (v < low || v > high):
+			k.problem(l.path, "must be from %d to %d, not %d", low, high, v)
+		case hasLow && v < low:
+			k.problem(l.path, "must be at least %d, not %d", low, v)
+		}
+	})
+}
+
+func (k *checker) length(path string, n int) {
+	if n == 0 {
+		k.problem(path, "needs at least one item")
+	}
+}
+
+func bound(f reflect.StructField, tag string) (int64, bool) {
+	n, err := strconv.ParseInt(f.Tag.Get(tag), 10, 64)
+	return n, err == nil
+}
+
+func (k *checker) listeners(c *Config) {
+	taken := map[string]string{}
+	for _, l := range []struct{ key, address string }{
+		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
+	} {
+		port, err := portOf(l.address)
+		switch other := taken[l.address]; {
+		case err != nil:
+			k.problem(l.key, "%s", err)
+		case port != 0 && other != "":
+			k.problem(l.key, "is the same as %s", other)
+		default:
+			taken[l.address] = l.key
+		}
+	}
+	k.proxies("api.trusted_proxies", c.API.TrustedProxies)
+	k.proxies("dashboard.trusted_proxies", c.Dashboard.TrustedProxies)
+}
+
+func (k *checker) proxies(path string, proxies []string) {
+	for i, p := range proxies {
+		_, addressErr := netip.ParseAddr(p)
+		_, rangeErr := netip.ParsePrefix(p)
+		if addressErr != nil && rangeErr != nil {
+			k.problem(fmt.Sprintf("%s[%d]", path, i), "must be an address or a range such as 10.0.0.0/8, not %q", p)
+		}
+	}
+}
+
+func (k *checker) database(d *Database) {
+	raw := string(d.URL)
+	parsed, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		k.problem("database.url", "is required")
+	case strings.Contains(raw, "=") && !strings.Contains(raw, "://"): // keyword/value form, which Postgres' client reads
+	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
+		k.problem("database.url", "must be postgres://user:password@host:port/database")
+	}
+}
+
+var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+
+func (k *checker) redis(r *Redis) {
+	raw := string(r.URL)
+	parsed, err := url.Parse(raw)
+	switch {
+	case raw == "" && len(r.Addresses) == 0:
+		k.problem("redis.url", "is required, or redis.addresses")
+	case raw != "" && len(r.Addresses) > 0:
+		k.problem("redis.addresses", "cannot be given beside redis.url")
+	case raw != "" && (err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix")):
+		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://")
+	}
+	for i, address := range r.Addresses {
+		if err := remote(address); err != nil {
+			k.problem(fmt.Sprintf("redis.addresses[%d]", i), "%s", err)
+		}
+	}
+	if len(r.Addresses) == 0 && (r.MasterName != "" || r.Username != "" || r.Password != "") {
+		k.problem("redis.addresses", "is required with redis.master_name, redis.username or redis.password")
+	}
+	if !redisPrefix.MatchString(r.Prefix) {
+		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
+	}
+}
+
+func (k *checker) webhooks(w *Webhooks) {
+	for i, delay := range w.RetryDelays {
+		if delay <= 0 {
+			k.problem(fmt.Sprintf("webhooks.retry_delays[%d]", i), "must be longer than 0s, not %s", delay)
+		}
+	}
+	if _, err := w.Key(); err != nil {
+		k.problem("webhooks.encryption_key", "%s", err)
+	}
+	if w.PerEndpoint > w.PerEndpointMax {
+		k.problem("webhooks.per_endpoint", "must not be more than webhooks.per_endpoint_max")
+	}
+	if w.PerEndpointMax > w.InFlight {
+		k.problem("webhooks.per_endpoint_max", "must not be more than webhooks.in_flight")
+	}
+}
+
+// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
+func (w *Webhooks) Key() (*[32]byte, error) {
+	raw := string(w.EncryptionKey)
+	if raw == "" {
+		return nil, nil
+	}
+	decoders := []func(string) ([]byte, error){
+		hex.DecodeString,
+		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	}
+	for _, decode := range decoders {
+		if key, err := decode(raw); err == nil && len(key) == 32 {
+			return (*[32]byte)(key), nil
+		}
+	}
+	return nil, errors.New("must be 32 octets in base64 or hex")
+}
+
+// portOf reads host:port, where the host may be missing.
+func portOf(address string) (int, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("must be host:port, not %q", address)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("must have a port from 0 to 65535, not %q", text)
+	}
+	return int(port), nil
+}
+
+// remote refuses an address that one cannot connect to.
+func remote(address string) error {
+	port, err := portOf(address)
+	if err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(address); host == "" || port == 0 {
+		return fmt.Errorf("must have a host and a port from 1 to 65535, not %q", address)
+	}
+	return nil
+}
+
+func alphanumeric(s string, longest int) bool {
+	ok := len(s) >= 1 && len(s) <= longest
+	for _, r := range s {
+		ok = ok && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z')
+	}
+	return ok
+}

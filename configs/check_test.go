@@ -1,0 +1,233 @@
+package configs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sound = `
+database: {url: "postgres://u:p@h/d"}
+redis: {url: "redis://h:6379/0"}
+carriers:
+  - name: lumitel
+    links: [{name: lumitel-1, address: "h:2775", system_id: demo}]
+`
+
+func checked(t *testing.T, text string, env ...string) []string {
+	t.Helper()
+	var out []string
+	for _, p := range load(t, text, env...).Check() {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+func TestSoundConfig(t *testing.T) {
+	if got := checked(t, sound); got != nil {
+		t.Errorf("mistakes in a sound file: %q", got)
+	}
+	cluster := strings.Replace(sound, `{url: "redis://h:6379/0"}`,
+		`{addresses: ["a:1", "b:2"], master_name: main, username: u, password: p}`, 1)
+	if got := checked(t, cluster); got != nil {
+		t.Errorf("mistakes in a file with addresses: %q", got)
+	}
+}
+
+func TestEmptyConfigLacksWhatHasNoDefault(t *testing.T) {
+	want := []string{
+		"carriers: needs at least one item",
+		"database.url: is required",
+		"redis.url: is required, or redis.addresses",
+	}
+	if got := checked(t, ""); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCheckSaysEveryMistake(t *testing.T) {
+	got := checked(t, `
+api:
+  listen: nowhere
+  trusted_proxies: [10.0.0.0/8, proxy]
+  rate_limit_per_minute: 0
+ops: {listen: "127.0.0.1:9"}
+dashboard: {listen: "127.0.0.1:9", session_idle: 0s}
+log: {level: loud}
+database: {url: "mysql://h/d"}
+redis: {url: "http://h", addresses: ["h"], prefix: "{x}"}
+test_sender: TOO-LONG-SENDER
+messages: {validity: -1s, max_segments: 256}
+webhooks: {retry_delays: [0s], encryption_key: short, per_endpoint: 40, in_flight: 16}
+carriers:
+  - name: a b
+    prefixes: ["6x", "61"]
+    default: true
+    confirm: maybe
+    receipt_states: {unknown: failed, ACCEPTD: good}
+    concat: none
+    source_ton: 256
+    service_type: TOOLONG
+    tlvs: {x: y, 0x1401: "hex:0"}
+    error_classes: {0x00: permanent, 0x58: fatal}
+    retry_min: 2m
+    failover: [nobody, a b]
+    links: []
+  - name: leo
+    prefixes: ["61"]
+    number_overrides: ["123"]
+    default: true
+    failover: [third, third]
+    links:
+      - {name: leo-1, address: ":2775", system_id: "", password: ninechars, window: 1001, tps: -1, bind: both}
+      - {name: leo.1, address: "h:0", system_id: sixteen-octets-x, system_type: thirteen-oct., tls: {ca: /nowhere.pem}}
+  - links: [{name: third-1, address: "h:1", system_id: x, tls: {cert: /nowhere.pem}}]
+  - {name: third, links: [{name: third-2, address: "h:1", system_id: x}]}
+`)
+	want := []string{
+		"carriers[0].links (line 27): needs at least one item",
+		"api.rate_limit_per_minute (line 5): must be at least 1, not 0",
+		"dashboard.session_idle (line 7): must be longer than 0s, not 0s",
+		`log.level (line 8): must be one of debug, info, warn, error, not "loud"`,
+		"messages.validity (line 12): must be longer than 0s, not -1s",
+		"messages.max_segments (line 12): must be from 1 to 255, not 256",
+		`carriers[0].confirm (line 18): must be one of receipt, submit, not "maybe"`,
+		`carriers[0].concat (line 20): must be one of udh8, udh16, sar, payload, not "none"`,
+		"carriers[0].source_ton (line 21): must be from 0 to 255, not 256",
+		`carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, not "both"`,
+		"carriers[1].links[0].window (line 34): must be from 1 to 1000, not 1001",
+		"carriers[1].links[0].tps (line 34): must be at least 0, not -1",
+		`api.listen (line 3): must be host:port, not "nowhere"`,
+		"dashboard.listen (line 7): is the same as ops.listen",
+		`api.trusted_proxies[1] (line 4): must be an address or a range such as 10.0.0.0/8, not "proxy"`,
+		"database.url (line 9): must be postgres://user:password@host:port/database",
+		"redis.addresses (line 10): cannot be given beside redis.url",
+		`redis.addresses[0] (line 10): must be host:port, not "h"`,
+		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first",
+		"test_sender (line 11): must be 1-11 ASCII letters and digits",
+		"webhooks.retry_delays[0] (line 13): must be longer than 0s, not 0s",
+		"webhooks.encryption_key (line 13): must be 32 octets in base64 or hex",
+		"webhooks.per_endpoint (line 13): must not be more than webhooks.per_endpoint_max",
+		"webhooks.per_endpoint_max: must not be more than webhooks.in_flight",
+		`carriers[0].name (line 15): must be 1-63 letters, digits, dots, hyphens and underscores, a letter first, not "a b"`,
+		`carriers[0].prefixes[0] (line 16): must be 1 to 8 national digits, not "6x"`,
+		"carriers[0].service_type (line 22): must not be longer than 5 octets",
+		`carriers[0].receipt_states.ACCEPTD (line 19): must be one of sent, failed, none, not "good"`,
+		"carriers[0].receipt_states.unknown (line 19): must be written in upper case, as receipts have it",
+		"carriers[0].error_classes.0x00 (line 24): must be a command_status such as 0x58, other than 0",
+		`carriers[0].error_classes.0x58 (line 24): must be one of throttled, temporary, permanent, configuration, not "fatal"`,
+		"carriers[0].tlvs.0x1401 (line 23): has hex: before what are not pairs of hexadecimal digits",
+		"carriers[0].tlvs.x (line 23): must have a tag from 0x0000 to 0xFFFF",
+		"carriers[0].retry_min (line 25): must not be longer than retry_max",
+		`carriers[0].failover[0] (line 26): there is no carrier "nobody"`,
+		"carriers[0].failover[1] (line 26): a carrier cannot stand in for itself",
+		"carriers[1].default (line 31): only one carrier can be the default; carriers[0] is",
+		"carriers[1].prefixes[0] (line 29): carriers[0].prefixes[1] has this already",
+		"carriers[1].number_overrides[0] (line 30): must be the 8 digits of a national number",
+		"carriers[1].failover[1] (line 32): carriers[1].failover[0] has this already",
+		`carriers[1].links[0].address (line 34): must have a host and a port from 1 to 65535, not ":2775"`,
+		"carriers[1].links[0].system_id (line 34): is required",
+		"carriers[1].links[0].password (line 34): must not be longer than 8 octets",
+		"carriers[1].links[1].name (line 35): carriers[1].links[0].name has this already",
+		`carriers[1].links[1].address (line 35): must have a host and a port from 1 to 65535, not "h:0"`,
+		"carriers[1].links[1].system_id (line 35): must not be longer than 15 octets",
+		"carriers[1].links[1].system_type (line 35): must not be longer than 12 octets",
+		"carriers[1].links[1].tls (line 35): reading ca: open /nowhere.pem: no such file or directory",
+		"carriers[2].name: is required",
+		"carriers[2].links[0].tls (line 36): reading cert and key: open /nowhere.pem: no such file or directory",
+	}
+	for i := range max(len(got), len(want)) {
+		var g, w string
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if g != w {
+			t.Errorf("problem %d\n got %s\nwant %s", i, g, w)
+		}
+	}
+}
+
+// A key that the environment changed is not blamed on its line of the file.
+func TestOverriddenKeyHasNoLine(t *testing.T) {
+	got := checked(t, "log: {level: info}\n"+sound, "INTUMWA_LOG_LEVEL=loud")
+	if want := []string{`log.level: must be one of debug, info, warn, error, not "loud"`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSecretsNeverPrint(t *testing.T) {
+	c := load(t, `
+database: {url: "postgres://user:canary1@h:5432/d?password=canary2"}
+redis: {addresses: ["h:1"], password: canary3}
+accounts: {otp_key: canary4}
+webhooks: {encryption_key: canary5}
+carriers: [{name: a, links: [{name: b, password: canary6, address: "h:1", system_id: s, window: 0}]}]
+`)
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("configuration", "config", c)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("configuration", "config", c.Redacted(), "carriers", c.Carriers)
+	all := string(encoded) + log.String() +
+		fmt.Sprintf("%v %+v %#v %s %v %+v %#v %s %d", c, c, c, c, *c, c.Carriers, c.Carriers[0], c.Database.URL, c.Redis.Password) +
+		fmt.Sprint(c.Check())
+	if i := strings.Index(all, "canary"); i >= 0 {
+		t.Errorf("a secret got out: …%s…", all[max(0, i-60):i+10])
+	}
+	if got := c.Redacted()["database.url"]; got != "postgres://h:5432/d" {
+		t.Errorf("database.url prints as %q", got)
+	}
+	if got := URL("host=h password=x").redacted(); got != hidden {
+		t.Errorf("a keyword/value connection string prints as %q", got)
+	}
+}
+
+func TestWireValues(t *testing.T) {
+	c := &Carrier{
+		TLVs:         map[string]string{"0x1402": "hex:00ff", "5121": "abc"},
+		ErrorClasses: map[string]string{"0x45": "permanent", "88": "throttled"},
+	}
+	tlvs, err := c.StaticTLVs()
+	if err != nil || fmt.Sprint(tlvs) != "[{5121 [97 98 99]} {5122 [0 255]}]" {
+		t.Errorf("StaticTLVs: %v, %v", tlvs, err)
+	}
+	classes, err := c.Classes()
+	if err != nil || fmt.Sprint(classes) != "map[69:permanent 88:throttled]" {
+		t.Errorf("Classes: %v, %v", classes, err)
+	}
+	link := Link{Address: "smsc.example:2775"}
+	if config, err := link.TLSConfig(); config != nil || err != nil {
+		t.Errorf("plain TCP: %v, %v", config, err)
+	}
+	link.TLS.Enabled = true
+	config, err := link.TLSConfig()
+	if err != nil || config.ServerName != "smsc.example" || config.MinVersion != tls.VersionTLS12 {
+		t.Errorf("TLS: %+v, %v", config, err)
+	}
+}
+
+func TestEncryptionKey(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("ab", 32),
+		"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=",
+		"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s",
+	} {
+		key, err := (&Webhooks{EncryptionKey: Secret(text)}).Key()
+		if err != nil || key == nil || key[31] != 0xab {
+			t.Errorf("%s: %v, %v", text, key, err)
+		}
+	}
+	if key, err := (&Webhooks{}).Key(); key != nil || err != nil {
+		t.Errorf("no key: %v, %v", key, err)
+	}
+}

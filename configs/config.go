@@ -1,0 +1,113 @@
+// Package configs reads the one configuration file of an installation, lays the environment over it
+// and says every mistake in it with the mistake's key path and line.
+//
+// The file is YAML. Unknown keys are mistakes; ${NAME} in a value is replaced from the environment and
+// $$ is a literal dollar; anchors, aliases and merge keys work. Every key can be overridden by the
+// environment variable of its path, see [Load].
+//
+// Nothing below this floor reads the file: cmd/intumwa turns it into each room's Options.
+package configs
+
+import "time"
+
+// Config is a whole configuration file with the defaults filled in.
+//
+// The tags say what [Config.Check] demands of a single value: oneof lists the words allowed, min and max
+// bound a number, a duration, or the length of a list.
+type Config struct {
+	API        API       `yaml:"api"`
+	Ops        Ops       `yaml:"ops"`
+	Dashboard  Dashboard `yaml:"dashboard"`
+	Log        Log       `yaml:"log"`
+	Database   Database  `yaml:"database"`
+	Redis      Redis     `yaml:"redis"`
+	TestSender string    `yaml:"test_sender"` // sender name of the test mode, contract 4.4
+	Accounts   Accounts  `yaml:"accounts"`
+	Billing    Billing   `yaml:"billing"`
+	Messages   Messages  `yaml:"messages"`
+	Webhooks   Webhooks  `yaml:"webhooks"`
+	Carriers   []Carrier `yaml:"carriers" min:"1"`
+
+	lines    map[string]int // key path -> line of the file, for Check
+	warnings []Problem
+}
+
+// API is the public listener.
+type API struct {
+	Listen             string        `yaml:"listen"`
+	TrustedProxies     []string      `yaml:"trusted_proxies"` // addresses or CIDR ranges whose X-Forwarded-For counts
+	RateLimitPerMinute int           `yaml:"rate_limit_per_minute" min:"1"`
+	MaxBody            int64         `yaml:"max_body" min:"1024"`         // octets; above it 413
+	LargeBody          int64         `yaml:"large_body" min:"1024"`       // octets; a body above it takes a large-body place
+	MaxLargeBodies     int           `yaml:"max_large_bodies" min:"1"`    // large bodies held in memory at once
+	MaxConnections     int           `yaml:"max_connections" min:"0"`     // open client connections, 0 = no limit
+	ReadHeaderTimeout  time.Duration `yaml:"read_header_timeout" min:"1"` // of a request's header
+	ReadTimeout        time.Duration `yaml:"read_timeout" min:"1"`        // of a whole request
+	WriteTimeout       time.Duration `yaml:"write_timeout" min:"1"`       // of an answer
+	IdleTimeout        time.Duration `yaml:"idle_timeout" min:"1"`        // of a kept-alive connection
+}
+
+// Ops is the operators' listener: /metrics, /healthz, /readyz.
+type Ops struct {
+	Listen string `yaml:"listen"`
+}
+
+// Dashboard is the web face's listener.
+type Dashboard struct {
+	Listen         string        `yaml:"listen"`
+	TrustedProxies []string      `yaml:"trusted_proxies"`
+	SecureCookies  bool          `yaml:"secure_cookies"`
+	SessionIdle    time.Duration `yaml:"session_idle" min:"1"` // a session unused for so long ends
+}
+
+// Log is what goes to standard error.
+type Log struct {
+	Level  string `yaml:"level" oneof:"debug|info|warn|error"`
+	Format string `yaml:"format" oneof:"text|json"`
+}
+
+// Database is Postgres, the truth.
+type Database struct {
+	URL            URL `yaml:"url"`
+	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
+}
+
+// Redis is the belt and the rate limiter's counters. Either URL, or Addresses.
+type Redis struct {
+	URL        URL      `yaml:"url"`
+	Addresses  []string `yaml:"addresses"`   // host:port of Cluster or Sentinel nodes
+	MasterName string   `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
+	Username   string   `yaml:"username"`    // with Addresses
+	Password   Secret   `yaml:"password"`    // with Addresses
+	Prefix     string   `yaml:"prefix"`      // of every key
+}
+
+// Accounts bounds what an account may do in test mode, contract 4.4.
+type Accounts struct {
+	TestQuota              int    `yaml:"test_quota" min:"0"`               // segments
+	TestNumberReplacements int    `yaml:"test_number_replacements" min:"0"` // of a verified number
+	OTPKey                 Secret `yaml:"otp_key"`                          // key under which one-time codes are stored hashed
+}
+
+// Billing says when credits come back.
+type Billing struct {
+	Refund string `yaml:"refund" oneof:"unsubmitted|failed|never"`
+}
+
+// Messages bounds a message's life.
+type Messages struct {
+	Validity         time.Duration `yaml:"validity" min:"1"`
+	MaxSegments      int           `yaml:"max_segments" min:"1" max:"255"` // the limit of the concatenation header
+	ReceiptRetention time.Duration `yaml:"receipt_retention" min:"1"`      // of receipts that match no message
+}
+
+// Webhooks says how customers are told.
+type Webhooks struct {
+	Timeout        time.Duration   `yaml:"timeout" min:"1"`
+	RetryDelays    []time.Duration `yaml:"retry_delays"`
+	AllowPrivate   bool            `yaml:"allow_private"` // development only
+	EncryptionKey  Secret          `yaml:"encryption_key"`
+	InFlight       int             `yaml:"in_flight" min:"1"`        // calls at once, per process
+	PerEndpoint    int             `yaml:"per_endpoint" min:"1"`     // of these to one endpoint, to begin with and after a failure
+	PerEndpointMax int             `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
+}

@@ -1,0 +1,47 @@
+package configs
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+)
+
+// Sample is a file with every key at its default and what each is for.
+//
+//go:embed intumwa.sample.yaml
+var Sample []byte
+
+// Load reads the file at path (an empty path: no file, only defaults), replaces ${NAME} in its values from env, and
+// lays env's INTUMWA_ variables over it. env has the form of os.Environ.
+//
+// A key's variable is INTUMWA_ and the key path in upper case with underscores: INTUMWA_API_LISTEN. Lists of plain
+// values are comma-separated, maps are comma-separated key=value pairs. A carrier or a link stands there with its
+// name (INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD, whatever is no letter or digit being an underscore) or
+// with its index (INTUMWA_CARRIERS_0_LINKS_0_PASSWORD); when both are set the name wins. Variables change carriers
+// and links that the file has, they add none. An empty variable is an empty value.
+//
+// Load says what cannot be read; whether the values make sense says [Config.Check]. When the file is YAML at all, the
+// Config is returned beside the [Problems] so that Check can say the rest.
+func Load(path string, env []string) (*Config, error) {
+	c := Default()
+	vars := newEnviron(env)
+	d := &decoder{env: vars, lines: map[string]int{}}
+	if path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the configuration: %w", err)
+		}
+		root, problem := parse(text)
+		if problem != nil {
+			return nil, fmt.Errorf("reading the configuration %s: %w", path, Problems{*problem})
+		}
+		d.file(root, c)
+	}
+	d.override(c)
+	c.lines = d.lines
+	c.warnings = vars.unused()
+	return c, d.problems.orNil()
+}
+
+// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key.
+func (c *Config) Warnings() []Problem { return c.warnings }

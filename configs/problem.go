@@ -1,0 +1,45 @@
+package configs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one mistake, with where it stands.
+type Problem struct {
+	Key  string // key path such as carriers[0].links[1].tps, or an environment variable's name; empty = the whole file
+	Line int    // line of the file, 0 when the value did not come from it
+	Text string // what is wrong
+}
+
+// String is the problem on one line.
+func (p Problem) String() string {
+	switch {
+	case p.Key == "" && p.Line == 0:
+		return p.Text
+	case p.Key == "":
+		return fmt.Sprintf("line %d: %s", p.Line, p.Text)
+	case p.Line == 0:
+		return fmt.Sprintf("%s: %s", p.Key, p.Text)
+	}
+	return fmt.Sprintf("%s (line %d): %s", p.Key, p.Line, p.Text)
+}
+
+// Problems is an error that lists mistakes, one a line.
+type Problems []Problem
+
+// Error lists the problems.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (ps Problems) orNil() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}

@@ -1,0 +1,113 @@
+package configs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What error_classes may say of a command_status:
+// throttled and temporary are tried again (throttled slows the link down too), permanent fails the message,
+// configuration stops the link when it comes again and again and leaves the messages pending.
+var errorClasses = []string{"throttled", "temporary", "permanent", "configuration"}
+
+// TLV is an optional parameter that every submit_sm of a carrier bears.
+type TLV struct {
+	Tag   uint16
+	Value []byte
+}
+
+// StaticTLVs are the carrier's optional parameters by rising tag. A tag is written 0x1401 or 5121; a value is its text,
+// or octets as hex:00FF.
+func (c *Carrier) StaticTLVs() ([]TLV, error) {
+	var out []TLV
+	for tag, value := range c.TLVs {
+		t, err := parseTLV(tag, value)
+		if err != nil {
+			return nil, fmt.Errorf("tlvs.%s: %w", tag, err)
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b TLV) int { return int(a.Tag) - int(b.Tag) })
+	return out, nil
+}
+
+func parseTLV(tag, value string) (TLV, error) {
+	n, err := strconv.ParseUint(tag, 0, 16)
+	if err != nil {
+		return TLV{}, errors.New("must have a tag from 0x0000 to 0xFFFF")
+	}
+	octets := []byte(value)
+	if digits, ok := strings.CutPrefix(value, "hex:"); ok {
+		if octets, err = hex.DecodeString(digits); err != nil {
+			return TLV{}, errors.New("has hex: before what are not pairs of hexadecimal digits")
+		}
+	}
+	if len(octets) > 0xFFFF {
+		return TLV{}, errors.New("must not be longer than 65535 octets")
+	}
+	return TLV{Tag: uint16(n), Value: octets}, nil
+}
+
+// Classes are the carrier's own classes of command_status values, written 0x58 or 88: throttled, temporary, permanent
+// or configuration.
+func (c *Carrier) Classes() (map[uint32]string, error) {
+	out := make(map[uint32]string, len(c.ErrorClasses))
+	for code, class := range c.ErrorClasses {
+		n, err := commandStatus(code)
+		if err != nil {
+			return nil, fmt.Errorf("error_classes.%s: %w", code, err)
+		}
+		out[n] = class
+	}
+	return out, nil
+}
+
+func commandStatus(code string) (uint32, error) {
+	n, err := strconv.ParseUint(code, 0, 32)
+	if err != nil || n == 0 {
+		return 0, errors.New("must be a command_status such as 0x58, other than 0")
+	}
+	return uint32(n), nil
+}
+
+// TLSConfig is how the link speaks TLS, reading the files that it names; nil when it speaks plain TCP.
+func (l *Link) TLSConfig() (*tls.Config, error) {
+	if !l.TLS.Enabled {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: l.TLS.ServerName}
+	if out.ServerName == "" {
+		host, _, err := net.SplitHostPort(l.Address)
+		if err != nil {
+			return nil, fmt.Errorf("reading the address %q: %w", l.Address, err)
+		}
+		out.ServerName = host
+	}
+	if l.TLS.CA != "" {
+		pem, err := os.ReadFile(l.TLS.CA)
+		if err != nil {
+			return nil, fmt.Errorf("reading ca: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca: %s holds no certificate in PEM", l.TLS.CA)
+		}
+	}
+	if l.TLS.Cert == "" && l.TLS.Key == "" {
+		return out, nil
+	}
+	pair, err := tls.LoadX509KeyPair(l.TLS.Cert, l.TLS.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading cert and key: %w", err)
+	}
+	out.Certificates = []tls.Certificate{pair}
+	return out, nil
+}

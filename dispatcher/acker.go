@@ -1,0 +1,68 @@
+package dispatcher
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"intumwa/queue"
+)
+
+// acker takes entries off the belt, many in one round trip. An entry that it
+// loses is harmless: it is reclaimed, cannot be claimed, and is done away with.
+type acker struct {
+	d    *Dispatcher
+	mu   sync.Mutex
+	ids  map[ackKey][]string
+	n    int
+	wake chan struct{}
+}
+
+type ackKey struct {
+	carrier string
+	lane    queue.Lane
+}
+
+// maxAcks bounds what is remembered while Redis is away.
+const maxAcks = 100_000
+
+func newAcker(d *Dispatcher) *acker {
+	return &acker{d: d, ids: make(map[ackKey][]string), wake: make(chan struct{}, 1)}
+}
+
+func (a *acker) ack(carrier string, lane queue.Lane, id string) {
+	a.mu.Lock()
+	if a.n < maxAcks {
+		key := ackKey{carrier, lane}
+		a.ids[key] = append(a.ids[key], id)
+		a.n++
+	}
+	a.mu.Unlock()
+	ring(a.wake)
+}
+
+func (a *acker) run(ctx context.Context) {
+	for {
+		select {
+		case <-a.wake:
+			a.flush(ctx)
+		case <-ctx.Done():
+			a.flush(context.WithoutCancel(ctx))
+			return
+		}
+	}
+}
+
+func (a *acker) flush(ctx context.Context) {
+	a.mu.Lock()
+	ids := a.ids
+	a.ids, a.n = make(map[ackKey][]string), 0
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for key, list := range ids {
+		if err := a.d.belt.Done(ctx, key.carrier, key.lane, list...); err != nil {
+			a.d.log.Debug("taking entries off the belt; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
+		}
+	}
+}

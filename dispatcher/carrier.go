@@ -1,0 +1,189 @@
+package dispatcher
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/smpp"
+)
+
+// Confirm says which event makes a message sent (decisions.md, Lifecycle).
+type Confirm uint8
+
+const (
+	ConfirmByReceipt Confirm = iota // the delivery receipt
+	ConfirmBySubmit                 // the submit_sm_resp, for carriers that give no receipts
+)
+
+// IDFormat says how a carrier writes a message id in its receipts, compared
+// with its submit_sm_resp.
+type IDFormat uint8
+
+const (
+	IDAuto         IDFormat = iota // found out from the receipts themselves
+	IDSame                         // alike, but for letter case and leading zeros
+	IDHexToDecimal                 // hexadecimal in the response, decimal in the receipt
+	IDDecimalToHex                 // decimal in the response, hexadecimal in the receipt
+)
+
+// Concat is how a carrier wants the segments of a long message marked.
+type Concat uint8
+
+const (
+	ConcatUDH8    Concat = iota // UDH with an 8-bit reference: 153/67
+	ConcatUDH16                 // UDH with a 16-bit reference: 152/66
+	ConcatSAR                   // sar_* TLVs
+	ConcatPayload               // whole in message_payload
+)
+
+// Validity is the form of validity_period.
+type Validity uint8
+
+const (
+	ValidityRelative Validity = iota
+	ValidityAbsolute
+	ValidityNone
+)
+
+// Ambiguous says what becomes of a segment that was written to a link which
+// then died without an answer.
+type Ambiguous uint8
+
+const (
+	AmbiguousResend Ambiguous = iota // send again: it may arrive twice
+	AmbiguousHold                    // wait for a receipt until the message's time is up
+	AmbiguousFail                    // give the message up
+)
+
+// Carrier is one mobile operator as the dispatcher needs it.
+type Carrier struct {
+	Name             string
+	Confirm          Confirm
+	OnReceiptTimeout sms.Status    // Failed or Sent
+	ReceiptTimeout   time.Duration // past the validity; default 1 h
+	IDFormat         IDFormat
+	States           map[string]sms.Status // receipt state -> Sent, Failed, or Pending for "means nothing"; over the defaults
+	Concat           Concat
+	Alphabet         Alphabet
+	Validity         Validity
+	SourceTON        uint8
+	SourceNPI        uint8
+	DestTON          uint8
+	DestNPI          uint8
+	ServiceType      string
+	TLVs             []smpp.TLV
+	Classes          map[smpp.Status]smpp.Class // over the defaults
+	OnAmbiguous      Ambiguous
+	RetryMin         time.Duration // default 1 s
+	RetryMax         time.Duration // default 60 s
+	Failover         []string
+	FailoverAfter    time.Duration // default 10 s
+	Links            []Link
+}
+
+// Link is one bind of a carrier. Deliver, OnState, Carrier, Log and Metrics of
+// its options are the dispatcher's to set.
+type Link struct {
+	smpp.Options
+	Weight int
+}
+
+// Alphabet is what data_coding 0 means to a carrier.
+type Alphabet uint8
+
+const (
+	AlphabetGSM7   Alphabet = iota // 3GPP TS 23.038, one septet an octet
+	AlphabetLatin1                 // ISO 8859-1
+	AlphabetASCII
+)
+
+func (c *Carrier) defaults() error {
+	if c.Name == "" {
+		return fmt.Errorf("a carrier without a name")
+	}
+	if c.OnReceiptTimeout == sms.Pending {
+		c.OnReceiptTimeout = sms.Failed
+	}
+	if c.ReceiptTimeout == 0 {
+		c.ReceiptTimeout = time.Hour
+	}
+	if c.RetryMin == 0 {
+		c.RetryMin = time.Second
+	}
+	if c.RetryMax == 0 {
+		c.RetryMax = time.Minute
+	}
+	if c.FailoverAfter == 0 {
+		c.FailoverAfter = 10 * time.Second
+	}
+	return nil
+}
+
+// defaultStates are the final states of SMPP 3.4 appendix B (decisions.md,
+// Lifecycle). What is not among them changes nothing: the deadline decides.
+var defaultStates = map[string]sms.Status{
+	"DELIVRD": sms.Sent, "ACCEPTD": sms.Sent,
+	"UNDELIV": sms.Failed, "EXPIRED": sms.Failed, "REJECTD": sms.Failed, "DELETED": sms.Failed,
+	"SKIPPED": sms.Failed, // SMPP 5.0
+}
+
+// meaning answers what a receipt's state says of the segment.
+func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
+	status, ok := c.States[state]
+	if !ok {
+		status = defaultStates[state]
+	}
+	return status, status.Final()
+}
+
+// class answers what a refusal asks for.
+func (c *Carrier) class(status smpp.Status) smpp.Class {
+	if class, ok := c.Classes[status]; ok {
+		return class
+	}
+	return status.Class()
+}
+
+// receiptKey turns a receipt's message id into the key of its segment, that
+// is, into the form that the submit_sm_resp had.
+func receiptKey(format IDFormat, id string) string {
+	key := messages.Key(id)
+	switch format {
+	case IDHexToDecimal:
+		if converted, ok := rebase(key, 10, 16); ok {
+			return converted
+		}
+	case IDDecimalToHex:
+		if converted, ok := rebase(key, 16, 10); ok {
+			return converted
+		}
+	}
+	return key
+}
+
+// rebase writes a number of any length in another base.
+func rebase(digits string, from, to int) (string, bool) {
+	if digits == "" || len(digits) > 64 || strings.ContainsAny(digits, "+-_") {
+		return "", false
+	}
+	n, ok := new(big.Int).SetString(digits, from)
+	if !ok {
+		return "", false
+	}
+	return n.Text(to), true
+}
+
+// retryDelay is how long the nth attempt's successor waits: RetryMin doubling
+// to RetryMax, jittered by a quarter either way, never under RetryMin.
+func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
+	delay := c.RetryMax
+	if attempt < 20 {
+		delay = min(c.RetryMin<<max(attempt-1, 0), c.RetryMax)
+	}
+	delay = time.Duration(float64(delay) * (0.75 + random/2))
+	return min(max(delay, c.RetryMin), c.RetryMax)
+}

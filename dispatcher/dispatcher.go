@@ -1,0 +1,192 @@
+// Package dispatcher carries queued messages to the carriers and settles what
+// comes back: queued → carried → settled. It is the back half of the gateway
+// and never calls the front half.
+//
+// # Who does what
+//
+//   - The member (member.go) tells the other dispatchers that this one lives
+//     and holds the leases of links: a link is bound by one process at a time,
+//     so its tps and window hold over all of them.
+//   - A lane (lane.go) is one leased link at work: it takes from the belt no
+//     more than it can soon send, claims in Postgres, and submits segment by
+//     segment.
+//   - A settler (settler.go) is one a carrier: the only one that writes what
+//     the carrier's links answered and reported, many at a time.
+//   - The relay (relay.go) refills the belt from Postgres, frees the claims of
+//     dead dispatchers and ends messages whose time is over.
+//
+// # What may go wrong
+//
+// Nothing is lost: a message stands in the outbox until its last segment's
+// answer is committed. A receipt is acknowledged after its commit; with the
+// database away the carrier gets ESME_RMSGQFUL and delivers it again.
+//
+// A message may arrive twice only where nobody can know whether it arrived at
+// all: a segment that was written to a carrier and whose answer was not
+// committed when the link or this process died. Those are never more than the
+// link's window, because a slot is given back only after the commit.
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/webhooks"
+)
+
+// Refund says which failed messages are paid back (decisions.md, Segments and
+// credits).
+type Refund uint8
+
+const (
+	RefundUnsubmitted Refund = iota // expired with us, no segment ever accepted by a carrier
+	RefundFailed                    // every failed message
+	RefundNever
+)
+
+// Options configures a Dispatcher.
+type Options struct {
+	Carriers         []Carrier
+	Validity         time.Duration // of a message; default 24 h
+	Refund           Refund
+	SweepInterval    time.Duration // between two looks for what the belt lacks; default 1 s
+	ReceiptRetention time.Duration // of receipts that match no segment; default 72 h
+	Heartbeat        time.Duration // default 1 s
+	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s
+	Log              *slog.Logger
+	Metrics          prometheus.Registerer
+}
+
+// Dispatcher is one process's back half.
+type Dispatcher struct {
+	opts     Options
+	pool     *pgxpool.Pool
+	hot      *pgxpool.Pool
+	store    *messages.Store // on pool: sweeps over whole tables
+	carrying *messages.Store // on hot: many rows by their keys
+	belt     *queue.Belt
+	webhooks *webhooks.Webhooks
+	log      *slog.Logger
+	metrics  *metrics
+	smpp     *smpp.Metrics
+	member   *member
+	acker    *acker
+	carriers []*carrier
+}
+
+// carrier is a configured carrier at work.
+type carrier struct {
+	Carrier
+	settler *settler
+}
+
+// New checks the options and returns a Dispatcher that does nothing until Run.
+// hot is a pool of the same database whose connections plan updates of many
+// rows by their keys (postgres.Options.BatchUpdates).
+func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
+	setDefault(&opts.Validity, 24*time.Hour)
+	setDefault(&opts.SweepInterval, time.Second)
+	setDefault(&opts.ReceiptRetention, 72*time.Hour)
+	setDefault(&opts.Heartbeat, time.Second)
+	setDefault(&opts.DeadAfter, 5*time.Second)
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Dispatcher{
+		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot),
+		belt: belt, webhooks: hooks, log: opts.Log,
+		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
+	}
+	d.acker = newAcker(d)
+	seen := map[string]bool{}
+	for _, c := range opts.Carriers {
+		if err := c.defaults(); err != nil {
+			return nil, err
+		}
+		for i := range c.Links {
+			link := &c.Links[i]
+			if seen[link.Name] {
+				return nil, fmt.Errorf("two links are called %s", link.Name)
+			}
+			seen[link.Name] = true
+			if _, err := d.newLink(c.Name, link, nil); err != nil {
+				return nil, err
+			}
+		}
+		at := &carrier{Carrier: c}
+		at.settler = newSettler(d, at)
+		d.carriers = append(d.carriers, at)
+	}
+	d.member = newMember(d)
+	return d, nil
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+// newLink makes the SMPP link of a lane; without one only its options are
+// checked.
+func (d *Dispatcher) newLink(carrier string, l *Link, at *lane) (*smpp.Link, error) {
+	options := l.Options
+	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
+	options.Deliver = func(*smpp.Delivery) {}
+	if at != nil {
+		options.Deliver = at.deliver
+	}
+	link, err := smpp.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("link %s of carrier %s: %w", l.Name, carrier, err)
+	}
+	return link, nil
+}
+
+// Run carries messages until ctx ends. Then it takes nothing more, lets the
+// windows drain, unbinds, settles what was answered, gives back its leases and
+// claims, and returns.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	if err := d.member.register(ctx); err != nil {
+		return err
+	}
+	// Settlers and the acker outlive the lanes: they still have to write what
+	// the last answers said.
+	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSettling()
+	var settlers sync.WaitGroup
+	for _, c := range d.carriers {
+		settlers.Go(func() { c.settler.run(settling) })
+	}
+	settlers.Go(func() { d.acker.run(settling) })
+
+	var relay sync.WaitGroup
+	relay.Go(func() { d.runRelay(ctx) })
+	relay.Go(func() { d.runGauges(ctx) })
+	d.member.run(ctx) // starts and stops the lanes
+	relay.Wait()
+
+	stopSettling()
+	settlers.Wait()
+	d.member.leave()
+	return nil
+}
+
+// identity names this process to operators.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}

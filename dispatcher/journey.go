@@ -1,0 +1,112 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+)
+
+// journey is one claimed message on its way over one link. Its segments go out
+// in order; their results come back in any order and are taken by the
+// settler, which alone touches the fields below the line.
+type journey struct {
+	lane    *lane
+	msg     *messages.Claimed
+	entry   string // on the belt; "" when it was claimed past it
+	total   int    // segments on the wire
+	stopped atomic.Bool
+	began   time.Time
+
+	// The settler's.
+	open     int // segments without a result
+	accepted int
+	verdict  messages.Final // set when a segment was refused for good
+	refused  bool
+	again    bool // a segment is to be sent again
+	delay    time.Duration
+	counts   bool // the attempt counts
+	wait     bool // for a receipt: on_ambiguous hold
+}
+
+// result is what became of one segment.
+type result struct {
+	journey *journey
+	segment int // from 1
+	smpp.Result
+	at   time.Time
+	slot bool // it held a slot
+}
+
+// begin submits the segments that no carrier has yet. It blocks for window and
+// pace. Every segment gets a result, also when ctx ends or the link goes down
+// in the middle.
+func (j *journey) begin(ctx context.Context) {
+	l := j.lane
+	j.began = time.Now()
+	submits := l.carrier.segments(j.msg, j.began)
+	j.total = len(submits)
+	var left []int
+	for i := range submits {
+		if !slices.Contains(j.msg.Accepted, i+1) {
+			left = append(left, i)
+		}
+	}
+	j.open = len(left)
+	if len(left) == 0 { // all were accepted by then, only the outbox did not know
+		j.open = 1
+		l.carrier.settler.take(result{journey: j, Result: smpp.Result{Outcome: smpp.Accepted}, at: j.began})
+		return
+	}
+	for _, i := range left {
+		r := result{journey: j, segment: i + 1}
+		if j.stopped.Load() || l.slots.take(ctx) != nil {
+			r.Outcome, r.at = smpp.NotWritten, time.Now()
+			l.carrier.settler.take(r)
+			continue
+		}
+		r.slot = true
+		var err error
+		if !l.d.member.fresh() {
+			err = smpp.ErrNotBound
+		} else {
+			err = l.link.Submit(ctx, &submits[i], func(res smpp.Result) {
+				r.Result, r.at = res, time.Now()
+				j.answered(r)
+				l.carrier.settler.take(r)
+			})
+		}
+		if err != nil {
+			j.stopped.Store(true)
+			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
+			l.carrier.settler.take(r)
+		}
+	}
+}
+
+// answered reacts at once to an answer, before it is settled: the link slows
+// when its carrier says so, and no further segment of a refused message goes
+// out.
+func (j *journey) answered(r result) {
+	switch r.Outcome {
+	case smpp.Accepted:
+		j.lane.pace.answered(r.at)
+	case smpp.Rejected:
+		j.stopped.Store(true)
+		if j.lane.carrier.class(r.Status) == smpp.ClassThrottled {
+			j.lane.pace.throttled(r.at)
+		}
+	}
+}
+
+// ack takes the journey's entry off the belt.
+func (j *journey) ack() {
+	if j.entry != "" {
+		j.lane.d.acker.ack(j.lane.carrier.Name, queue.Lane(j.msg.Lane), j.entry)
+		j.entry = ""
+	}
+}

@@ -1,0 +1,309 @@
+package dispatcher
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+)
+
+// lane is one leased link at work. Three goroutines besides the link's own:
+// two feeders, one for single sends and one for batches, that take from the
+// belt and claim in Postgres, and one that submits.
+//
+// A feeder keeps only a shelf's worth in hand, so that what comes later can
+// still overtake: at 100 segments a second a single send waits behind a
+// quarter of a second of campaign, not behind the campaign.
+type lane struct {
+	d       *Dispatcher
+	carrier *carrier
+	conf    *Link
+	link    *smpp.Link
+	slots   *slots
+	shelf   *shelf
+	pace    *pace
+	name    string // consumer on the belt
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	open   sync.WaitGroup // journeys not yet settled
+	paused atomic.Bool
+}
+
+// settleWait is how long a lane waits at its end for its last answers to be
+// written.
+const settleWait = 2 * time.Second
+
+func newLane(d *Dispatcher, c *carrier, conf *Link) (*lane, error) {
+	l := &lane{d: d, carrier: c, conf: conf, name: identity() + "/" + conf.Name, done: make(chan struct{})}
+	link, err := d.newLink(c.Name, conf, l)
+	if err != nil {
+		return nil, err
+	}
+	l.link = link
+	window := link.Snapshot().Window
+	l.slots = newSlots(window)
+	l.shelf = newShelf(shelfSize(window, conf.TPS))
+	l.pace = newPace(link, conf.TPS)
+	return l, nil
+}
+
+// shelfSize is how many claimed messages may wait in hand in each lane: enough
+// to keep the link busy over a claim, no more than a quarter of a second.
+func shelfSize(window int, tps float64) int {
+	if tps > 0 {
+		return min(max(int(tps/4), 1), 500)
+	}
+	return min(max(2*window, 20), 500)
+}
+
+func (l *lane) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	go l.run(ctx)
+}
+
+// end tells the lane to stop; wait waits until it has; ended looks.
+func (l *lane) end()  { l.cancel() }
+func (l *lane) wait() { <-l.done }
+func (l *lane) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *lane) setPaused(paused bool) {
+	if l.paused.Swap(paused) == paused {
+		return
+	}
+	if paused {
+		l.link.Pause()
+	} else {
+		l.link.Resume()
+	}
+	l.d.log.Info("link paused by an operator", "carrier", l.carrier.Name, "link", l.conf.Name, "paused", paused)
+}
+
+// run works until ctx ends: first nothing more is taken and what is on the
+// shelf goes back, then the link drains its window and unbinds, then the
+// settler writes what was answered.
+func (l *lane) run(ctx context.Context) {
+	defer close(l.done)
+	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLink()
+	var link, hands sync.WaitGroup
+	link.Go(func() {
+		if err := l.link.Run(linkCtx); err != nil {
+			l.d.log.Error("link ended", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
+		}
+	})
+	hands.Go(func() { l.feed(ctx, queue.Single) })
+	hands.Go(func() { l.feed(ctx, queue.Batch) })
+	hands.Go(func() { l.submitAll(ctx) })
+	hands.Go(func() { l.watch(ctx) })
+	hands.Wait()
+	l.giveBack(l.shelf.empty())
+	stopLink()
+	link.Wait()
+	l.awaitSettled()
+}
+
+// awaitSettled waits until the settler has written what the link answered, but
+// not for a database that is away: the others then free the claims.
+func (l *lane) awaitSettled() {
+	settled := make(chan struct{})
+	go func() {
+		l.open.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-time.After(settleWait):
+		l.d.log.Error("answers of the carrier could not be written before the end", "carrier", l.carrier.Name, "link", l.conf.Name)
+	}
+}
+
+// watch minds the link's pace and, when the link goes down, gives back what
+// lies on the shelf: another link of the carrier may take it.
+func (l *lane) watch(ctx context.Context) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			l.pace.tick(now)
+			if l.link.Snapshot().State != smpp.Bound || !l.d.member.fresh() {
+				l.giveBack(l.shelf.empty())
+			}
+		}
+	}
+}
+
+// ready waits until the link can carry something.
+func (l *lane) ready(ctx context.Context) error {
+	for {
+		if err := l.link.WaitBound(ctx); err != nil {
+			return err
+		}
+		if l.d.member.fresh() {
+			return nil
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// feed keeps one side of the shelf filled.
+func (l *lane) feed(ctx context.Context, kind queue.Lane) {
+	for direct := false; ; {
+		if l.ready(ctx) != nil {
+			return
+		}
+		room, err := l.shelf.waitRoom(ctx, kind)
+		if err != nil {
+			return
+		}
+		taken, err := l.take(ctx, kind, room)
+		switch {
+		case ctx.Err() != nil:
+			l.giveBack(taken)
+			return
+		case err != nil && !direct:
+			direct = true
+			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.Name, "link", l.conf.Name, "lane", kind.String(), "error", err)
+		case err == nil && direct:
+			direct = false
+			l.d.log.Info("the belt is back", "carrier", l.carrier.Name, "link", l.conf.Name, "lane", kind.String())
+		}
+		if err != nil {
+			if taken = l.takeDirect(ctx, kind, room); len(taken) == 0 && sleep(ctx, 200*time.Millisecond) != nil {
+				return
+			}
+		}
+		l.shelf.put(kind, taken)
+	}
+}
+
+// take brings journeys from the belt. An error speaks of the belt.
+func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey, error) {
+	entries, err := l.d.belt.Take(ctx, l.carrier.Name, kind, l.name, room, time.Second)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(entries))
+	byID := make(map[int64]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.MessageID
+		byID[e.MessageID] = e.ID
+	}
+	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), ids)
+	if err != nil {
+		// The entries stay pending on the belt and their rows unclaimed: the
+		// relay finds them. Nothing is to be told about the belt.
+		l.d.log.Error("claiming messages", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
+		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
+		return nil, nil
+	}
+	journeys := l.journeys(claimed)
+	for _, j := range journeys {
+		j.entry = byID[j.msg.ID]
+		delete(byID, j.msg.ID)
+	}
+	// Done, not due, or somebody else's: of no use on the belt.
+	for _, e := range entries {
+		if byID[e.MessageID] == e.ID {
+			l.d.acker.ack(l.carrier.Name, kind, e.ID)
+			l.d.metrics.stale.WithLabelValues(l.carrier.Name).Inc()
+		} else if _, pending := byID[e.MessageID]; !pending && !l.holds(journeys, e) {
+			l.d.acker.ack(l.carrier.Name, kind, e.ID) // stood on the belt twice
+		}
+	}
+	return journeys, nil
+}
+
+func (l *lane) holds(journeys []*journey, e queue.Entry) bool {
+	for _, j := range journeys {
+		if j.msg.ID == e.MessageID {
+			return j.entry == e.ID
+		}
+	}
+	return false
+}
+
+// takeDirect brings journeys past the belt.
+func (l *lane) takeDirect(ctx context.Context, kind queue.Lane, room int) []*journey {
+	claimed, err := l.d.store.ClaimDue(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.Name, int(kind), room)
+	if err != nil {
+		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
+	}
+	return l.journeys(claimed)
+}
+
+func (l *lane) journeys(claimed []*messages.Claimed) []*journey {
+	journeys := make([]*journey, len(claimed))
+	for i, m := range claimed {
+		journeys[i] = &journey{lane: l, msg: m}
+	}
+	return journeys
+}
+
+// giveBack returns messages that were claimed and not begun.
+func (l *lane) giveBack(journeys []*journey) {
+	if len(journeys) == 0 {
+		return
+	}
+	ids := make([]int64, len(journeys))
+	for i, j := range journeys {
+		ids[i] = j.msg.ID
+		j.ack()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := l.d.carrying.Release(ctx, l.d.member.id.Load(), ids, 0); err != nil {
+		// They stay claimed until this process ends. Try through the settler,
+		// which does not give up.
+		l.carrier.settler.putBack(ids)
+	}
+}
+
+// submitAll submits what is on the shelf, one message after another.
+func (l *lane) submitAll(ctx context.Context) {
+	for {
+		if l.ready(ctx) != nil {
+			return
+		}
+		j, err := l.shelf.next(ctx)
+		if err != nil {
+			return
+		}
+		l.open.Add(1)
+		j.begin(ctx)
+	}
+}
+
+// retryAfter is how long a message waits that was refused for now.
+func (l *lane) retryAfter(attempt int) time.Duration {
+	return l.carrier.retryDelay(attempt, rand.Float64())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

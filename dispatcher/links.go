@@ -1,0 +1,63 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrNoLink says that no dispatcher ever announced such a link.
+var ErrNoLink = errors.New("no such link")
+
+// staleAfter is the age past which a link's reported state is nobody's word.
+const staleAfter = 15 * time.Second
+
+// LinkState is one link as operators see it (interface.md, admin links).
+type LinkState struct {
+	Carrier   string    `json:"carrier"`
+	Link      string    `json:"link"`
+	State     string    `json:"state"` // bound, connecting, down or paused
+	Window    int       `json:"window"`
+	InFlight  int       `json:"in_flight"`
+	TPS       float64   `json:"tps"`
+	Since     time.Time `json:"since"`
+	LastError string    `json:"last_error,omitempty"`
+}
+
+// Links returns all links by carrier and name. One that nobody holds is down.
+func Links(ctx context.Context, pool *pgxpool.Pool) ([]LinkState, error) {
+	rows, err := pool.Query(ctx, `
+		SELECT carrier, name,
+			CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR updated_at < now() - $1::interval THEN 'down' ELSE state END,
+			"window", in_flight, tps, since, last_error
+		FROM links ORDER BY carrier, name`, staleAfter)
+	if err != nil {
+		return nil, fmt.Errorf("reading the links: %w", err)
+	}
+	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l LinkState, err error) {
+		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError)
+		return l, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the links: %w", err)
+	}
+	return links, nil
+}
+
+// SetPaused pauses or resumes a link; whoever holds it obeys with its next
+// heartbeat. It returns the link's state as it will be reported.
+func SetPaused(ctx context.Context, pool *pgxpool.Pool, link string, paused bool) (state string, err error) {
+	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
+		RETURNING CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("%s: %w", link, ErrNoLink)
+	}
+	if err != nil {
+		return "", fmt.Errorf("pausing %s: %w", link, err)
+	}
+	return state, nil
+}

@@ -1,0 +1,239 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"intumwa/smpp"
+)
+
+// member is this process's seat among the dispatchers of one database.
+//
+// Every heartbeat it says that it lives, and asks for the lease of each of its
+// configured links. Whoever has not been seen for DeadAfter is dead: its
+// leases and its claims are anybody's. A process that was asleep longer than
+// that finds itself replaced; until its first heartbeat succeeds again it
+// submits nothing (fresh), and the database refuses whatever it still writes
+// under its old id.
+type member struct {
+	d     *Dispatcher
+	id    atomic.Int64
+	beat  atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
+	start time.Time
+	lanes map[string]*lane // by link name; owned by run
+}
+
+func newMember(d *Dispatcher) *member {
+	return &member{d: d, start: time.Now(), lanes: make(map[string]*lane)}
+}
+
+// fresh tells whether the others must still take this process for living, with
+// a second in hand.
+func (m *member) fresh() bool {
+	return time.Since(m.start)-time.Duration(m.beat.Load()) < m.d.opts.DeadAfter-m.d.opts.Heartbeat
+}
+
+// register takes a new seat, trying until the database gives one.
+func (m *member) register(ctx context.Context) error {
+	for failing := false; ; {
+		sent := time.Since(m.start)
+		var id int64
+		err := m.d.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ($1) RETURNING id`, identity()).Scan(&id)
+		if err == nil {
+			m.id.Store(id)
+			m.beat.Store(int64(sent))
+			return m.announce(ctx)
+		}
+		if !failing {
+			m.d.log.Error("registering this dispatcher; trying on", "error", err)
+			failing = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(m.d.opts.Heartbeat):
+		}
+	}
+}
+
+// announce makes the rows of the configured links.
+func (m *member) announce(ctx context.Context) error {
+	var links, carriers []string
+	for _, c := range m.d.carriers {
+		for _, l := range c.Links {
+			links, carriers = append(links, l.Name), append(carriers, c.Name)
+		}
+	}
+	_, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT * FROM unnest($1::text[], $2::text[])
+		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("announcing the links: %w", err)
+	}
+	return nil
+}
+
+// run keeps the seat and the leases until ctx ends, then stops the lanes.
+func (m *member) run(ctx context.Context) {
+	tick := time.NewTicker(m.d.opts.Heartbeat)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := m.heartbeat(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !failing:
+			failing = true
+			m.d.log.Error("heartbeat failed; links submit nothing until one succeeds", "error", err)
+		case err == nil && failing:
+			failing = false
+			m.d.log.Info("heartbeat succeeds again")
+		}
+		select {
+		case <-ctx.Done():
+			m.stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+var errReplaced = errors.New("this dispatcher was taken for dead; it starts anew")
+
+// heartbeat says that this process lives, tells the state of its links, and
+// takes or loses leases.
+func (m *member) heartbeat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.d.opts.DeadAfter)
+	defer cancel()
+	sent := time.Since(m.start)
+	id := m.id.Load()
+	tag, err := m.d.pool.Exec(ctx, `UPDATE dispatchers SET seen_at = now() WHERE id = $1`, id)
+	if err != nil {
+		return fmt.Errorf("saying that this dispatcher lives: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		m.stop() // whatever they still write goes by the old id and changes nothing
+		if err := m.register(ctx); err != nil {
+			return err
+		}
+		return errReplaced
+	}
+	m.beat.Store(int64(sent))
+	if err := m.bury(ctx); err != nil {
+		return err
+	}
+	return m.lease(ctx, id)
+}
+
+// bury takes the dead off the list and frees what they had claimed.
+func (m *member) bury(ctx context.Context) error {
+	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE seen_at < now() - $1::interval`, m.d.opts.DeadAfter)
+	if err != nil {
+		return fmt.Errorf("looking for dead dispatchers: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		m.d.log.Warn("a dispatcher died; what it carried goes on", "dispatchers", tag.RowsAffected())
+	}
+	return nil
+}
+
+// lease asks for every configured link and starts or stops lanes accordingly.
+func (m *member) lease(ctx context.Context, id int64) error {
+	type wish struct {
+		carrier *carrier
+		link    *Link
+	}
+	wishes := map[string]wish{}
+	var names, states, lastErrors []string
+	var since []time.Time
+	var windows, inFlight []int32
+	var tps []float64
+	for _, c := range m.d.carriers {
+		for i := range c.Links {
+			l := &c.Links[i]
+			wishes[l.Name] = wish{c, l}
+			snap := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: l.Window, TPS: l.TPS}
+			if at := m.lanes[l.Name]; at != nil {
+				snap = at.link.Snapshot()
+			}
+			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, snap.Since)
+			windows, inFlight, tps = append(windows, int32(snap.Window)), append(inFlight, int32(snap.InFlight)), append(tps, snap.TPS)
+			lastErrors = append(lastErrors, snap.LastError)
+		}
+	}
+	rows, err := m.d.pool.Query(ctx, `
+		UPDATE links l SET owner = $1, state = u.state, since = CASE WHEN l.state = u.state THEN l.since ELSE u.since END,
+			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, updated_at = now()
+		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[])
+			u(name, state, since, "window", in_flight, tps, last_error)
+		WHERE l.name = u.name AND (l.owner IS NULL OR l.owner = $1 OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
+		RETURNING l.name, l.paused`, id, names, states, since, windows, inFlight, tps, lastErrors)
+	if err != nil {
+		return fmt.Errorf("asking for links: %w", err)
+	}
+	defer rows.Close()
+	held := map[string]bool{}
+	for rows.Next() {
+		var name string
+		var paused bool
+		if err := rows.Scan(&name, &paused); err != nil {
+			return fmt.Errorf("asking for links: %w", err)
+		}
+		held[name] = paused
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("asking for links: %w", err)
+	}
+	for name, at := range m.lanes {
+		if _, ok := held[name]; !ok {
+			at.end() // another dispatcher has the link now
+		}
+		if at.ended() {
+			delete(m.lanes, name)
+		}
+	}
+	for name, paused := range held {
+		at := m.lanes[name]
+		if at == nil {
+			at, err = newLane(m.d, wishes[name].carrier, wishes[name].link)
+			if err != nil {
+				return err
+			}
+			m.lanes[name] = at
+			at.start()
+		}
+		at.setPaused(paused)
+	}
+	return nil
+}
+
+// stop ends all lanes side by side and waits for them.
+func (m *member) stop() {
+	for _, at := range m.lanes {
+		at.end()
+	}
+	for name, at := range m.lanes {
+		at.wait()
+		delete(m.lanes, name)
+	}
+}
+
+// leave gives up the seat, the leases and whatever is still claimed.
+func (m *member) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	id := m.id.Load()
+	if id == 0 {
+		return
+	}
+	if _, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, id); err != nil {
+		m.d.log.Warn("giving up the seat; the others will find out", "error", err)
+		return
+	}
+	if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, since = now(), updated_at = now()
+		WHERE owner = $1`, id); err != nil {
+		m.d.log.Warn("giving up the leases; the others will find out", "error", err)
+	}
+}

@@ -1,0 +1,78 @@
+package dispatcher
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	depth, oldest   *prometheus.GaugeVec   // carrier, lane
+	receipts        *prometheus.CounterVec // carrier, link, outcome
+	refusedReceipts *prometheus.CounterVec // carrier
+	inbound         *prometheus.CounterVec // carrier
+	final           *prometheus.CounterVec // carrier, status, reason_class
+	endToEnd        *prometheus.HistogramVec
+	settleTime      *prometheus.HistogramVec
+	stale           *prometheus.CounterVec
+	redelivered     prometheus.Counter
+	refunds         prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_depth",
+			Help: "Messages that no carrier has yet, by carrier and lane."}, []string{"carrier", "lane"}),
+		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_oldest_age_seconds",
+			Help: "Age of the oldest message that no carrier has yet."}, []string{"carrier", "lane"}),
+		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
+		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
+		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
+		final:           counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
+		endToEnd: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
+			Help:    "Time from acceptance to sent or failed.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 90000}}, []string{"carrier"}),
+		settleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
+			Help:    "Time of one settling transaction.",
+			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
+		stale: counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
+		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
+			Help: "Messages that the relay put on the belt: retries that came due, and what the belt had lost."}),
+		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
+			Help: "Failed messages whose credits were given back."}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.final, m.endToEnd, m.settleTime,
+			m.stale, m.redelivered, m.refunds)
+	}
+	return m
+}
+
+var laneNames = [...]string{"single", "batch"}
+
+// runGauges counts the outbox from time to time.
+func (d *Dispatcher) runGauges(ctx context.Context) {
+	for {
+		start := time.Now()
+		if backlogs, err := d.store.Backlogs(ctx); err == nil {
+			for _, c := range d.carriers {
+				for _, lane := range laneNames {
+					d.metrics.depth.WithLabelValues(c.Name, lane).Set(0)
+					d.metrics.oldest.WithLabelValues(c.Name, lane).Set(0)
+				}
+			}
+			for _, b := range backlogs {
+				lane := laneNames[b.Lane&1]
+				d.metrics.depth.WithLabelValues(b.Carrier, lane).Set(float64(b.Messages))
+				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
+			}
+		}
+		if sleep(ctx, max(2*time.Second, 10*time.Since(start))) != nil {
+			return
+		}
+	}
+}

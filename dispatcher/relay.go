@@ -1,0 +1,225 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+const (
+	// relaySlack is how long ago a message must have been pushed before the
+	// relay asks whether the belt still has it.
+	relaySlack = 5 * time.Second
+	relayLimit = 20_000 // messages pushed again in one round
+	// reclaimIdle exceeds the time for which an entry is rightly held: a full
+	// shelf before an unanswering carrier.
+	reclaimIdle  = 10 * time.Minute
+	overdueLimit = 5_000
+	relayLock    = 0x696e7475 // advisory lock: one relay a database at a time
+)
+
+// runRelay keeps the belt in step with Postgres until ctx ends. One process
+// does it at a time. Its rounds are paced by what they cost, so that a backlog
+// of millions does not make it sweep without pause.
+func (d *Dispatcher) runRelay(ctx context.Context) {
+	failing := false
+	lastSlow := time.Time{}
+	for {
+		start := time.Now()
+		slow := start.Sub(lastSlow) >= 10*d.opts.SweepInterval
+		err := d.relay(ctx, slow)
+		if slow {
+			lastSlow = start
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			failing = true
+			d.log.Warn("the relay cannot work; trying on", "error", err)
+		case err == nil && failing:
+			failing = false
+			d.log.Info("the relay works again")
+		}
+		if sleep(ctx, max(d.opts.SweepInterval, 5*time.Since(start))) != nil {
+			return
+		}
+	}
+}
+
+// relay does one round: dead dispatchers' claims, expired and overdue
+// messages, what the belt lacks; in a slow round also what need not be done
+// often.
+func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the relay's lock: %w", err)
+	}
+	defer conn.Release()
+	var mine bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, relayLock).Scan(&mine); err != nil {
+		return fmt.Errorf("asking for the relay's lock: %w", err)
+	}
+	if !mine {
+		return nil
+	}
+	defer func() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, relayLock)
+	}()
+
+	living, err := d.living(ctx)
+	if err != nil {
+		return err
+	}
+	if n, err := d.store.Free(ctx, living); err != nil {
+		return err
+	} else if n > 0 {
+		d.log.Warn("claims of a dead dispatcher freed", "messages", n)
+	}
+	if err := d.expire(ctx); err != nil {
+		return err
+	}
+	if err := d.overdue(ctx); err != nil {
+		return err
+	}
+	if slow {
+		if _, err := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention); err != nil {
+			return err
+		}
+		d.reclaim(ctx)
+	}
+	return d.refill(ctx)
+}
+
+func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
+	rows, err := d.pool.Query(ctx, `SELECT id FROM dispatchers`)
+	if err != nil {
+		return nil, fmt.Errorf("listing the dispatchers: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("listing the dispatchers: %w", err)
+	}
+	return ids, nil
+}
+
+// expire fails what could not be carried within its validity.
+func (d *Dispatcher) expire(ctx context.Context) error {
+	return d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
+		return d.store.Expired(ctx, tx, overdueLimit)
+	})
+}
+
+// overdue decides messages whose receipts did not come.
+func (d *Dispatcher) overdue(ctx context.Context) error {
+	for _, c := range d.carriers {
+		for done := false; !done; {
+			err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
+				horizon := time.Now().Add(-d.opts.Validity - c.ReceiptTimeout)
+				ids, end, err := d.store.Overdue(ctx, tx, c.Name, horizon, overdueLimit)
+				done = end
+				finals := make([]messages.Final, len(ids))
+				for i, id := range ids {
+					finals[i] = messages.Final{MessageID: id, Status: c.OnReceiptTimeout, At: time.Now(), Reason: messages.ReasonNoReceipt}
+				}
+				if err == nil && c.OnReceiptTimeout == sms.Sent {
+					err = d.store.Carried(ctx, tx, d.member.id.Load(), ids)
+				}
+				return finals, err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish concludes, in one transaction, what find brings.
+func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
+	var settled []messages.Settled
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		finals, err := find(tx)
+		if err != nil || len(finals) == 0 {
+			return err
+		}
+		settled, err = d.conclude(ctx, tx, d.store, finals)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	d.report(settled)
+	return nil
+}
+
+// refill pushes what is due in Postgres and not on the belt.
+//
+// A stream hands out in the order in which it was filled, so whatever was
+// pushed before the oldest entry that still waits, and is neither claimed nor
+// done, is not on the belt any more. Clocks are compared, not trusted: the
+// belt's marks are in Redis' time, pushed_at is in Postgres'.
+func (d *Dispatcher) refill(ctx context.Context) error {
+	redisNow, err := d.belt.Now(ctx)
+	if err != nil {
+		return err
+	}
+	var now time.Time
+	if err := d.pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return fmt.Errorf("asking the database for the time: %w", err)
+	}
+	ahead := redisNow.Sub(now)
+	unknown := now.Add(-relaySlack)
+	var delivered []messages.Delivered
+	for _, c := range d.carriers {
+		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+			marks, err := d.belt.Marks(ctx, c.Name, lane)
+			if err != nil {
+				return err
+			}
+			for company, mark := range marks {
+				until := unknown
+				if !mark.Empty {
+					until = mark.Delivered.Add(-ahead - relaySlack)
+				}
+				delivered = append(delivered, messages.Delivered{Carrier: c.Name, Lane: int(lane), CompanyID: company, Until: until})
+			}
+		}
+	}
+	waiting, err := d.store.Missing(ctx, delivered, unknown, relayLimit)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	items, ids := make([]queue.Item, len(waiting)), make([]int64, len(waiting))
+	for i, w := range waiting {
+		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
+		ids[i] = w.ID
+	}
+	if err := d.belt.Push(ctx, items); err != nil {
+		return err
+	}
+	d.metrics.redelivered.Add(float64(len(items)))
+	return d.store.Pushed(ctx, ids)
+}
+
+// reclaim does away with entries that a dead consumer left pending. Their rows
+// are the relay's business, so they are not carried from here.
+func (d *Dispatcher) reclaim(ctx context.Context) {
+	for _, c := range d.carriers {
+		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+			entries, err := d.belt.Reclaim(ctx, c.Name, lane, "relay", reclaimIdle, 1000)
+			if err != nil {
+				d.log.Debug("reclaiming entries", "carrier", c.Name, "error", err)
+			}
+			for _, e := range entries {
+				d.acker.ack(c.Name, lane, e.ID)
+			}
+		}
+	}
+}

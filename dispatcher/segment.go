@@ -1,0 +1,113 @@
+package dispatcher
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/smpp"
+)
+
+// esmUDHI says in esm_class that the text starts with a header.
+const esmUDHI = 0x40
+
+// registeredReceipt asks for a receipt on success and on failure.
+const registeredReceipt = 0x01
+
+// segments builds the submit_sm of each segment of a message, in order. With
+// UDH-8 they are as many as were billed: sms.Count and sms.SplitText are one
+// splitter.
+func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
+	template := smpp.Submit{
+		ServiceType: c.ServiceType,
+		SourceTON:   c.SourceTON, SourceNPI: c.SourceNPI, Source: m.Sender,
+		DestTON: c.DestTON, DestNPI: c.DestNPI, Dest: m.Number.Digits(),
+		RegisteredDelivery: registeredReceipt,
+		Validity:           c.validity(m, now),
+		TLVs:               c.TLVs,
+	}
+	if c.Confirm == ConfirmBySubmit {
+		template.RegisteredDelivery = 0
+	}
+	if c.Concat == ConcatPayload {
+		encoding, payload := sms.Encode(m.Body)
+		template.DataCoding = encoding.DataCoding()
+		if len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
+			template.ShortMessage = c.alphabet(encoding, payload)
+		} else {
+			template.TLVs = append(append([]smpp.TLV(nil), c.TLVs...), smpp.TLV{Tag: smpp.TagMessagePayload, Value: c.alphabet(encoding, payload)})
+		}
+		return []smpp.Submit{template}
+	}
+	split := sms.SplitText(m.Body)
+	if c.Concat == ConcatUDH16 {
+		split = sms.SplitTextWide(m.Body)
+	}
+	template.DataCoding = split.Encoding.DataCoding()
+	submits := make([]smpp.Submit, len(split.Parts))
+	for i, part := range split.Parts {
+		submits[i] = template
+		text := c.alphabet(split.Encoding, part)
+		if len(split.Parts) == 1 {
+			submits[i].ShortMessage = text
+			continue
+		}
+		total, seq := byte(len(split.Parts)), byte(i+1)
+		switch c.Concat {
+		case ConcatUDH16:
+			header := sms.UDH16(uint16(m.ID), total, seq)
+			submits[i].ESMClass |= esmUDHI
+			submits[i].ShortMessage = append(header[:], text...)
+		case ConcatSAR:
+			submits[i].ShortMessage = text
+			submits[i].TLVs = append(append([]smpp.TLV(nil), c.TLVs...),
+				smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, uint16(m.ConcatRef))},
+				smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{total}},
+				smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{seq}})
+		default:
+			header := sms.UDH8(m.ConcatRef, total, seq)
+			submits[i].ESMClass |= esmUDHI
+			submits[i].ShortMessage = append(header[:], text...)
+		}
+	}
+	return submits
+}
+
+// alphabet writes GSM-7 septets in what the carrier takes data_coding 0 for.
+func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
+	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
+		return payload
+	}
+	text, err := sms.Join(sms.GSM7, [][]byte{payload})
+	if err != nil {
+		return payload // our own splitter made it; it is decodable
+	}
+	limit := rune(0xFF)
+	if c.Alphabet == AlphabetASCII {
+		limit = 0x7F
+	}
+	octets := make([]byte, 0, len(payload))
+	for _, r := range text {
+		if r > limit {
+			r = '?'
+		}
+		octets = append(octets, byte(r))
+	}
+	return octets
+}
+
+// validity is what is left of the message's validity, as validity_period.
+func (c *Carrier) validity(m *messages.Claimed, now time.Time) string {
+	left := m.ExpiresAt.Sub(now)
+	switch c.Validity {
+	case ValidityAbsolute:
+		return now.Add(left).UTC().Format("060102150405") + "000+"
+	case ValidityRelative:
+		seconds := max(int(left/time.Second), 60)
+		days := seconds / 86400
+		return fmt.Sprintf("%02d%02d%02d%02d%02d%02d000R", 0, days/30, days%30, seconds/3600%24, seconds/60%60, seconds%60)
+	}
+	return ""
+}

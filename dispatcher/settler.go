@@ -1,0 +1,441 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/billing"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/smpp"
+	"intumwa/webhooks"
+)
+
+// ambiguousDelay is how long a segment whose answer was lost waits before it
+// is sent again: its receipt may come and settle it.
+const ambiguousDelay = 5 * time.Second
+
+// settler writes, for one carrier, what its links answered (results) and
+// reported (receipts). It takes whatever came while its last transaction ran
+// and commits it as one: accepted segments, receipts, verdicts, webhooks,
+// refunds. Only after that commit are slots given back, entries taken off the
+// belt, and receipts acknowledged to the carrier.
+//
+// With the database away, results are kept and tried again until they are
+// written; their slots stay taken, so the link stands still by itself.
+// Receipts are refused with ESME_RMSGQFUL: the carrier is their queue.
+type settler struct {
+	d       *Dispatcher
+	carrier *carrier
+
+	mu       sync.Mutex
+	results  []result
+	receipts []arrival
+	returned []int64 // claims to be given back
+	wake     chan struct{}
+}
+
+// arrival is a receipt with the PDU that waits for its answer.
+type arrival struct {
+	messages.Receipt
+	pdu *smpp.Delivery
+}
+
+func newSettler(d *Dispatcher, c *carrier) *settler {
+	return &settler{d: d, carrier: c, wake: make(chan struct{}, 1)}
+}
+
+// take accepts the fate of a segment. It never blocks.
+func (s *settler) take(r result) {
+	s.mu.Lock()
+	s.results = append(s.results, r)
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// receive accepts a receipt. It never blocks: the link bounds what is
+// unanswered.
+func (s *settler) receive(a arrival) {
+	s.mu.Lock()
+	s.receipts = append(s.receipts, a)
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// putBack gives claims back that could not be given back directly.
+func (s *settler) putBack(ids []int64) {
+	s.mu.Lock()
+	s.returned = append(s.returned, ids...)
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// work is what one transaction settles.
+type work struct {
+	results  []result
+	receipts []arrival
+	returned []int64
+}
+
+func (w *work) size() int { return len(w.results) + len(w.receipts) + len(w.returned) }
+
+func (s *settler) grab() work {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := work{s.results, s.receipts, s.returned}
+	s.results, s.receipts, s.returned = nil, nil, nil
+	return w
+}
+
+// run settles until ctx ends and nothing is left, or the database stays away.
+func (s *settler) run(ctx context.Context) {
+	for {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			if w := s.grab(); w.size() > 0 {
+				s.settle(ctx, w)
+			}
+			return
+		}
+		if w := s.grab(); w.size() > 0 {
+			s.settle(ctx, w)
+		}
+	}
+}
+
+// settle writes one lot, for as long as it takes.
+func (s *settler) settle(ctx context.Context, w work) {
+	for failures := 0; ; failures++ {
+		start := time.Now()
+		err := s.commit(w)
+		s.d.metrics.settleTime.WithLabelValues(s.carrier.Name).Observe(time.Since(start).Seconds())
+		if err == nil {
+			return
+		}
+		// The carrier delivers its receipts again; they need not wait here.
+		for _, a := range w.receipts {
+			a.pdu.Respond(smpp.StatusMsgQueueFull)
+			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.Name).Inc()
+		}
+		w.receipts = nil
+		if failures == 0 {
+			s.d.log.Error("settling; trying on", "carrier", s.carrier.Name, "results", len(w.results), "error", err)
+		}
+		if w.size() == 0 {
+			return
+		}
+		if refusedByDatabase(err) && w.size() > 1 {
+			s.settleEach(ctx, w)
+			return
+		}
+		if ctx.Err() != nil && failures > 3 {
+			// This process ends. Its claims are freed by the others, the
+			// segments count as unanswered.
+			s.release(w)
+			return
+		}
+		time.Sleep(min(time.Duration(failures+1)*50*time.Millisecond, time.Second))
+	}
+}
+
+// settleEach writes a lot that the database refused one by one, so that a row
+// it does not like stops nothing else.
+func (s *settler) settleEach(ctx context.Context, w work) {
+	for _, r := range w.results {
+		one := work{results: []result{r}}
+		if err := s.commit(one); err != nil {
+			if !refusedByDatabase(err) {
+				s.settle(ctx, one)
+				continue
+			}
+			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.Name, "id", r.journey.msg.ULID, "error", err)
+			s.release(one)
+		}
+	}
+	if len(w.returned) > 0 {
+		s.settle(ctx, work{returned: w.returned})
+	}
+}
+
+// release lets go of what a lot held, without having written it.
+func (s *settler) release(w work) {
+	for _, r := range w.results {
+		if r.slot {
+			r.journey.lane.slots.give(1)
+		}
+		if r.journey.open--; r.journey.open == 0 {
+			r.journey.lane.open.Done()
+		}
+	}
+}
+
+// refusedByDatabase tells data that the database will never take from a
+// database in trouble.
+func refusedByDatabase(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pgErr.Code[:2] == "22" || pgErr.Code[:2] == "23")
+}
+
+// commit writes one lot in one transaction and, once it is committed, lets go
+// of what it held.
+func (s *settler) commit(w work) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	plan := s.plan(w)
+	var settled []messages.Settled
+	var outcomes []messages.Outcome
+	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) error {
+		settled, outcomes = nil, nil
+		store := s.d.carrying
+		if err := store.LockCarrier(ctx, tx, s.carrier.Name); err != nil {
+			return err
+		}
+		states, err := store.Submitted(ctx, tx, plan.parts)
+		if err != nil {
+			return err
+		}
+		receipts := make([]messages.Receipt, len(w.receipts))
+		for i, a := range w.receipts {
+			receipts[i] = a.Receipt
+		}
+		reported, outcome, err := store.Receipts(ctx, tx, receipts)
+		if err != nil {
+			return err
+		}
+		outcomes = outcome
+		finals, err := store.Verdicts(ctx, tx, append(states, reported...))
+		if err != nil {
+			return err
+		}
+		if settled, err = s.d.conclude(ctx, tx, store, append(plan.finals, finals...)); err != nil {
+			return err
+		}
+		id := s.d.member.id.Load()
+		if err := store.Carried(ctx, tx, id, plan.carried); err != nil {
+			return err
+		}
+		return store.Retry(ctx, tx, id, plan.retries)
+	})
+	if err != nil {
+		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
+	}
+	s.letGo(w, outcomes)
+	s.d.report(settled)
+	return nil
+}
+
+// letGo releases, after the commit, what a lot held.
+func (s *settler) letGo(w work, outcomes []messages.Outcome) {
+	for i, a := range w.receipts {
+		a.pdu.Respond(smpp.StatusOK)
+		s.d.metrics.receipts.WithLabelValues(s.carrier.Name, a.Link, string(outcomes[i])).Inc()
+	}
+	slots := map[*lane]int{}
+	for _, r := range w.results {
+		j := r.journey
+		if r.slot {
+			slots[j.lane]++
+		}
+		j.apply(r)
+		if j.open == 0 {
+			j.ack()
+			j.lane.open.Done()
+		}
+	}
+	for l, n := range slots {
+		l.slots.give(n)
+	}
+}
+
+// plan is what a lot changes, worked out from the results before the
+// transaction so that it can be tried again.
+type plan struct {
+	parts   []messages.Part
+	finals  []messages.Final
+	carried []int64
+	retries []messages.Retry
+}
+
+func (s *settler) plan(w work) plan {
+	var p plan
+	for _, id := range w.returned {
+		p.retries = append(p.retries, messages.Retry{MessageID: id})
+	}
+	after := map[*journey]*journey{} // each journey as this lot leaves it
+	var order []*journey
+	for _, r := range w.results {
+		j := after[r.journey]
+		if j == nil {
+			j = r.journey.copy()
+			after[r.journey] = j
+			order = append(order, j)
+		}
+		j.apply(r)
+		if r.Outcome == smpp.Accepted && r.segment > 0 {
+			p.parts = append(p.parts, messages.Part{
+				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.Name, Link: j.lane.conf.Name,
+				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.Confirm == ConfirmBySubmit,
+			})
+		}
+	}
+	for _, j := range order {
+		if j.refused {
+			p.finals = append(p.finals, j.verdict)
+		}
+		switch {
+		case j.open > 0:
+		case j.refused: // its outbox row goes with the verdict
+		case j.again:
+			p.retries = append(p.retries, messages.Retry{MessageID: j.msg.ID, Delay: j.delay, Counts: j.counts})
+		case j.wait:
+			p.carried = append(p.carried, j.msg.ID) // no longer ours to send; a receipt or the deadline decides
+		default:
+			p.carried = append(p.carried, j.msg.ID)
+		}
+	}
+	return p
+}
+
+// copy is the journey for working out what a lot would make of it.
+func (j *journey) copy() *journey {
+	return &journey{lane: j.lane, msg: j.msg, total: j.total, open: j.open, accepted: j.accepted, verdict: j.verdict,
+		refused: j.refused, again: j.again, delay: j.delay, counts: j.counts, wait: j.wait}
+}
+
+// apply notes the fate of one segment.
+func (j *journey) apply(r result) {
+	l := j.lane
+	j.open--
+	switch r.Outcome {
+	case smpp.Accepted:
+		j.accepted++
+	case smpp.NotWritten:
+		if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
+			j.refuse(r.at, field.Error())
+			return
+		}
+		j.repeat(0, false)
+	case smpp.NoAnswer:
+		switch l.carrier.OnAmbiguous {
+		case AmbiguousFail:
+			j.refuse(r.at, "no_answer")
+		case AmbiguousHold:
+			j.wait = true
+		default:
+			j.repeat(ambiguousDelay, true)
+		}
+	case smpp.Rejected:
+		switch l.carrier.class(r.Status) {
+		case smpp.ClassPermanent:
+			j.refuse(r.at, r.Status.String())
+		default:
+			j.repeat(l.retryAfter(j.msg.Attempt), true)
+		}
+	}
+}
+
+func (j *journey) refuse(at time.Time, reason string) {
+	if !j.refused {
+		j.refused = true
+		j.verdict = messages.Final{MessageID: j.msg.ID, Status: sms.Failed, At: at, Reason: reason}
+	}
+}
+
+func (j *journey) repeat(delay time.Duration, counts bool) {
+	j.again = true
+	j.delay = max(j.delay, delay)
+	j.counts = j.counts || counts
+}
+
+// conclude makes verdicts final and does, in the same transaction, all that
+// follows from them: the customers' webhooks and what is paid back.
+func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final) ([]messages.Settled, error) {
+	settled, err := store.Finish(ctx, tx, finals)
+	if err != nil || len(settled) == 0 {
+		return nil, err
+	}
+	events := make([]webhooks.Event, 0, len(settled))
+	var refunds []billing.Debit
+	for _, m := range settled {
+		if m.CompanyID != 0 {
+			events = append(events, event(m))
+		}
+		switch {
+		case m.Status != sms.Failed:
+		case m.Test:
+			if err := billing.ReturnTest(ctx, tx, m.UserID, m.Segments); err != nil {
+				return nil, err
+			}
+		case m.CompanyID != 0 && d.refunds(m):
+			refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
+		}
+	}
+	if _, err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
+		return nil, err
+	}
+	refunded, err := billing.Refund(ctx, tx, refunds)
+	if err != nil {
+		return nil, err
+	}
+	if refunded > 0 {
+		d.metrics.refunds.Add(float64(refunded))
+	}
+	return settled, nil
+}
+
+// refunds applies billing.refund to a failed live message.
+func (d *Dispatcher) refunds(m messages.Settled) bool {
+	switch d.opts.Refund {
+	case RefundFailed:
+		return true
+	case RefundUnsubmitted:
+		return m.Unsubmitted && m.Reason == messages.ReasonExpired
+	}
+	return false
+}
+
+func event(m messages.Settled) webhooks.Event {
+	at := m.At
+	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: "sms.failed", PhoneNumber: string(m.Number), At: at}
+	if m.Status == sms.Sent {
+		e.Name, e.SentAt = "sms.sent", &at
+	} else {
+		e.FailedAt = &at
+	}
+	return e
+}
+
+// report counts what became final and wakes the webhooks.
+func (d *Dispatcher) report(settled []messages.Settled) {
+	if len(settled) == 0 {
+		return
+	}
+	d.webhooks.Kick()
+	for _, m := range settled {
+		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
+		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(m.At.Sub(m.CreatedAt).Seconds())
+		if m.Status == sms.Failed {
+			d.log.Info("message failed", "id", m.ULID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		}
+	}
+}
+
+// reasonClass is a reason of failure for a metric.
+func reasonClass(m messages.Settled) string {
+	switch {
+	case m.Status == sms.Sent:
+		return "none"
+	case m.Reason == messages.ReasonExpired || m.Reason == messages.ReasonNoReceipt:
+		return m.Reason
+	case len(m.Reason) > 5 && m.Reason[:5] == "ESME_":
+		return "refused"
+	}
+	return "receipt"
+}

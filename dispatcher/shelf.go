@@ -1,0 +1,143 @@
+package dispatcher
+
+import (
+	"context"
+	"sync"
+
+	"intumwa/queue"
+)
+
+// singlesBeforeBatch is how many single sends go out in a row while a batch
+// waits: they have most of the link, never all of it.
+const singlesBeforeBatch = 9
+
+// shelf holds the messages that a lane has claimed and not begun, singles and
+// batches apart.
+type shelf struct {
+	mu     sync.Mutex
+	size   int // of each side
+	sides  [2][]*journey
+	row    int           // singles taken since a batch went or none waited
+	filled chan struct{} // something was put
+	freed  [2]chan struct{}
+}
+
+func newShelf(size int) *shelf {
+	return &shelf{size: size, filled: make(chan struct{}, 1),
+		freed: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
+}
+
+// waitRoom waits until a side is at most half full and answers its room, so
+// that a busy link claims by the dozen and not one by one.
+func (s *shelf) waitRoom(ctx context.Context, side queue.Lane) (int, error) {
+	for {
+		s.mu.Lock()
+		n := len(s.sides[side])
+		s.mu.Unlock()
+		if n <= s.size/2 {
+			return s.size - n, nil
+		}
+		select {
+		case <-s.freed[side]:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (s *shelf) put(side queue.Lane, journeys []*journey) {
+	if len(journeys) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.sides[side] = append(s.sides[side], journeys...)
+	s.mu.Unlock()
+	ring(s.filled)
+}
+
+// next takes the next message, singles first but for the batches' share. One
+// caller at a time.
+func (s *shelf) next(ctx context.Context) (*journey, error) {
+	for {
+		s.mu.Lock()
+		side := queue.Single
+		batchWaits := len(s.sides[queue.Batch]) > 0
+		if len(s.sides[queue.Single]) == 0 || (batchWaits && s.row >= singlesBeforeBatch) {
+			side = queue.Batch
+		}
+		var j *journey
+		if waiting := s.sides[side]; len(waiting) > 0 {
+			j, waiting[0] = waiting[0], nil
+			s.sides[side] = waiting[1:]
+			if side == queue.Single && batchWaits {
+				s.row++
+			} else {
+				s.row = 0
+			}
+		}
+		s.mu.Unlock()
+		if j != nil {
+			ring(s.freed[side])
+			return j, nil
+		}
+		select {
+		case <-s.filled:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// empty takes everything off the shelf.
+func (s *shelf) empty() []*journey {
+	s.mu.Lock()
+	all := append(s.sides[queue.Single], s.sides[queue.Batch]...)
+	s.sides = [2][]*journey{}
+	s.mu.Unlock()
+	ring(s.freed[queue.Single])
+	ring(s.freed[queue.Batch])
+	return all
+}
+
+// ring wakes the one that waits, or the next that comes to wait.
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// slots counts the segments that are out and not yet settled in the database:
+// as many as the window, so that a crash doubles no more than that.
+type slots struct {
+	mu    sync.Mutex
+	free  int
+	freed chan struct{}
+}
+
+func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
+
+// take waits for a slot. One caller at a time.
+func (s *slots) take(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		if s.free > 0 {
+			s.free--
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *slots) give(n int) {
+	s.mu.Lock()
+	s.free += n
+	s.mu.Unlock()
+	ring(s.freed)
+}

@@ -1,0 +1,152 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// keyLife is how long an idempotency key is remembered (decisions.md).
+const keyLife = 24 * time.Hour
+
+// Key is a request's idempotency key with what makes the request the same: the
+// SHA-256 of its endpoint and its body's bytes.
+type Key struct {
+	Name    string
+	Request [32]byte
+}
+
+// inUse holds the keys whose first request is being worked on in this process.
+// (In another process the second one waits for the first one's commit.)
+type inUse struct {
+	mu   sync.Mutex
+	keys map[userKey]bool
+}
+
+type userKey struct {
+	user int64
+	name string
+}
+
+// enter reserves a key; leave gives it back.
+func (u *inUse) enter(user int64, key *Key) (leave func(), err error) {
+	if key == nil {
+		return func() {}, nil
+	}
+	k := userKey{user, key.Name}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.keys[k] {
+		return nil, ErrKeyInUse
+	}
+	if u.keys == nil {
+		u.keys = make(map[userKey]bool)
+	}
+	u.keys[k] = true
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.keys, k)
+	}, nil
+}
+
+// replay looks whether a key has been answered before.
+func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answer, done bool, err error) {
+	if key == nil {
+		return Answer{}, false, nil
+	}
+	var request, body []byte
+	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, keyLife).Scan(&request, &body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Answer{}, false, nil
+	}
+	if err != nil {
+		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+	}
+	if !bytes.Equal(request, key.Request[:]) {
+		return Answer{}, true, ErrKeyReused
+	}
+	in.metrics.replays.Inc()
+	return Answer{Body: body, Replayed: true}, true, nil
+}
+
+// reserve writes the keys of orders, so that whoever comes later with one of
+// them waits for this transaction, and settles the orders whose key has been
+// answered meanwhile.
+func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
+	batch := &pgx.Batch{}
+	for _, o := range orders {
+		if o.key == nil {
+			continue
+		}
+		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
+			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
+				WHERE k.created_at <= now() - $4::interval
+			RETURNING true`, o.user, o.key.Name, o.key.Request[:], keyLife).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&o.reserved)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil // answered before
+			}
+			return err
+		})
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("reserving idempotency keys: %w", err)
+	}
+	for _, o := range orders {
+		if o.key == nil || o.reserved {
+			continue
+		}
+		var request, body []byte
+		if err := tx.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
+			o.user, o.key.Name).Scan(&request, &body); err != nil {
+			return fmt.Errorf("reading an idempotency key: %w", err)
+		}
+		if !bytes.Equal(request, o.key.Request[:]) {
+			o.err = ErrKeyReused
+			continue
+		}
+		o.body, o.replayed = body, true
+	}
+	return nil
+}
+
+// remember stores the answers of admitted orders under their keys and forgets
+// the keys of refused ones: only what was done is remembered.
+func (d *desk) remember(ctx context.Context, tx pgx.Tx, orders []*order) error {
+	batch := &pgx.Batch{}
+	for _, o := range orders {
+		switch {
+		case !o.reserved:
+		case o.admitted:
+			batch.Queue(`UPDATE idempotency_keys SET answer = $3 WHERE user_id = $1 AND key = $2`, o.user, o.key.Name, o.body)
+		default:
+			batch.Queue(`DELETE FROM idempotency_keys WHERE user_id = $1 AND key = $2`, o.user, o.key.Name)
+		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("storing idempotency keys: %w", err)
+	}
+	return nil
+}
+
+// ForgetKeys deletes keys past their life and answers how many.
+func (in *Intake) ForgetKeys(ctx context.Context) (int64, error) {
+	tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at <= now() - $1::interval`, keyLife)
+	if err != nil {
+		return 0, fmt.Errorf("forgetting idempotency keys: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

@@ -1,0 +1,174 @@
+package floors
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestTheHouseKeepsItsPlan(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := ParseRules(string(page))
+	if err != nil {
+		t.Fatalf("ARCHITECTURE.md: %v", err)
+	}
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(gomod), "\n")
+	found, err := Check(os.DirFS(root), strings.TrimSpace(strings.TrimPrefix(first, "module")), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sentence := range found {
+		t.Error(sentence)
+	}
+}
+
+const plan = `# A house
+
+## Floors
+Some words.
+
+| floor | rooms | for tests |
+|---|---|---|
+| 2 | ` + "`top`" + ` | |
+| 1 | ` + "`left` `right`" + ` | ` + "`internal/env`" + ` |
+| 0 | ` + "`base`" + ` | ` + "`base/sim`" + ` |
+
+More words.
+
+## Doors
+
+| library | product code | test code also |
+|---|---|---|
+| ` + "`example.com/web`" + ` | ` + "`top`" + ` | |
+| ` + "`example.com/sql`" + ` | ` + "`left`, and `right`" + ` | anywhere |
+| ` + "`example.com/count`" + ` | anywhere | anywhere |
+| ` + "`example.com/oracle`" + ` | | ` + "`base`" + ` |
+
+## Errors
+`
+
+// house is one that keeps the plan, in which every row is used.
+func house(changes ...string) fstest.MapFS {
+	files := map[string]string{
+		"top/top.go":             "house/left house/right/deep example.com/web/render fmt",
+		"left/left.go":           "house/base example.com/sql",
+		"left/left_test.go":      "house/internal/env house/base/sim testing",
+		"right/deep/d.go":        "house/right example.com/count",
+		"right/right.go":         "net/http",
+		"internal/env/env.go":    "house/base",
+		"base/base.go":           "",
+		"base/base_test.go":      "example.com/oracle example.com/sql/driver house/internal/env",
+		"base/sim/sim.go":        "",
+		"base/testdata/x.go":     "house/top",
+		".hidden/x.go":           "house/nowhere",
+		"_old/x.go":              "house/nowhere",
+		"other/go.mod":           "",
+		"other/x.go":             "house/nowhere",
+		"base/notes.txt":         "house/top",
+		"base/tagged_plan9.go":   "errors",
+		"base/sim/sim_test.go":   "house/base/sim",
+		"internal/env/e_test.go": "house/internal/env",
+	}
+	for change := range slices.Chunk(changes, 2) {
+		files[change[0]] = change[1]
+	}
+	fsys := fstest.MapFS{}
+	for name, imports := range files {
+		text := "package p\n"
+		for _, path := range strings.Fields(imports) {
+			text += "import _ \"" + path + "\"\n"
+		}
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestCheck(t *testing.T) {
+	rules, err := ParseRules(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, file, imports string
+		want                string // empty: nothing to say
+	}{
+		{"a good house", "base/base.go", "", ""},
+		{"up", "base/base.go", "house/left", "base/base.go (floor 0) imports left (floor 1): imports go down only"},
+		{"up in a test", "base/b_test.go", "house/left", "base/b_test.go (floor 0) imports left (floor 1): imports go down only"},
+		{"sideways", "right/right.go", "house/left", "right/right.go imports left: both are on floor 1, and rooms on one floor never import each other"},
+		{"sideways below", "base/sim/sim.go", "house/base", "base/sim/sim.go imports base: both are on floor 0, and rooms on one floor never import each other"},
+		{"a simulator in product code", "top/sim.go", "house/base/sim", ""},
+		{"test plumbing in product code", "top/env.go", "house/internal/env", "top/env.go imports internal/env: that room is for test files only"},
+		{"no room", "attic/a.go", "fmt", "attic/a.go is in no room: give its folder a floor in the floors table"},
+		{"into no room", "top/t.go", "house/attic", "top/t.go imports attic, which is in no room: give it a floor in the floors table"},
+		{"wrong door", "left/web.go", "example.com/web", "left/web.go imports example.com/web: left may not, its door is top"},
+		{"wrong door in a test", "left/web_test.go", "example.com/web", "left/web_test.go imports example.com/web: left may not, its door is top"},
+		{"test library in product code", "base/o.go", "example.com/oracle", "base/o.go imports example.com/oracle: base may not, its door is in test code only"},
+		{"no door", "top/t.go", "example.org/x/y", "top/t.go imports example.org/x/y, which has no door: give it a row in the doors table"},
+		{"a longer name is another library", "top/t.go", "example.com/website", "top/t.go imports example.com/website, which has no door: give it a row in the doors table"},
+		{"a row for nothing", "right/deep/d.go", "", "the doors table has example.com/count, but nothing imports it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found, err := Check(house(c.file, c.imports), "house", rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			if !slices.Equal(found, want) {
+				t.Errorf("found %q, want %q", found, want)
+			}
+		})
+	}
+}
+
+func TestCheckMissesNoEmptyRoom(t *testing.T) {
+	rules, err := ParseRules(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := house()
+	delete(empty, "base/sim/sim.go")
+	delete(empty, "base/sim/sim_test.go")
+	found, err := Check(empty, "house", rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"the floors table has room base/sim, but it has no Go files"}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+}
+
+func TestParseRulesSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ name, old, new, want string }{
+		{"no section", "## Floors", "## Flats", `no section "## Floors"`},
+		{"no table", "| ", "", `has no table`},
+		{"no number", "| 2 |", "| two |", `floor "two" is not a number`},
+		{"twice", "`right`", "`left`", "room left stands there twice"},
+		{"cells", "| 2 | `top` | |", "| 2 | `top` |", "2 cells instead of 3"},
+		{"unknown room", "| `example.com/web` | `top`", "| `example.com/web` | `attic`", "example.com/web may enter by attic, which is on no floor"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseRules(strings.ReplaceAll(plan, c.old, c.new))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("ParseRules = %v, want something with %q", err, c.want)
+			}
+		})
+	}
+}

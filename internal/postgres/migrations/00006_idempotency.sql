@@ -1,0 +1,13 @@
+-- +goose Up
+
+-- The first answer to a request that named an Idempotency-Key, written in the
+-- transaction that charged for it: a crash cannot charge twice.
+CREATE TABLE idempotency_keys (
+    user_id    bigint      NOT NULL,
+    key        text        NOT NULL,
+    request    bytea       NOT NULL, -- SHA-256 of the endpoint and the body's bytes
+    answer     bytea,                -- the body of the first answer
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (user_id, key)
+);
+CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);

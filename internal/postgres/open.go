@@ -1,0 +1,144 @@
+// Package postgres is the plumbing between the rooms and PostgreSQL: it opens
+// connection pools that are set up alike everywhere, and it brings the schema
+// to the version this binary was built for. It knows no table; SQL lives in the
+// room that owns the table.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// MinimumServer is the oldest PostgreSQL major version the gateway works with.
+const MinimumServer = 13
+
+const (
+	connectTimeout   = 5 * time.Second
+	statementTimeout = 10 * time.Second
+	lockTimeout      = 5 * time.Second
+	idleInTxTimeout  = 30 * time.Second
+)
+
+// errURL replaces every parse error of a database URL: the original quotes
+// pieces of the URL, and with an unescaped "/" or "@" in it such a piece can be
+// the password.
+var errURL = errors.New("the database URL cannot be understood; it should look like " +
+	"postgres://user:password@host:5432/name?sslmode=require with special characters in the password " +
+	"percent-encoded (details are withheld because they could show the password)")
+
+// Options shape one pool.
+type Options struct {
+	// MaxConns is the most connections the pool opens; 0 means 4 per CPU, at
+	// least 8. It wins over pool_max_conns in the URL.
+	MaxConns int32
+
+	// BatchUpdates keeps the planner on index lookups for every statement of
+	// this pool. Set it for the pool that runs UPDATE … FROM unnest($1, …):
+	// with stale statistics (a fresh table, a new partition) the planner
+	// otherwise flips to scanning the whole table for every batch.
+	BatchUpdates bool
+}
+
+// Open connects to the database at url and returns a pool of which one
+// connection has been tried. It fails when the server does not answer within
+// 5 s, refuses the credentials, or is older than MinimumServer; the error never
+// contains the password. The caller closes the pool.
+//
+// Every connection runs in UTC and gives up a statement after 10 s, a lock
+// after 5 s and a transaction that its client left idle after 30 s, so that one
+// stuck session cannot hold a company's row for everybody else. A statement
+// that may take longer (an audit) says SET LOCAL statement_timeout in its own
+// transaction. Parameters given in the URL win over these.
+func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) {
+	cfg, err := poolConfig(url, opts)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making the database pool: %w", err)
+	}
+	if err := check(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errURL
+	}
+	if opts.MaxConns > 0 {
+		cfg.MaxConns = opts.MaxConns
+	} else if !strings.Contains(url, "pool_max_conns") {
+		cfg.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+	}
+	cfg.MinConns = min(cfg.MinConns, cfg.MaxConns)
+	cfg.HealthCheckPeriod = 30 * time.Second
+	cfg.MaxConnLifetime = time.Hour
+	cfg.MaxConnLifetimeJitter = 5 * time.Minute
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	if cfg.ConnConfig.ConnectTimeout == 0 || !strings.Contains(url, "connect_timeout") {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	}
+
+	params := cfg.ConnConfig.RuntimeParams
+	setDefault(params, "application_name", "intumwa")
+	setDefault(params, "timezone", "UTC")
+	setDefault(params, "statement_timeout", milliseconds(statementTimeout))
+	setDefault(params, "lock_timeout", milliseconds(lockTimeout))
+	setDefault(params, "idle_in_transaction_session_timeout", milliseconds(idleInTxTimeout))
+	// Compiling a plan takes longer than any statement of ours, and the cost
+	// penalty of a disabled scan would trigger it on every batch.
+	setDefault(params, "jit", "off")
+	if opts.BatchUpdates {
+		params["enable_seqscan"] = "off"
+		params["enable_hashjoin"] = "off"
+		params["enable_mergejoin"] = "off"
+	}
+	return cfg, nil
+}
+
+func setDefault(params map[string]string, key, value string) {
+	if _, ok := params[key]; !ok {
+		params[key] = value
+	}
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(d.Milliseconds(), 10)
+}
+
+func check(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to the database: %w", err)
+	}
+	defer conn.Release()
+	version := conn.Conn().PgConn().ParameterStatus("server_version")
+	if major := majorVersion(version); major > 0 && major < MinimumServer {
+		return fmt.Errorf("PostgreSQL %s is too old: %d or newer is needed", version, MinimumServer)
+	}
+	return nil
+}
+
+// majorVersion reads "15.18 (Debian 15.18-0)" as 15, and 0 when it cannot.
+func majorVersion(version string) int {
+	digits := len(version) - len(strings.TrimLeft(version, "0123456789"))
+	major, err := strconv.Atoi(version[:digits])
+	if err != nil {
+		return 0
+	}
+	return major
+}

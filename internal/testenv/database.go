@@ -1,0 +1,145 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+)
+
+// templateLock is the advisory lock under which the test binaries that share a
+// server agree on who makes the template.
+const templateLock = 0x1A70
+
+// Database returns the URL of a fresh database with the current schema that
+// belongs to this test alone, and drops it afterwards.
+func Database(t testing.TB) string {
+	t.Helper()
+	server := shared.postgres.get(t)
+	name := databaseName(t.Name())
+	if err := createDatabase(server, name); err != nil {
+		t.Fatalf("making a database for this test: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := execute(server, "DROP DATABASE "+quote(name)+" WITH (FORCE)"); err != nil {
+			t.Logf("dropping the database of this test: %v", err)
+		}
+	})
+	return inDatabase(server, name)
+}
+
+// Pool is a pool on a Database of its own, closed after the test.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	ctx, cancel := within()
+	defer cancel()
+	pool, err := postgres.Open(ctx, Database(t), postgres.Options{})
+	if err != nil {
+		t.Fatalf("opening the database of this test: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// createDatabase copies the migrated template, and makes that first when this
+// server has none for the embedded migrations.
+func createDatabase(server, name string) error {
+	ctx, cancel := within()
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Close(ctx)
+
+	template := "intumwa_template_" + postgres.Checksum()
+	if err := ensureTemplate(ctx, conn, server, template); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)); err != nil {
+		return fmt.Errorf("copying the template: %w", err)
+	}
+	return nil
+}
+
+func ensureTemplate(ctx context.Context, conn *pgx.Conn, server, template string) error {
+	if ok, err := databaseExists(ctx, conn, template); ok || err != nil {
+		return err
+	}
+	// The lock ends with the connection.
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
+		return fmt.Errorf("waiting for the template: %w", err)
+	}
+	defer func() { _, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", templateLock) }()
+	if ok, err := databaseExists(ctx, conn, template); ok || err != nil {
+		return err
+	}
+	// It gets its name when it is finished, so nobody copies half of it.
+	draft := databaseName("template")
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(draft)); err != nil {
+		return fmt.Errorf("making the template: %w", err)
+	}
+	if err := postgres.Migrate(ctx, inDatabase(server, draft)); err != nil {
+		_, _ = conn.Exec(ctx, "DROP DATABASE "+quote(draft)+" WITH (FORCE)")
+		return fmt.Errorf("making the template: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "ALTER DATABASE "+quote(draft)+" RENAME TO "+quote(template)); err != nil {
+		return fmt.Errorf("naming the template: %w", err)
+	}
+	return nil
+}
+
+func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (bool, error) {
+	var exists bool
+	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists)
+	if err != nil {
+		return false, fmt.Errorf("looking for database %s: %w", name, err)
+	}
+	return exists, nil
+}
+
+func execute(server, statement string) error {
+	ctx, cancel := within()
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("running a statement: %w", err)
+	}
+	return nil
+}
+
+// databaseName shows which test a database belongs to and is never used twice.
+func databaseName(test string) string {
+	const most = 40 // of the 63 octets of a name
+	readable := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(test))
+	return "t_" + readable[:min(most, len(readable))] + "_" + strconv.FormatUint(rand.Uint64(), 36)
+}
+
+// inDatabase is the server's URL with another database.
+func inDatabase(server, name string) string {
+	parsed, err := url.Parse(server)
+	if err != nil {
+		panic("the test server's URL cannot be read") // its text may hold a password
+	}
+	parsed.Path = "/" + name
+	return parsed.String()
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -1,0 +1,147 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// superuser owns everything in a private PostgreSQL server.
+const superuser = "intumwa"
+
+// startPostgres makes and starts a private PostgreSQL server that listens on a
+// socket in its own directory only.
+func startPostgres() (*process, error) {
+	initdb, err := postgresBinary("initdb")
+	if err != nil {
+		return nil, err
+	}
+	server, err := postgresBinary("postgres")
+	if err != nil {
+		return nil, err
+	}
+	identity, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := serverDir("intumwa-pg-", identity)
+	if err != nil {
+		return nil, err
+	}
+	run := func(binary string, args ...string) *exec.Cmd {
+		cmd := exec.Command(binary, args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: identity}
+		return cmd
+	}
+	data := filepath.Join(dir, "data")
+	out, err := run(initdb, "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync").CombinedOutput()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a PostgreSQL data directory: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	p := &process{
+		name: "PostgreSQL",
+		dir:  dir,
+		url:  (&url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String(),
+		command: func() *exec.Cmd {
+			return run(server, "-D", data, "-k", dir, "-h", "",
+				"-c", "max_connections=400", "-c", "fsync="+fsync(), "-c", "max_wal_size=2GB")
+		},
+		stop: syscall.SIGINT,  // fast shutdown
+		kill: syscall.SIGQUIT, // immediate shutdown: no checkpoint, recovery at the next start
+	}
+	p.ready = func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, p.url)
+		if err != nil {
+			return fmt.Errorf("connecting: %w", err)
+		}
+		return conn.Close(ctx)
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p, nil
+}
+
+func fsync() string {
+	if os.Getenv(fsyncVariable) == "off" {
+		return "off"
+	}
+	return "on"
+}
+
+// serverDir is a private directory whose name is short enough to hold a
+// socket, owned by the user the server runs as.
+func serverDir(pattern string, identity *syscall.Credential) (string, error) {
+	parent := os.TempDir()
+	if len(parent) > 60 { // a socket's path ends at 103 octets on some systems
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, pattern)
+	if err != nil {
+		return "", fmt.Errorf("making a server's directory: %w", err)
+	}
+	if identity != nil {
+		if err := os.Chown(dir, int(identity.Uid), int(identity.Gid)); err != nil {
+			return "", errors.Join(fmt.Errorf("giving a server its directory: %w", err), os.RemoveAll(dir))
+		}
+	}
+	return dir, nil
+}
+
+// unprivileged is whom PostgreSQL runs as when the tests run as root, which
+// PostgreSQL refuses to; nil otherwise.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.ParseUint(account.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(account.Gid, 10, 32)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return nil, fmt.Errorf("reading the ids of user %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL cannot run as root and there is no user postgres or nobody")
+}
+
+// postgresBinary finds a server program in PATH or where Debian and Ubuntu keep
+// it, the newest version first.
+func postgresBinary(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	found, newest := "", 0
+	candidates, _ := filepath.Glob(filepath.Join("/usr/lib/postgresql/*/bin", name)) // fails on a bad pattern only
+	for _, path := range candidates {
+		version, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		if err == nil && version > newest {
+			found, newest = path, version
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("%s not found in PATH nor under /usr/lib/postgresql: run scripts/deps.sh", name)
+	}
+	return found, nil
+}
+
+// within bounds an administrative statement of a test.
+func within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Minute)
+}

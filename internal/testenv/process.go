@@ -1,0 +1,165 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	readyWithin = 60 * time.Second
+	endWithin   = 30 * time.Second
+	readyProbe  = 10 * time.Millisecond
+)
+
+// process is one private server in a directory of its own.
+type process struct {
+	name    string
+	dir     string
+	url     string
+	command func() *exec.Cmd
+	ready   func(context.Context) error
+	stop    syscall.Signal // an orderly end
+	kill    syscall.Signal // an end without notice, with nothing written any more
+
+	running *exec.Cmd // nil while it is down
+	ended   chan struct{}
+	watcher *watcher
+}
+
+// start returns when the server answers.
+func (p *process) start() error {
+	if p.running != nil {
+		return fmt.Errorf("%s is already running", p.name)
+	}
+	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", p.name, err)
+	}
+	defer log.Close()
+
+	cmd := p.command()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the exit status of a server that was told to end says nothing
+		close(ended)
+	}()
+	p.running, p.ended = cmd, ended
+	p.watcher, err = watch(cmd.Process.Pid, p.kill, p.dir)
+	if err == nil {
+		err = p.waitReady()
+	}
+	if err != nil {
+		p.end(p.kill)
+	}
+	return err
+}
+
+func (p *process) waitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	probe := time.NewTicker(readyProbe)
+	defer probe.Stop()
+	for {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("%s ended while starting; its log ends with:\n%s", p.name, p.logTail())
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not ready within %v: %w; its log ends with:\n%s", p.name, readyWithin, err, p.logTail())
+		case <-probe.C:
+		}
+	}
+}
+
+// end sends the signal and returns when the process is gone; one that is down
+// already is left in peace.
+func (p *process) end(signal syscall.Signal) {
+	if p.running == nil {
+		return
+	}
+	if err := p.running.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		_ = p.running.Process.Kill()
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(endWithin):
+		_ = p.running.Process.Kill()
+		<-p.ended
+	}
+	p.watcher.dismiss()
+	p.running, p.ended, p.watcher = nil, nil, nil
+}
+
+// remove ends the server and deletes its directory.
+func (p *process) remove() {
+	p.end(p.kill)
+	_ = os.RemoveAll(p.dir) // a leftover in the temporary directory fails no test
+}
+
+func (p *process) logFile() string { return filepath.Join(p.dir, "log") }
+
+func (p *process) logTail() string {
+	const most = 2000
+	text, err := os.ReadFile(p.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}
+
+// watcher is a process that ends a server and deletes its directory when the
+// test binary goes away without having done so: after a panic, a test timeout
+// or kill -9.
+type watcher struct {
+	cmd   *exec.Cmd
+	alive io.WriteCloser // closed by the kernel when this process ends
+}
+
+const watcherScript = `
+read -r _ && exit 0
+kill -"$2" "$1" 2>/dev/null
+n=0
+while kill -0 "$1" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done
+kill -9 "$1" 2>/dev/null
+rm -rf "$3"
+`
+
+func watch(pid int, signal syscall.Signal, dir string) (*watcher, error) {
+	cmd := exec.Command("/bin/sh", "-c", watcherScript, "watcher",
+		strconv.Itoa(pid), strconv.Itoa(int(signal)), dir)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C must not end it first
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("making the watcher's pipe: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the watcher: %w", err)
+	}
+	return &watcher{cmd: cmd, alive: alive}, nil
+}
+
+// dismiss ends the watcher without letting it act.
+func (w *watcher) dismiss() {
+	if w == nil {
+		return
+	}
+	_, _ = io.WriteString(w.alive, "done\n")
+	_ = w.alive.Close()
+	_ = w.cmd.Wait()
+}

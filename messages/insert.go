@@ -1,0 +1,200 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+)
+
+// Insert records messages, their batches and their outbox rows within the
+// caller's transaction and returns the messages' ids (the message_id of
+// contract 2.3) in the order given. One statement for any number of messages.
+func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
+	batchIDs, err := insertBatches(ctx, tx, messages)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := concatRefs(ctx, tx, messages)
+	if err != nil {
+		return nil, err
+	}
+	n := len(messages)
+	var (
+		ulids                               = make([]pgtype.UUID, n)
+		companies, users                    = make([]int64, n), make([]int64, n)
+		batches                             = make([]*int64, n)
+		numbers, senders, bodies, carriers  = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		encodings, segments, lanes, concats = make([]int16, n), make([]int16, n), make([]int16, n), make([]*int16, n)
+		tests                               = make([]bool, n)
+		validity                            = make([]float64, n)
+	)
+	for i, m := range messages {
+		ulids[i] = uuid(m.ULID)
+		companies[i], users[i] = m.CompanyID, m.UserID
+		numbers[i], senders[i], bodies[i], carriers[i] = string(m.Number), m.Sender, m.Body, m.Carrier
+		encodings[i], segments[i], lanes[i] = int16(m.Encoding), int16(m.Segments), int16(m.Lane())
+		tests[i] = m.Test
+		validity[i] = m.Validity.Seconds()
+		if m.Batch != nil {
+			id := batchIDs[m.Batch.ULID]
+			batches[i] = &id
+		}
+		if ref, ok := refs[i]; ok {
+			concats[i] = &ref
+		}
+	}
+	rows, err := tx.Query(ctx, `
+		WITH input AS (
+			SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
+				$8::smallint[], $9::smallint[], $10::smallint[], $11::boolean[], $12::text[], $13::smallint[], $14::float8[])
+				WITH ORDINALITY AS u(ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier, lane, validity, n)
+		), message AS (
+			INSERT INTO messages (ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier)
+			SELECT ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier FROM input ORDER BY n
+			RETURNING id, ulid, company_id, carrier
+		), waiting AS (
+			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
+			SELECT m.id, m.company_id, m.carrier, i.lane, now() + make_interval(secs => i.validity)
+			FROM message m JOIN input i USING (ulid)
+		)
+		SELECT id, ulid FROM message`,
+		ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity)
+	if err != nil {
+		return nil, fmt.Errorf("inserting %d messages: %w", n, err)
+	}
+	ids := make([]int64, 0, n)
+	var byULID map[ulid.ULID]int64 // only if the rows come in another order
+	var id int64
+	var got pgtype.UUID
+	_, err = pgx.ForEachRow(rows, []any{&id, &got}, func() error {
+		if byULID == nil && len(ids) < n && got.Bytes == messages[len(ids)].ULID {
+			ids = append(ids, id)
+			return nil
+		}
+		if byULID == nil {
+			byULID = make(map[ulid.ULID]int64, n)
+			for i, id := range ids {
+				byULID[messages[i].ULID] = id
+			}
+		}
+		byULID[got.Bytes] = id
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("inserting %d messages: %w", n, err)
+	}
+	if byULID != nil {
+		ids = ids[:0]
+		for _, m := range messages {
+			ids = append(ids, byULID[m.ULID])
+		}
+	}
+	if len(ids) != n {
+		return nil, fmt.Errorf("inserting %d messages: %d were written", n, len(ids))
+	}
+	return ids, nil
+}
+
+func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
+	ids := map[ulid.ULID]int64{}
+	for _, m := range messages {
+		if m.Batch == nil {
+			continue
+		}
+		if _, seen := ids[m.Batch.ULID]; seen {
+			continue
+		}
+		var id int64
+		b := m.Batch
+		err := tx.QueryRow(ctx, `
+			INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
+			VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
+			uuid(b.ULID), b.CompanyID, b.UserID, b.Kind, b.Sender, b.Recipients, b.Segments).Scan(&id)
+		if err != nil {
+			return nil, fmt.Errorf("inserting a batch: %w", err)
+		}
+		ids[b.ULID] = id
+	}
+	return ids, nil
+}
+
+// concatRefs gives each message of several segments the next 8-bit reference
+// of its sender and recipient, by its index in messages. Two long messages to
+// one handset share a reference only after 255 others between the same two.
+func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]int16, error) {
+	type pair struct{ sender, number string }
+	count := map[pair]int32{}
+	for _, m := range messages {
+		if m.Segments > 1 {
+			count[pair{m.Sender, string(m.Number)}]++
+		}
+	}
+	if len(count) == 0 {
+		return nil, nil
+	}
+	pairs := make([]pair, 0, len(count))
+	for p := range count {
+		pairs = append(pairs, p)
+	}
+	// One order everywhere, so that two transactions do not wait in a ring.
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.number, b.number))
+	})
+	senders, numbers, counts := make([]string, len(pairs)), make([]string, len(pairs)), make([]int32, len(pairs))
+	for i, p := range pairs {
+		senders[i], numbers[i], counts[i] = p.sender, p.number, count[p]
+	}
+	rows, err := tx.Query(ctx, `
+		INSERT INTO concat_refs AS c (sender, phone_number, last)
+		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
+		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256
+		RETURNING sender, phone_number, last`, senders, numbers, counts)
+	if err != nil {
+		return nil, fmt.Errorf("taking concatenation references: %w", err)
+	}
+	next := make(map[pair]int32, len(pairs))
+	var sender, number string
+	var last int16
+	if _, err := pgx.ForEachRow(rows, []any{&sender, &number, &last}, func() error {
+		p := pair{sender, number}
+		next[p] = ((int32(last)-count[p]+1)%256 + 256) % 256
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("taking concatenation references: %w", err)
+	}
+	refs := make(map[int]int16)
+	for i, m := range messages {
+		if m.Segments > 1 {
+			p := pair{m.Sender, string(m.Number)}
+			refs[i] = int16(next[p] % 256)
+			next[p]++
+		}
+	}
+	return refs, nil
+}
+
+// Known tells which of the ULIDs are recorded, as a message or as a batch: the
+// question to ask after a COMMIT whose answer was lost.
+func (s *Store) Known(ctx context.Context, ids []ulid.ULID) (map[ulid.ULID]bool, error) {
+	args := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		args[i] = uuid(id)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT ulid FROM messages WHERE ulid = ANY($1)
+		UNION ALL SELECT ulid FROM batches WHERE ulid = ANY($1)`, args)
+	if err != nil {
+		return nil, fmt.Errorf("looking up ULIDs: %w", err)
+	}
+	known := make(map[ulid.ULID]bool, len(ids))
+	var id pgtype.UUID
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error { known[id.Bytes] = true; return nil })
+	if err != nil {
+		return nil, fmt.Errorf("looking up ULIDs: %w", err)
+	}
+	return known, nil
+}

@@ -1,0 +1,91 @@
+// Package messages keeps each message's life. It alone changes a status.
+//
+// A message starts as pending and ends, exactly once, as sent or failed
+// (contract 3). Around that row stand four tables:
+//
+//   - outbox: what still has to reach a carrier. A row is written with its
+//     message and deleted in the transaction that records its last segment's
+//     carrier id or its failure. Redis can be rebuilt from it at any moment.
+//   - parts: one row a segment that a carrier accepted, with the carrier's id.
+//   - receipts: those that settled nothing, among them the inbox of receipts
+//     that came before the response they belong to.
+//   - batches: the bulk and template requests.
+//
+// # Who may carry a message
+//
+// A dispatcher claims outbox rows (Claim) before it writes a single octet to a
+// carrier, and every later change of such a row names the claim. A row that
+// another dispatcher has taken over meanwhile is left alone, so a process that
+// was asleep for minutes does no harm when it wakes.
+//
+// # Crash
+//
+// What a dead dispatcher had claimed may or may not have been written to its
+// carrier; nobody can know (SMPP 3.4 has no way to ask). Free gives it out
+// again: nothing is lost, and at most a window of messages can arrive twice.
+package messages
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/sms"
+)
+
+// ErrNotFound says that the caller has no such message or batch.
+var ErrNotFound = errors.New("not found")
+
+// Lanes of the outbox, as stored. They equal queue.Single and queue.Batch.
+const (
+	LaneSingle = 0
+	LaneBatch  = 1
+)
+
+// Store keeps messages in one database.
+type Store struct {
+	pool *pgxpool.Pool
+}
+
+// New returns the store of pool's database.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Batch is a bulk or template request (contract 2.2).
+type Batch struct {
+	ULID       ulid.ULID
+	CompanyID  int64
+	UserID     int64
+	Kind       string // "bulk" or "template"
+	Sender     string
+	Recipients int
+	Segments   int // credits consumed
+}
+
+// Message is a new message, ready to be recorded.
+type Message struct {
+	ULID      ulid.ULID
+	CompanyID int64
+	UserID    int64
+	Batch     *Batch // nil: a single send
+	Number    sms.Number
+	Sender    string
+	Body      string
+	Encoding  sms.Encoding
+	Segments  int
+	Carrier   string
+	Test      bool
+	Validity  time.Duration // after which it is not tried any more
+}
+
+// Lane tells in which lane of its carrier a message waits.
+func (m *Message) Lane() int {
+	if m.Batch != nil {
+		return LaneBatch
+	}
+	return LaneSingle
+}
+
+func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -1,0 +1,240 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/sms"
+)
+
+// Claimed is a message that one dispatcher alone may carry now.
+type Claimed struct {
+	ID        int64
+	ULID      ulid.ULID
+	CompanyID int64
+	Lane      int
+	Sender    string
+	Number    sms.Number
+	Body      string
+	Segments  int
+	ConcatRef byte
+	Attempt   int // 1 for the first
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	Accepted  []int // segments (from 1) that a carrier has already, ascending
+}
+
+const claimedColumns = `o.message_id, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+	coalesce(m.concat_ref, 0), o.attempts, m.created_at, o.expires_at`
+
+// Claim takes the outbox rows of ids for dispatcher and returns what it got.
+// A row that is done, not due, expired or somebody else's is not among it, so
+// an id that stands on the belt twice is harmless.
+func (s *Store) Claim(ctx context.Context, dispatcher int64, ids []int64) ([]*Claimed, error) {
+	return s.claim(ctx, `
+		WITH free AS (
+			SELECT message_id FROM outbox
+			WHERE message_id = ANY($2) AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			FOR UPDATE SKIP LOCKED
+		)
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1
+		FROM free JOIN messages m ON m.id = free.message_id
+		WHERE o.message_id = free.message_id
+		RETURNING `+claimedColumns, dispatcher, ids)
+}
+
+// ClaimDue takes up to limit due rows of one lane, the oldest first: the way
+// to go on while Redis is away.
+func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int) ([]*Claimed, error) {
+	return s.claim(ctx, `
+		WITH free AS (
+			SELECT message_id FROM outbox
+			WHERE carrier = $2 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			ORDER BY message_id LIMIT $4
+			FOR UPDATE SKIP LOCKED
+		)
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1
+		FROM free JOIN messages m ON m.id = free.message_id
+		WHERE o.message_id = free.message_id
+		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
+}
+
+func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("claiming messages: %w", err)
+	}
+	var again []int64 // not their first attempt: segments of them may be out already
+	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Claimed, error) {
+		var c Claimed
+		var id [16]byte
+		var number string
+		var ref int16
+		if err := row.Scan(&c.ID, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+			&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
+			return nil, err
+		}
+		c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
+		if c.Attempt > 1 && c.Segments > 1 {
+			again = append(again, c.ID)
+		}
+		return &c, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming messages: %w", err)
+	}
+	if len(again) == 0 {
+		return claimed, nil
+	}
+	accepted, err := s.acceptedSegments(ctx, again)
+	if err != nil {
+		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), idsOf(claimed), 0))
+	}
+	for _, c := range claimed {
+		c.Accepted = accepted[c.ID]
+	}
+	return claimed, nil
+}
+
+func idsOf(claimed []*Claimed) []int64 {
+	ids := make([]int64, len(claimed))
+	for i, c := range claimed {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+func (s *Store) acceptedSegments(ctx context.Context, ids []int64) (map[int64][]int, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT message_id, segment FROM parts
+		WHERE message_id = ANY($1) ORDER BY message_id, segment`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading accepted segments: %w", err)
+	}
+	accepted := map[int64][]int{}
+	var id int64
+	var segment int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment}, func() error {
+		accepted[id] = append(accepted[id], segment)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading accepted segments: %w", err)
+	}
+	return accepted, nil
+}
+
+// Release gives claimed messages back unsent: they are due again after delay
+// and the attempt does not count.
+func (s *Store) Release(ctx context.Context, dispatcher int64, ids []int64, delay time.Duration) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL,
+			attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3)
+		WHERE message_id = ANY($2) AND claimed_by = $1`, dispatcher, ids, delay.Seconds())
+	if err != nil {
+		return fmt.Errorf("releasing %d messages: %w", len(ids), err)
+	}
+	return nil
+}
+
+// Free gives out again whatever is claimed by a dispatcher that is not among
+// the living, and answers how many messages that were.
+func (s *Store) Free(ctx context.Context, living []int64) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL
+		WHERE claimed_by IS NOT NULL AND claimed_by <> ALL($1)`, living)
+	if err != nil {
+		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// Waiting is an outbox row that is due and not on the belt.
+type Waiting struct {
+	ID        int64
+	CompanyID int64
+	Carrier   string
+	Lane      int
+}
+
+// Delivered says how far the belt has come with one of its queues: of what was
+// put there before Until, nothing is left waiting on it.
+type Delivered struct {
+	Carrier   string
+	Lane      int
+	CompanyID int64
+	Until     time.Time
+}
+
+// Missing returns up to limit unclaimed due rows that the belt does not hold:
+// those never pushed (or due again), and those pushed so long ago that the
+// belt would have handed them out. Queues of which delivered says nothing hold
+// nothing that is older than unknown.
+func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time.Time, limit int) ([]Waiting, error) {
+	var (
+		carriers  = make([]string, len(delivered))
+		lanes     = make([]int16, len(delivered))
+		companies = make([]int64, len(delivered))
+		until     = make([]time.Time, len(delivered))
+	)
+	for i, d := range delivered {
+		carriers[i], lanes[i], companies[i], until[i] = d.Carrier, int16(d.Lane), d.CompanyID, d.Until
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT o.message_id, o.company_id, o.carrier, o.lane
+		FROM outbox o LEFT JOIN unnest($1::text[], $2::smallint[], $3::bigint[], $4::timestamptz[]) d(carrier, lane, company, until)
+			ON d.carrier = o.carrier AND d.lane = o.lane AND (o.lane = 0 OR d.company = o.company_id)
+		WHERE o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
+			AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(d.until, $5))
+		ORDER BY o.message_id LIMIT $6`, carriers, lanes, companies, until, unknown, limit)
+	if err != nil {
+		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
+	}
+	waiting, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Waiting, err error) {
+		err = row.Scan(&w.ID, &w.CompanyID, &w.Carrier, &w.Lane)
+		return w, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
+	}
+	return waiting, nil
+}
+
+// Pushed notes that the messages are on the belt (now).
+func (s *Store) Pushed(ctx context.Context, ids []int64) error {
+	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = now() WHERE message_id = ANY($1) AND claimed_by IS NULL`, ids); err != nil {
+		return fmt.Errorf("noting pushed messages: %w", err)
+	}
+	return nil
+}
+
+// Backlog is what waits for one carrier in one lane.
+type Backlog struct {
+	Carrier  string
+	Lane     int
+	Messages int64
+	Oldest   time.Time // when the longest waiting was accepted
+}
+
+// Backlogs counts the outbox by carrier and lane.
+func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT w.carrier, w.lane, w.n, m.created_at
+		FROM (SELECT carrier, lane, count(*) AS n, min(message_id) AS oldest FROM outbox GROUP BY carrier, lane) w
+		JOIN messages m ON m.id = w.oldest`)
+	if err != nil {
+		return nil, fmt.Errorf("counting the outbox: %w", err)
+	}
+	backlogs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
+		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest)
+		return b, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting the outbox: %w", err)
+	}
+	return backlogs, nil
+}

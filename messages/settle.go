@@ -1,0 +1,249 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/sms"
+)
+
+// Reasons of failure that are ours; a carrier's own come as its words
+// ("UNDELIV 027", "ESME_RINVDSTADR").
+const (
+	ReasonExpired   = "expired"    // validity over before a carrier had it
+	ReasonNoReceipt = "no_receipt" // a carrier had it and never said what became of it
+)
+
+// Final is the verdict on one message.
+type Final struct {
+	MessageID int64
+	Status    sms.Status // Sent or Failed
+	At        time.Time
+	Reason    string // why it failed
+}
+
+// Settled is a message that left pending in this very transaction.
+type Settled struct {
+	ID           int64
+	ULID         ulid.ULID
+	CompanyID    int64
+	UserID       int64
+	Number       sms.Number
+	Segments     int
+	Test         bool
+	Carrier      string
+	Status       sms.Status
+	Reason       string
+	CreatedAt    time.Time
+	At           time.Time
+	Unsubmitted  bool // no carrier ever accepted a segment of it
+}
+
+// Finish takes messages from pending to sent or failed, each exactly once: one
+// that is final already is not among those returned (contract 3). It also ends
+// their journeys. Whoever calls it emits the events and the refunds in the
+// same transaction.
+func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final) ([]Settled, error) {
+	if len(finals) == 0 {
+		return nil, nil
+	}
+	var (
+		ids     = make([]int64, 0, len(finals))
+		status  = make([]int16, 0, len(finals))
+		at      = make([]time.Time, 0, len(finals))
+		reasons = make([]*string, 0, len(finals))
+		failed  []int64
+		seen    = make(map[int64]bool, len(finals))
+	)
+	for _, f := range finals {
+		if seen[f.MessageID] {
+			continue
+		}
+		seen[f.MessageID] = true
+		var reason *string
+		if f.Status == sms.Failed {
+			r := clean(f.Reason)
+			reason, failed = &r, append(failed, f.MessageID)
+		}
+		ids, status, at, reasons = append(ids, f.MessageID), append(status, int16(f.Status)), append(at, f.At), append(reasons, reason)
+	}
+	rows, err := tx.Query(ctx, `
+		UPDATE messages m SET status = u.status, failure_reason = u.reason,
+			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END
+		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[]) u(id, status, at, reason)
+		WHERE m.id = u.id AND m.status = 0
+		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
+			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons)
+	if err != nil {
+		return nil, fmt.Errorf("finishing %d messages: %w", len(ids), err)
+	}
+	settled, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
+		var id pgtype.UUID
+		err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
+			&st.Reason, &st.CreatedAt, &st.At)
+		st.ULID = id.Bytes
+		return st, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("finishing %d messages: %w", len(ids), err)
+	}
+	if len(failed) == 0 {
+		return settled, nil
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, failed); err != nil {
+		return nil, fmt.Errorf("ending the journeys of failed messages: %w", err)
+	}
+	if err := markUnsubmitted(ctx, tx, settled, failed); err != nil {
+		return nil, err
+	}
+	return settled, nil
+}
+
+func markUnsubmitted(ctx context.Context, tx pgx.Tx, settled []Settled, failed []int64) error {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1)`, failed)
+	if err != nil {
+		return fmt.Errorf("looking for accepted segments: %w", err)
+	}
+	submitted := map[int64]bool{}
+	var id int64
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { submitted[id] = true; return nil }); err != nil {
+		return fmt.Errorf("looking for accepted segments: %w", err)
+	}
+	for i := range settled {
+		settled[i].Unsubmitted = settled[i].Status == sms.Failed && !submitted[settled[i].ID]
+	}
+	return nil
+}
+
+// Verdicts turns segments that just became final into verdicts on their
+// messages: failed as soon as one segment is, sent when all are (decisions.md,
+// Lifecycle). Messages that still wait for a segment are not among them.
+func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) ([]Final, error) {
+	var finals []Final
+	var open []int64
+	last := map[int64]SegmentState{}
+	for _, st := range states {
+		switch {
+		case st.Status == sms.Failed:
+			reason := st.Receipt
+			if st.Error != "" {
+				reason += " " + st.Error
+			}
+			finals = append(finals, Final{MessageID: st.MessageID, Status: sms.Failed, At: st.At, Reason: reason})
+		case st.Total == 1:
+			finals = append(finals, Final{MessageID: st.MessageID, Status: sms.Sent, At: st.At})
+		default:
+			if before, seen := last[st.MessageID]; !seen {
+				open = append(open, st.MessageID)
+				last[st.MessageID] = st
+			} else if st.At.After(before.At) {
+				last[st.MessageID] = st
+			}
+		}
+	}
+	if len(open) == 0 {
+		return finals, nil
+	}
+	rows, err := tx.Query(ctx, `SELECT message_id FROM parts WHERE message_id = ANY($1) AND state = 1
+		GROUP BY message_id, total HAVING count(DISTINCT segment) = total`, open)
+	if err != nil {
+		return nil, fmt.Errorf("counting delivered segments: %w", err)
+	}
+	var id int64
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+		finals = append(finals, Final{MessageID: id, Status: sms.Sent, At: last[id].At})
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("counting delivered segments: %w", err)
+	}
+	return finals, nil
+}
+
+// Expired takes up to limit unclaimed messages whose validity is over off the
+// outbox and returns their verdicts.
+func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, error) {
+	rows, err := tx.Query(ctx, `
+		WITH over AS (
+			SELECT message_id FROM outbox WHERE expires_at <= now() AND claimed_by IS NULL
+			ORDER BY message_id LIMIT $1 FOR UPDATE SKIP LOCKED
+		)
+		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("taking expired messages: %w", err)
+	}
+	finals, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Final, error) {
+		f := Final{Status: sms.Failed, Reason: ReasonExpired}
+		err := row.Scan(&f.MessageID, &f.At)
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("taking expired messages: %w", err)
+	}
+	return finals, nil
+}
+
+// Overdue walks on over the messages of one carrier that were accepted before
+// horizon and returns those still pending although a carrier has them: their
+// receipts are not to be expected any more. It looks at up to limit messages a
+// call; done says that it has come to horizon. Each message is visited once,
+// so the price does not grow with the history.
+func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
+	name := "overdue " + carrier
+	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, 0) ON CONFLICT DO NOTHING`, name); err != nil {
+		return nil, false, fmt.Errorf("opening the sweep %q: %w", name, err)
+	}
+	var from int64
+	if err := tx.QueryRow(ctx, `SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE`, name).Scan(&from); err != nil {
+		return nil, false, fmt.Errorf("reading the sweep %q: %w", name, err)
+	}
+	var old bool // a look at the next one first: most rounds end here
+	err = tx.QueryRow(ctx, `SELECT created_at < $2 FROM messages WHERE id > $1 ORDER BY id LIMIT 1`, from, horizon).Scan(&old)
+	if errors.Is(err, pgx.ErrNoRows) || (err == nil && !old) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("sweeping messages: %w", err)
+	}
+	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND carrier = $2, created_at < $3 FROM messages WHERE id > $1 ORDER BY id LIMIT $4`,
+		from, carrier, horizon, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("sweeping messages: %w", err)
+	}
+	upTo, seen := from, 0
+	var id int64
+	var pending bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &pending, &old}, func() error {
+		if done || !old {
+			done = true
+			return nil
+		}
+		upTo, seen = id, seen+1
+		if pending {
+			ids = append(ids, id)
+		}
+		return nil
+	}); err != nil {
+		return nil, false, fmt.Errorf("sweeping messages: %w", err)
+	}
+	if upTo > from {
+		if _, err := tx.Exec(ctx, `UPDATE sweeps SET up_to = $2 WHERE name = $1`, name, upTo); err != nil {
+			return nil, false, fmt.Errorf("moving the sweep %q: %w", name, err)
+		}
+	}
+	return ids, done || seen < limit, nil
+}
+
+// ForgetReceipts deletes inbox receipts older than life and answers how many.
+func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE message_id IS NULL AND received_at < now() - $1::interval`, life)
+	if err != nil {
+		return 0, fmt.Errorf("forgetting receipts: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

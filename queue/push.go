@@ -1,0 +1,51 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+)
+
+const (
+	scriptItems   = 500    // items one script run adds; bounds how long it holds the server
+	pipelineItems = 10_000 // items in one pipeline; bounds what a client buffers
+)
+
+// Push puts items on the belt, in one round trip unless there are very many,
+// each lane's in the order given. On an error some may be on the belt and some
+// not: push them again, or leave it to the relay.
+func (b *Belt) Push(ctx context.Context, items []Item) error {
+	for len(items) > 0 {
+		n := min(len(items), pipelineItems)
+		if _, err := b.run(ctx, pushScript, b.pushCalls(items[:n])...); err != nil {
+			return fmt.Errorf("pushing %d messages: %w", len(items), err)
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// pushCalls sorts items by stream, keeping their order in each.
+func (b *Belt) pushCalls(items []Item) []call {
+	type stream struct {
+		carrier string
+		lane    Lane
+		company int64
+	}
+	var calls []call
+	open := make(map[stream]int) // the call that still has room
+	for i := range items {
+		item := &items[i]
+		to := stream{item.Carrier, item.Lane, streamOf(item.Lane, item.CompanyID)}
+		at, ok := open[to]
+		if !ok {
+			at = len(calls)
+			open[to] = at
+			calls = append(calls, b.call(item.Carrier, item.Lane, to.company))
+		}
+		calls[at].args = append(calls[at].args, item.MessageID, item.CompanyID)
+		if len(calls[at].args) >= 2*scriptItems {
+			delete(open, to)
+		}
+	}
+	return calls
+}

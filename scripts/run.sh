@@ -1,0 +1,322 @@
+#!/usr/bin/env bash
+# `make run`: everything Intumwa needs on one machine, and a demo company to try
+# it with. Private PostgreSQL and Redis servers, three simulated carriers, a
+# webhook receiver and the gateway with all roles; whatever happens is kept
+# under RUN_DIR (.run) and found again by the next run. Ctrl-C ends all of it.
+#
+# Each of these can be set to other than its default:
+#
+#   RUN_DIR           .run
+#   RUN_API_PORT      8080     the public interface
+#   RUN_OPS_PORT      9090     /metrics, /healthz, /readyz
+#   RUN_DASHBOARD_PORT  8081   the web face
+#   RUN_LUMITEL_PORT  2775     the simulated carriers' SMPP
+#   RUN_LEO_PORT      2776
+#   RUN_ONATEL_PORT   2777
+#   RUN_SIM_PORT      2780     the simulated carriers' page
+#   RUN_WEBHOOK_PORT  2781     the webhook receiver
+set -euo pipefail
+umask 077
+cd "$(dirname "$0")/.."
+
+api_port=${RUN_API_PORT:-8080}
+ops_port=${RUN_OPS_PORT:-9090}
+dashboard_port=${RUN_DASHBOARD_PORT:-8081}
+lumitel_port=${RUN_LUMITEL_PORT:-2775}
+leo_port=${RUN_LEO_PORT:-2776}
+onatel_port=${RUN_ONATEL_PORT:-2777}
+sim_port=${RUN_SIM_PORT:-2780}
+webhook_port=${RUN_WEBHOOK_PORT:-2781}
+
+die() {
+	echo "run: $*" >&2
+	exit 1
+}
+
+mkdir -p "${RUN_DIR:=.run}"
+run=$(cd "$RUN_DIR" && pwd -P)
+intumwa=$PWD/bin/intumwa
+config=$run/intumwa.yaml
+demo=$run/demo
+logs=$run/log
+[ -O "$run" ] || die "$run belongs to another user; delete it, or choose another folder: RUN_DIR=.run2 make run"
+[ -x "$intumwa" ] || die "there is no bin/intumwa: run make build"
+
+# This gateway speaks to its own servers, whatever the caller's environment
+# says about others.
+for name in "${!INTUMWA_@}"; do
+	unset "$name"
+done
+
+# --- what runs already
+
+# Whether process $1 is one of ours: a number that a crash left behind may be
+# somebody else's by now.
+ours() {
+	local words
+	if [ -r "/proc/$1/cmdline" ]; then
+		words=$(tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null) || true
+	else
+		words=$(ps -o args= -p "$1" 2>/dev/null) || true
+	fi
+	[[ $words == *"$intumwa"* || $words == *scripts/run.sh* ]]
+}
+
+if [ -s "$run/pid" ]; then
+	other=$(cat "$run/pid")
+	if kill -0 "$other" 2>/dev/null && ours "$other"; then
+		die "another make run (process $other) uses $run; end it, or choose another folder: RUN_DIR=.run2 make run"
+	fi
+	while read -r other; do # of a run that was killed
+		if ours "$other" && kill -TERM "$other" 2>/dev/null; then
+			echo "Ending process $other of an earlier run that was killed."
+			for ((n = 0; n < 300; n++)); do
+				ours "$other" || break
+				sleep 0.05
+			done
+			kill -KILL "$other" 2>/dev/null || true
+		fi
+	done < <(cat "$run/children" 2>/dev/null)
+fi
+
+listening() {
+	(exec 9<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+need_port() {
+	local port=$1 what=$2 variable=$3
+	if listening "$port"; then
+		die "port $port, for $what, is already in use on this machine. End what uses it (ss -ltnp shows it), or choose another: $variable=$((port + 10000)) make run"
+	fi
+}
+need_port "$api_port" "the gateway's API" RUN_API_PORT
+need_port "$ops_port" "the gateway's metrics" RUN_OPS_PORT
+need_port "$dashboard_port" "the dashboard" RUN_DASHBOARD_PORT
+need_port "$lumitel_port" "the simulated carrier lumitel" RUN_LUMITEL_PORT
+need_port "$leo_port" "the simulated carrier leo" RUN_LEO_PORT
+need_port "$onatel_port" "the simulated carrier onatel" RUN_ONATEL_PORT
+need_port "$sim_port" "the simulated carriers' page" RUN_SIM_PORT
+need_port "$webhook_port" "the webhook receiver" RUN_WEBHOOK_PORT
+
+# --- starting and ending
+
+printf '%s\n' $$ >"$run/pid"
+: >"$run/children"
+names=() pids=()
+
+finish() {
+	local code=$? i n
+	trap '' INT TERM HUP PIPE
+	set +e # whatever fails, the rest is ended
+	[ "${#pids[@]}" -eq 0 ] || echo "Ending."
+	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do # the gateway first
+		kill -TERM "${pids[i]}" 2>/dev/null || continue
+		for ((n = 0; n < 300; n++)); do
+			kill -0 "${pids[i]}" 2>/dev/null || break
+			sleep 0.05
+		done
+		if kill -KILL "${pids[i]}" 2>/dev/null; then
+			echo "run: ${names[i]} did not end within 15 s and was killed" >&2
+		fi
+	done
+	scripts/servers.sh stop "$run" || code=1
+	rm -f "$run/pid" "$run/children"
+	exit "$code"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM HUP # the asked-for way to end
+
+# A process group for each, so that a Ctrl-C reaches this script alone and it
+# ends them in order.
+set -m
+
+# Starts program $2… as $1, its output going to the log of that name.
+start() {
+	local name=$1
+	shift
+	"$@" </dev/null >>"$logs/$name.log" 2>&1 &
+	disown # the shell need not tell how it ended, check_children does
+	names+=("$name") pids+=($!)
+	printf '%s\n' $! >>"$run/children"
+}
+
+# Fails with the last words of whichever process has ended.
+check_children() {
+	local i dead
+	for i in "${!pids[@]}"; do
+		if ! kill -0 "${pids[i]}" 2>/dev/null; then
+			echo "run: ${names[i]} has ended by itself; its log, $logs/${names[i]}.log, ends with:" >&2
+			tail -n 15 "$logs/${names[i]}.log" >&2
+			exit 1
+		fi
+	done
+	if ! dead=$(scripts/servers.sh alive "$run"); then
+		die "${dead//$'\n'/ and } has ended by itself; its log is in $run"
+	fi
+}
+
+wait_for() { # $1: what; the rest: a command that succeeds once it is there
+	local what=$1 n
+	shift
+	for ((n = 0; n < 600; n++)); do
+		if "$@"; then
+			return
+		fi
+		if ((n % 10 == 9)); then
+			check_children
+		fi
+		sleep 0.05
+	done
+	die "$what did not come up within 30 s; the logs are in $logs"
+}
+
+ready() {
+	local status
+	{
+		exec 9<>"/dev/tcp/127.0.0.1/$ops_port"
+	} 2>/dev/null || return 1
+	printf 'GET /readyz HTTP/1.0\r\n\r\n' >&9
+	read -r -t 5 status <&9 || status=
+	exec 9<&-
+	[[ $status == *" 200 "* ]]
+}
+
+# A member of the JSON object on stdin: a number, or a string without escapes.
+member() {
+	tr -d '\n' | sed -nE "s/.*\"$1\" *: *(\"([^\"]*)\"|(-?[0-9]+)).*/\2\3/p"
+}
+
+random_word() {
+	head -c 24 /dev/urandom | base64 | tr -d '+/=\n'
+}
+
+# --- the servers
+
+mkdir -p "$logs" "$demo"
+scripts/servers.sh start "$run"
+DATABASE_URL='' REDIS_URL=''
+# shellcheck source=/dev/null
+. "$run/servers.env"
+
+# --- the configuration
+
+for secret in otp_key encryption_key webhook_secret password; do
+	[ -s "$demo/$secret" ] || case $secret in
+	encryption_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
+	webhook_secret) printf 'whsec_%s\n' "$(head -c 32 /dev/urandom | base64)" >"$demo/$secret" ;;
+	*) random_word >"$demo/$secret" ;;
+	esac
+done
+
+carrier() { # name, port, prefixes
+	cat <<-YAML
+		  - name: $1
+		    prefixes: [$3]
+		    links:
+		      - name: $1-1
+		        address: 127.0.0.1:$2
+		        system_id: demo
+		        password: demo
+	YAML
+}
+
+cat >"$config" <<YAML
+# Written by make run at every start: changes made here are lost.
+api:
+  listen: 127.0.0.1:$api_port
+ops:
+  listen: 127.0.0.1:$ops_port
+dashboard:
+  listen: 127.0.0.1:$dashboard_port
+  secure_cookies: false
+log:
+  format: json
+database:
+  url: "${DATABASE_URL//\$/\$\$}"
+redis:
+  url: "${REDIS_URL//\$/\$\$}"
+accounts:
+  otp_key: "$(cat "$demo/otp_key")"
+webhooks:
+  allow_private: true
+  encryption_key: "$(cat "$demo/encryption_key")"
+carriers:
+$(carrier lumitel "$lumitel_port" '"61", "62", "65", "66", "67", "68", "69"')
+$(carrier leo "$leo_port" '"71", "72", "76", "79"')
+$(carrier onatel "$onatel_port" '"77"')
+YAML
+
+"$intumwa" config check --config "$config" >>"$logs/setup.log" 2>&1 ||
+	die "the configuration is not right: $(tail -n 5 "$logs/setup.log")"
+"$intumwa" migrate --config "$config" >>"$logs/setup.log" 2>&1 ||
+	die "the database cannot be migrated: $(tail -n 5 "$logs/setup.log")"
+
+# --- the demo company, once: each step leaves what it made under demo/
+
+admin() { # $1: the file that keeps it, $2: its JSON key, the rest: the command
+	local file=$demo/$1 key=$2 said value
+	shift 2
+	[ ! -s "$file" ] || return 0
+	said=$("$intumwa" admin "$@" --json --config "$config" 2>>"$logs/setup.log") ||
+		die "the demo company cannot be made (admin $1 $2): $(tail -n 5 "$logs/setup.log")"
+	value=$(member "$key" <<<"$said")
+	[ -n "$value" ] || die "admin $1 $2 did not answer with $key"
+	printf '%s\n' "$value" >"$file"
+}
+
+email=demo@example.com
+admin user user_id user create --email "$email" --name Demo --password-stdin <"$demo/password"
+admin company company_id company create --owner "$email" --name 'Demo company' --approved --verified --credits 1000
+company=$(cat "$demo/company")
+admin sender sender_id sender create --company "$company" --name DEMO --approved
+admin token token token create --user "$email" --name demo
+cp "$demo/token" "$run/token"
+rm -f "$demo/webhook" # the receiver's port may be another than last time
+admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \
+	--secret "$(cat "$demo/webhook_secret")" --active=true
+
+# --- carriers, webhook receiver, gateway
+
+start carriers "$intumwa" carrier-sim --page "127.0.0.1:$sim_port" --system-id demo --password demo \
+	--carrier "lumitel=127.0.0.1:$lumitel_port" \
+	--carrier "leo=127.0.0.1:$leo_port" \
+	--carrier "onatel=127.0.0.1:$onatel_port"
+wait_for "the simulated carriers" listening "$onatel_port"
+
+start webhooks "$intumwa" webhook-echo --listen "127.0.0.1:$webhook_port" --secret-file "$demo/webhook_secret"
+wait_for "the webhook receiver" listening "$webhook_port"
+
+start gateway "$intumwa" serve --config "$config"
+wait_for "the gateway" ready
+
+cat <<BANNER
+
+Intumwa is up. Send an SMS from another terminal:
+
+  curl -sS http://127.0.0.1:$api_port/v1/sms \\
+    -H 'Authorization: Bearer $(cat "$run/token")' \\
+    -H 'Content-Type: application/json' \\
+    -d '{"phone_number": "+25779123400", "sender": "DEMO", "message": "Amahoro!"}'
+
+The last two digits choose its fate (01: undeliverable, 08: receipt first, …; README has the table).
+Its webhook appears below; what the carriers received is on http://127.0.0.1:$sim_port/
+
+  metrics    http://127.0.0.1:$ops_port/metrics
+  logs       $logs/gateway.log (carriers.log, webhooks.log)
+  operator   bin/intumwa admin links --config $config
+  database   psql '$DATABASE_URL'
+
+Ctrl-C ends everything.
+
+BANNER
+
+# --- until it ends
+
+tail -n 0 -F "$logs/webhooks.log" 2>/dev/null &
+disown
+names+=("the webhook display") pids+=($!)
+while :; do
+	sleep 2 &
+	wait $! || true
+	check_children
+done

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Every check there is: vet, linter, all tests with the race detector on one
+# private pair of servers, and each fuzzer for a moment. The servers end with
+# it, also when it fails or is interrupted.
+#
+#   PACKAGES='./smpp/...'   tests these only
+#   TESTFLAGS='-v -run X'   goes to go test as it is
+#   FUZZTIME=2s             for each fuzzer; 0 leaves them out
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
+: "$assignments"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
+child=
+
+finish() {
+	trap '' INT TERM HUP
+	if [ -n "$child" ]; then
+		kill -TERM -- "-$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	scripts/servers.sh remove "$dir"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Runs a step in a process group of its own, so that all of it can be ended.
+set -m
+step() {
+	"$@" </dev/null &
+	child=$!
+	wait "$child"
+	child=
+}
+
+step scripts/lint.sh
+step scripts/servers.sh start "$dir"
+# shellcheck source=/dev/null
+. "$dir/servers.env"
+export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
+# shellcheck disable=SC2086 # both are lists of words
+step go test -race -timeout 15m ${TESTFLAGS:-} ${PACKAGES:-./...}
+if [ "${FUZZTIME:=2s}" != 0 ]; then
+	export FUZZTIME
+	step scripts/fuzz.sh
+fi

@@ -1,0 +1,222 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// S17: every field of the options is in the bind.
+func TestBindFields(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.SystemType, o.AddressTON, o.AddressNPI, o.AddressRange = "VMA", 5, 9, "^257"
+	run(t, o)
+	got := c.accept().acceptBind()
+	if got.command != 9 || got.sequence == 0 || got.status != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if want := "intumwa\x00secret\x00VMA\x00\x34\x05\x09^257\x00"; string(got.body) != want {
+		t.Errorf("body %q, want %q", got.body, want)
+	}
+}
+
+// S4: what comes before the bind response is answered as far as it can be, and
+// only the response with our sequence counts.
+func TestTrafficBeforeBindResponse(t *testing.T) {
+	c := newCarrier(t)
+	l, _ := run(t, options(c.ln.Addr().String()))
+	p := c.accept()
+	bind := p.expect(9)
+	p.send(rawEnquire, 0, 41)
+	if got := p.expect(rawEnquireResp); got.sequence != 41 {
+		t.Errorf("got %+v", got)
+	}
+	p.send(0x80000009, 0, bind.sequence+7, 'x', 0) // another's
+	p.send(0x80000002, 0, bind.sequence, 'x', 0)   // of another type
+	p.send(rawDeliver, 0, 42, deliverBody(4, 0, receiptText)...)
+	if got := p.expect(rawDeliverResp); got.status != 0x04 {
+		t.Errorf("got %+v", got)
+	}
+	p.send(0x77, 0, 43)
+	p.expect(rawGenericNack)
+	if s := l.Snapshot(); s.State != Connecting {
+		t.Errorf("state %s", s.State)
+	}
+	p.send(0x80000009, 0, bind.sequence, 's', 0, 0x02, 0x10, 0, 1, 0x34) // with sc_interface_version
+	waitBound(t, l)
+}
+
+// Every class of bind result.
+func TestBindResults(t *testing.T) {
+	for status, hold := range map[uint32][2]time.Duration{
+		0x0E:  {5 * time.Minute, 6 * time.Minute},
+		0x0F:  {5 * time.Minute, 6 * time.Minute},
+		0x53:  {5 * time.Minute, 6 * time.Minute},
+		0x05:  {30 * time.Second, time.Minute},
+		0x0D:  {0, time.Second},
+		0x08:  {0, time.Second},
+		0x14:  {0, time.Second},
+		0x401: {0, time.Second},
+	} {
+		for _, nack := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%#x nack=%v", status, nack), func(t *testing.T) {
+				c := newCarrier(t)
+				l, err := New(options(c.ln.Addr().String()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					p := c.accept()
+					bind := p.expect(9)
+					answer := uint32(0x80000009)
+					if nack {
+						answer = rawGenericNack
+					}
+					p.send(answer, status, bind.sequence)
+				}()
+				_, err = l.bindSession(context.Background(), asTransceiver, nil)
+				var refused *StatusError
+				if !errors.As(err, &refused) || refused.Status != Status(status) || refused.Command != "bind_transceiver" {
+					t.Fatalf("got %v", err)
+				}
+				var b backoff
+				if got := b.next(fmt.Errorf("binding: %w", err)); got < hold[0] || got > hold[1] {
+					t.Errorf("hold %s, want within %v", got, hold)
+				}
+			})
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoff
+	plain := errors.New("gone")
+	for i := range 20 {
+		ceiling := min(time.Second<<min(i, 10), 30*time.Second)
+		if got := b.next(plain); got < backoffFloor || got > ceiling {
+			t.Errorf("failure %d: %s, ceiling %s", i, got, ceiling)
+		}
+	}
+	b.served(59 * time.Second)
+	if b.failures == 0 {
+		t.Error("forgot failures after an unstable bind")
+	}
+	b.served(time.Minute)
+	if b.failures != 0 {
+		t.Error("kept failures after a stable bind")
+	}
+	// A submit's status must not be taken for a bind's.
+	if got := b.next(&StatusError{"submit_sm", StatusInvPassword}); got > time.Second {
+		t.Errorf("got %s", got)
+	}
+}
+
+// S4: a silent carrier is left after BindTimeout; a port that speaks something
+// else at once, with its name in the reason.
+func TestBindToSomethingElse(t *testing.T) {
+	for _, c := range []struct {
+		name, says, reason string
+		result             string
+	}{
+		{"silence", "", "no answer to bind_transceiver for 100ms", bindTimeout},
+		{"http", "HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n", "HTTP", bindBroken},
+		{"tls alert", "\x15\x03\x01\x00\x02\x02\x28\x15\x03\x01\x00\x02\x02\x28\x00\x00", "TLS", bindBroken},
+		{"ssh", "SSH-2.0-OpenSSH_9.6\r\n", "SSH", bindBroken},
+		{"length 0", strings.Repeat("\x00", 16), "command_length 0", bindBroken},
+		{"length 15", "\x00\x00\x00\x0f" + strings.Repeat("\x00", 16), "command_length 15", bindBroken},
+		{"length 2^31", "\x80\x00\x00\x00" + strings.Repeat("\x00", 16), "command_length", bindBroken},
+		{"length 2^32-1", strings.Repeat("\xff", 16), "command_length", bindBroken},
+		{"unbind", string(encodeRaw(packet{rawUnbind, 0, 1, nil})), "unbind", bindBroken},
+		{"half a header", "\x00\x00\x00", "", bindTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := newCarrier(t)
+			o := options(sim.ln.Addr().String())
+			o.BindTimeout = 100 * time.Millisecond
+			l, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold := make(chan struct{})
+			defer close(hold)
+			go func() {
+				p := sim.accept()
+				p.expect(9)
+				if c.says != "" {
+					p.write([]byte(c.says))
+				}
+				<-hold
+			}()
+			began := time.Now()
+			_, err = l.bindSession(context.Background(), asTransceiver, nil)
+			if err == nil || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("got %v, want %q in it", err, c.reason)
+			}
+			if got := bindResult(err); got != c.result {
+				t.Errorf("result %s, want %s (%v)", got, c.result, err)
+			}
+			if d := time.Since(began); d > 5*time.Second {
+				t.Errorf("took %s", d)
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	c := newCarrier(t)
+	address := c.ln.Addr().String()
+	_ = c.ln.Close()
+	l, stop := run(t, options(address))
+	until(t, "an error", func() bool { return strings.Contains(l.Snapshot().LastError, "dialling") })
+	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+		t.Errorf("Submit: %v", err)
+	}
+	stop()
+	if s := l.Snapshot(); s.State != Down || s.Totals.Binds != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRunEndsWhileBinding(t *testing.T) {
+	c := newCarrier(t)
+	_, stop := run(t, options(c.ln.Addr().String()))
+	c.accept().expect(9)
+	began := time.Now()
+	stop()
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("Run took %s to end", d)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	good := options("127.0.0.1:2775")
+	if _, err := New(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"address":       func(o *Options) { o.Address = "carrier" },
+		"deliver":       func(o *Options) { o.Deliver = nil },
+		"mode":          func(o *Options) { o.Mode = 9 },
+		"no system_id":  func(o *Options) { o.SystemID = "" },
+		"system_id":     func(o *Options) { o.SystemID = strings.Repeat("x", 16) },
+		"password":      func(o *Options) { o.Password = "123456789" },
+		"password NUL":  func(o *Options) { o.Password = "12\x0034" },
+		"system_type":   func(o *Options) { o.SystemType = strings.Repeat("x", 13) },
+		"address_range": func(o *Options) { o.AddressRange = strings.Repeat("x", 41) },
+		"tps":           func(o *Options) { o.TPS = -1 },
+		"window":        func(o *Options) { o.Window = -1 },
+		"timeout":       func(o *Options) { o.EnquireLink = -1 },
+	} {
+		o := good
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		} else if strings.Contains(err.Error(), "123456789") {
+			t.Errorf("%s: the password is in the error", name)
+		}
+	}
+}

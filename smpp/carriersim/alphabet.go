@@ -1,0 +1,81 @@
+package carriersim
+
+import (
+	"encoding/binary"
+	"unicode/utf16"
+)
+
+// escape announces a character of the extension table (3GPP TS 23.038, 6.2.1.1).
+const escape = 0x1B
+
+// gsmDefault is the default alphabet in the order of its codes, ESC as a blank.
+var gsmDefault = []rune("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?" +
+	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà")
+
+// gsmExtension is what follows an escape; 0 = nothing.
+var gsmExtension = [128]rune{
+	0x0A: '\f', 0x14: '^', 0x28: '{', 0x29: '}', 0x2F: '\\',
+	0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
+}
+
+// decodeText turns octets into text as a handset behind this carrier would.
+func decodeText(octets []byte, coding byte, alphabet Alphabet) (text, encoding string) {
+	switch {
+	case coding == 8:
+		units := make([]uint16, 0, len(octets)/2)
+		for i := 0; i+1 < len(octets); i += 2 {
+			units = append(units, binary.BigEndian.Uint16(octets[i:]))
+		}
+		return string(utf16.Decode(units)), "ucs2"
+	case coding == 0 && alphabet == GSM7:
+		return decodeGSM7(octets), "gsm7"
+	case coding == 3 || coding == 0 && alphabet == Latin1:
+		runes := make([]rune, 0, len(octets))
+		for _, c := range octets {
+			runes = append(runes, rune(c))
+		}
+		return string(runes), "latin1"
+	case coding == 1 || coding == 0 && alphabet == ASCII:
+		return string(octets), "ascii"
+	}
+	return string(octets), "binary"
+}
+
+func decodeGSM7(octets []byte) string {
+	runes := make([]rune, 0, len(octets))
+	for i := 0; i < len(octets); i++ {
+		c := octets[i] & 0x7F
+		if c != escape {
+			runes = append(runes, gsmDefault[c])
+			continue
+		}
+		// A handset shows the default character when the table has none.
+		if i++; i < len(octets) {
+			if r := gsmExtension[octets[i]&0x7F]; r != 0 {
+				runes = append(runes, r)
+			} else {
+				runes = append(runes, gsmDefault[octets[i]&0x7F])
+			}
+		}
+	}
+	return string(runes)
+}
+
+// encodeText writes a handset's text: data_coding 0 where ASCII letters that
+// GSM-7 has at the same codes suffice, else UCS-2.
+func encodeText(text string) (octets []byte, coding byte) {
+	plain := true
+	for _, r := range text {
+		if r > 0x7F || r != '\n' && (r < ' ' || gsmDefault[r] != r) {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return []byte(text), 0
+	}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		octets = binary.BigEndian.AppendUint16(octets, unit)
+	}
+	return octets, 8
+}

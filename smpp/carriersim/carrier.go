@@ -1,0 +1,280 @@
+package carriersim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Carrier is one message centre. Make it with New, have it answer with Serve;
+// every other method may be called at any time from any goroutine.
+type Carrier struct {
+	opts  Options
+	epoch time.Time
+	kick  chan struct{} // wakes the courier
+	mute  atomic.Bool   // Faults.HalfOpen
+	stall atomic.Bool   // Faults.StopReading
+
+	mu         sync.Mutex
+	faults     Faults
+	changed    chan struct{} // closed and replaced when faults change
+	random     *rand.Rand
+	lastID     uint64
+	numbered   int // connections so far
+	sessions   map[*session]struct{}
+	accounts   map[string]*account
+	log        submitLog
+	violations []Violation
+	stats      Stats
+	rate       rateMeter
+	accepted   acceptMeter
+	tries      map[uint64]uint8
+	queue      eventQueue
+	pending    int // deliveries in queue, in accounts or unanswered
+	serving    bool
+	unknownDue int64
+	receipt    receipt // what tell writes into
+}
+
+// ErrServing is what Serve answers while another Serve of the same carrier runs.
+var ErrServing = errors.New("carriersim: already serving")
+
+// New makes a carrier; nothing runs until Serve.
+func New(o Options) *Carrier {
+	o = o.withDefaults()
+	seed := o.Seed
+	c := &Carrier{
+		opts: o, epoch: time.Now(), kick: make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		sessions: map[*session]struct{}{}, accounts: map[string]*account{}, tries: map[uint64]uint8{},
+		accepted: acceptMeter{times: make([]int64, max(o.TPS, 0))},
+	}
+	if seed == 0 {
+		seed = uint64(c.epoch.UnixMicro()) //nolint:gosec // after 1970
+		c.lastID = seed
+	} else {
+		c.lastID = 2_684_354_560 + seed%1_000_000*1_000_000_000
+	}
+	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it plays, it does not protect
+	c.log.init(o.MaxLog)
+	c.stats.Refused = map[Status]uint64{}
+	c.setFaults(o.Faults)
+	return c
+}
+
+// Name is the carrier's name, as in Options.
+func (c *Carrier) Name() string { return c.opts.Name }
+
+// Serve answers on ln until ctx is done or ln fails, and closes ln. When it
+// returns, every connection is closed and every goroutine it started has ended;
+// receipts that still wait are kept for the next Serve. A listener of crypto/tls
+// makes it SMPP over TLS.
+func (c *Carrier) Serve(ctx context.Context, ln net.Listener) error {
+	c.mu.Lock()
+	if c.serving {
+		c.mu.Unlock()
+		return ErrServing
+	}
+	c.serving = true
+	c.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer func() {
+		cancel()
+		c.DropAll()
+		running.Wait()
+		c.mu.Lock()
+		c.serving = false
+		c.mu.Unlock()
+	}()
+	running.Go(func() { c.courier(ctx) })
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	for {
+		conn, err := ln.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case err != nil:
+			var failed net.Error
+			if errors.As(err, &failed) && failed.Timeout() {
+				continue
+			}
+			_ = ln.Close()
+			return fmt.Errorf("accepting connections of %s: %w", c.opts.Name, err)
+		}
+		if s := c.open(conn); s != nil {
+			running.Go(s.write)
+			running.Go(s.read)
+		}
+	}
+}
+
+// open registers a connection, or closes it when connections are refused.
+func (c *Carrier) open(conn net.Conn) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Connections++
+	if c.faults.RefuseConnections || len(c.sessions) >= 4*c.opts.MaxSessions {
+		_ = conn.Close()
+		return nil
+	}
+	c.numbered++
+	s := newSession(c, conn, c.numbered)
+	c.sessions[s] = struct{}{}
+	return s
+}
+
+// clock is the time since the carrier was made, unmoved by changes of the wall clock.
+func (c *Carrier) clock() int64 { return int64(time.Since(c.epoch)) }
+
+func (c *Carrier) wall(at int64) time.Time { return c.epoch.Add(time.Duration(at)) }
+
+// wake has the courier look at its queue.
+func (c *Carrier) wake() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Faults changes the faults while the carrier runs. change is called with a
+// copy of the present ones and must not call the carrier.
+func (c *Carrier) Faults(change func(*Faults)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := c.faults
+	change(&next)
+	c.setFaults(next)
+}
+
+// CurrentFaults tells the faults as they are.
+func (c *Carrier) CurrentFaults() Faults {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.faults
+}
+
+func (c *Carrier) setFaults(f Faults) {
+	c.faults = f
+	c.mute.Store(f.HalfOpen)
+	c.stall.Store(f.StopReading)
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.wake()
+}
+
+// all lists the sessions, bound or not.
+func (c *Carrier) all() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*session, 0, len(c.sessions))
+	for s := range c.sessions {
+		list = append(list, s)
+	}
+	return list
+}
+
+// DropAll closes every connection without a word.
+func (c *Carrier) DropAll() {
+	for _, s := range c.all() {
+		s.drop(false)
+	}
+}
+
+// ResetAll sends RST on every connection.
+func (c *Carrier) ResetAll() {
+	for _, s := range c.all() {
+		s.drop(true)
+	}
+}
+
+// Unbind sends unbind on every bound session and closes each behind its
+// unbind_resp, or after 2 s without one.
+func (c *Carrier) Unbind() {
+	c.mu.Lock()
+	var asked []*session
+	for s := range c.sessions {
+		if s.mode != 0 {
+			c.unbind(s)
+			asked = append(asked, s)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range asked {
+		s.flush()
+	}
+}
+
+// unbind is called with c.mu held.
+func (c *Carrier) unbind(s *session) {
+	c.leave(s)
+	s.unbindUntil = c.clock() + int64(2*time.Second)
+	s.request(cmdUnbind)
+}
+
+// SendRaw writes octets as they are on every connection.
+func (c *Carrier) SendRaw(octets []byte) {
+	for _, s := range c.all() {
+		s.send(octets)
+		s.flush()
+	}
+}
+
+// violate records a breach of the protocol; c.mu is held.
+func (c *Carrier) violate(s *session, h header, status Status, text string) {
+	c.stats.Violations++
+	if len(c.violations) >= 1000 {
+		c.violations = append(c.violations[:0], c.violations[500:]...)
+	}
+	c.violations = append(c.violations, Violation{
+		At: time.Now(), Session: s.number, Sequence: h.seq, Command: commandName(h.command), Status: status, Text: text,
+	})
+}
+
+// Violations lists the last breaches of the protocol, 500 to 1,000 of them, in
+// order; Stats counts all.
+func (c *Carrier) Violations() []Violation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Violation(nil), c.violations...)
+}
+
+// Reset forgets submits, messages, violations and counts. Sessions, receipts
+// that wait and faults stay.
+func (c *Carrier) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log.init(c.opts.MaxLog)
+	c.violations = nil
+	c.stats = Stats{Refused: map[Status]uint64{}}
+	c.rate = rateMeter{}
+	clear(c.tries)
+}
+
+// Stats tells the counts at this moment.
+func (c *Carrier) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Carrier, s.ReceiptsWaiting, s.Peak = c.opts.Name, c.pending, c.rate.peak
+	s.Refused = make(map[Status]uint64, len(c.stats.Refused))
+	for status, n := range c.stats.Refused {
+		s.Refused[status] = n
+	}
+	for session := range c.sessions {
+		if session.mode != 0 {
+			s.Sessions++
+		}
+	}
+	return s
+}

@@ -1,0 +1,94 @@
+package carriersim
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Faults are troubles of a session or the whole carrier, to be switched while
+// it runs (Carrier.Faults, POST /faults). The zero value has none.
+type Faults struct {
+	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
+	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
+	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
+	HalfOpen          bool          `json:"half_open"`          // takes everything and says nothing any more
+	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
+	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
+	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link so often; JSON "enquire_every"
+
+	SubmitStatus  Status  `json:"submit_status"`  // every submit_sm is refused with it
+	SubmitSilent  bool    `json:"submit_silent"`  // submit_sm is accepted, receipts come, the response does not
+	RefuseRatio   float64 `json:"refuse_ratio"`   // this share of submit_sm is refused with RefuseStatus
+	RefuseStatus  Status  `json:"refuse_status"`  // ESME_RTHROTTLED when zero
+	NackEvery     int     `json:"nack_every"`     // every n-th submit_sm is answered with generic_nack
+	EmptyIDs      bool    `json:"empty_ids"`      // accepted with an empty message_id
+	WrongSequence bool    `json:"wrong_sequence"` // a response to nobody precedes each response
+	RespTwice     bool    `json:"resp_twice"`     // each response comes twice
+	Congestion    uint8   `json:"congestion"`     // congestion_state in responses, 1-100; 0 = absent
+
+	RespDelay  time.Duration `json:"-"` // added before responses; JSON "resp_delay": "150ms"
+	RespJitter time.Duration `json:"-"` // up to so much more, so that responses change order; JSON "resp_jitter"
+
+	NoReceipts     bool    `json:"no_receipts"`     // none at all
+	ReceiptFirst   bool    `json:"receipt_first"`   // every receipt precedes its response
+	ReceiptCopies  int     `json:"receipt_copies"`  // each receipt so many times
+	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
+	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
+	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids never given
+	UnbindAfter    int     `json:"unbind_after"`    // unbind after so many submit_sm of a session
+	DropAfter      int     `json:"drop_after"`      // connection closed instead of the answer to submit_sm number n of a session
+	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, behind half a response
+	ResetOnDrop    bool    `json:"reset_on_drop"`   // closing sends RST at once, what was not yet sent is lost
+	GarbageAfter   int     `json:"garbage_after"`   // text that is no PDU, in place of the answer to submit_sm number n
+	LieAfter       int     `json:"lie_after"`       // a header with LieLength in place of the answer to submit_sm number n
+	LieLength      uint32  `json:"lie_length"`      // the command_length of that header
+	StrangeCommand bool    `json:"strange_command"` // each response is preceded by a request with an unknown command_id
+}
+
+// timesJSON writes durations as Go writes them ("150ms").
+type timesJSON struct {
+	Enquire string `json:"enquire_every"`
+	Delay   string `json:"resp_delay"`
+	Jitter  string `json:"resp_jitter"`
+}
+
+type plainFaults Faults
+
+// MarshalJSON writes every fault under its JSON name, durations as text.
+func (f Faults) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainFaults
+		timesJSON
+	}{plainFaults(f), timesJSON{f.EnquireEvery.String(), f.RespDelay.String(), f.RespJitter.String()}})
+}
+
+// UnmarshalJSON changes the faults that are named and leaves the others;
+// unknown names are an error.
+func (f *Faults) UnmarshalJSON(data []byte) error {
+	body := struct {
+		*plainFaults
+		timesJSON
+	}{plainFaults: (*plainFaults)(f)}
+	if err := strictJSON(data, &body); err != nil {
+		return fmt.Errorf("reading faults: %w", err)
+	}
+	for _, d := range []struct {
+		name, text string
+		field      *time.Duration
+	}{
+		{"enquire_every", body.Enquire, &f.EnquireEvery},
+		{"resp_delay", body.Delay, &f.RespDelay},
+		{"resp_jitter", body.Jitter, &f.RespJitter},
+	} {
+		if d.text == "" {
+			continue
+		}
+		value, err := time.ParseDuration(d.text)
+		if err != nil {
+			return fmt.Errorf("reading faults: %s: %w", d.name, err)
+		}
+		*d.field = value
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package carriersim
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// logEntry is a submit_sm as it is remembered: its body as it came, in a buffer
+// that is used again when the ring comes round.
+type logEntry struct {
+	at       int64
+	session  int
+	systemID string
+	seq      uint32
+	status   Status
+	answered bool
+	accepted bool
+	fate     *script
+	id       string
+	sum      uint64
+	body     []byte
+}
+
+// submitLog is a ring of the last submits and the messages they make.
+type submitLog struct {
+	limit   int
+	entries []logEntry
+	count   int // ever added; entry n is entries[n%limit]
+	known   map[uint64]uint32
+	asm     assembly
+	grown   chan struct{} // closed and replaced when somebody waits and a submit came
+	waiters int
+}
+
+func (l *submitLog) init(limit int) {
+	grown := l.grown
+	*l = submitLog{limit: limit, known: map[uint64]uint32{}, waiters: l.waiters, grown: grown}
+	if l.grown == nil {
+		l.grown = make(chan struct{})
+	}
+	l.asm.init(limit)
+}
+
+// add remembers one submit and tells whether it is an accepted one whose like
+// is in the log.
+func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte, answered bool, body []byte, sum uint64) (duplicate bool) {
+	var e *logEntry
+	if len(l.entries) < l.limit {
+		l.entries = append(l.entries, logEntry{})
+		e = &l.entries[len(l.entries)-1]
+	} else {
+		e = &l.entries[l.count%l.limit]
+		if e.accepted {
+			if l.known[e.sum]--; l.known[e.sum] == 0 {
+				delete(l.known, e.sum)
+			}
+		}
+	}
+	buffer := append(e.body[:0], body...)
+	*e = logEntry{now, s.number, s.systemID, seq, v.status, answered, v.accepted, v.script, string(id), sum, buffer}
+	l.count++
+	if v.accepted {
+		duplicate = l.known[sum] > 0
+		l.known[sum]++
+	}
+	if l.waiters > 0 {
+		close(l.grown)
+		l.grown = make(chan struct{})
+	}
+	return duplicate
+}
+
+// oldest is the number of the first entry that is still there.
+func (l *submitLog) oldest() int { return max(0, l.count-l.limit) }
+
+// Submits lists the submit_sm that the log still holds, accepted or not, in the
+// order in which they came.
+func (c *Carrier) Submits() []Submit { return c.SubmitsSince(0) }
+
+// SubmitsSince lists what came after the first n submits since New or Reset.
+func (c *Carrier) SubmitsSince(n int) []Submit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := max(n, c.log.oldest())
+	if first >= c.log.count {
+		return nil
+	}
+	list := make([]Submit, 0, c.log.count-first)
+	for i := first; i < c.log.count; i++ {
+		list = append(list, c.expand(&c.log.entries[i%c.log.limit]))
+	}
+	return list
+}
+
+// expand decodes an entry for a reader outside.
+func (c *Carrier) expand(e *logEntry) Submit {
+	body := append([]byte(nil), e.body...)
+	var m submit
+	decodeSubmit(body, &m, c.opts.Alphabet, c.wall(e.at))
+	s := Submit{
+		At: c.wall(e.at), Session: e.session, SystemID: e.systemID, Sequence: e.seq, Status: e.status,
+		Answered: e.answered, Accepted: e.accepted, ID: e.id, Fate: e.fate.Name, Body: body,
+	}
+	if !m.structurallyGood {
+		return s
+	}
+	s.ServiceType, s.Schedule, s.Validity = string(m.service), string(m.schedule), string(m.validity)
+	s.Source = Address{m.srcTON, m.srcNPI, string(m.src)}
+	s.Destination = Address{m.dstTON, m.dstNPI, string(m.dst)}
+	s.ESMClass, s.ProtocolID, s.Priority = m.esmClass, m.protocol, m.priority
+	s.RegisteredDelivery, s.ReplaceIfPresent = m.registered, m.replace
+	s.DataCoding, s.DefaultMessageID, s.ShortMessage = m.coding, m.defaultMessage, m.shortMessage
+	s.Text, _ = decodeText(m.text, m.coding, c.opts.Alphabet)
+	if m.concat.Total > 0 {
+		concat := m.concat
+		s.Concat = &concat
+	}
+	for rest := m.tlvs; len(rest) >= 4; {
+		n := 4 + int(binary.BigEndian.Uint16(rest[2:]))
+		if n > len(rest) {
+			break
+		}
+		s.TLVs = append(s.TLVs, TLV{Tag: binary.BigEndian.Uint16(rest), Value: rest[4:n:n]})
+		rest = rest[n:]
+	}
+	return s
+}
+
+// Messages lists what the handsets show: the accepted submits of the log, put
+// together. Only what came since the last call is decoded.
+func (c *Carrier) Messages() []Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.messages()
+}
+
+func (c *Carrier) messages() []Message {
+	c.catchUp()
+	return c.log.asm.list(0)
+}
+
+// lastMessages lists the last n messages.
+func (c *Carrier) lastMessages(n int) []Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catchUp()
+	return c.log.asm.list(max(0, len(c.log.asm.messages)-n))
+}
+
+// catchUp assembles what came since the last time; c.mu is held.
+func (c *Carrier) catchUp() {
+	for i := max(c.log.asm.next, c.log.oldest()); i < c.log.count; i++ {
+		c.assemble(&c.log.entries[i%c.log.limit])
+	}
+	c.log.asm.next = c.log.count
+}
+
+// AwaitMessages waits until n messages are complete and gives all there are,
+// also when ctx ends the waiting.
+func (c *Carrier) AwaitMessages(ctx context.Context, n int) ([]Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log.waiters++
+	defer func() { c.log.waiters-- }()
+	for {
+		if c.catchUp(); c.log.asm.complete >= n {
+			return c.log.asm.list(0), nil
+		}
+		grown := c.log.grown
+		c.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return c.messages(), fmt.Errorf("awaiting %d messages, %d are complete: %w", n, c.log.asm.complete, err)
+		}
+	}
+}

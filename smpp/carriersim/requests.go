@@ -1,0 +1,215 @@
+package carriersim
+
+import "strconv"
+
+// handle answers one PDU. body is only valid during the call.
+func (s *session) handle(h header, body []byte) {
+	if s.c.mute.Load() {
+		return
+	}
+	switch h.command {
+	case cmdSubmitSM:
+		s.submit(h, body)
+	case cmdDeliverSM | cmdResponse, cmdDataSM | cmdResponse:
+		s.acknowledged(h, body)
+	case cmdBindReceiver, cmdBindTransmitter, cmdBindTransceiver:
+		s.bind(h, body)
+	case cmdEnquireLink, cmdUnbind:
+		s.bodyless(h, body)
+	case cmdEnquireLink | cmdResponse, cmdUnbind | cmdResponse:
+		s.answered(h, body)
+	case cmdGenericNack:
+		s.nacked(h)
+	default:
+		s.c.mu.Lock()
+		s.c.violate(s, h, InvalidCommand, "is not served here")
+		s.c.mu.Unlock()
+		if h.command&cmdResponse == 0 {
+			s.nack(h.seq, InvalidCommand)
+		}
+	}
+}
+
+// checkHeader records what is wrong with a request's header; c.mu is held.
+func (s *session) checkHeader(h header) {
+	if h.seq == 0 || h.seq > 0x7FFFFFFF {
+		s.c.violate(s, h, InvalidCommandLen, "sequence_number "+strconv.FormatUint(uint64(h.seq), 10)+" is out of 1 to 0x7FFFFFFF")
+	}
+	if h.status != OK {
+		s.c.violate(s, h, InvalidCommandLen, "a request with a command_status")
+	}
+}
+
+// bind answers a bind request. A refused one is closed behind its answer.
+func (s *session) bind(h header, body []byte) {
+	b, breaches := decodeBind(body)
+	c := s.c
+	c.mu.Lock()
+	s.checkHeader(h)
+	status := OK
+	for _, wrong := range breaches {
+		c.violate(s, h, wrong.status, wrong.text)
+	}
+	bound := 0
+	for other := range c.sessions {
+		if other.mode != 0 {
+			bound++
+		}
+	}
+	switch {
+	case c.faults.BindSilent:
+		c.mu.Unlock()
+		return
+	case s.mode != 0:
+		c.violate(s, h, AlreadyBound, "on a session that is bound")
+		status = AlreadyBound
+	case c.faults.BindStatus != OK:
+		status = c.faults.BindStatus
+	case len(breaches) > 0 && !c.opts.Lenient:
+		status = breaches[0].status
+	case c.opts.SystemID != "" && b.systemID != c.opts.SystemID:
+		status = InvalidSystemID
+	case c.opts.Password != "" && b.password != c.opts.Password:
+		status = InvalidPassword
+	case c.opts.SystemType != "" && b.systemType != c.opts.SystemType:
+		status = InvalidSystemType
+	case bound >= c.opts.MaxSessions:
+		status = AlreadyBound
+	}
+	again := s.mode != 0
+	if status == OK {
+		c.stats.Binds++
+		s.mode, s.systemID, s.enquiredAt = h.command, b.systemID, c.clock()
+		if s.mode != cmdBindTransmitter {
+			c.join(s)
+		}
+	} else {
+		c.stats.BindRefused++
+	}
+	// The answer goes out before the first receipt can.
+	pdu := appendHeader(nil, h.command|cmdResponse, status, h.seq)
+	if status == OK {
+		name := c.opts.Name
+		if len(name) > 15 {
+			name = name[:15]
+		}
+		pdu = appendTLV(appendCString(pdu, name), tagSCVersion, []byte{0x34})
+	}
+	s.send(finish(pdu, 0))
+	c.mu.Unlock()
+	c.opts.Log.Info("bind", "carrier", c.opts.Name, "session", s.number, "command", commandName(h.command), "status", status.String())
+	s.pushed = true // receipts may wait for it
+	if status != OK && !again {
+		s.finishSoon()
+	}
+}
+
+// bodyless answers enquire_link and unbind.
+func (s *session) bodyless(h header, body []byte) {
+	c := s.c
+	c.mu.Lock()
+	s.checkHeader(h)
+	if len(body) > 0 {
+		c.violate(s, h, InvalidCommandLen, "has a body")
+	}
+	silent := h.command == cmdEnquireLink && c.faults.EnquireSilent
+	if h.command == cmdUnbind {
+		c.stats.Unbinds++
+		if s.mode == 0 {
+			c.violate(s, h, InvalidBindStatus, "on a session that is not bound")
+		}
+		c.leave(s)
+	} else {
+		c.stats.Enquiries++
+	}
+	c.mu.Unlock()
+	if silent {
+		return
+	}
+	var pdu [headerLen]byte
+	s.send(finish(appendHeader(pdu[:0], h.command|cmdResponse, OK, h.seq), 0))
+	if h.command == cmdUnbind {
+		s.finishSoon()
+	}
+}
+
+// answered takes the response to an enquire_link or unbind of ours.
+func (s *session) answered(h header, body []byte) {
+	s.mu.Lock()
+	command, known := s.asked[h.seq]
+	if known = known && command == h.command&^cmdResponse; known {
+		delete(s.asked, h.seq)
+	}
+	s.mu.Unlock()
+	if !known || len(body) > 0 {
+		s.c.mu.Lock()
+		if !known {
+			s.c.violate(s, h, InvalidCommand, "answers nothing that was asked")
+		} else {
+			s.c.violate(s, h, InvalidCommandLen, "has a body")
+		}
+		s.c.mu.Unlock()
+	}
+	if known && command == cmdUnbind {
+		s.finishSoon()
+	}
+}
+
+// nacked takes a generic_nack: it may refuse a delivery of ours.
+func (s *session) nacked(h header) {
+	s.mu.Lock()
+	e := s.unacked[h.seq]
+	delete(s.unacked, h.seq)
+	s.mu.Unlock()
+	if e == nil {
+		return
+	}
+	s.c.mu.Lock()
+	s.c.stats.Discarded++
+	s.c.release(e)
+	s.c.mu.Unlock()
+	s.pushed = true
+}
+
+// acknowledged takes a deliver_sm_resp or data_sm_resp. Refused for the moment
+// means delivered again; the list is the one large carriers publish, which
+// ESME_RX_T_APPN is not on.
+func (s *session) acknowledged(h header, body []byte) {
+	s.mu.Lock()
+	e := s.unacked[h.seq]
+	if e != nil && e.command|cmdResponse == h.command {
+		delete(s.unacked, h.seq)
+	} else {
+		e = nil
+	}
+	_, late := s.overdue[h.seq]
+	delete(s.overdue, h.seq)
+	s.mu.Unlock()
+	wrong := checkAck(h, body)
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if wrong != "" {
+		c.violate(s, h, InvalidCommandLen, wrong)
+	}
+	if late {
+		c.stats.LateAcks++
+		return
+	}
+	if e == nil {
+		c.violate(s, h, InvalidCommand, "answers nothing that was delivered")
+		return
+	}
+	s.pushed = s.pushed || c.waiting(s)
+	switch h.status {
+	case OK:
+		c.stats.Confirmed++
+		c.release(e)
+	case SystemError, QueueFull, Throttled:
+		c.again(e, c.clock()+int64(c.opts.RedeliverDelay))
+		s.pushed = true
+	default:
+		c.stats.Discarded++
+		c.release(e)
+	}
+}

@@ -1,0 +1,302 @@
+package carriersim
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// session is one connection: a reader, which also answers, and a writer.
+type session struct {
+	c      *Carrier
+	conn   net.Conn
+	number int
+	opened int64
+	done   chan struct{} // closed with the connection
+	once   sync.Once
+	signal chan struct{} // there is something to write
+
+	lastRead atomic.Int64 // Carrier.clock of the last octets
+	closing  atomic.Bool  // write what is there, then close; read no further
+
+	// Under Carrier.mu.
+	mode        uint32 // the command_id of its bind, 0 = not bound
+	systemID    string
+	submits     int
+	open        map[uint32]struct{} // submit_sm whose answer is due later or never
+	unbindUntil int64               // an unbind was sent: closed by then; 0 = none
+	enquiredAt  int64
+
+	// Under mu.
+	mu      sync.Mutex
+	room    sync.Cond
+	out     []byte
+	dead    bool
+	lastSeq uint32
+	unacked map[uint32]*event   // deliveries that wait for their response
+	overdue map[uint32]struct{} // deliveries whose response did not come in time
+	asked   map[uint32]uint32   // other requests of ours: sequence → command
+
+	// The reader's own.
+	msg     submit
+	pushed  bool // the courier has something new
+	scratch []byte
+}
+
+const (
+	writeTimeout = 10 * time.Second
+	flushAt      = 64 << 10  // octets to write before the input is drained
+	outLimit     = 512 << 10 // octets to write above which no more is read
+)
+
+func newSession(c *Carrier, conn net.Conn, number int) *session {
+	s := &session{
+		c: c, conn: conn, number: number, opened: c.clock(),
+		done: make(chan struct{}), signal: make(chan struct{}, 1),
+		open: map[uint32]struct{}{}, unacked: map[uint32]*event{}, asked: map[uint32]uint32{}, overdue: map[uint32]struct{}{},
+	}
+	s.room.L = &s.mu
+	s.lastRead.Store(s.opened)
+	return s
+}
+
+// send appends octets to what the writer writes. It does not block: it drops
+// them when the connection is closed or plays dead, and when the peer has not
+// read 2 MiB, which the reader's own pause (drain) keeps from happening to
+// responses that are not delayed.
+func (s *session) send(octets []byte) {
+	if s.c.mute.Load() {
+		return
+	}
+	s.mu.Lock()
+	if !s.dead && !s.closing.Load() && len(s.out) < 4*outLimit {
+		s.out = append(s.out, octets...)
+	}
+	s.mu.Unlock()
+}
+
+// request sends a request without a body.
+func (s *session) request(command uint32) {
+	s.mu.Lock()
+	seq := s.nextSeq()
+	if len(s.asked) > 100 {
+		clear(s.asked)
+	}
+	s.asked[seq] = command
+	s.mu.Unlock()
+	var pdu [headerLen]byte
+	s.send(finish(appendHeader(pdu[:0], command, OK, seq), 0))
+}
+
+// nextSeq is called with s.mu held.
+func (s *session) nextSeq() uint32 {
+	s.lastSeq++
+	if s.lastSeq > 0x7FFFFFFF {
+		s.lastSeq = 1
+	}
+	return s.lastSeq
+}
+
+// deliver sends a receipt or text and remembers it until it is answered. It
+// refuses when the window is full.
+func (s *session) deliver(e *event, now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead || s.closing.Load() || len(s.unacked) >= s.c.opts.ReceiptWindow || len(s.out) > outLimit {
+		return false
+	}
+	e.seq = s.nextSeq()
+	e.sentAt = now
+	s.unacked[e.seq] = e
+	start := len(s.out)
+	s.out = append(s.out, e.pdu...)
+	putSeq(s.out[start:], e.seq)
+	if s.c.mute.Load() {
+		s.out = s.out[:start]
+	}
+	return true
+}
+
+// flush has the writer write.
+func (s *session) flush() {
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// finishSoon closes the connection once everything is written.
+func (s *session) finishSoon() {
+	s.closing.Store(true)
+	s.flush()
+}
+
+// drop closes the connection now; what was not written is lost.
+func (s *session) drop(reset bool) {
+	s.once.Do(func() {
+		if reset {
+			conn := s.conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				conn = secure.NetConn()
+			}
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0)
+			}
+			_ = conn.Close()
+		}
+		s.mu.Lock()
+		s.dead = true
+		s.room.Broadcast()
+		s.mu.Unlock()
+		close(s.done)
+		_ = s.conn.Close()
+	})
+}
+
+// write is the writer's goroutine.
+func (s *session) write() {
+	var spare []byte
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-s.signal:
+		}
+		for {
+			s.mu.Lock()
+			batch := s.out
+			s.out = spare[:0]
+			s.room.Broadcast()
+			s.mu.Unlock()
+			if len(batch) == 0 {
+				spare = batch
+				break
+			}
+			_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := s.conn.Write(batch); err != nil {
+				s.drop(false)
+				return
+			}
+			if spare = batch; cap(spare) > 4*outLimit {
+				spare = nil
+			}
+		}
+		if s.closing.Load() {
+			// Half-closed first: a close with unread input would send RST, which
+			// may overtake and destroy what was just written.
+			if half, ok := s.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
+				return
+			}
+			s.drop(false)
+			return
+		}
+	}
+}
+
+var errLength = errors.New("command_length out of range")
+
+// read is the reader's goroutine. It owns the session's end.
+func (s *session) read() {
+	s.c.opts.Log.Info("connection opened", "carrier", s.c.opts.Name, "session", s.number)
+	err := s.readAll()
+	s.drop(false)
+	s.c.forget(s)
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	s.c.opts.Log.Info("connection closed", "carrier", s.c.opts.Name, "session", s.number, "error", err)
+}
+
+func (s *session) readAll() error {
+	r := bufio.NewReaderSize(s.conn, maxPDU)
+	for {
+		s.drain(r, headerLen)
+		head, err := r.Peek(headerLen)
+		if err != nil {
+			return err
+		}
+		h := parseHeader(head)
+		if h.length < headerLen || h.length > maxPDU {
+			s.outOfStep(h)
+			_, _ = io.Copy(io.Discard, r) // until the half-closed connection ends
+			return errLength
+		}
+		s.drain(r, int(h.length))
+		frame, err := r.Peek(int(h.length))
+		if err != nil {
+			return err
+		}
+		s.hold()
+		s.handle(h, frame[headerLen:])
+		_, _ = r.Discard(len(frame))
+		if s.closing.Load() {
+			s.flush()
+			_, _ = io.Copy(io.Discard, r)
+			return nil
+		}
+	}
+}
+
+// drain makes known what was done so far when the next n octets have to be
+// waited for, or when much has gathered.
+func (s *session) drain(r *bufio.Reader, n int) {
+	s.mu.Lock()
+	waiting := len(s.out)
+	s.mu.Unlock()
+	if r.Buffered() >= n && waiting < flushAt {
+		return
+	}
+	if waiting > 0 {
+		s.flush()
+	}
+	if s.pushed {
+		s.pushed = false
+		s.c.wake()
+	}
+	s.lastRead.Store(s.c.clock())
+	if waiting > outLimit {
+		s.mu.Lock()
+		for len(s.out) > outLimit && !s.dead {
+			s.room.Wait()
+		}
+		s.mu.Unlock()
+	}
+}
+
+// hold waits while Faults.StopReading lasts.
+func (s *session) hold() {
+	for s.c.stall.Load() {
+		s.c.mu.Lock()
+		changed := s.c.changed
+		s.c.mu.Unlock()
+		if !s.c.stall.Load() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// outOfStep answers a command_length that cannot be: the stream is lost.
+func (s *session) outOfStep(h header) {
+	s.c.mu.Lock()
+	s.c.violate(s, h, InvalidCommandLen, "command_length is below 16 or above 70,000")
+	s.c.mu.Unlock()
+	s.nack(h.seq, InvalidCommandLen)
+	s.finishSoon()
+}
+
+func (s *session) nack(seq uint32, status Status) {
+	var pdu [headerLen]byte
+	s.send(finish(appendHeader(pdu[:0], cmdGenericNack, status, seq), 0))
+}

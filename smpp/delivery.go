@@ -1,0 +1,61 @@
+package smpp
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Delivery is one deliver_sm (or data_sm) from the carrier. It shares no memory
+// with the session.
+type Delivery struct {
+	DataSM             bool // came as data_sm
+	ServiceType        string
+	SourceTON          uint8
+	SourceNPI          uint8
+	Source             string
+	DestTON            uint8
+	DestNPI            uint8
+	Dest               string
+	ESMClass           uint8
+	ProtocolID         uint8
+	Priority           uint8
+	RegisteredDelivery uint8
+	DataCoding         uint8
+	// ShortMessage is short_message, or message_payload where that carries the
+	// text; UDH included when ESMClass has 0x40.
+	ShortMessage []byte
+	// TLVs holds the optional parameters, by ascending tag, without
+	// message_payload where that became ShortMessage.
+	TLVs []TLV
+	// Receipt is set when, and only when, esm_class says that this is a
+	// delivery receipt or an intermediate notification; text is never asked.
+	Receipt *Receipt
+	// Received is when the PDU was read.
+	Received time.Time
+
+	session  *session
+	header   header
+	answered atomic.Bool
+}
+
+// Respond answers the carrier with deliver_sm_resp (data_sm_resp). Call it once,
+// from any goroutine, after the delivery is durable; it never blocks and later
+// calls do nothing. StatusMsgQueueFull or StatusSysErr make the carrier deliver
+// again. When the session has ended meanwhile nothing is sent, and the carrier
+// delivers again by itself.
+func (d *Delivery) Respond(status Status) {
+	if d.session == nil || d.answered.Swap(true) {
+		return
+	}
+	d.session.respond(d.header, status)
+}
+
+// TLV returns the value of the optional parameter and whether it is there.
+func (d *Delivery) TLV(tag uint16) ([]byte, bool) {
+	for _, t := range d.TLVs {
+		if t.Tag == tag {
+			return t.Value, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,117 @@
+package smpp
+
+import (
+	"fmt"
+	"time"
+)
+
+// probe is the one enquire_link that may be unanswered.
+type probe struct {
+	outstanding bool
+	sequence    uint32
+	at          time.Time
+}
+
+// keep notices what does not happen: answers that do not come, a peer that is
+// silent. One goroutine a session, no timer a PDU.
+func (s *session) keep() {
+	o := &s.link.opts
+	shortest := min(o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.UnknownHold)
+	tick := time.NewTicker(min(max(shortest/10, 10*time.Millisecond), time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.dead:
+			return
+		case now := <-tick.C:
+			s.sweep(now)
+			if why := s.probePeer(now); why != nil {
+				s.end(why)
+				return
+			}
+		}
+	}
+}
+
+// sweep marks submits overdue after ResponseTimeout and gives them up after
+// UnknownHold. Between the two they keep their slots: the link lives, so the
+// carrier is slow, and sending again would make duplicates.
+func (s *session) sweep(now time.Time) {
+	l := s.link
+	var given []*pending
+	late := 0
+	s.mu.Lock()
+	for sequence, p := range s.pending {
+		if p.written.IsZero() {
+			continue
+		}
+		age := now.Sub(p.written)
+		if !p.overdue && age >= l.opts.ResponseTimeout {
+			p.overdue = true
+			s.overdue++
+			late++
+		}
+		if age >= l.opts.UnknownHold {
+			given = append(given, s.takeLocked(sequence))
+		}
+	}
+	overdue, inFlight := s.overdue, len(s.pending)
+	s.mu.Unlock()
+	if late > 0 {
+		l.metrics.timeouts.Add(float64(late))
+		l.opts.Log.Warn("submit_sm unanswered past the response timeout; their window slots are kept",
+			"newly", late, "overdue", overdue, "in_flight", inFlight)
+	}
+	if len(given) > 0 {
+		l.opts.Log.Error("submit_sm given up unanswered; the carrier may have them", "count", len(given))
+	}
+	for _, p := range given {
+		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", l.opts.UnknownHold))
+	}
+}
+
+// giveUp ends a written submit as NoAnswer.
+func (s *session) giveUp(p *pending, now time.Time, why error) {
+	s.link.totals.noAnswer.Add(1)
+	r := Result{Outcome: NoAnswer, Latency: now.Sub(p.written), Err: why}
+	s.link.metrics.answered(r)
+	p.finish(r)
+}
+
+// probePeer sends an enquire_link when the peer was silent for EnquireLink, and
+// ends the session when it stays silent for EnquireTimeout after that. Any octet
+// counts as life.
+func (s *session) probePeer(now time.Time) *closure {
+	o := &s.link.opts
+	heard := s.heard.get()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.probe.outstanding {
+		if now.Sub(s.probe.at) < o.EnquireTimeout {
+			return nil
+		}
+		if heard.Before(s.probe.at) {
+			s.link.metrics.enquireTimeouts.Inc()
+			return &closure{reasonEnquireTimeout,
+				fmt.Errorf("no octet from the peer for %s, enquire_link unanswered", now.Sub(heard).Round(time.Millisecond))}
+		}
+		s.probe.outstanding = false // it lives, it just does not answer
+	}
+	if now.Sub(heard) >= o.EnquireLink {
+		s.probe = probe{outstanding: true, sequence: s.nextSequenceLocked(), at: now}
+		s.sendLocked(header{cmdEnquireLink, StatusOK, s.probe.sequence})
+	}
+	return nil
+}
+
+// probeAnswered notes the answer to the enquire_link; false when it answers none.
+func (s *session) probeAnswered(sequence uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.probe.outstanding || s.probe.sequence != sequence {
+		return false
+	}
+	s.probe.outstanding = false
+	s.link.metrics.enquire.Observe(time.Since(s.probe.at).Seconds())
+	return true
+}

@@ -1,0 +1,297 @@
+package smpp
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipeCarrier hands out the carrier's ends of in-memory connections, so that
+// time can be the test's.
+type pipeCarrier struct {
+	t     *testing.T
+	conns chan net.Conn
+	dials []time.Time
+}
+
+// pipeLink returns a Link that dials a pipeCarrier. It must be called in a
+// synctest bubble.
+func pipeLink(t *testing.T, change func(*Options)) (*Link, *pipeCarrier) {
+	t.Helper()
+	o := options("carrier:2775")
+	if change != nil {
+		change(&o)
+	}
+	l, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &pipeCarrier{t: t, conns: make(chan net.Conn, 100)}
+	l.dial = func(context.Context) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		c.dials = append(c.dials, time.Now())
+		c.conns <- theirs
+		return ours, nil
+	}
+	return l, c
+}
+
+func (c *pipeCarrier) accept() *peer {
+	conn := <-c.conns
+	return newPeer(c.t, conn)
+}
+
+// start runs the link within the bubble; the function it returns stops it.
+func start(t *testing.T, l *Link) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := l.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// serve answers on the peer's connection with handle until it ends.
+func (p *peer) serve(handle func(packet)) *sync.WaitGroup {
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		_ = p.conn.SetReadDeadline(time.Time{})
+		for {
+			got, err := p.receive()
+			if err != nil {
+				return
+			}
+			handle(got)
+		}
+	})
+	return &serving
+}
+
+// polite answers what every carrier answers.
+func (p *peer) polite(got packet) {
+	switch got.command {
+	case rawUnbind, rawEnquire, 1, 2, 9:
+		p.send(got.command|0x80000000, 0, got.sequence)
+	}
+}
+
+// S15: after EnquireLink of silence one enquire_link goes out, however short
+// the interval; answered, the next one comes after the next silence.
+func TestEnquireLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, func(o *Options) { o.EnquireLink = time.Second })
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		bound := time.Now()
+		var at []time.Duration
+		serving := p.serve(func(got packet) {
+			if got.command == rawEnquire {
+				at = append(at, time.Since(bound))
+			}
+			p.polite(got)
+		})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(at) < 4 || len(at) > 5 || at[0] < time.Second || at[0] > 1200*time.Millisecond {
+			t.Errorf("enquire_link at %v", at)
+		}
+		if n := l.Snapshot().Totals.Binds; n != 1 {
+			t.Errorf("%d binds", n)
+		}
+		stop()
+		serving.Wait()
+	})
+}
+
+// A half-open peer is found within EnquireLink + EnquireTimeout (and a sweep);
+// its unanswered submit ends as NoAnswer. Defaults: under 45 s.
+func TestHalfOpenPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, nil)
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		bound := time.Now()
+		var enquiries int
+		serving := p.serve(func(got packet) {
+			if got.command == rawEnquire {
+				enquiries++
+			}
+		})
+		waitBound(t, l)
+		results := make(chan Result, 2)
+		if err := l.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
+			t.Fatal(err)
+		}
+		r := <-results
+		if r.Outcome != NoAnswer {
+			t.Errorf("got %+v", r)
+		}
+		if d := time.Since(bound); d < 40*time.Second || d > 45*time.Second {
+			t.Errorf("found after %s", d)
+		}
+		serving.Wait()
+		if enquiries != 1 {
+			t.Errorf("%d enquire_link, want one outstanding at most", enquiries)
+		}
+		stop()
+	})
+}
+
+// Any octet counts as life: a peer that never answers enquire_link but talks is
+// kept.
+func TestAnyOctetIsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, func(o *Options) { o.EnquireLink, o.EnquireTimeout = 10*time.Second, 5*time.Second })
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		waitBound(t, l)
+		enquiries := 0
+		serving := p.serve(func(got packet) {
+			if got.command == rawEnquire {
+				enquiries++
+			}
+			if got.command == rawUnbind {
+				p.polite(got)
+			}
+		})
+		for range 12 {
+			time.Sleep(12 * time.Second)
+			p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
+		}
+		if s := l.Snapshot(); s.Totals.Binds != 1 || s.State != Bound {
+			t.Errorf("%+v", s)
+		}
+		if enquiries < 10 {
+			t.Errorf("%d enquire_link", enquiries)
+		}
+		stop()
+		serving.Wait()
+	})
+}
+
+// A carrier that accepts and never answers: no result while enquire_link is
+// answered, the alarm at the response timeout, NoAnswer after UnknownHold.
+func TestNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, func(o *Options) { o.Window = 3 })
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		waitBound(t, l)
+		serving := p.serve(p.polite)
+		results := make(chan Result, 10)
+		began := time.Now()
+		for range 3 {
+			if err := l.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(DefaultResponseTimeout + 2*time.Second)
+		synctest.Wait()
+		if s := l.Snapshot(); s.Overdue != 3 || s.InFlight != 3 || len(results) != 0 {
+			t.Fatalf("after the response timeout: %+v", s)
+		}
+		for range 3 {
+			if r := <-results; r.Outcome != NoAnswer || r.Err == nil || r.Latency < DefaultUnknownHold {
+				t.Errorf("got %+v", r)
+			}
+		}
+		if d := time.Since(began); d < DefaultUnknownHold || d > DefaultUnknownHold+2*time.Second {
+			t.Errorf("given up after %s", d)
+		}
+		if s := l.Snapshot(); s.InFlight != 0 || s.Overdue != 0 || s.Totals.NoAnswer != 3 || s.Totals.Binds != 1 {
+			t.Errorf("%+v", s)
+		}
+		stop()
+		serving.Wait()
+	})
+}
+
+// S5: a wrong password is tried once in five minutes, no more.
+func TestRejectedCredentialsAreNotHammered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, nil)
+		stop := start(t, l)
+		for range 3 {
+			p := c.accept()
+			bind := p.expect(9)
+			p.send(0x80000009, 0x0E, bind.sequence)
+			p.expectClose()
+			synctest.Wait()
+			if s := l.Snapshot(); s.State != Down || s.LastError == "" {
+				t.Errorf("%+v", s)
+			}
+		}
+		stop()
+		for i := range len(c.dials) - 1 {
+			if d := c.dials[i+1].Sub(c.dials[i]); d < 5*time.Minute {
+				t.Errorf("attempt %d came after %s", i+1, d)
+			}
+		}
+	})
+}
+
+// A carrier that drops every bind is called at growing, jittered intervals, and
+// again quickly after a bind that held.
+func TestReconnectTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, nil)
+		stop := start(t, l)
+		for range 12 {
+			p := c.accept()
+			p.acceptBind()
+			_ = p.conn.Close()
+		}
+		for i := range len(c.dials) - 1 {
+			d := c.dials[i+1].Sub(c.dials[i])
+			if d < backoffFloor || d > min(time.Second<<min(i, 10), backoffCap)+time.Second {
+				t.Errorf("attempt %d came after %s", i+1, d)
+			}
+		}
+		if total := c.dials[11].Sub(c.dials[0]); total < 20*time.Second {
+			t.Errorf("12 attempts in %s", total)
+		}
+		p := c.accept()
+		p.acceptBind()
+		serving := p.serve(p.polite)
+		time.Sleep(2 * time.Minute)
+		_ = p.conn.Close()
+		serving.Wait()
+		lost := time.Now()
+		p = c.accept()
+		if d := time.Since(lost); d > time.Second {
+			t.Errorf("reconnected %s after a stable bind", d)
+		}
+		_ = p.conn.Close()
+		stop()
+	})
+}
+
+// A PDU that begins and does not go on ends the session, though octets came.
+func TestStalledPDU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, nil)
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		waitBound(t, l)
+		began := time.Now()
+		p.write(encodeRaw(packet{rawDeliver, 0, 1, deliverBody(4, 0, receiptText)})[:40])
+		p.expectClose()
+		if d := time.Since(began); d > 11*time.Second {
+			t.Errorf("closed after %s", d)
+		}
+		stop()
+	})
+}

@@ -1,0 +1,179 @@
+package smpp
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts for all links of a process. Every metric is named
+// intumwa_smpp_… and labelled with carrier and link; other labels take values
+// of closed sets only.
+type Metrics struct {
+	pdus            *prometheus.CounterVec
+	binds           *prometheus.CounterVec
+	closes          *prometheus.CounterVec
+	results         *prometheus.CounterVec
+	submitSeconds   *prometheus.HistogramVec
+	enquireSeconds  *prometheus.HistogramVec
+	enquireTimeouts *prometheus.CounterVec
+	timeouts        *prometheus.CounterVec
+	late            *prometheus.CounterVec
+	throttled       *prometheus.CounterVec
+	unmatched       *prometheus.CounterVec
+	malformed       *prometheus.CounterVec
+	refused         *prometheus.CounterVec
+
+	mu    sync.Mutex
+	links map[*Link]struct{} // the running ones
+}
+
+var linkLabels = []string{"carrier", "link"}
+
+// NewMetrics returns metrics registered with reg; with nil they are counted and
+// shown nowhere. It panics when reg has them already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "intumwa", Subsystem: "smpp", Name: name, Help: help,
+		}, append(linkLabels[:2:2], labels...))
+	}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "intumwa", Subsystem: "smpp", Name: name, Help: help, Buckets: buckets,
+		}, linkLabels)
+	}
+	m := &Metrics{
+		pdus: counter("pdus_total", "PDUs by direction (in, out), command and command_status.",
+			"direction", "command", "status"),
+		binds: counter("bind_attempts_total", "Bind attempts by result and command_status.", "result", "status"),
+		closes: counter("session_closed_total", "Ended sessions by reason.",
+			"reason"),
+		results: counter("submit_results_total", "Ended submit_sm by result: accepted, rejected, no_answer, not_written.",
+			"result"),
+		submitSeconds: histogram("submit_duration_seconds", "Time from the write of a submit_sm to its answer.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}),
+		enquireSeconds: histogram("enquire_link_duration_seconds", "Time from an enquire_link to its answer.",
+			[]float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10}),
+		enquireTimeouts: counter("enquire_link_timeouts_total", "Sessions ended because the peer was silent."),
+		timeouts:        counter("submit_timeouts_total", "submit_sm unanswered past the response timeout."),
+		late:            counter("late_responses_total", "Answers to submit_sm past the response timeout."),
+		throttled:       counter("throttled_total", "submit_sm refused with ESME_RTHROTTLED or ESME_RMSGQFUL."),
+		unmatched:       counter("unmatched_responses_total", "Responses that answer nothing."),
+		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded."),
+		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: too many unanswered."),
+		links:           make(map[*Link]struct{}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.pdus, m.binds, m.closes, m.results, m.submitSeconds, m.enquireSeconds,
+			m.enquireTimeouts, m.timeouts, m.late, m.throttled, m.unmatched, m.malformed, m.refused,
+			gauges{m})
+	}
+	return m
+}
+
+// watch shows the gauges of a running link, forget no longer.
+func (m *Metrics) watch(l *Link) {
+	m.mu.Lock()
+	m.links[l] = struct{}{}
+	m.mu.Unlock()
+}
+
+func (m *Metrics) forget(l *Link) {
+	m.mu.Lock()
+	delete(m.links, l)
+	m.mu.Unlock()
+}
+
+// linkMetrics is one link's share, with the series of the hot path at hand.
+type linkMetrics struct {
+	pdus            *prometheus.CounterVec
+	binds           *prometheus.CounterVec
+	closes          *prometheus.CounterVec
+	results         [Accepted + 1]prometheus.Counter
+	submit          prometheus.Observer
+	enquire         prometheus.Observer
+	enquireTimeouts prometheus.Counter
+	timeouts        prometheus.Counter
+	late            prometheus.Counter
+	throttled       prometheus.Counter
+	unmatched       prometheus.Counter
+	malformed       prometheus.Counter
+	refused         prometheus.Counter
+
+	submitOut, submitRespIn, deliverIn, deliverRespOut prometheus.Counter
+}
+
+const (
+	directionIn  = "in"
+	directionOut = "out"
+)
+
+func (m *Metrics) link(carrier, name string) *linkMetrics {
+	own := prometheus.Labels{"carrier": carrier, "link": name}
+	l := &linkMetrics{
+		pdus:            m.pdus.MustCurryWith(own),
+		binds:           m.binds.MustCurryWith(own),
+		closes:          m.closes.MustCurryWith(own),
+		submit:          m.submitSeconds.With(own),
+		enquire:         m.enquireSeconds.With(own),
+		enquireTimeouts: m.enquireTimeouts.With(own),
+		timeouts:        m.timeouts.With(own),
+		late:            m.late.With(own),
+		throttled:       m.throttled.With(own),
+		unmatched:       m.unmatched.With(own),
+		malformed:       m.malformed.With(own),
+		refused:         m.refused.With(own),
+	}
+	for o := range l.results {
+		l.results[o] = m.results.MustCurryWith(own).WithLabelValues(Outcome(o).String())
+	}
+	l.submitOut = l.pdu(directionOut, cmdSubmitSM, StatusOK)
+	l.submitRespIn = l.pdu(directionIn, cmdSubmitSMResp, StatusOK)
+	l.deliverIn = l.pdu(directionIn, cmdDeliverSM, StatusOK)
+	l.deliverRespOut = l.pdu(directionOut, cmdDeliverSMResp, StatusOK)
+	return l
+}
+
+// pdu returns the series of such PDUs. A request's status means nothing and is
+// counted as ESME_ROK.
+func (l *linkMetrics) pdu(direction string, cmd command, status Status) prometheus.Counter {
+	if !cmd.response() {
+		status = StatusOK
+	}
+	return l.pdus.WithLabelValues(direction, cmd.String(), status.label())
+}
+
+func (l *linkMetrics) received(cmd command, status Status) {
+	switch {
+	case cmd == cmdSubmitSMResp && status == StatusOK:
+		l.submitRespIn.Inc()
+	case cmd == cmdDeliverSM:
+		l.deliverIn.Inc()
+	default:
+		l.pdu(directionIn, cmd, status).Inc()
+	}
+}
+
+func (l *linkMetrics) sent(cmd command, status Status) {
+	if cmd == cmdDeliverSMResp && status == StatusOK {
+		l.deliverRespOut.Inc()
+		return
+	}
+	l.pdu(directionOut, cmd, status).Inc()
+}
+
+func (l *linkMetrics) submitsWritten(n int) { l.submitOut.Add(float64(n)) }
+
+func (l *linkMetrics) answered(r Result) {
+	l.results[r.Outcome].Inc()
+	if r.Outcome == Accepted || r.Outcome == Rejected {
+		l.submit.Observe(r.Latency.Seconds())
+	}
+}
+
+func (l *linkMetrics) bindAttempt(result string, status Status) {
+	l.binds.WithLabelValues(result, status.label()).Inc()
+}
+
+func (l *linkMetrics) closed(reason string) { l.closes.WithLabelValues(reason).Inc() }

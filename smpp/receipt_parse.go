@@ -1,0 +1,187 @@
+package smpp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+// The message types of esm_class, bits 5-2 (SMPP 3.4, 5.2.12).
+const (
+	esmTypeMask     uint8 = 0x3C
+	esmReceipt      uint8 = 0x04
+	esmIntermediate uint8 = 0x20
+	dataCodingUCS2  uint8 = 0x08
+	maxReceiptText        = 4096 // octets of a receipt's text that are looked at
+	maxReceiptWord        = 64   // longest stat or err kept
+)
+
+// messageStates is message_state (SMPP 3.4, 5.2.28; SKIPPED and SCHEDULED 5.0)
+// in the words of the text form.
+var messageStates = [...]string{
+	"SCHEDULED", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED",
+	"UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED",
+}
+
+// parseReceipt returns the receipt that d is, nil when its esm_class says that
+// it is none. TLVs stand above the text.
+func parseReceipt(d *Delivery) *Receipt {
+	kind := d.ESMClass & esmTypeMask
+	if kind != esmReceipt && kind != esmIntermediate {
+		return nil
+	}
+	r := &Receipt{Intermediate: kind == esmIntermediate}
+	text := d.ShortMessage[:min(len(d.ShortMessage), maxReceiptText)]
+	if d.DataCoding == dataCodingUCS2 {
+		text = narrow(text)
+	}
+	r.readText(text)
+	r.readTLVs(d)
+	return r
+}
+
+func (r *Receipt) readTLVs(d *Delivery) {
+	if v, ok := d.TLV(TagReceiptedMessageID); ok {
+		if id := strings.TrimSpace(messageID(v)); id != "" {
+			r.ID = id
+		}
+	}
+	if v, ok := d.TLV(TagMessageState); ok && len(v) == 1 && int(v[0]) < len(messageStates) {
+		r.State = messageStates[v[0]]
+	}
+	if v, ok := d.TLV(TagNetworkErrorCode); ok && len(v) == 3 {
+		r.NetworkError = &NetworkError{Type: v[0], Code: binary.BigEndian.Uint16(v[1:])}
+	}
+	if v, ok := d.TLV(TagUserMessageReference); ok && len(v) == 2 {
+		ref := binary.BigEndian.Uint16(v)
+		r.UserMessageReference = &ref
+	}
+}
+
+// receiptKeys are the keys of the text form. A date's key is two words, which
+// carriers join in several ways.
+var receiptKeys = []struct {
+	words []string
+	set   func(*Receipt, string)
+}{
+	{[]string{"id"}, func(r *Receipt, v string) {
+		if len(v) <= maxMessageID {
+			r.ID = v
+		}
+	}},
+	{[]string{"stat"}, func(r *Receipt, v string) { r.State = strings.ToUpper(v[:min(len(v), maxReceiptWord)]) }},
+	{[]string{"err"}, func(r *Receipt, v string) { r.Error = v[:min(len(v), maxReceiptWord)] }},
+	{[]string{"submit", "date"}, func(r *Receipt, v string) { r.Submitted = receiptDate(v) }},
+	{[]string{"done", "date"}, func(r *Receipt, v string) { r.Done = receiptDate(v) }},
+	{[]string{"sub"}, func(*Receipt, string) {}},
+	{[]string{"dlvrd"}, func(*Receipt, string) {}},
+	{[]string{"text"}, nil}, // what follows is the message's own text
+}
+
+// readText reads the text form key by key: in any order, any of them missing,
+// the first of each counting.
+func (r *Receipt) readText(text []byte) {
+	seen := 0
+	for i := 0; i < len(text); {
+		if i > 0 && isWordByte(text[i-1]) {
+			i++
+			continue
+		}
+		key, n := matchReceiptKey(text[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		set := receiptKeys[key].set
+		if set == nil {
+			return
+		}
+		i += n
+		value, n := receiptValue(text[i:])
+		i += n
+		if bit := 1 << key; seen&bit == 0 && value != "" {
+			seen |= bit
+			set(r, value)
+		}
+	}
+}
+
+// matchReceiptKey returns the key that text begins with and its length with
+// the colon; length 0 when it begins with none.
+func matchReceiptKey(text []byte) (key, length int) {
+	for k := range receiptKeys {
+		n := 0
+		ok := true
+		for i, word := range receiptKeys[k].words {
+			if i > 0 {
+				for n < len(text) && (text[n] == ' ' || text[n] == '_') {
+					n++
+				}
+			}
+			if len(text)-n < len(word) || !strings.EqualFold(string(text[n:n+len(word)]), word) {
+				ok = false
+				break
+			}
+			n += len(word)
+		}
+		if ok && n < len(text) && text[n] == ':' {
+			return k, n + 1
+		}
+	}
+	return 0, 0
+}
+
+// receiptValue returns the word at the beginning of text, "" when the next key
+// stands there, and how far it reaches.
+func receiptValue(text []byte) (value string, length int) {
+	start := 0
+	for start < len(text) && isSpaceByte(text[start]) {
+		start++
+	}
+	if _, n := matchReceiptKey(text[start:]); n > 0 {
+		return "", start
+	}
+	end := start
+	for end < len(text) && !isSpaceByte(text[end]) {
+		end++
+	}
+	return string(bytes.Trim(text[start:end], ",;\x00")), end
+}
+
+func isSpaceByte(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' }
+
+func isWordByte(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
+}
+
+// receiptDate reads YYMMDDhhmm, YYMMDDhhmmss or YYYYMMDDhhmmss; zero when v is
+// none of them.
+func receiptDate(v string) time.Time {
+	layout := ""
+	switch len(v) {
+	case 10:
+		layout = "0601021504"
+	case 12:
+		layout = "060102150405"
+	case 14:
+		layout = "20060102150405"
+	default:
+		return time.Time{}
+	}
+	t, err := time.Parse(layout, v)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// narrow turns UTF-16BE into UTF-8.
+func narrow(text []byte) []byte {
+	units := make([]uint16, len(text)/2)
+	for i := range units {
+		units[i] = binary.BigEndian.Uint16(text[2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
+}

@@ -1,0 +1,370 @@
+package smpp
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// role is what one session is bound as.
+type role uint8
+
+const (
+	asTransceiver role = iota
+	asTransmitter
+	asReceiver
+)
+
+func (m BindMode) roles() []role {
+	if m == TransmitterReceiver {
+		return []role{asTransmitter, asReceiver}
+	}
+	return []role{asTransceiver}
+}
+
+func (r role) submits() bool { return r != asReceiver }
+
+// command is the bind command of the role.
+func (r role) command() command {
+	switch r {
+	case asTransmitter:
+		return cmdBindTransmitter
+	case asReceiver:
+		return cmdBindReceiver
+	}
+	return cmdBindTransceiver
+}
+
+func (r role) String() string {
+	switch r {
+	case asTransmitter:
+		return "transmitter"
+	case asReceiver:
+		return "receiver"
+	}
+	return "transceiver"
+}
+
+// session is one bound connection: a reader, a writer and a keeper goroutine
+// around a table of unanswered submits. It lives from the bind response to the
+// first failure, and is never used again.
+type session struct {
+	link   *Link
+	role   role
+	conn   net.Conn
+	frames *frameReader
+	lost   chan<- *session // told once when the session ends or the peer unbinds
+
+	running  sync.WaitGroup
+	kick     chan struct{} // wakes the writer; capacity 1
+	dead     chan struct{} // closed at the end
+	heard    clock         // when the last octet came
+	refusing atomic.Bool   // deliver_sm are answered ESME_RMSGQFUL
+	owed     atomic.Int64  // deliver_sm accepted here and not yet answered
+	begun    time.Time
+	cert     time.Time // when the peer's TLS certificate expires; zero without TLS
+
+	mu         sync.Mutex
+	closing    *closure // why it ended; nil while it lives
+	intended   *closure // why it is about to be ended, once unbinding
+	refusal    error    // what Submit is told; nil while submits are admitted
+	draining   bool     // nothing new will ever be admitted
+	peerUnbind bool     // the peer sent unbind
+	unbindSeq  uint32   // of the unbind_resp owed to it
+	unbound    bool     // the peer answered our unbind
+	changed    sync.Cond
+	sequence   uint32
+	order      uint64 // of the last admitted submit
+	sent       uint64 // the last order wholly handed to the connection
+	pending    map[uint32]*pending
+	overdue    int
+	queue      fifo[*pending] // admitted, not yet written
+	waiting    fifo[*waiter]
+	control    []byte // PDUs that go out before any submit and without pace
+	writerIdle bool
+	probe      probe
+}
+
+// closure is why a session ended: a reason from the closed set of the metrics
+// and the error behind it.
+type closure struct {
+	reason string
+	err    error
+}
+
+// The reasons for which sessions end.
+const (
+	reasonShutdown       = "shutdown"
+	reasonPairLost       = "pair_lost"
+	reasonPeerClosed     = "peer_closed"
+	reasonPeerUnbind     = "peer_unbind"
+	reasonReadError      = "read_error"
+	reasonWriteError     = "write_error"
+	reasonWriteTimeout   = "write_timeout"
+	reasonEnquireTimeout = "enquire_timeout"
+	reasonProtocol       = "protocol_error"
+	reasonNotBound       = "not_bound_at_peer"
+)
+
+// clock is the time of something, readable by any goroutine; at first its base.
+type clock struct {
+	base  time.Time
+	since atomic.Int64 // nanoseconds
+}
+
+func (c *clock) set(t time.Time) { c.since.Store(int64(t.Sub(c.base))) }
+func (c *clock) get() time.Time  { return c.base.Add(time.Duration(c.since.Load())) }
+
+func newSession(l *Link, r role, conn net.Conn, lost chan<- *session) *session {
+	s := &session{
+		link:    l,
+		role:    r,
+		conn:    conn,
+		lost:    lost,
+		kick:    make(chan struct{}, 1),
+		dead:    make(chan struct{}),
+		pending: make(map[uint32]*pending),
+		begun:   time.Now(),
+	}
+	s.changed.L = &s.mu
+	s.heard.base = s.begun
+	s.frames = newFrameReader(&listener{conn, &s.heard}, conn.SetReadDeadline)
+	return s
+}
+
+// listener notes when octets arrive.
+type listener struct {
+	net.Conn
+	heard *clock
+}
+
+func (c *listener) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.set(time.Now())
+	}
+	return n, err
+}
+
+// start begins to read, write and keep alive.
+func (s *session) start() {
+	s.running.Go(s.read)
+	s.running.Go(s.write)
+	s.running.Go(s.keep)
+}
+
+// end ends the session at once; the first call counts. Submits that wait are
+// refused here, unanswered ones are settled by finish.
+func (s *session) end(why *closure) {
+	s.mu.Lock()
+	if s.closing != nil {
+		s.mu.Unlock()
+		return
+	}
+	if s.intended != nil {
+		why = s.intended
+	}
+	s.closing = why
+	s.drainLocked()
+	intended := s.intended != nil
+	s.mu.Unlock()
+	close(s.dead)
+	s.hangUp(intended)
+	s.link.metrics.closed(why.reason)
+	s.announce()
+}
+
+// hangUp closes the connection. Only an intended end takes the time for TLS to
+// say goodbye: a peer that has stopped reading would hold it up.
+func (s *session) hangUp(intended bool) {
+	conn := s.conn
+	if secure, ok := conn.(*tls.Conn); ok && !intended {
+		conn = secure.NetConn()
+	}
+	_ = conn.Close() // nothing can be done about a failing close
+}
+
+// announce tells the link that this session has ended or must.
+func (s *session) announce() {
+	select {
+	case s.lost <- s:
+	default: // has room for an end and an unbind of every session
+	}
+}
+
+func (s *session) ended() bool {
+	select {
+	case <-s.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// cause is why the session ended or is about to.
+func (s *session) cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing != nil {
+		return s.closing.err
+	}
+	return errPeerUnbind
+}
+
+// submit admits p, waiting for a window slot and for room at the writer.
+func (s *session) submit(ctx context.Context, p *pending) error {
+	s.mu.Lock()
+	if err := s.refusal; err != nil {
+		s.mu.Unlock()
+		p.recycle()
+		return err
+	}
+	if s.waiting.len() == 0 && s.roomLocked() {
+		s.admitLocked(p)
+		s.wakeLocked()
+		s.mu.Unlock()
+		return nil
+	}
+	w := waiters.Get().(*waiter)
+	w.p = p
+	s.waiting.push(w)
+	s.mu.Unlock()
+
+	var err error
+	select {
+	case err = <-w.admitted:
+	case <-ctx.Done():
+		s.mu.Lock()
+		gone := s.waiting.removeFunc(func(x *waiter) bool { return x == w })
+		s.mu.Unlock()
+		if gone {
+			err = ctx.Err()
+		} else {
+			err = <-w.admitted // somebody was faster
+		}
+	}
+	if err != nil {
+		p.recycle()
+	}
+	w.p = nil
+	waiters.Put(w)
+	return err
+}
+
+// roomLocked reports whether one more submit may be admitted.
+func (s *session) roomLocked() bool {
+	return len(s.pending) < int(s.link.window.Load()) && s.queue.len() < s.link.pace.room()
+}
+
+// admitLocked gives p a sequence_number, a place in the table and one in the
+// writer's queue.
+func (s *session) admitLocked(p *pending) {
+	p.sequence = s.nextSequenceLocked()
+	patchSequence(p.frame, p.sequence)
+	s.order++
+	p.order = s.order
+	s.pending[p.sequence] = p
+	s.queue.push(p)
+}
+
+// nextSequenceLocked counts from 1 to 0x7FFFFFFF and around, skipping what is
+// still unanswered.
+func (s *session) nextSequenceLocked() uint32 {
+	for {
+		s.sequence = s.sequence%maxSequence + 1
+		if s.pending[s.sequence] == nil {
+			return s.sequence
+		}
+	}
+}
+
+// admitWaitingLocked admits as many waiting submits as there is room for.
+func (s *session) admitWaitingLocked() {
+	if s.draining || s.waiting.len() == 0 {
+		return
+	}
+	for s.waiting.len() > 0 && s.roomLocked() {
+		w := s.waiting.pop()
+		s.admitLocked(w.p)
+		w.admitted <- nil
+	}
+	if s.queue.len() > 0 {
+		s.wakeLocked()
+	}
+}
+
+// refuseLocked refuses every waiting submit.
+func (s *session) refuseLocked(err error) {
+	for s.waiting.len() > 0 {
+		s.waiting.pop().admitted <- err
+	}
+}
+
+// hold refuses submits while the link is paused.
+func (s *session) hold(paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+	case paused:
+		s.refusal = ErrPaused
+		s.refuseLocked(ErrPaused)
+	default:
+		s.refusal = nil
+	}
+}
+
+// drainLocked admits nothing any more; what is admitted still goes out.
+func (s *session) drainLocked() {
+	s.draining = true
+	s.refusal = ErrNotBound
+	s.refuseLocked(ErrNotBound)
+	s.changed.Broadcast()
+}
+
+// reconsider looks again at the window and the pace after a change of either.
+func (s *session) reconsider() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.admitWaitingLocked()
+	s.wakeLocked()
+}
+
+// wakeLocked wakes the writer if it sleeps.
+func (s *session) wakeLocked() {
+	if !s.writerIdle {
+		return
+	}
+	s.writerIdle = false
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// takeLocked takes an unanswered submit out of the table and passes its slot on.
+func (s *session) takeLocked(sequence uint32) *pending {
+	p := s.pending[sequence]
+	if p == nil {
+		return nil
+	}
+	delete(s.pending, sequence)
+	if p.overdue {
+		s.overdue--
+	}
+	s.admitWaitingLocked()
+	if s.draining {
+		s.changed.Broadcast()
+	}
+	return p
+}
+
+// load returns how full the session is.
+func (s *session) load() (inFlight, waiting, overdue int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending), s.waiting.len(), s.overdue
+}

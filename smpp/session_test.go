@@ -1,0 +1,581 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// boundLink returns a link bound to a scripted carrier.
+func boundLink(t *testing.T, change func(*Options)) (*Link, *peer, func()) {
+	t.Helper()
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	if change != nil {
+		change(&o)
+	}
+	l, stop := run(t, o)
+	p := c.bound()
+	waitBound(t, l)
+	return l, p, stop
+}
+
+func TestSubmitAccepted(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	results := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "ABC-1")
+	r := result(t, results)
+	if r.Outcome != Accepted || r.MessageID != "ABC-1" || r.Err != nil || r.Status != StatusOK {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestSubmitRejected(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	results := submit(t, l)
+	p.send(rawSubmitResp, 0x58, p.expect(rawSubmit).sequence) // an error response may lack its body
+	r := result(t, results)
+	var refused *StatusError
+	if r.Outcome != Rejected || r.Status != StatusThrottled || !errors.As(r.Err, &refused) {
+		t.Fatalf("got %+v", r)
+	}
+	if !refused.Throttled() || !refused.Temporary() {
+		t.Errorf("%v: throttled %v, temporary %v", refused, refused.Throttled(), refused.Temporary())
+	}
+	if n := l.Snapshot().Totals.Throttled; n != 1 {
+		t.Errorf("throttled %d, want 1", n)
+	}
+}
+
+// S1: a deliver_sm whose sequence_number equals that of a pending submit_sm is
+// a delivery, and the answer of the submit_sm still finds it.
+func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
+	got := make(chan *Delivery, 1)
+	l, p, _ := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	results := submit(t, l)
+	sent := p.expect(rawSubmit)
+	p.send(rawDeliver, 0, sent.sequence, deliverBody(0x04, 0, receiptText)...)
+	d := <-got
+	if d.Receipt == nil || d.Receipt.ID != "0123456789" {
+		t.Errorf("receipt %+v", d.Receipt)
+	}
+	select {
+	case r := <-results:
+		t.Fatalf("a deliver_sm settled the submit: %+v", r)
+	default:
+	}
+	d.Respond(StatusOK)
+	if resp := p.expect(rawDeliverResp); resp.sequence != sent.sequence || resp.status != 0 {
+		t.Errorf("got %+v", resp)
+	}
+	p.accepted(sent, "1")
+	if r := result(t, results); r.Outcome != Accepted {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// S2: what the link does not know is answered, and the link kept.
+func TestUnknownAndUndecodablePDUs(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	for _, c := range []struct {
+		name             string
+		command          uint32
+		body             []byte
+		answer, answered uint32
+	}{
+		{"unknown request", 0x00000077, nil, rawGenericNack, 0x03},
+		{"submit_sm from a carrier", rawSubmit, []byte{0}, rawGenericNack, 0x03},
+		{"query_sm", 0x03, []byte{0}, rawGenericNack, 0x03},
+		{"truncated deliver_sm", rawDeliver, []byte("\x00\x01"), rawDeliverResp, 0x02},
+		{"sm_length beyond the body", rawDeliver, append(deliverBody(0, 0, "")[:33], 200), rawDeliverResp, 0x02},
+		{"truncated TLV", rawDeliver, append(deliverBody(0, 0, "x"), 0, 5, 0, 9), rawDeliverResp, 0xC0},
+		{"data_sm", rawData, dataBody(0, 0), rawDataResp, 0},
+		{"deliver_sm, UDHI without UDH", rawDeliver, deliverBody(0x44, 0, "x"), rawDeliverResp, 0},
+		{"enquire_link", rawEnquire, nil, rawEnquireResp, 0},
+	} {
+		p.send(c.command, 0, 4711, c.body...)
+		got := p.next()
+		if got.command != c.answer || got.status != c.answered || got.sequence != 4711 {
+			t.Errorf("%s: answered command %#x status %#x sequence %d", c.name, got.command, got.status, got.sequence)
+		}
+	}
+	// Answers to nothing, and what wants no answer, get none.
+	p.send(0x80000077, 0, 1)
+	p.send(0x102, 0, 2, dataBody(0, 0)...)
+	p.send(0x0B, 0, 3, 'x', 0, 'y', 0)
+	p.send(rawGenericNack, 8, 99999)
+	p.send(rawSubmitResp, 0, 99999, 'x', 0)
+	p.send(rawEnquire, 0, 5)
+	p.expect(rawEnquireResp)
+	results := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "1")
+	if r := result(t, results); r.Outcome != Accepted {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// S3: a peer that stops reading ends the session by the write deadline; neither
+// the submits nor Run hang.
+func TestPeerStopsReading(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.Window = 100_000
+	o.WriteTimeout = 200 * time.Millisecond
+	o.DrainTimeout = 300 * time.Millisecond
+	l, stop := run(t, o)
+	p := c.accept()
+	_ = p.conn.(*net.TCPConn).SetReadBuffer(4096)
+	p.acceptBind()
+	waitBound(t, l)
+	var results sync.Map
+	var sent, settled int64
+	var mu sync.Mutex
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		id := sent
+		err := l.Submit(ctx, sample(), func(r Result) {
+			if _, twice := results.LoadOrStore(id, r.Outcome); twice {
+				t.Errorf("submit %d settled twice", id)
+			}
+			mu.Lock()
+			settled++
+			mu.Unlock()
+		})
+		cancel()
+		if err != nil {
+			if !errors.Is(err, ErrNotBound) {
+				t.Errorf("Submit: %v", err)
+			}
+			break
+		}
+		sent++
+	}
+	_ = c.ln.Close()
+	until(t, "a reason", func() bool { return strings.Contains(l.Snapshot().LastError, "stopped reading") })
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	if settled != sent || sent == 0 {
+		t.Errorf("%d submits, %d settled", sent, settled)
+	}
+	outcomes := map[Outcome]int{}
+	results.Range(func(_, o any) bool { outcomes[o.(Outcome)]++; return true })
+	if outcomes[NoAnswer] == 0 || outcomes[NotWritten] == 0 || outcomes[Accepted]+outcomes[Rejected] > 0 {
+		t.Errorf("outcomes %v: want some written and some not", outcomes)
+	}
+}
+
+// S6: a disconnect with 50 in flight ends each exactly once, as NoAnswer; what
+// waited for a slot is refused.
+func TestDisconnectWithWindowInFlight(t *testing.T) {
+	for _, reset := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reset=%v", reset), func(t *testing.T) {
+			l, p, stop := boundLink(t, func(o *Options) { o.Window = 50 })
+			var all []<-chan Result
+			for range 50 {
+				all = append(all, submit(t, l))
+			}
+			refused := make(chan error, 1)
+			go func() { refused <- l.Submit(context.Background(), sample(), func(Result) { t.Error("done of a refused submit") }) }()
+			for range 50 {
+				p.expect(rawSubmit)
+			}
+			until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
+			if reset {
+				_ = p.conn.(*net.TCPConn).SetLinger(0)
+			}
+			_ = p.conn.Close()
+			for _, results := range all {
+				if r := result(t, results); r.Outcome != NoAnswer || r.Err == nil {
+					t.Errorf("got %+v", r)
+				}
+			}
+			if err := <-refused; !errors.Is(err, ErrNotBound) {
+				t.Errorf("waiting submit: %v", err)
+			}
+			stop()
+			for _, results := range all {
+				if len(results) > 0 {
+					t.Error("settled twice")
+				}
+			}
+		})
+	}
+}
+
+// S6: what is queued behind the pace when the link dies was not written.
+func TestDisconnectReturnsUnwritten(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.5 })
+	first, second := submit(t, l), submit(t, l)
+	p.expect(rawSubmit)
+	_ = p.conn.Close()
+	if r := result(t, first); r.Outcome != NoAnswer {
+		t.Errorf("first: %+v", r)
+	}
+	if r := result(t, second); r.Outcome != NotWritten || r.Err == nil {
+		t.Errorf("second: %+v", r)
+	}
+}
+
+// S7: an answer after the response timeout still settles its own submit, which
+// kept its window slot.
+func TestLateResponse(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) {
+		o.ResponseTimeout = 30 * time.Millisecond
+		o.Window = 1
+	})
+	results := submit(t, l)
+	sent := p.expect(rawSubmit)
+	until(t, "overdue", func() bool { return l.Snapshot().Overdue == 1 })
+	if s := l.Snapshot(); s.InFlight != 1 || s.State != Bound || len(results) != 0 {
+		t.Fatalf("%+v: the slot must be kept and nothing reported", s)
+	}
+	p.accepted(sent, "late")
+	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "late" {
+		t.Errorf("got %+v", r)
+	}
+	if s := l.Snapshot(); s.Totals.Late != 1 || s.Overdue != 0 || s.InFlight != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// S8: an owner that takes its time delays neither answers nor enquire_link.
+func TestSlowOwnerDelaysNothing(t *testing.T) {
+	release := make(chan struct{})
+	l, p, _ := boundLink(t, func(o *Options) {
+		o.Deliver = func(d *Delivery) { <-release; d.Respond(StatusOK) }
+	})
+	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
+	p.send(rawDeliver, 0, 2, deliverBody(4, 0, receiptText)...)
+	p.send(rawEnquire, 0, 3)
+	p.expect(rawEnquireResp)
+	results := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "1")
+	result(t, results)
+	close(release)
+	p.expect(rawDeliverResp)
+	p.expect(rawDeliverResp)
+}
+
+// S9: nothing is acknowledged before its owner says so, nor twice; a refusal
+// goes out as it is.
+func TestRespond(t *testing.T) {
+	got := make(chan *Delivery, 1)
+	_, p, _ := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
+	d := <-got
+	p.silent(50 * time.Millisecond)
+	d.Respond(StatusSysErr)
+	d.Respond(StatusOK)
+	if resp := p.expect(rawDeliverResp); resp.status != 8 || resp.sequence != 77 || string(resp.body) != "\x00" {
+		t.Errorf("got %+v", resp)
+	}
+	p.silent(50 * time.Millisecond)
+}
+
+func TestRespondAfterTheSessionEnded(t *testing.T) {
+	got := make(chan *Delivery, 1)
+	l, p, stop := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
+	d := <-got
+	_ = p.conn.Close()
+	until(t, "down", func() bool { return l.Snapshot().State != Bound })
+	d.Respond(StatusOK)
+	if n := l.Snapshot().Deliveries; n != 0 {
+		t.Errorf("%d deliveries unanswered", n)
+	}
+	stop()
+	(&Delivery{}).Respond(StatusOK) // one that no session made
+}
+
+func TestDeliverQueueFull(t *testing.T) {
+	got := make(chan *Delivery, 10)
+	l, p, _ := boundLink(t, func(o *Options) {
+		o.DeliverQueue = 2
+		o.Deliver = func(d *Delivery) { got <- d }
+	})
+	for i := range uint32(3) {
+		p.send(rawDeliver, 0, 10+i, deliverBody(4, 0, receiptText)...)
+	}
+	if resp := p.expect(rawDeliverResp); resp.sequence != 12 || resp.status != 0x14 {
+		t.Errorf("third: %+v", resp)
+	}
+	(<-got).Respond(StatusOK)
+	if resp := p.expect(rawDeliverResp); resp.sequence != 10 || resp.status != 0 {
+		t.Errorf("first: %+v", resp)
+	}
+	p.send(rawDeliver, 0, 13, deliverBody(4, 0, receiptText)...)
+	(<-got).Respond(StatusOK)
+	(<-got).Respond(StatusOK)
+	p.expect(rawDeliverResp)
+	p.expect(rawDeliverResp)
+	if s := l.Snapshot(); s.Totals.Refused != 1 || s.Totals.Delivered != 3 || s.Deliveries != 0 {
+		t.Errorf("%+v", s.Totals)
+	}
+}
+
+// S10: the pace holds submits only.
+func TestPaceDoesNotDelayControl(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.2 })
+	submit(t, l)
+	submit(t, l) // waits 5 s for its token
+	p.expect(rawSubmit)
+	began := time.Now()
+	for i := range uint32(20) {
+		p.send(rawDeliver, 0, i, deliverBody(4, 0, receiptText)...)
+		p.expect(rawDeliverResp)
+	}
+	p.send(rawEnquire, 0, 99)
+	p.expect(rawEnquireResp)
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("20 answers took %s", d)
+	}
+}
+
+// S11: a full window makes Submit wait, and never lets more out.
+func TestWindow(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.Window = 10 })
+	const n = 50
+	var done sync.WaitGroup
+	done.Add(n)
+	go func() {
+		for range n {
+			if err := l.Submit(context.Background(), sample(), func(Result) { done.Done() }); err != nil {
+				t.Errorf("Submit: %v", err)
+			}
+		}
+	}()
+	var open []packet
+	for range 10 {
+		open = append(open, p.expect(rawSubmit))
+	}
+	p.silent(50 * time.Millisecond)
+	for i := range n - 10 {
+		p.accepted(open[i], fmt.Sprint(i))
+		open = append(open, p.expect(rawSubmit))
+	}
+	p.silent(20 * time.Millisecond)
+	for _, s := range open[n-10:] {
+		p.accepted(s, "x")
+	}
+	done.Wait()
+	for i, s := range open {
+		if s.sequence != uint32(i)+2 { // the bind was 1
+			t.Fatalf("submit %d has sequence %d", i, s.sequence)
+		}
+	}
+}
+
+func TestSetWindow(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.Window = 1 })
+	submit(t, l)
+	first := p.expect(rawSubmit)
+	for range 3 {
+		go func() { _ = l.Submit(context.Background(), sample(), func(Result) {}) }()
+	}
+	until(t, "three wait", func() bool { return l.Snapshot().Waiting == 3 })
+	l.SetWindow(3)
+	second, third := p.expect(rawSubmit), p.expect(rawSubmit)
+	p.silent(30 * time.Millisecond)
+	l.SetWindow(-5) // 1
+	p.accepted(first, "1")
+	p.accepted(second, "2")
+	p.silent(30 * time.Millisecond)
+	p.accepted(third, "3")
+	p.accepted(p.expect(rawSubmit), "4")
+	until(t, "empty", func() bool { return l.Snapshot().InFlight == 0 })
+}
+
+func TestSubmitContextEnds(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.Window = 1 })
+	first := submit(t, l)
+	sent := p.expect(rawSubmit)
+	ctx, cancel := context.WithCancel(context.Background())
+	refused := make(chan error, 1)
+	go func() { refused <- l.Submit(ctx, sample(), func(Result) { t.Error("done of a refused submit") }) }()
+	until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
+	cancel()
+	if err := <-refused; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	p.accepted(sent, "1")
+	result(t, first)
+	p.silent(30 * time.Millisecond)
+}
+
+func TestSubmitInvalid(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	m := sample()
+	m.Source = "AB\x00CD"
+	var field *FieldError
+	if err := l.Submit(context.Background(), m, func(Result) { t.Error("done of a refused submit") }); !errors.As(err, &field) {
+		t.Errorf("got %v", err)
+	}
+	p.silent(20 * time.Millisecond)
+}
+
+func TestPause(t *testing.T) {
+	states := make(chan State, 10)
+	l, p, _ := boundLink(t, func(o *Options) {
+		o.Window = 1
+		o.OnState = func(s State) { states <- s }
+	})
+	first := submit(t, l)
+	sent := p.expect(rawSubmit)
+	waiting := make(chan error, 1)
+	go func() { waiting <- l.Submit(context.Background(), sample(), func(Result) {}) }()
+	until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
+	l.Pause()
+	l.Pause()
+	if err := <-waiting; !errors.Is(err, ErrPaused) {
+		t.Errorf("waiting submit: %v", err)
+	}
+	if err := l.Submit(context.Background(), sample(), func(Result) {}); !errors.Is(err, ErrPaused) {
+		t.Errorf("Submit while paused: %v", err)
+	}
+	p.send(rawDeliver, 0, 9, deliverBody(4, 0, receiptText)...)
+	p.expect(rawDeliverResp)
+	p.accepted(sent, "1")
+	result(t, first)
+	l.Resume()
+	waitBound(t, l)
+	second := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "2")
+	result(t, second)
+	for _, want := range []State{Connecting, Bound, Paused, Bound} {
+		if got := <-states; got != want {
+			t.Fatalf("state %s, want %s", got, want)
+		}
+	}
+}
+
+// S12: the peer's unbind is answered, the session drained and bound again.
+func TestPeerUnbinds(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.TPS = 0.5
+	l, _ := run(t, o)
+	p := c.bound()
+	waitBound(t, l)
+	written, queued := submit(t, l), submit(t, l)
+	sent := p.expect(rawSubmit)
+	p.send(rawUnbind, 0, 5)
+	if r := result(t, queued); r.Outcome != NotWritten {
+		t.Errorf("queued: %+v", r)
+	}
+	p.send(rawEnquire, 0, 6)
+	p.expect(rawEnquireResp)
+	p.accepted(sent, "in time")
+	if r := result(t, written); r.Outcome != Accepted {
+		t.Errorf("written: %+v", r)
+	}
+	if resp := p.expect(rawUnbindResp); resp.sequence != 5 {
+		t.Errorf("got %+v", resp)
+	}
+	_ = p.conn.Close()
+	c.bound()
+	waitBound(t, l)
+}
+
+// S16: a generic_nack is a refusal with its status.
+func TestGenericNack(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	results := submit(t, l)
+	p.send(rawGenericNack, 0x03, p.expect(rawSubmit).sequence)
+	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusInvCmdID {
+		t.Errorf("got %+v", r)
+	}
+	// Even one that says ESME_ROK is no acceptance.
+	results = submit(t, l)
+	p.send(rawGenericNack, 0, p.expect(rawSubmit).sequence)
+	if r := result(t, results); r.Outcome != Rejected || r.Err == nil {
+		t.Errorf("got %+v", r)
+	}
+	// Nobody's, with a length complaint: the peer has lost its place.
+	p.send(rawGenericNack, 0x02, 0)
+	p.expectClose()
+}
+
+func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	results := submit(t, l)
+	sent := p.expect(rawSubmit)
+	for _, command := range []uint32{rawDeliverResp, rawDataResp, 0x80000003, rawEnquireResp, 0x80000009} {
+		p.send(command, 0, sent.sequence, 'x', 0)
+	}
+	p.send(rawEnquire, 0, 1)
+	p.expect(rawEnquireResp)
+	if len(results) != 0 {
+		t.Fatalf("settled: %+v", <-results)
+	}
+	p.accepted(sent, "1")
+	p.accepted(sent, "1") // a duplicate is nobody's
+	if r := result(t, results); r.Outcome != Accepted {
+		t.Errorf("got %+v", r)
+	}
+	p.send(rawEnquire, 0, 2)
+	p.expect(rawEnquireResp)
+	if len(results) != 0 {
+		t.Error("settled twice")
+	}
+}
+
+// Outcome of ESME_RINVBNDSTS: the carrier forgot us, so we bind again.
+func TestNotBoundAtPeer(t *testing.T) {
+	c := newCarrier(t)
+	l, _ := run(t, options(c.ln.Addr().String()))
+	p := c.bound()
+	waitBound(t, l)
+	results := submit(t, l)
+	p.send(rawSubmitResp, 0x04, p.expect(rawSubmit).sequence)
+	r := result(t, results)
+	var refused *StatusError
+	if r.Outcome != Rejected || !errors.As(r.Err, &refused) || !refused.Temporary() {
+		t.Errorf("got %+v", r)
+	}
+	p.expectClose()
+	c.bound()
+	waitBound(t, l)
+}
+
+func TestMessageIDForms(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	long := strings.Repeat("f", 64)
+	for _, c := range []struct{ body, want string }{
+		{"\x00", ""}, {"", ""}, {"7\x00", "7"}, {"no-nul", "no-nul"},
+		{long + "\x00", long}, {"a\x00\x04\x28\x00\x01\x05", "a"}, {strings.Repeat("x", 300), ""},
+	} {
+		results := submit(t, l)
+		p.send(rawSubmitResp, 0, p.expect(rawSubmit).sequence, []byte(c.body)...)
+		if r := result(t, results); r.Outcome != Accepted || r.MessageID != c.want {
+			t.Errorf("%q: got %+v", c.body, r)
+		}
+	}
+}
+
+// Frames may come in any pieces.
+func TestFragmentedStream(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	results := submit(t, l)
+	sent := p.expect(rawSubmit)
+	for _, b := range encodeRaw(packet{rawSubmitResp, 0, sent.sequence, []byte("piecemeal\x00")}) {
+		p.write([]byte{b})
+	}
+	if r := result(t, results); r.MessageID != "piecemeal" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestSequenceWrapsAndSkipsPending(t *testing.T) {
+	s := &session{pending: map[uint32]*pending{1: {}, 2: {}}, sequence: maxSequence - 1}
+	for _, want := range []uint32{maxSequence, 3, 4} {
+		if got := s.nextSequenceLocked(); got != want {
+			t.Errorf("sequence %#x, want %#x", got, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package smpp
+
+import "time"
+
+// State is what a Link is doing, as operators see it.
+type State uint8
+
+const (
+	// Down: not connected; waiting before the next attempt, or not running.
+	Down State = iota
+	// Connecting: dialling or waiting for a bind response.
+	Connecting
+	// Bound: every session of the link is bound; Submit works.
+	Bound
+	// Paused: held by Pause, whatever the sessions do. Receipts still arrive.
+	Paused
+)
+
+// States lists every state.
+var States = [...]State{Down, Connecting, Bound, Paused}
+
+// String returns down, connecting, bound or paused.
+func (s State) String() string {
+	switch s {
+	case Down:
+		return "down"
+	case Connecting:
+		return "connecting"
+	case Bound:
+		return "bound"
+	case Paused:
+		return "paused"
+	}
+	return "invalid"
+}
+
+// Snapshot is a Link at one moment.
+type Snapshot struct {
+	Carrier string
+	Name    string
+	Address string
+	Mode    BindMode
+
+	State State
+	Since time.Time // when State was entered
+	// SessionsBound is how many of the Sessions (1, or 2 for a pair) are bound.
+	SessionsBound int
+	Sessions      int
+	BoundSince    time.Time // zero when not bound
+
+	Window     int
+	InFlight   int // submit_sm holding a window slot
+	Waiting    int // Submit calls waiting for a slot
+	Overdue    int // of InFlight: unanswered for longer than the response timeout
+	Deliveries int // deliver_sm not yet answered by their owner
+	TPS        float64
+
+	LastError string    // the last reason for not being bound
+	LastPDU   time.Time // last PDU received; zero when never
+
+	Totals Totals
+}
+
+// Totals counts since New.
+type Totals struct {
+	Binds      uint64 // successful
+	Accepted   uint64
+	Rejected   uint64 // throttled ones included
+	Throttled  uint64 // ESME_RTHROTTLED and ESME_RMSGQFUL
+	NoAnswer   uint64
+	NotWritten uint64
+	Delivered  uint64 // deliver_sm and data_sm handed to Deliver
+	Refused    uint64 // deliver_sm answered ESME_RMSGQFUL because the queue was full
+	Late       uint64 // answers after the response timeout
+}

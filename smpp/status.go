@@ -1,0 +1,176 @@
+package smpp
+
+import "fmt"
+
+// Status is an SMPP command_status.
+type Status uint32
+
+// The statuses this package or its callers name.
+const (
+	StatusOK           Status = 0x00000000
+	StatusInvMsgLen    Status = 0x00000001
+	StatusInvCmdLen    Status = 0x00000002
+	StatusInvCmdID     Status = 0x00000003
+	StatusInvBindState Status = 0x00000004
+	StatusAlreadyBound Status = 0x00000005
+	StatusSysErr       Status = 0x00000008
+	StatusInvSrcAddr   Status = 0x0000000A
+	StatusInvDstAddr   Status = 0x0000000B
+	StatusBindFail     Status = 0x0000000D
+	StatusInvPassword  Status = 0x0000000E
+	StatusInvSystemID  Status = 0x0000000F
+	StatusMsgQueueFull Status = 0x00000014
+	StatusSubmitFail   Status = 0x00000045
+	StatusInvSysType   Status = 0x00000053
+	StatusThrottled    Status = 0x00000058
+	StatusTempAppErr   Status = 0x00000064
+	StatusPermAppErr   Status = 0x00000065
+	StatusRejectAppErr Status = 0x00000066
+	StatusInvOptStream Status = 0x000000C0
+	StatusUnknownErr   Status = 0x000000FF
+)
+
+// Class is what a rejected submit_sm's status asks of the sender.
+type Class uint8
+
+const (
+	// ClassOK: accepted.
+	ClassOK Class = iota
+	// ClassThrottled: the carrier is full; slow the link, send again.
+	ClassThrottled
+	// ClassTemporary: send again later. Vendor and unknown statuses are here.
+	ClassTemporary
+	// ClassPermanent: this message will never pass.
+	ClassPermanent
+	// ClassConfiguration: it would be the same for every message; the link's
+	// settings are wrong.
+	ClassConfiguration
+	// ClassSession: the carrier does not hold the session for bound; the link
+	// rebinds by itself, the message can be sent again.
+	ClassSession
+)
+
+// String returns the class as logs spell it.
+func (c Class) String() string {
+	switch c {
+	case ClassOK:
+		return "ok"
+	case ClassThrottled:
+		return "throttled"
+	case ClassTemporary:
+		return "temporary"
+	case ClassPermanent:
+		return "permanent"
+	case ClassConfiguration:
+		return "configuration"
+	case ClassSession:
+		return "session"
+	}
+	return "invalid"
+}
+
+type statusInfo struct {
+	name  string
+	class Class
+}
+
+// statuses is the error code table of SMPP 3.4 (5.1.3) with RINVDCS of 5.0 and
+// the class each has as an answer to submit_sm.
+var statuses = map[Status]statusInfo{
+	0x00:  {"ESME_ROK", ClassOK},
+	0x01:  {"ESME_RINVMSGLEN", ClassPermanent},
+	0x02:  {"ESME_RINVCMDLEN", ClassConfiguration},
+	0x03:  {"ESME_RINVCMDID", ClassConfiguration},
+	0x04:  {"ESME_RINVBNDSTS", ClassSession},
+	0x05:  {"ESME_RALYBND", ClassTemporary},
+	0x06:  {"ESME_RINVPRTFLG", ClassConfiguration},
+	0x07:  {"ESME_RINVREGDLVFLG", ClassConfiguration},
+	0x08:  {"ESME_RSYSERR", ClassTemporary},
+	0x0A:  {"ESME_RINVSRCADR", ClassPermanent},
+	0x0B:  {"ESME_RINVDSTADR", ClassPermanent},
+	0x0C:  {"ESME_RINVMSGID", ClassTemporary},
+	0x0D:  {"ESME_RBINDFAIL", ClassTemporary},
+	0x0E:  {"ESME_RINVPASWD", ClassTemporary},
+	0x0F:  {"ESME_RINVSYSID", ClassTemporary},
+	0x11:  {"ESME_RCANCELFAIL", ClassTemporary},
+	0x13:  {"ESME_RREPLACEFAIL", ClassTemporary},
+	0x14:  {"ESME_RMSGQFUL", ClassThrottled},
+	0x15:  {"ESME_RINVSERTYP", ClassConfiguration},
+	0x33:  {"ESME_RINVNUMDESTS", ClassConfiguration},
+	0x34:  {"ESME_RINVDLNAME", ClassConfiguration},
+	0x40:  {"ESME_RINVDESTFLAG", ClassConfiguration},
+	0x42:  {"ESME_RINVSUBREP", ClassConfiguration},
+	0x43:  {"ESME_RINVESMCLASS", ClassConfiguration},
+	0x44:  {"ESME_RCNTSUBDL", ClassConfiguration},
+	0x45:  {"ESME_RSUBMITFAIL", ClassTemporary},
+	0x48:  {"ESME_RINVSRCTON", ClassConfiguration},
+	0x49:  {"ESME_RINVSRCNPI", ClassConfiguration},
+	0x50:  {"ESME_RINVDSTTON", ClassConfiguration},
+	0x51:  {"ESME_RINVDSTNPI", ClassConfiguration},
+	0x53:  {"ESME_RINVSYSTYP", ClassConfiguration},
+	0x54:  {"ESME_RINVREPFLAG", ClassConfiguration},
+	0x55:  {"ESME_RINVNUMMSGS", ClassConfiguration},
+	0x58:  {"ESME_RTHROTTLED", ClassThrottled},
+	0x61:  {"ESME_RINVSCHED", ClassPermanent},
+	0x62:  {"ESME_RINVEXPIRY", ClassPermanent},
+	0x63:  {"ESME_RINVDFTMSGID", ClassConfiguration},
+	0x64:  {"ESME_RX_T_APPN", ClassTemporary},
+	0x65:  {"ESME_RX_P_APPN", ClassPermanent},
+	0x66:  {"ESME_RX_R_APPN", ClassPermanent},
+	0x67:  {"ESME_RQUERYFAIL", ClassTemporary},
+	0xC0:  {"ESME_RINVOPTPARSTREAM", ClassConfiguration},
+	0xC1:  {"ESME_ROPTPARNOTALLWD", ClassConfiguration},
+	0xC2:  {"ESME_RINVPARLEN", ClassConfiguration},
+	0xC3:  {"ESME_RMISSINGOPTPARAM", ClassConfiguration},
+	0xC4:  {"ESME_RINVOPTPARAMVAL", ClassConfiguration},
+	0xFE:  {"ESME_RDELIVERYFAILURE", ClassTemporary},
+	0xFF:  {"ESME_RUNKNOWNERR", ClassTemporary},
+	0x104: {"ESME_RINVDCS", ClassConfiguration},
+}
+
+// String returns the specification's name ("ESME_RTHROTTLED"), or the value in
+// hexadecimal for a vendor's status ("0x00000401").
+func (s Status) String() string {
+	if i, ok := statuses[s]; ok {
+		return i.name
+	}
+	return fmt.Sprintf("0x%08X", uint32(s))
+}
+
+// label is String for metrics: one value for all vendor statuses.
+func (s Status) label() string {
+	if i, ok := statuses[s]; ok {
+		return i.name
+	}
+	return "other"
+}
+
+// Class says what the status asks of whoever sent the submit_sm.
+func (s Status) Class() Class {
+	if i, ok := statuses[s]; ok {
+		return i.class
+	}
+	return ClassTemporary
+}
+
+// StatusError is a carrier's refusal.
+type StatusError struct {
+	Command string // what was refused: "submit_sm", "bind_transceiver", …
+	Status  Status
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("smpp: %s refused: %s", e.Command, e.Status)
+}
+
+// Temporary reports whether sending the same message again may succeed.
+func (e *StatusError) Temporary() bool {
+	switch e.Status.Class() {
+	case ClassThrottled, ClassTemporary, ClassSession:
+		return true
+	}
+	return false
+}
+
+// Throttled reports whether the carrier asks the link to slow down.
+func (e *StatusError) Throttled() bool { return e.Status.Class() == ClassThrottled }

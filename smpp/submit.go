@@ -1,0 +1,170 @@
+package smpp
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Limits of SMPP 3.4 that Submit enforces, in octets without the closing NUL.
+const (
+	maxServiceType  = 5
+	maxAddress      = 20
+	maxShortMessage = 254
+	validityLength  = 16
+)
+
+// Tags of the optional parameters that this package or its callers name.
+const (
+	TagReceiptedMessageID   uint16 = 0x001E
+	TagUserMessageReference uint16 = 0x0204
+	TagSARMessageReference  uint16 = 0x020C // sar_msg_ref_num, 2 octets
+	TagSARTotalSegments     uint16 = 0x020E // 1 octet
+	TagSARSegmentSeqnum     uint16 = 0x020F // 1 octet
+	TagNetworkErrorCode     uint16 = 0x0423
+	TagMessagePayload       uint16 = 0x0424
+	TagMessageState         uint16 = 0x0427
+)
+
+// TLV is one optional parameter: its tag and its value as it is on the wire
+// (integers big-endian, C-octet strings with their NUL).
+type TLV struct {
+	Tag   uint16
+	Value []byte
+}
+
+// Submit is one submit_sm: one segment to one recipient.
+//
+// ShortMessage holds the UDH, if any, and the payload as they go out; whoever
+// sets a UDH sets ESMClass 0x40 with it. Validity is empty or the 16 characters
+// of validity_period. No tag may come twice in TLVs. The caller may reuse every
+// slice as soon as Link.Submit has returned.
+type Submit struct {
+	ServiceType        string
+	SourceTON          uint8
+	SourceNPI          uint8
+	Source             string
+	DestTON            uint8
+	DestNPI            uint8
+	Dest               string
+	ESMClass           uint8
+	ProtocolID         uint8
+	Priority           uint8
+	RegisteredDelivery uint8
+	DataCoding         uint8
+	Validity           string
+	ShortMessage       []byte
+	TLVs               []TLV
+}
+
+// Outcome is how a submit_sm ended.
+type Outcome uint8
+
+const (
+	// NotWritten: the carrier cannot have it; safe to send again.
+	NotWritten Outcome = iota
+	// NoAnswer: written, never answered; the carrier may or may not have it.
+	NoAnswer
+	// Rejected: answered with an error status.
+	Rejected
+	// Accepted: answered ESME_ROK.
+	Accepted
+)
+
+// String returns the outcome as metrics and logs spell it.
+func (o Outcome) String() string {
+	switch o {
+	case NotWritten:
+		return "not_written"
+	case NoAnswer:
+		return "no_answer"
+	case Rejected:
+		return "rejected"
+	case Accepted:
+		return "accepted"
+	}
+	return "invalid"
+}
+
+// Result is the fate of one submit_sm.
+type Result struct {
+	Outcome Outcome
+	// Status is the carrier's command_status; StatusOK unless Rejected.
+	Status Status
+	// MessageID is the carrier's message_id exactly as sent, at most 255 octets.
+	// It may be empty even when Accepted: then no receipt can be matched by id.
+	MessageID string
+	// Latency is the time from the write to the answer; 0 when NotWritten.
+	Latency time.Duration
+	// Err says why: a *StatusError when Rejected, the end of the session when
+	// NotWritten or NoAnswer, nil when Accepted.
+	Err error
+}
+
+// FieldError says which field of a Submit (or of Options) cannot be sent.
+type FieldError struct {
+	Field   string // the SMPP name, e.g. "source_addr"
+	Problem string
+}
+
+func (e *FieldError) Error() string { return "smpp: " + e.Field + " " + e.Problem }
+
+// validate refuses what the codec would silently write wrong: overlong and
+// NUL-bearing C-octet strings, a short_message whose length octet would wrap,
+// a tag given twice.
+func (m *Submit) validate() error {
+	if err := checkCString("service_type", m.ServiceType, maxServiceType); err != nil {
+		return err
+	}
+	if err := checkCString("source_addr", m.Source, maxAddress); err != nil {
+		return err
+	}
+	if err := checkCString("destination_addr", m.Dest, maxAddress); err != nil {
+		return err
+	}
+	if m.Dest == "" {
+		return &FieldError{"destination_addr", "is empty"}
+	}
+	if err := checkCString("validity_period", m.Validity, validityLength); err != nil {
+		return err
+	}
+	if n := len(m.Validity); n != 0 && n != validityLength {
+		return &FieldError{"validity_period", fmt.Sprintf("has %d characters, not 0 or %d", n, validityLength)}
+	}
+	if n := len(m.ShortMessage); n > maxShortMessage {
+		return &FieldError{"short_message", fmt.Sprintf("has %d octets, more than %d", n, maxShortMessage)}
+	}
+	return checkTLVs(m.TLVs, len(m.ShortMessage) > 0)
+}
+
+func checkTLVs(tlvs []TLV, text bool) error {
+	size := 0
+	for i, t := range tlvs {
+		if len(t.Value) > 0xFFFF {
+			return &FieldError{fmt.Sprintf("TLV %#04x", t.Tag), "is longer than 65535 octets"}
+		}
+		if t.Tag == TagMessagePayload && text {
+			return &FieldError{"message_payload", "stands beside a short_message"}
+		}
+		for _, u := range tlvs[:i] {
+			if u.Tag == t.Tag {
+				return &FieldError{fmt.Sprintf("TLV %#04x", t.Tag), "comes twice"}
+			}
+		}
+		size += 4 + len(t.Value)
+	}
+	if size > maxPDU-1024 {
+		return &FieldError{"TLVs", fmt.Sprintf("take %d octets, too many for one PDU", size)}
+	}
+	return nil
+}
+
+func checkCString(field, s string, max int) error {
+	if len(s) > max {
+		return &FieldError{field, fmt.Sprintf("has %d octets, more than %d", len(s), max)}
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		return &FieldError{field, "contains a NUL"}
+	}
+	return nil
+}

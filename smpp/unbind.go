@@ -1,0 +1,138 @@
+package smpp
+
+import (
+	"fmt"
+	"time"
+)
+
+// unbindGrace is how long answers in flight may still come after the peer asked
+// to unbind, before it gets its unbind_resp and closes.
+const unbindGrace = time.Second
+
+// unbindAsked notes the peer's unbind: nothing new goes out; the link finishes
+// the session. What was not written yet never will be.
+func (s *session) unbindAsked(sequence uint32) {
+	s.mu.Lock()
+	first := !s.peerUnbind
+	s.peerUnbind, s.unbindSeq = true, sequence
+	s.drainLocked()
+	var unwritten []*pending
+	for s.queue.len() > 0 {
+		p := s.queue.pop()
+		unwritten = append(unwritten, s.takeLocked(p.sequence))
+	}
+	s.mu.Unlock()
+	s.returnUnwritten(unwritten, errPeerUnbind)
+	if first {
+		s.announce()
+	}
+}
+
+// finish ends the session as gently as it allows, waits for its goroutines and
+// settles every submit it leaves. why is the reason when it had none itself.
+func (s *session) finish(why *closure) {
+	s.mu.Lock()
+	s.drainLocked()
+	dead, asked := s.closing != nil, s.peerUnbind
+	s.mu.Unlock()
+	switch {
+	case dead:
+	case asked:
+		s.yield()
+	default:
+		s.unbind(why)
+	}
+	s.running.Wait()
+	s.settleRest()
+}
+
+// yield answers the peer's unbind, after a grace for answers in flight, and
+// lets the peer close.
+func (s *session) yield() {
+	s.await(unbindGrace, func() bool { return len(s.pending) == 0 })
+	why := &closure{reasonPeerUnbind, errPeerUnbind}
+	s.mu.Lock()
+	s.intended = why
+	s.sendLocked(header{cmdUnbindResp, StatusOK, s.unbindSeq})
+	s.mu.Unlock()
+	s.await(unbindGrace, func() bool { return false }) // until the peer closes
+	s.end(why)
+}
+
+// unbind drains the window and the deliveries, then unbinds and closes.
+func (s *session) unbind(why *closure) {
+	o := &s.link.opts
+	deadline := time.Now().Add(o.DrainTimeout)
+	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 })
+	s.refusing.Store(true)
+	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 })
+	s.mu.Lock()
+	s.intended = why
+	if s.peerUnbind { // it was faster
+		s.unbound = true
+		s.sendLocked(header{cmdUnbindResp, StatusOK, s.unbindSeq})
+	} else {
+		s.sendLocked(header{cmdUnbind, StatusOK, s.nextSequenceLocked()})
+	}
+	s.mu.Unlock()
+	s.await(o.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
+	s.end(why)
+}
+
+// await waits until the condition holds, the session ends or d passes.
+func (s *session) await(d time.Duration, condition func() bool) {
+	if d <= 0 {
+		return
+	}
+	expired := false
+	timer := time.AfterFunc(d, func() {
+		s.mu.Lock()
+		expired = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	})
+	defer timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !expired && s.closing == nil && !condition() {
+		s.changed.Wait()
+	}
+}
+
+// settleRest gives every submit that the ended session leaves its result: what
+// was wholly handed to the connection may have arrived, the rest cannot have.
+func (s *session) settleRest() {
+	s.mu.Lock()
+	cause, sent := s.closing, s.sent
+	rest := s.pending
+	s.pending = make(map[uint32]*pending)
+	s.overdue = 0
+	s.mu.Unlock()
+	now := time.Now()
+	why := fmt.Errorf("smpp: session ended: %w", cause.err)
+	var unwritten []*pending
+	unknown := 0
+	for _, p := range rest {
+		if p.order > sent {
+			unwritten = append(unwritten, p)
+			continue
+		}
+		unknown++
+		s.giveUp(p, now, why)
+	}
+	s.returnUnwritten(unwritten, why)
+	if unknown > 0 {
+		s.link.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them",
+			"count", unknown, "reason", cause.reason)
+	}
+}
+
+// returnUnwritten ends submits as NotWritten.
+func (s *session) returnUnwritten(unwritten []*pending, why error) {
+	for _, p := range unwritten {
+		s.link.totals.notWritten.Add(1)
+		r := Result{Outcome: NotWritten, Err: why}
+		s.link.metrics.answered(r)
+		p.finish(r)
+	}
+}

@@ -1,0 +1,138 @@
+package smpp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	// writeBatch is about how many octets go out in one write.
+	writeBatch = 64 << 10
+	// maxControl is how many octets of responses may wait for the writer before
+	// the reader stops reading: a peer that asks without reading answers.
+	maxControl = 64 << 10
+)
+
+// batch is what one write carries.
+type batch struct {
+	octets []byte
+	// ends holds, for each submit_sm in it, the offset behind it; the first has
+	// the given order, the others follow one by one.
+	ends  []int
+	first uint64
+}
+
+// write sends what is queued: control PDUs first and without pace, then as many
+// submits as the pace allows, all that is there in one write.
+func (s *session) write() {
+	var b batch
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait := s.gather(&b)
+		if len(b.octets) > 0 {
+			if err := s.flush(&b); err != nil {
+				s.end(err)
+				return
+			}
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-s.kick:
+		case <-timer.C:
+		case <-s.dead:
+			return
+		}
+	}
+}
+
+// gather fills b with what may be written now. With nothing to write it says
+// how long until the pace allows the next submit.
+func (s *session) gather(b *batch) (wait time.Duration) {
+	b.octets, b.ends = b.octets[:0], b.ends[:0]
+	wait = time.Hour
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.control) > 0 {
+		b.octets = append(b.octets, s.control...)
+		s.control = s.control[:0]
+		s.changed.Broadcast()
+	}
+	if s.queue.len() > 0 {
+		now := time.Now()
+		for s.queue.len() > 0 && len(b.octets) < writeBatch {
+			if w := s.link.pace.take(now); w > 0 {
+				wait = w
+				break
+			}
+			p := s.queue.pop()
+			if len(b.ends) == 0 {
+				b.first = p.order
+			}
+			p.written = now
+			b.octets = append(b.octets, p.frame...)
+			b.ends = append(b.ends, len(b.octets))
+		}
+		s.admitWaitingLocked()
+	}
+	s.writerIdle = len(b.octets) == 0
+	if s.writerIdle && s.draining {
+		s.changed.Broadcast()
+	}
+	return wait
+}
+
+// flush writes the batch in one go and notes which submits the connection took.
+// One that it took only in part cannot be read by the peer: it is not written.
+func (s *session) flush(b *batch) *closure {
+	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.link.opts.WriteTimeout))
+	if err == nil {
+		n, err = s.conn.Write(b.octets)
+	}
+	whole := len(b.ends)
+	for whole > 0 && b.ends[whole-1] > n {
+		whole--
+	}
+	if whole > 0 {
+		s.mu.Lock()
+		s.sent = b.first + uint64(whole) - 1
+		s.mu.Unlock()
+		s.link.pace.written(time.Now())
+		s.link.metrics.submitsWritten(whole)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.link.opts.WriteTimeout)}
+	}
+	return &closure{reasonWriteError, fmt.Errorf("writing: %w", err)}
+}
+
+// send queues a PDU ahead of every submit.
+func (s *session) send(h header, body ...byte) {
+	s.mu.Lock()
+	s.sendLocked(h, body...)
+	s.mu.Unlock()
+}
+
+func (s *session) sendLocked(h header, body ...byte) {
+	if s.closing != nil {
+		return
+	}
+	s.control = appendPDU(s.control, h, body...)
+	s.wakeLocked()
+	s.link.metrics.sent(h.command, h.status)
+}
+
+// awaitControlRoom stops the reader while too many answers wait to be written.
+func (s *session) awaitControlRoom() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.control) > maxControl && s.closing == nil {
+		s.changed.Wait()
+	}
+}

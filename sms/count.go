@@ -1,0 +1,112 @@
+package sms
+
+// Size is what a text amounts to on the wire.
+type Size struct {
+	Encoding   Encoding
+	Characters int // Unicode code points
+	Units      int // septets in GSM7, UTF-16 code units in UCS2
+	Segments   int // short messages it takes; the credits it costs
+}
+
+// Measure answers the size of a text, without allocating. An empty text has no
+// segments.
+func Measure(text string) Size {
+	size, ok := measureGSM7(text)
+	if !ok {
+		size = measureUCS2(text)
+	}
+	return size
+}
+
+// Count answers the encoding of a text and the segments it takes, without
+// allocating. It is the count that is billed, and always the number of parts
+// that SplitText cuts (decisions, Segments and credits).
+func Count(text string) (Encoding, int) {
+	size := Measure(text)
+	return size.Encoding, size.Segments
+}
+
+// measureGSM7 counts septets. It gives up at the first character that is not
+// in the alphabet.
+func measureGSM7(text string) (Size, bool) {
+	size := Size{Encoding: GSM7}
+	count := counter{part: partSeptets}
+	for _, r := range text {
+		code := septetsOf(r)
+		if code == notGSM7 {
+			return Size{}, false
+		}
+		width := 1
+		if code > 0xFF {
+			width = 2
+		}
+		size.Characters++
+		count.add(width)
+	}
+	size.Units, size.Segments = count.result(singleSeptets)
+	return size, true
+}
+
+// measureUCS2 counts UTF-16 code units.
+func measureUCS2(text string) Size {
+	size := Size{Encoding: UCS2}
+	count := counter{part: partUnits}
+	for _, r := range text {
+		size.Characters++
+		count.add(unitsOf(r))
+	}
+	size.Units, size.Segments = count.result(singleUnits)
+	return size
+}
+
+// counter fills segments with characters of one or two units that must not be
+// cut.
+type counter struct {
+	part  int // units a segment of several holds
+	total int // units so far
+	parts int // full segments so far
+	fill  int // units in the segment that is being filled
+}
+
+func (c *counter) add(width int) {
+	c.total += width
+	c.fill += width
+	if c.fill > c.part {
+		c.parts++
+		c.fill = width
+	}
+}
+
+// result answers the units and the segments, one if all fits where no
+// concatenation header is needed.
+func (c *counter) result(single int) (units, segments int) {
+	switch {
+	case c.total == 0:
+		return 0, 0
+	case c.total <= single:
+		return c.total, 1
+	}
+	return c.total, c.parts + 1
+}
+
+// UnicodeCharacters answers the characters of a text that are not GSM-7, and so
+// make the whole of it UCS-2: each once, in order of first use. Nil when the
+// text is GSM-7.
+func UnicodeCharacters(text string) []string {
+	var found []string
+	var seen map[rune]struct{}
+	for _, r := range text {
+		if septetsOf(r) != notGSM7 {
+			continue
+		}
+		if _, dup := seen[r]; dup {
+			continue
+		}
+		if seen == nil {
+			seen = make(map[rune]struct{})
+		}
+		seen[r] = struct{}{}
+		found = append(found, string(r))
+	}
+	return found
+}

@@ -1,0 +1,47 @@
+package sms
+
+// Encoding is the alphabet a text is carried in. The zero value is GSM7.
+type Encoding uint8
+
+const (
+	// GSM7 is the default alphabet of 3GPP TS 23.038 with its extension table,
+	// one septet an octet on the wire.
+	GSM7 Encoding = iota
+	// UCS2 is UTF-16 in network byte order, two octets a code unit.
+	UCS2
+)
+
+// String names the encoding as the API shows it: "gsm7" or "ucs2".
+func (e Encoding) String() string {
+	if e == UCS2 {
+		return "ucs2"
+	}
+	return "gsm7"
+}
+
+// DataCoding is the data_coding field of a submit_sm in this encoding
+// (SMPP 3.4, 5.2.19).
+func (e Encoding) DataCoding() uint8 {
+	if e == UCS2 {
+		return 8
+	}
+	return 0
+}
+
+// What one short message holds: 140 octets, less the user data header when it
+// is one segment of several (3GPP TS 23.040, 9.2.3.24). In septets for GSM7, in
+// UTF-16 code units for UCS2.
+const (
+	singleSeptets = 160
+	singleUnits   = 70
+
+	partSeptets = 153 // beside a header of 6 octets: an 8-bit reference
+	partUnits   = 67
+
+	widePartSeptets = 152 // beside a header of 7 octets: a 16-bit reference
+	widePartUnits   = 66
+)
+
+// MaxSegments is the most segments one message can have: a concatenation
+// header counts them in one octet.
+const MaxSegments = 255

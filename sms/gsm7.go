@@ -1,0 +1,127 @@
+package sms
+
+import "fmt"
+
+// escape introduces a character of the extension table. U+001B itself is not a
+// GSM-7 character: encoded as it stands, it would swallow its neighbour.
+const escape = 0x1B
+
+// notGSM7 marks a character outside both tables.
+const notGSM7 = 0xFFFF
+
+// defaultAlphabet is the default alphabet in the order of its codes
+// (3GPP TS 23.038, 6.2.1). Code 0x1B is the escape; its place holds U+001B and
+// is skipped when the reverse tables are built. Code 0x09 is the capital Ç:
+// the small one is not in the alphabet.
+var defaultAlphabet = [128]rune([]rune("" +
+	"@£$¥èéùìòÇ\nØø\rÅå" +
+	"Δ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ" +
+	" !\"#¤%&'()*+,-./" +
+	"0123456789:;<=>?" +
+	"¡ABCDEFGHIJKLMNO" +
+	"PQRSTUVWXYZÄÖÑÜ§" +
+	"¿abcdefghijklmno" +
+	"pqrstuvwxyzäöñüà"))
+
+// extensionCodes are the codes that follow an escape (3GPP TS 23.038, 6.2.1.1).
+var extensionCodes = map[rune]byte{
+	'\f': 0x0A, '^': 0x14, '{': 0x28, '}': 0x29, '\\': 0x2F,
+	'[': 0x3C, '~': 0x3D, ']': 0x3E, '|': 0x40, '€': 0x65,
+}
+
+const (
+	firstGreek = 'Γ' // U+0393
+	lastGreek  = 'Ω' // U+03A9
+)
+
+// latinSeptets and greekSeptets lead from a character to its septets: a code
+// below 0x80 is one septet, escape<<8|code two. Only the euro sign lies outside
+// both ranges.
+var (
+	latinSeptets, greekSeptets = reverseTables()
+	extensionCharacters        = extensionTable()
+)
+
+const euroSeptets = escape<<8 | 0x65
+
+func reverseTables() (latin [256]uint16, greek [lastGreek - firstGreek + 1]uint16) {
+	for i := range latin {
+		latin[i] = notGSM7
+	}
+	for i := range greek {
+		greek[i] = notGSM7
+	}
+	for code, r := range defaultAlphabet {
+		switch {
+		case code == escape:
+		case r >= firstGreek:
+			greek[r-firstGreek] = uint16(code)
+		default:
+			latin[r] = uint16(code)
+		}
+	}
+	for r, code := range extensionCodes {
+		if r < 256 {
+			latin[r] = escape<<8 | uint16(code)
+		}
+	}
+	return latin, greek
+}
+
+// extensionTable leads from the code after an escape to its character, 0 where
+// there is none.
+func extensionTable() (table [128]rune) {
+	for r, code := range extensionCodes {
+		table[code] = r
+	}
+	return table
+}
+
+// septetsOf answers a character's septets, or notGSM7.
+func septetsOf(r rune) uint16 {
+	switch {
+	case r < 256: // runes of a string are never negative
+		return latinSeptets[r]
+	case r >= firstGreek && r <= lastGreek:
+		return greekSeptets[r-firstGreek]
+	case r == '€':
+		return euroSeptets
+	}
+	return notGSM7
+}
+
+// appendGSM7 appends the septets of a text, one an octet. The text holds GSM-7
+// characters only.
+func appendGSM7(dst []byte, text string) []byte {
+	for _, r := range text {
+		code := septetsOf(r)
+		if code > 0xFF {
+			dst = append(dst, escape)
+		}
+		dst = append(dst, byte(code))
+	}
+	return dst
+}
+
+// decodeGSM7 appends the characters of one segment's septets.
+func decodeGSM7(dst []byte, septets []byte) ([]byte, error) {
+	for i := 0; i < len(septets); i++ {
+		code := septets[i]
+		if code > 0x7F {
+			return dst, fmt.Errorf("octet %d is 0x%02X, which is not a septet", i, code)
+		}
+		r := defaultAlphabet[code]
+		if code == escape {
+			i++
+			if i == len(septets) {
+				return dst, fmt.Errorf("the segment ends in the middle of an escape pair")
+			}
+			if septets[i] > 0x7F || extensionCharacters[septets[i]] == 0 {
+				return dst, fmt.Errorf("escape pair at octet %d: 0x%02X is not in the extension table", i-1, septets[i])
+			}
+			r = extensionCharacters[septets[i]]
+		}
+		dst = append(dst, string(r)...)
+	}
+	return dst, nil
+}

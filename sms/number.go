@@ -1,0 +1,89 @@
+package sms
+
+// The forms of a Burundi number: country code 257 and eight national digits,
+// with no trunk prefix; 00 is the international prefix.
+const (
+	countryCode    = "257"
+	nationalDigits = 8
+
+	localForm         = nationalDigits
+	bareForm          = len(countryCode) + nationalDigits
+	internationalForm = len("00") + bareForm
+	e164Length        = len("+") + bareForm
+)
+
+// Number is a Burundi phone number in E.164 form, "+257XXXXXXXX". Plan.Parse
+// makes them; one read back from storage may be converted.
+type Number string
+
+// National answers the eight national digits.
+func (n Number) National() string {
+	if len(n) != e164Length {
+		return ""
+	}
+	return string(n[len("+")+len(countryCode):])
+}
+
+// Digits answers the number without its plus sign, as it stands in a submit_sm:
+// "257XXXXXXXX".
+func (n Number) Digits() string {
+	if len(n) != e164Length {
+		return ""
+	}
+	return string(n[len("+"):])
+}
+
+// Masked answers the number as logs may show it: "+25779****56".
+func (n Number) Masked() string {
+	if len(n) != e164Length {
+		return "****"
+	}
+	return string(n[:6]) + "****" + string(n[10:])
+}
+
+// Country answers the ISO 3166-1 alpha-2 code of the number's country.
+func (n Number) Country() string { return "BI" }
+
+// digits collects the significant characters of a number as typed.
+type digits struct {
+	at   [internationalForm]byte
+	n    int
+	plus bool
+}
+
+// read takes a number apart: ASCII digits, with spaces, hyphens, dots and
+// parentheses ignored and at most one plus sign, before the first digit.
+// Anything else is refused, as are more digits than any form has.
+func (d *digits) read(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			if d.n == len(d.at) {
+				return false
+			}
+			d.at[d.n] = c
+			d.n++
+		case c == ' ' || c == '-' || c == '.' || c == '(' || c == ')':
+		case c == '+' && !d.plus && d.n == 0:
+			d.plus = true
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// national answers the eight national digits of the four accepted forms:
+// +257 and 8, 257 and 8, 00257 and 8, or 8 alone (decisions, Phone numbers).
+func (d *digits) national() ([]byte, bool) {
+	all := d.at[:d.n]
+	switch {
+	case d.n == localForm && !d.plus:
+		return all, true
+	case d.n == bareForm && string(all[:3]) == countryCode:
+		return all[3:], true
+	case d.n == internationalForm && !d.plus && string(all[:5]) == "00"+countryCode:
+		return all[5:], true
+	}
+	return nil, false
+}

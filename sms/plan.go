@@ -1,0 +1,115 @@
+package sms
+
+import (
+	"slices"
+)
+
+// mobilePrefixes are Burundi's mobile ranges (decisions, Phone numbers): 29 old
+// UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78 the former Smart, 77 Onatel.
+//
+// libphonenumber takes all of 61–69; 63 and 64 are not on our list, which
+// stands above it. A carrier that serves them lists them as its prefixes.
+var mobilePrefixes = [...]string{
+	"29", "61", "62", "65", "66", "67", "68", "69",
+	"71", "72", "75", "76", "77", "78", "79",
+}
+
+// Plan says which national numbers are valid: the mobile ranges and whatever
+// prefix a configured carrier lists, since new ranges open before tables know
+// them. It is immutable and safe for concurrent use. The zero Plan knows no
+// range and refuses every number.
+type Plan struct {
+	ranges []numberRange // ascending, disjoint
+}
+
+// numberRange is a run of national numbers, both ends included.
+type numberRange struct {
+	first, last uint32
+}
+
+// NewPlan makes the plan of the mobile ranges and the carriers' prefixes of
+// 1 to 8 national digits. What ValidPrefix refuses is left out; the
+// configuration reports it.
+func NewPlan(carrierPrefixes ...string) *Plan {
+	var ranges []numberRange
+	for _, list := range [][]string{mobilePrefixes[:], carrierPrefixes} {
+		for _, prefix := range list {
+			if ValidPrefix(prefix) {
+				ranges = append(ranges, rangeOf(prefix))
+			}
+		}
+	}
+	slices.SortFunc(ranges, func(a, b numberRange) int { return int(a.first) - int(b.first) })
+	merged := ranges[:1]
+	for _, next := range ranges[1:] {
+		if end := &merged[len(merged)-1]; next.first <= end.last+1 {
+			end.last = max(end.last, next.last)
+			continue
+		}
+		merged = append(merged, next)
+	}
+	return &Plan{ranges: slices.Clip(merged)}
+}
+
+// ValidPrefix tells whether a prefix is one to eight ASCII digits.
+func ValidPrefix(prefix string) bool {
+	if len(prefix) == 0 || len(prefix) > nationalDigits {
+		return false
+	}
+	for i := 0; i < len(prefix); i++ {
+		if prefix[i] < '0' || prefix[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// rangeOf answers the national numbers that begin with a prefix.
+func rangeOf(prefix string) numberRange {
+	first, width := uint32(0), uint32(1)
+	for i := range nationalDigits {
+		first *= 10
+		if i < len(prefix) {
+			first += uint32(prefix[i] - '0')
+		} else {
+			width *= 10
+		}
+	}
+	return numberRange{first: first, last: first + width - 1}
+}
+
+// Parse reads a number in any accepted form and answers it in E.164. It
+// allocates nothing but the number, and not even that when the input is in
+// E.164 already: the number then shares the input's memory.
+func (p *Plan) Parse(s string) (Number, bool) {
+	var d digits
+	if !d.read(s) {
+		return "", false
+	}
+	national, ok := d.national()
+	if !ok || !p.covers(national) {
+		return "", false
+	}
+	if len(s) == e164Length { // a plus and eleven digits, nothing ignored
+		if s[0] == '+' && d.n == bareForm {
+			return Number(s), true
+		}
+	}
+	e164 := [e164Length]byte{'+', '2', '5', '7'}
+	copy(e164[1+len(countryCode):], national)
+	return Number(e164[:]), true
+}
+
+// covers tells whether a range holds the eight digits.
+func (p *Plan) covers(national []byte) bool {
+	number := uint32(0)
+	for _, digit := range national {
+		number = number*10 + uint32(digit-'0')
+	}
+	for _, r := range p.ranges {
+		if number <= r.last {
+			return number >= r.first
+		}
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package sms
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Route says which numbers a carrier takes.
+type Route struct {
+	Carrier  string
+	Prefixes []string // national digits; the longest match wins over all carriers
+	Numbers  []string // whole national numbers, over any prefix
+	Default  bool     // takes what nothing else matches
+}
+
+// Routes finds the carrier of a number. It is immutable and safe for
+// concurrent use; a nil Routes knows no carrier.
+type Routes struct {
+	carriers map[string]string // national prefix or number -> carrier
+	fallback string
+}
+
+// NewRoutes builds the table. Two carriers with the same prefix or number, or
+// two defaults, are an error.
+func NewRoutes(routes []Route) (*Routes, error) {
+	table := &Routes{carriers: make(map[string]string)}
+	for _, route := range routes {
+		for _, prefix := range append(append([]string(nil), route.Prefixes...), route.Numbers...) {
+			if len(prefix) == 0 || len(prefix) > nationalDigits || strings.Trim(prefix, "0123456789") != "" {
+				return nil, fmt.Errorf("carrier %s: %q is no national prefix", route.Carrier, prefix)
+			}
+			if other, taken := table.carriers[prefix]; taken && other != route.Carrier {
+				return nil, fmt.Errorf("prefix %s belongs to %s and to %s", prefix, other, route.Carrier)
+			}
+			table.carriers[prefix] = route.Carrier
+		}
+		if route.Default {
+			if table.fallback != "" {
+				return nil, fmt.Errorf("%s and %s are both the default carrier", table.fallback, route.Carrier)
+			}
+			table.fallback = route.Carrier
+		}
+	}
+	return table, nil
+}
+
+// Carrier answers who takes a number: the longest prefix that matches, else the
+// default carrier, else nobody.
+func (r *Routes) Carrier(n Number) (string, bool) {
+	if r == nil {
+		return "", false
+	}
+	national := n.National()
+	for length := len(national); length > 0; length-- {
+		if carrier, ok := r.carriers[national[:length]]; ok {
+			return carrier, true
+		}
+	}
+	return r.fallback, r.fallback != ""
+}

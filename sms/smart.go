@@ -1,0 +1,86 @@
+package sms
+
+import "strings"
+
+// neighbours are the GSM-7 texts that stand in for characters outside the
+// alphabet: what French and Kirundi writers and their word processors use. A
+// character without a neighbour here (another script, an emoji) has none that
+// a reader would take for it.
+var neighbours = map[rune]string{
+	'â': "a", 'á': "a", 'ã': "a", 'ā': "a", 'ă': "a", 'Â': "A", 'Á': "A", 'À': "A", 'Ã': "A", 'Ā': "A", 'Ă': "A",
+	'ç': "c", 'č': "c", 'ć': "c", 'Č': "C", 'Ć': "C",
+	'ê': "e", 'ë': "e", 'ē': "e", 'ě': "e", 'Ê': "E", 'Ë': "E", 'È': "E", 'Ē': "E", 'Ě': "E",
+	'î': "i", 'ï': "i", 'í': "i", 'ī': "i", 'Î': "I", 'Ï': "I", 'Í': "I", 'Ì': "I", 'Ī': "I",
+	'ô': "o", 'ó': "o", 'õ': "o", 'ō': "o", 'Ô': "O", 'Ó': "O", 'Ò': "O", 'Õ': "O", 'Ō': "O",
+	'û': "u", 'ú': "u", 'ū': "u", 'Û': "U", 'Ú': "U", 'Ù': "U", 'Ū': "U",
+	'ý': "y", 'ÿ': "y", 'Ý': "Y", 'Ÿ': "Y", 'š': "s", 'Š': "S", 'ž': "z", 'Ž': "Z", 'ǹ': "n", 'ń': "n",
+	'œ': "oe", 'Œ': "OE",
+
+	'\u2018': "'", '\u2019': "'", '\u201A': "'", '\u201B': "'", '\u2032': "'", '\u02BC': "'", '`': "'", '´': "'", '‹': "<", '›': ">",
+	'\u201C': `"`, '\u201D': `"`, '\u201E': `"`, '\u201F': `"`, '\u2033': `"`, '«': `"`, '»': `"`,
+	'\u2010': "-", '\u2011': "-", '\u2012': "-", '\u2013': "-", '\u2014': "-", '\u2015': "-", '\u2212': "-",
+	'•': "-", '·': ".", '…': "...", '×': "x", '÷': "/", '⁄': "/",
+
+	'\t': " ", '\u00A0': " ", '\u2002': " ", '\u2003': " ", '\u2007': " ", '\u2009': " ", '\u200A': " ", '\u202F': " ",
+	'\u2028': "\n", '\u2029': "\n", '\u0085': "\n",
+	'\u00AD': "", '\u200B': "", '\u2060': "", '\uFEFF': "",
+
+	'º': "o", 'ª': "a", '°': "o", '¹': "1", '²': "2", '³': "3", '½': "1/2", '¼': "1/4", '¾': "3/4",
+	'™': "TM", '©': "(c)", '®': "(R)", '№': "No",
+}
+
+// composed are the letters of the alphabet that some systems write as a letter
+// and a combining mark. Any other mark from U+0300 to U+036F is dropped, which
+// leaves the neighbour of what it made.
+var composed = map[string]rune{
+	"a\u0300": 'à', "a\u0308": 'ä', "a\u030A": 'å', "A\u0308": 'Ä', "A\u030A": 'Å',
+	"e\u0300": 'è', "e\u0301": 'é', "E\u0301": 'É', "i\u0300": 'ì',
+	"n\u0303": 'ñ', "N\u0303": 'Ñ', "o\u0300": 'ò', "o\u0308": 'ö', "O\u0308": 'Ö',
+	"u\u0300": 'ù', "u\u0308": 'ü', "U\u0308": 'Ü', "C\u0327": 'Ç',
+}
+
+// Transliterate is "smart encoding", which a company may turn on: it replaces
+// characters outside GSM-7 by their nearest GSM-7 neighbours. All or nothing:
+// when a character has no neighbour, or the result would take more segments,
+// the text comes back as it was, since changing it would gain nothing.
+func Transliterate(text string) string {
+	if _, plain := measureGSM7(text); plain {
+		return text
+	}
+	var out strings.Builder
+	out.Grow(len(text))
+	base := rune(-1) // a plain letter that a combining mark may still follow
+	flush := func() {
+		if base >= 0 {
+			out.WriteRune(base)
+			base = -1
+		}
+	}
+	for _, r := range text {
+		switch {
+		case r >= 0x0300 && r <= 0x036F:
+			if base < 0 {
+				continue
+			}
+			if one, ok := composed[string([]rune{base, r})]; ok {
+				base = one
+			}
+		case septetsOf(r) != notGSM7:
+			flush()
+			base = r
+		default:
+			stand, ok := neighbours[r]
+			if !ok {
+				return text
+			}
+			flush()
+			out.WriteString(stand)
+		}
+	}
+	flush()
+	plain := out.String()
+	if len(plain) == 0 || Measure(plain).Segments > Measure(text).Segments {
+		return text
+	}
+	return plain
+}

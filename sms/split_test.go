@@ -1,0 +1,259 @@
+package sms_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	oracle "github.com/warthog618/sms"
+	"pgregory.net/rapid"
+
+	"intumwa/sms"
+)
+
+func TestGoldenVectors(t *testing.T) {
+	for _, tc := range []struct {
+		unit     string
+		times    int
+		encoding sms.Encoding
+		segments int
+	}{
+		{"a", 160, sms.GSM7, 1}, {"a", 161, sms.GSM7, 2}, {"a", 306, sms.GSM7, 2}, {"a", 307, sms.GSM7, 3}, {"a", 600, sms.GSM7, 4},
+		{"€", 80, sms.GSM7, 1}, {"€", 81, sms.GSM7, 2}, {"€", 152, sms.GSM7, 2}, {"€", 153, sms.GSM7, 3}, {"€", 600, sms.GSM7, 8},
+		{"ê", 70, sms.UCS2, 1}, {"ê", 71, sms.UCS2, 2}, {"ê", 134, sms.UCS2, 2}, {"ê", 135, sms.UCS2, 3}, {"ê", 600, sms.UCS2, 9},
+		{"😀", 35, sms.UCS2, 1}, {"😀", 36, sms.UCS2, 2}, {"😀", 66, sms.UCS2, 2}, {"😀", 67, sms.UCS2, 3}, {"😀", 600, sms.UCS2, 19},
+		{"", 1, sms.GSM7, 0}, {"\f", 81, sms.GSM7, 2},
+	} {
+		text := strings.Repeat(tc.unit, tc.times)
+		encoding, segments := sms.Count(text)
+		if encoding != tc.encoding || segments != tc.segments {
+			t.Errorf("Count(%q x %d) = %v %d, want %v %d", tc.unit, tc.times, encoding, segments, tc.encoding, tc.segments)
+		}
+		checkSplit(t, text)
+	}
+	if _, n := sms.Count("a" + strings.Repeat("€", 152)); n != 2 {
+		t.Errorf("a and 152 euro signs take %d segments, want 2: 153 and 152 septets", n)
+	}
+}
+
+func TestAlphabet(t *testing.T) {
+	const all = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
+	if n := utf8.RuneCountInString(all); n != 137 {
+		t.Fatalf("the test's own alphabet has %d characters, want 127 and 10", n)
+	}
+	for r := rune(0); r <= utf8.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		want := sms.UCS2
+		if strings.ContainsRune(all, r) {
+			want = sms.GSM7
+		}
+		if got := sms.Measure(string(r)).Encoding; got != want {
+			t.Fatalf("U+%04X is %v, want %v", r, got, want)
+		}
+	}
+	for _, r := range "çêâîôûëïœ’\u00a0\x1b\x00\t`" {
+		if encoding, _ := sms.Count(string(r)); encoding != sms.UCS2 {
+			t.Errorf("U+%04X is %v, want ucs2", r, encoding)
+		}
+	}
+	_, octets := sms.Encode("@Ç\f{€à")
+	if want := []byte{0x00, 0x09, 0x1B, 0x0A, 0x1B, 0x28, 0x1B, 0x65, 0x7F}; !bytes.Equal(octets, want) {
+		t.Errorf("septets % X, want % X", octets, want)
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	for text, want := range map[string]sms.Size{
+		"":      {},
+		"a€":    {Encoding: sms.GSM7, Characters: 2, Units: 3, Segments: 1},
+		"ê😀":    {Encoding: sms.UCS2, Characters: 2, Units: 3, Segments: 1},
+		"\xff ": {Encoding: sms.UCS2, Characters: 2, Units: 2, Segments: 1},
+	} {
+		if got := sms.Measure(text); got != want {
+			t.Errorf("Measure(%q) = %+v, want %+v", text, got, want)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { sms.Count("Ikaze ê") }); n != 0 {
+		t.Errorf("Count allocates %v times", n)
+	}
+	if sms.GSM7.DataCoding() != 0 || sms.UCS2.DataCoding() != 8 || sms.GSM7.String() != "gsm7" || sms.UCS2.String() != "ucs2" {
+		t.Error("the encodings' names or codes have changed")
+	}
+}
+
+func TestUnicodeCharacters(t *testing.T) {
+	got := strings.Join(sms.UnicodeCharacters("l’été ça «va»? ça 😀 va’"), " ")
+	if want := "’ ç « » 😀"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if found := sms.UnicodeCharacters("L'été {à} 5 €"); found != nil {
+		t.Errorf("GSM-7 text has Unicode characters %q", found)
+	}
+}
+
+func TestWideSplit(t *testing.T) {
+	for text, want := range map[string]int{
+		strings.Repeat("a", 160): 1, strings.Repeat("a", 304): 2, strings.Repeat("a", 305): 3,
+		strings.Repeat("ê", 70): 1, strings.Repeat("ê", 132): 2, strings.Repeat("ê", 133): 3,
+		strings.Repeat("a", 151) + "€" + strings.Repeat("a", 151): 3,
+	} {
+		split := sms.SplitTextWide(text)
+		if len(split.Parts) != want {
+			t.Errorf("%d characters: %d parts, want %d", utf8.RuneCountInString(text), len(split.Parts), want)
+		}
+		if joined, err := sms.Join(split.Encoding, split.Parts); err != nil || joined != text {
+			t.Errorf("joined %q, %v", joined, err)
+		}
+	}
+}
+
+func TestJoinRefuses(t *testing.T) {
+	for what, tc := range map[string]struct {
+		encoding sms.Encoding
+		parts    [][]byte
+	}{
+		"a cut escape pair":      {sms.GSM7, [][]byte{{0x1B}, {0x65}}},
+		"an unknown escape pair": {sms.GSM7, [][]byte{{0x1B, 0x41}}},
+		"a high second septet":   {sms.GSM7, [][]byte{{0x1B, 0xE5}}},
+		"an octet over 0x7F":     {sms.GSM7, [][]byte{{0x41, 0x80}}},
+		"half a code unit":       {sms.UCS2, [][]byte{{0x00}}},
+		"a cut surrogate pair":   {sms.UCS2, [][]byte{{0xD8, 0x3D}, {0xDE, 0x00}}},
+		"a lone low surrogate":   {sms.UCS2, [][]byte{{0xDE, 0x00, 0x00, 0x41}}},
+	} {
+		if text, err := sms.Join(tc.encoding, tc.parts); err == nil {
+			t.Errorf("%s joined to %q", what, text)
+		}
+	}
+}
+
+// checkSplit holds a split against everything that is promised of it.
+func checkSplit(t testing.TB, text string) {
+	t.Helper()
+	encoding, segments := sms.Count(text)
+	split := sms.SplitText(text)
+	if split.Encoding != encoding || len(split.Parts) != segments {
+		t.Fatalf("SplitText(%q): %v in %d parts, Count says %v in %d", text, split.Encoding, len(split.Parts), encoding, segments)
+	}
+	single, part := 160, 153
+	if encoding == sms.UCS2 {
+		single, part = 140, 134
+	}
+	units := 0
+	for i, octets := range split.Parts {
+		limit := part
+		if segments == 1 {
+			limit = single
+		}
+		if len(octets) == 0 || len(octets) > limit || cap(octets) != len(octets) {
+			t.Fatalf("SplitText(%q): part %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
+		}
+		// Greedy: the next character would not have fitted.
+		if i+1 < segments && len(octets) < limit-2 {
+			t.Fatalf("SplitText(%q): part %d has only %d octets of %d", text, i+1, len(octets), limit)
+		}
+		units += len(octets)
+	}
+	if encoding == sms.UCS2 {
+		units /= 2
+	}
+	if size := sms.Measure(text); size.Units != units || size.Characters != utf8.RuneCountInString(text) {
+		t.Fatalf("Measure(%q) = %+v, parts hold %d units", text, size, units)
+	}
+	joined, err := sms.Join(split.Encoding, split.Parts)
+	if want := string([]rune(text)); err != nil || joined != want {
+		t.Fatalf("Join(SplitText(%q)) = %q, %v", text, joined, err)
+	}
+}
+
+// bodies are texts of the lengths and mixtures where the limits bite.
+func bodies() *rapid.Generator[string] {
+	alphabet := []rune("aaaaaaa€{}Δé\f\n")
+	wide := append([]rune("ê’ж中😀😀🇧"), alphabet...)
+	return rapid.OneOf(
+		rapid.StringOfN(rapid.SampledFrom(alphabet), 0, 700, -1),
+		rapid.StringOfN(rapid.SampledFrom(wide), 0, 700, -1),
+		rapid.StringN(0, 300, -1),
+	)
+}
+
+func TestSplitProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { checkSplit(t, bodies().Draw(rt, "text")) })
+}
+
+// TestSplitAgreesWithOracle compares with warthog618/sms where it can be
+// trusted: not on U+001B, which it passes through as an escape, and not beyond
+// 255 parts, where its counter wraps.
+func TestSplitAgreesWithOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.ReplaceAll(strings.ToValidUTF8(bodies().Draw(t, "text"), ""), "\x1b", "")
+		if text == "" {
+			return
+		}
+		theirs, err := oracle.Encode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := sms.SplitText(text)
+		if len(theirs) != len(ours.Parts) {
+			t.Fatalf("%d parts, the oracle has %d", len(ours.Parts), len(theirs))
+		}
+		for i := range theirs {
+			if want := []byte(theirs[i].UD); !bytes.Equal(ours.Parts[i], want) {
+				t.Fatalf("part %d is % X, the oracle has % X", i+1, ours.Parts[i], want)
+			}
+		}
+	})
+}
+
+func TestUCS2IsUTF16BE(t *testing.T) {
+	const text = "Murakoze ’😀’ 中"
+	_, octets := sms.Encode(text)
+	units := utf16.Encode([]rune(text))
+	for i, unit := range units {
+		if octets[2*i] != byte(unit>>8) || octets[2*i+1] != byte(unit) {
+			t.Fatalf("code unit %d is % X, want %04X", i, octets[2*i:2*i+2], unit)
+		}
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	for _, seed := range []string{"", "Amakuru", strings.Repeat("€", 153), strings.Repeat("😀", 67), "a\x1beb", "\xff\xfe", strings.Repeat("a", 152) + "{" + strings.Repeat("a", 160)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkSplit(t, text) })
+}
+
+func BenchmarkCount(b *testing.B) {
+	for name, text := range samples() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sms.Count(text)
+			}
+		})
+	}
+}
+
+func BenchmarkSplitText(b *testing.B) {
+	for name, text := range samples() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sms.SplitText(text)
+			}
+		})
+	}
+}
+
+func samples() map[string]string {
+	return map[string]string{
+		"gsm7-160": strings.Repeat("Amakuru ", 20),
+		"gsm7-600": strings.Repeat("Amakuru, é€ ", 50),
+		"ucs2-70":  strings.Repeat("amakurê", 10),
+		"ucs2-600": strings.Repeat("amakurê 😀,", 60),
+	}
+}

@@ -1,0 +1,150 @@
+package sms_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"intumwa/sms"
+)
+
+// values makes a map of variables; "null" stands for a null.
+func values(pairs ...string) map[string]*string {
+	m := make(map[string]*string)
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = &pairs[i+1]
+		if pairs[i+1] == "null" {
+			m[pairs[i]] = nil
+		}
+	}
+	return m
+}
+
+func TestRender(t *testing.T) {
+	vars := values("a", "1", "b", "{{a}}", "_x9", "é", "n", "null", "e", "")
+	for text, want := range map[string]string{
+		"":                                   "",
+		"Muraho":                             "Muraho",
+		"{{a}}":                              "1",
+		"{{ a }}{{a}} {{\t\u00a0\u2003a\n}}": "11 1",
+		"<{{n}}|{{e}}>":                      "<|>",
+		"{{b}}":                              "{{a}}", // a value is never rendered again
+		"{{{a}}}":                            "{1}",
+		"{{{{a}}}}":                          "{{1}}",
+		"{{_x9}}":                            "é",
+		"{{9x}} {{é}} {{a b}} {{a-b}} {{}} {{ }}": "{{9x}} {{é}} {{a b}} {{a-b}} {{}} {{ }}",
+		"{{a} {a}} {{ {{a}}":                      "{{a} {a}} {{ 1",
+		"{{a":                                     "{{a",
+		"{{\u200ba}}":                             "{{\u200ba}}", // not White_Space
+		"{{a}}}} {{":                              "1}} {{",
+		"{{e}}{{n}}":                              "",
+		"{{A}}":                                   "", // missing: callers ask Missing first
+		"\xff{{a}}\xff":                           "\xff1\xff",
+	} {
+		if got := sms.ParseTemplate(text).Render(vars); got != want {
+			t.Errorf("%q renders as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestNamesAndMissing(t *testing.T) {
+	tmpl := sms.ParseTemplate("{{b}} {{ a }} {{b}} {{C}} {{c}}")
+	if got := tmpl.Names(); !slices.Equal(got, []string{"b", "a", "C", "c"}) {
+		t.Errorf("Names() = %q", got)
+	}
+	if got := tmpl.Missing(values("a", "", "C", "null", "extra", "x")); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("Missing() = %q", got)
+	}
+	if got := tmpl.Missing(nil); len(got) != 4 {
+		t.Errorf("Missing(nil) = %q", got)
+	}
+	if got := tmpl.Missing(values("a", "", "b", "", "c", "", "C", "")); got != nil {
+		t.Errorf("Missing with all = %q", got)
+	}
+}
+
+// grammar is contract 4.3 as a regular expression; its classes list Unicode
+// White_Space.
+var grammar = regexp.MustCompile(`\{\{[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*([A-Za-z_][A-Za-z0-9_]*)[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*\}\}`)
+
+// checkTemplate holds a template against the regular expression.
+func checkTemplate(t testing.TB, text string) {
+	t.Helper()
+	tmpl := sms.ParseTemplate(text)
+	vars := make(map[string]*string)
+	var names []string
+	want := grammar.ReplaceAllStringFunc(text, func(match string) string {
+		name := grammar.FindStringSubmatch(match)[1]
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+			value := "<{{" + name + "}}>"
+			vars[name] = &value
+		}
+		return "<{{" + name + "}}>"
+	})
+	if got := tmpl.Names(); !slices.Equal(got, names) {
+		t.Fatalf("%q has the names %q, want %q", text, got, names)
+	}
+	if got := tmpl.Missing(nil); !slices.Equal(got, names) {
+		t.Fatalf("%q misses %q, want %q", text, got, names)
+	}
+	if got := tmpl.Render(vars); got != want {
+		t.Fatalf("%q renders as %q, want %q", text, got, want)
+	}
+}
+
+func TestTemplateGrammar(t *testing.T) {
+	pieces := rapid.SampledFrom([]string{"{", "{{", "}", "}}", "a", "_b1", "9", " ", "\u00a0", "\n", "é", "😀", "{{a}}", "{{ b }}"})
+	rapid.Check(t, func(rt *rapid.T) {
+		checkTemplate(t, strings.Join(rapid.SliceOfN(pieces, 0, 40).Draw(rt, "pieces"), ""))
+	})
+}
+
+// TestHostileTemplates runs inputs that would show quadratic time.
+func TestHostileTemplates(t *testing.T) {
+	const n = 1 << 18
+	for _, text := range []string{
+		strings.Repeat("{", n),
+		strings.Repeat("{{ ", n),
+		strings.Repeat("{{a", n),
+		"{{" + strings.Repeat(" ", n),
+		"{{" + strings.Repeat("a", n) + strings.Repeat("{{", n),
+		strings.Repeat("{{a }", n),
+	} {
+		start := time.Now()
+		if got := sms.ParseTemplate(text); len(got.Names()) != 0 {
+			t.Errorf("%.20q... has names", text)
+		}
+		if spent := time.Since(start); spent > 2*time.Second {
+			t.Errorf("%.20q... took %v", text, spent)
+		}
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, seed := range []string{"", "Muraho {{name}}, {{ code }}", "{{{a}}}", "{{a} {{", "{{\u2003_a9\u0085}}", "\xff{{a}}", strings.Repeat("{", 600)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkTemplate(t, text) })
+}
+
+func BenchmarkRender(b *testing.B) {
+	tmpl := sms.ParseTemplate("Muraho {{name}}, kode yawe ni {{ code }}. Izorangira {{date}}. Murakoze, {{name}}.")
+	vars := values("name", "Ange Niyonzima", "code", "123456", "date", "2026-11-20")
+	b.ReportAllocs()
+	for b.Loop() {
+		tmpl.Render(vars)
+	}
+}
+
+func BenchmarkParseTemplate(b *testing.B) {
+	text := strings.Repeat("Muraho {{name}}, {{ code }}. ", 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		sms.ParseTemplate(text)
+	}
+}

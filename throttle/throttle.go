@@ -1,0 +1,176 @@
+// Package throttle says whether a user may send again this minute: a fixed
+// window that opens with the user's first request, counted over all instances
+// in Redis (decisions, Rate limit).
+//
+// Without Redis it is neither an error nor a free pass: each instance counts in
+// its own memory until Redis answers again. A Redis that is away costs a request
+// its short deadline only now and then, because after a failure it is left
+// alone for a second. While instances count apart, a user may pass up to the
+// limit in each of them; when they come back together, the windows in Redis
+// stand as they were left.
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// Options of a throttle; the zero value of each field means what it says.
+type Options struct {
+	Prefix  string                // begins every key
+	Limit   int                   // requests in a window; 500 if 0
+	Window  time.Duration         // length of a window, in whole milliseconds; a minute if 0
+	Timeout time.Duration         // how long Redis may take to answer; 100 ms if 0
+	Retry   time.Duration         // how long Redis is left alone after a failure; 1 s if 0
+	Log     *slog.Logger          // nil: nothing is logged
+	Metrics prometheus.Registerer // nil: nothing is registered
+}
+
+// Decision is the answer to one request, with what the X-RateLimit headers say.
+type Decision struct {
+	Allowed   bool
+	Limit     int       // requests in a window
+	Remaining int       // requests left in this window, this one counted
+	ResetAt   time.Time // when the window ends, by this instance's clock
+}
+
+// Throttle is safe for concurrent use.
+type Throttle struct {
+	rdb     redis.UniversalClient
+	options Options
+	breaker breaker
+	local   *local
+	metrics metrics
+}
+
+// New makes a throttle. The client is the caller's to close.
+func New(rdb redis.UniversalClient, options Options) *Throttle {
+	setDefault(&options.Limit, 500)
+	setDefault(&options.Window, time.Minute)
+	setDefault(&options.Timeout, 100*time.Millisecond)
+	setDefault(&options.Retry, time.Second)
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Throttle{
+		rdb:     rdb,
+		options: options,
+		breaker: breaker{retry: options.Retry},
+		local:   newLocal(options.Limit, options.Window),
+		metrics: newMetrics(options.Metrics),
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Allow counts a request of a user and says whether it may pass. A refused one
+// is not counted. It always decides: within Timeout by Redis, else by itself.
+func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
+	decision, ok := t.shared(ctx, user)
+	if !ok {
+		t.metrics.local.Inc()
+		decision = t.local.allow(user, time.Now())
+	}
+	if !decision.Allowed {
+		t.metrics.refused.Inc()
+	}
+	return decision
+}
+
+// countScript counts one request in a user's window.
+//
+// KEYS[1] the user's counter. ARGV[1] the limit, ARGV[2] the window in ms.
+// Answers whether the request passes (1 or 0), the requests counted in the
+// window, and the ms until it ends.
+//
+// A counter without an end (someone touched it by hand) gets one, so that
+// nobody is shut out for good.
+var countScript = redis.NewScript(`
+local count = tonumber(redis.call('GET', KEYS[1]) or 0)
+local left = redis.call('PTTL', KEYS[1])
+local pass = 0
+if count < tonumber(ARGV[1]) then
+  pass, count = 1, redis.call('INCR', KEYS[1])
+end
+if left < 0 then
+  left = tonumber(ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], left)
+end
+return {pass, count, left}
+`)
+
+// key of a user's counter. The hash tag spreads users over a cluster.
+func (t *Throttle) key(user int64) string {
+	return t.options.Prefix + ":throttle:{" + strconv.FormatInt(user, 10) + "}"
+}
+
+// shared asks Redis; ok is false when it did not answer in time, or is being
+// left alone.
+func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, ok bool) {
+	if !t.breaker.enter(time.Now()) {
+		return Decision{}, false
+	}
+	// The caller's end is not Redis's failure: it must not open the breaker.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
+	defer cancel()
+	counted, err := t.ask(ctx, user)
+	if err != nil {
+		if t.breaker.fail(time.Now()) {
+			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "error", err)
+		}
+		return Decision{}, false
+	}
+	if t.breaker.succeed() {
+		t.options.Log.InfoContext(ctx, "rate limits are counted in redis again")
+	}
+	return Decision{
+		Allowed:   counted.pass,
+		Limit:     t.options.Limit,
+		Remaining: max(0, t.options.Limit-counted.requests),
+		ResetAt:   time.Now().Add(counted.left),
+	}, true
+}
+
+// count is the answer of countScript.
+type count struct {
+	pass     bool
+	requests int
+	left     time.Duration
+	err      error
+}
+
+// ask runs countScript and waits for its answer until ctx ends. The client may
+// not hear ctx (go-redis does only with ContextTimeoutEnabled, and not while it
+// dials), so the call is waited for beside it; one that is late ends by the
+// client's own deadlines.
+func (t *Throttle) ask(ctx context.Context, user int64) (count, error) {
+	answered := make(chan count, 1)
+	go func() {
+		values, err := countScript.Run(ctx, t.rdb, []string{t.key(user)}, t.options.Limit, t.options.Window.Milliseconds()).Int64Slice()
+		if err == nil && len(values) != 3 {
+			err = fmt.Errorf("%d values instead of 3", len(values))
+		}
+		if err != nil {
+			answered <- count{err: fmt.Errorf("counting a request: %w", err)}
+			return
+		}
+		answered <- count{pass: values[0] == 1, requests: int(values[1]), left: time.Duration(values[2]) * time.Millisecond}
+	}()
+	select {
+	case answer := <-answered:
+		return answer, answer.err
+	case <-ctx.Done():
+		return count{}, fmt.Errorf("counting a request: %w", ctx.Err())
+	}
+}

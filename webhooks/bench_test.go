@@ -1,0 +1,99 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkDeliver is the way from the enqueueing transaction to the stored
+// result, with a receiver on loopback in this process: its CPU is in the figures.
+func BenchmarkDeliver(b *testing.B) {
+	for _, companies := range []int{1, 100} {
+		b.Run(fmt.Sprintf("companies=%d", companies), func(b *testing.B) { benchmarkDeliver(b, companies) })
+	}
+}
+
+func benchmarkDeliver(b *testing.B, companies int) {
+	var arrived atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		arrived.Add(1)
+		rw.WriteHeader(http.StatusNoContent)
+	}))
+	b.Cleanup(server.Close)
+
+	w := New(batchPool(b), Options{AllowPrivate: true})
+	for company := range companies {
+		setEndpoint(b, w, int64(company+1), server.URL+"/hook")
+	}
+	run(b, w)
+
+	const batch = 200
+	b.ResetTimer()
+	postgres := postgresCPU(b, w)
+	for from := 0; from < b.N; from += batch {
+		at := time.Now()
+		events := make([]Event, min(batch, b.N-from))
+		for i := range events {
+			events[i] = Event{CompanyID: int64((from+i)%companies + 1), MessageID: int64(from + i + 1), Name: Sent,
+				PhoneNumber: "+25761234567", At: at, SentAt: &at}
+		}
+		enqueueAll(b, w, events)
+		for int64(from)-arrived.Load() > 20_000 { // the rest of the gateway is not faster
+			time.Sleep(time.Millisecond)
+		}
+	}
+	eventually(b, "all arrived", func() bool { return arrived.Load() >= int64(b.N) })
+	eventually(b, "all stored", func() bool { return countState(b, w, delivered) == b.N })
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
+	b.ReportMetric(float64((postgresCPU(b, w)-postgres).Microseconds())/float64(b.N), "pg-µs/op")
+	var hot, updates float64
+	if err := w.pool.QueryRow(context.Background(), `
+		SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_user_tables WHERE relname = 'webhook_deliveries'`).Scan(&hot, &updates); err == nil && updates > 0 {
+		b.ReportMetric(100*hot/updates, "%hot")
+	}
+	if n := arrived.Load(); n != int64(b.N) {
+		b.Errorf("%d arrived, want %d", n, b.N)
+	}
+}
+
+// postgresCPU is the CPU time of the processes of the server behind w.
+func postgresCPU(b *testing.B, w *Webhooks) (sum time.Duration) {
+	b.Helper()
+	var backend int
+	if err := w.pool.QueryRow(context.Background(), `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
+		b.Fatal(err)
+	}
+	server, _ := processStat(fmt.Sprintf("/proc/%d/stat", backend))
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		if parent, used := processStat(name); parent == server {
+			sum += used
+		}
+	}
+	return sum
+}
+
+// processStat reads a process's parent and CPU time; zero when it is gone, or
+// this is not a Linux machine that the server shares.
+func processStat(name string) (parent string, used time.Duration) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return "", 0
+	}
+	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
+	for _, field := range fields[11:13] { // utime, stime in hundredths of a second
+		ticks, _ := strconv.Atoi(field)
+		used += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return fields[1], used
+}

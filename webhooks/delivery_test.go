@@ -1,0 +1,215 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	ctx := context.Background()
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	off := false
+	if _, err := w.SetEndpoint(ctx, 2, Setting{URL: "http://127.0.0.1:1/", Active: &off}); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	events := []Event{
+		{CompanyID: 1, MessageID: 10, Name: Sent, At: at, SentAt: &at},
+		{CompanyID: 1, MessageID: 10, Name: Sent, At: at, SentAt: &at},
+		{CompanyID: 2, MessageID: 11, Name: Sent, At: at, SentAt: &at},
+		{CompanyID: 3, MessageID: 12, Name: Failed, At: at, FailedAt: &at},
+		{CompanyID: 1, MessageID: 13, Name: Failed, At: at, FailedAt: &at},
+	}
+	if n := enqueueAll(t, w, events); n != 2 {
+		t.Errorf("%d recorded, want 2", n)
+	}
+	if n := enqueueAll(t, w, events); n != 0 {
+		t.Errorf("%d recorded again", n)
+	}
+	if n := enqueueAll(t, w, nil); n != 0 {
+		t.Errorf("%d recorded of none", n)
+	}
+	found, err := w.DeliveriesOf(ctx, 13, 12, 11, 10)
+	if err != nil || len(found) != 2 || found[0].MessageID != 10 || found[1].Event != Failed || found[1].CompanyID != 1 {
+		t.Errorf("deliveries %+v, %v", found, err)
+	}
+	if d := found[0]; d.State != "pending" || d.NextAt == nil || d.FinishedAt != nil || len(d.Attempts) != 0 {
+		t.Errorf("a new delivery is %+v", d)
+	}
+	// What the caller rolls back was never said.
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 99, Name: Sent, At: at}}); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Error(err)
+	}
+	if found, err := w.DeliveriesOf(ctx, 99); err != nil || len(found) != 0 {
+		t.Errorf("rolled back, yet %d deliveries, %v", len(found), err)
+	}
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		_, err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 98, Name: "sms.read"}})
+		return err
+	})
+	if err == nil {
+		t.Error("an event outside the contract was recorded")
+	}
+}
+
+func TestScheduleAndIdenticalAttempts(t *testing.T) {
+	s := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusInternalServerError)
+		_, _ = rw.Write([]byte("no\x00 thanks\xff"))
+	})
+	opts := quickly()
+	opts.Idle = 10 * time.Millisecond
+	w := New(batchPool(t), opts)
+	endpoint := setEndpoint(t, w, 1, s.URL+"/hook?token=1")
+	run(t, w)
+	enqueue(t, w, 1, 5, 1)
+	d := inState(t, w, 5, "exhausted")
+
+	seen := s.requests()
+	if len(seen) != 6 || len(d.Attempts) != 6 || d.FinishedAt == nil || d.NextAt != nil {
+		t.Fatalf("%d requests, delivery %+v", len(seen), d)
+	}
+	sign, err := newSigner(endpoint.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range seen {
+		if r.body != d.Body || r.body != seen[0].body {
+			t.Errorf("attempt %d has body %s", i+1, r.body)
+		}
+		stamp := r.header.Get("webhook-timestamp")
+		for header, want := range map[string]string{
+			"Content-Type":        "application/json",
+			"X-Webhook-Event":     Sent,
+			"X-Webhook-Signature": sign.contractSignature([]byte(r.body)),
+			"webhook-id":          d.WebhookID,
+			"webhook-signature":   sign.standardSignature(d.WebhookID, stamp, []byte(r.body)),
+			"Content-Length":      strconv.Itoa(len(d.Body)),
+			"Accept-Encoding":     "",
+			"X-Idempotency-Key":   "",
+		} {
+			if got := r.header.Get(header); got != want && header != "Content-Length" {
+				t.Errorf("attempt %d: %s is %q, want %q", i+1, header, got, want)
+			}
+		}
+		if seconds, err := strconv.ParseInt(stamp, 10, 64); err != nil || time.Since(time.Unix(seconds, 0)) > patience {
+			t.Errorf("attempt %d: webhook-timestamp %q", i+1, stamp)
+		}
+		if i > 0 {
+			if pause := r.at.Sub(seen[i-1].at); pause < opts.RetryDelays[i-1] {
+				t.Errorf("attempt %d came %s after the one before, not %s", i+1, pause, opts.RetryDelays[i-1])
+			}
+		}
+		a := d.Attempts[i]
+		if a.Number != i+1 || a.Status != 500 || a.Result != result5xx || a.Excerpt != "no thanks" || a.Error != "" || a.At.IsZero() {
+			t.Errorf("attempt %d is kept as %+v", i+1, a)
+		}
+	}
+
+	ctx := context.Background()
+	given, err := w.Exhausted(ctx, 1, 0, 10)
+	if err != nil || len(given) != 1 || given[0].ID != d.ID {
+		t.Errorf("exhausted: %+v, %v", given, err)
+	}
+	if given, err = w.Exhausted(ctx, 1, d.ID, 10); err != nil || len(given) != 0 {
+		t.Errorf("the next page: %+v, %v", given, err)
+	}
+}
+
+func TestResendByHand(t *testing.T) {
+	refuse := make(chan bool, 100)
+	for range 6 {
+		refuse <- true
+	}
+	s := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-refuse:
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			rw.WriteHeader(http.StatusAccepted)
+		}
+	})
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 5, 1)
+	d := inState(t, w, 5, "exhausted")
+
+	ctx := context.Background()
+	if err := w.Resend(ctx, 2, d.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("another company's re-send: %v", err)
+	}
+	for i := range 2 { // a delivered one may be sent again, too
+		if err := w.Resend(ctx, 1, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "re-sent", func() bool { return len(only(t, w, 5).Attempts) == 7+i })
+		if got := inState(t, w, 5, "delivered"); got.Attempts[6+i].Status != http.StatusAccepted {
+			t.Errorf("re-sent as %+v", got.Attempts[6+i])
+		}
+	}
+	seen := s.requests()
+	for _, r := range seen {
+		if r.body != d.Body || r.header.Get("webhook-id") != d.WebhookID {
+			t.Errorf("a re-send differs: %s %s", r.header.Get("webhook-id"), r.body)
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("%d requests, want 8", len(seen))
+	}
+}
+
+func TestChangedAndDeactivatedEndpoint(t *testing.T) {
+	failing := newSink(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) })
+	good := newSink(t, nil)
+	opts := quickly()
+	opts.RetryDelays = []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}
+	w := New(batchPool(t), opts)
+	ctx := context.Background()
+	first := setEndpoint(t, w, 1, failing.URL)
+	run(t, w)
+	enqueue(t, w, 1, 5, 1)
+	eventually(t, "a first attempt", func() bool { return failing.count() > 0 })
+
+	off, on := false, true
+	if _, err := w.SetEndpoint(ctx, 1, Setting{Active: &off}); err != nil {
+		t.Fatal(err)
+	}
+	if n := enqueue(t, w, 1, 6, 1); n != 0 {
+		t.Error("an inactive endpoint was told of")
+	}
+	eventually(t, "quiet", func() bool {
+		d := only(t, w, 5)
+		return d.State == "exhausted" || d.NextAt != nil && time.Since(*d.NextAt) > 200*time.Millisecond
+	})
+	if d := only(t, w, 5); d.State != "pending" || len(d.Attempts) != failing.count() {
+		t.Errorf("deactivated, its delivery is %s after %d attempts", d.State, len(d.Attempts))
+	}
+
+	second, err := w.SetEndpoint(ctx, 1, Setting{URL: good.URL, Secret: newSecret(), Active: &on})
+	if err != nil || second.Secret == first.Secret || !second.Active {
+		t.Fatalf("changed to %+v, %v", second, err)
+	}
+	inState(t, w, 5, "delivered")
+	sign, err := newSigner(second.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := good.requests()[0]; r.header.Get("X-Webhook-Signature") != sign.contractSignature([]byte(r.body)) {
+		t.Error("a pending delivery is not signed with the current secret")
+	}
+}

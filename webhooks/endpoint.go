@@ -1,0 +1,112 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNotFound says that there is no such endpoint or delivery.
+var ErrNotFound = errors.New("not found")
+
+// Endpoint is where a company is told what became of its messages. There is at
+// most one a company. contract 2.4
+type Endpoint struct {
+	CompanyID int64
+	URL       string
+	Secret    string // whsec_…; never to be logged
+	Active    bool
+	UpdatedAt time.Time
+}
+
+// Setting changes an endpoint. What is left zero stays as it is; a new endpoint
+// is active and gets a secret of its own.
+type Setting struct {
+	URL    string // required for a new endpoint
+	Secret string // whsec_ and the base64 of 24 to 64 bytes
+	Active *bool
+}
+
+// SetEndpoint creates or changes a company's endpoint and returns it as it is
+// now. What is wrong with a URL or a secret comes back as an sms.Refusal. The
+// caller has made sure that the company exists.
+func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) (Endpoint, error) {
+	if s.Secret != "" {
+		if _, err := secretKey(s.Secret); err != nil {
+			return Endpoint{}, err
+		}
+	}
+	var e Endpoint
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		// Two changes of one company at once would otherwise both find no row.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhook_endpoints', $1))`, companyID); err != nil {
+			return err
+		}
+		var err error
+		e, err = w.endpoint(ctx, tx, companyID)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			e = Endpoint{CompanyID: companyID, Active: true}
+		case err != nil && s.Secret == "":
+			return err // a secret that does not open may be replaced, not kept
+		}
+		if s.URL != "" || e.URL == "" {
+			if err := w.guard.checkURL(s.URL); err != nil {
+				return err
+			}
+			e.URL = s.URL
+		}
+		if s.Secret != "" {
+			e.Secret = s.Secret
+		} else if e.Secret == "" {
+			e.Secret = newSecret()
+		}
+		if s.Active != nil {
+			e.Active = *s.Active
+		}
+		return tx.QueryRow(ctx, `
+			INSERT INTO webhook_endpoints (company_id, url, secret, active)
+			VALUES ($1, $2, $3, $4)
+			ON CONFLICT (company_id) DO UPDATE
+			SET url = excluded.url, secret = excluded.secret, active = excluded.active, updated_at = now()
+			RETURNING updated_at`,
+			companyID, e.URL, w.vault.seal(companyID, e.Secret), e.Active).Scan(&e.UpdatedAt)
+	})
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
+	}
+	w.Kick()
+	return e, nil
+}
+
+// Endpoint returns a company's endpoint, or ErrNotFound.
+func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (Endpoint, error) {
+	e, err := w.endpoint(ctx, w.pool, companyID)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("reading the webhook endpoint of company %d: %w", companyID, err)
+	}
+	return e, nil
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// endpoint returns also with an error what could be read.
+func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (Endpoint, error) {
+	e := Endpoint{CompanyID: companyID}
+	var stored string
+	err := q.QueryRow(ctx, `SELECT url, secret, active, updated_at FROM webhook_endpoints WHERE company_id = $1`,
+		companyID).Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e, ErrNotFound
+	}
+	if err != nil {
+		return e, err
+	}
+	e.Secret, err = w.vault.open(companyID, stored)
+	return e, err
+}

@@ -1,0 +1,68 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+func TestBodyIsExactlyTheContracts(t *testing.T) {
+	bujumbura := time.FixedZone("CAT", 2*60*60)
+	at := time.Date(2026, 3, 1, 10, 0, 0, 987654321, bujumbura)
+	sent := Event{CompanyID: 7, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+	failed := Event{CompanyID: 7, MessageID: 43, Name: Failed, PhoneNumber: "+25761234568", At: at, FailedAt: &at}
+	for _, test := range []struct {
+		event Event
+		want  string
+	}{
+		{sent, `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
+		{failed, `{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
+	} {
+		if got := string(appendBody(nil, &test.event)); got != test.want {
+			t.Errorf("body\n got %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+func TestBodyStaysJSONWhateverTheNumber(t *testing.T) {
+	for _, number := range []string{`"`, `\`, "\x00\n", "é\xff", "+257 61", ""} {
+		body := appendBody(nil, &Event{MessageID: 1, Name: Sent, PhoneNumber: number})
+		if !json.Valid(body) {
+			t.Errorf("number %q makes %s", number, body)
+		}
+	}
+}
+
+func TestDeliveryIDs(t *testing.T) {
+	seen := map[int64]bool{}
+	for _, message := range []int64{1, 2, 3, 1 << 40, (1<<63 - 1) / idSpan} {
+		for _, name := range []string{Sent, Failed} {
+			id, err := deliveryID(message, name)
+			if err != nil || seen[id] || id <= 0 {
+				t.Fatalf("deliveryID(%d, %s) = %d, %v", message, name, id, err)
+			}
+			seen[id] = true
+			if messageOf(id) != message || eventOf(id) != name {
+				t.Errorf("delivery %d is of %d %s, not %d %s", id, messageOf(id), eventOf(id), message, name)
+			}
+		}
+	}
+	for _, message := range []int64{0, -1, (1<<63-1)/idSpan + 1} {
+		if _, err := deliveryID(message, Sent); err == nil {
+			t.Errorf("message id %d was taken", message)
+		}
+	}
+	if _, err := deliveryID(1, "sms.read"); err == nil {
+		t.Error("an unknown event was taken")
+	}
+}
+
+func BenchmarkBody(b *testing.B) {
+	at := time.Now()
+	e := Event{MessageID: 123456789, Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+	room := make([]byte, 0, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		room = appendBody(room[:0], &e)
+	}
+}

@@ -1,0 +1,175 @@
+package webhooks
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const patience = 20 * time.Second
+
+// batchPool is a pool as Run wants it.
+func batchPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := postgres.Open(context.Background(), testenv.Database(t), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// quickly are options under which a whole schedule passes within a test.
+func quickly() Options {
+	return Options{
+		AllowPrivate: true,
+		Timeout:      time.Second,
+		RetryDelays:  []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond},
+		Idle:         20 * time.Millisecond,
+		Drain:        2 * time.Second,
+	}
+}
+
+// run runs w until the returned function is called, or the test ends.
+func run(t testing.TB, w *Webhooks) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run does not return")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func setEndpoint(t testing.TB, w *Webhooks, company int64, url string) Endpoint {
+	t.Helper()
+	e, err := w.SetEndpoint(context.Background(), company, Setting{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// enqueue records a company's messages [from, from+n) as sent.
+func enqueue(t testing.TB, w *Webhooks, company, from int64, n int) int {
+	t.Helper()
+	at := time.Now()
+	events := make([]Event, n)
+	for i := range events {
+		events[i] = Event{CompanyID: company, MessageID: from + int64(i), Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+	}
+	return enqueueAll(t, w, events)
+}
+
+func enqueueAll(t testing.TB, w *Webhooks, events []Event) (inserted int) {
+	t.Helper()
+	err := pgx.BeginFunc(context.Background(), w.pool, func(tx pgx.Tx) (err error) {
+		inserted, err = w.Enqueue(context.Background(), tx, events)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Kick()
+	return inserted
+}
+
+func only(t testing.TB, w *Webhooks, message int64) Delivery {
+	t.Helper()
+	found, err := w.DeliveriesOf(context.Background(), message)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("message %d has %d deliveries, %v", message, len(found), err)
+	}
+	return found[0]
+}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+func inState(t testing.TB, w *Webhooks, message int64, state string) Delivery {
+	t.Helper()
+	var d Delivery
+	eventually(t, "delivery "+state, func() bool {
+		d = only(t, w, message)
+		return d.State == state
+	})
+	return d
+}
+
+// request is what a sink was sent.
+type request struct {
+	at     time.Time
+	header http.Header
+	body   string
+}
+
+// sink is a receiver that remembers. answer may be nil: 204.
+type sink struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen []request
+}
+
+func newSink(t testing.TB, answer http.HandlerFunc) *sink {
+	s := new(sink)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		at := time.Now()
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.seen = append(s.seen, request{at, r.Header, string(body)})
+		s.mu.Unlock()
+		if answer == nil {
+			rw.WriteHeader(http.StatusNoContent)
+			return
+		}
+		answer(rw, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (s *sink) requests() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]request(nil), s.seen...)
+}
+
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}
+
+// hang answers nothing until the caller gives up.
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -1,0 +1,64 @@
+package webhooks
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	attempts  map[string]map[string]prometheus.Counter // by event, by result
+	duration  prometheus.Histogram
+	oldest    prometheus.Gauge
+	exhausted prometheus.Counter
+	inFlight  prometheus.Gauge
+	active    prometheus.Gauge
+	inactive  prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	f := promauto.With(r)
+	attempts := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "intumwa_webhook_attempts_total",
+		Help: "Calls to customers' endpoints, by event and result.",
+	}, []string{"event", "result"})
+	endpoints := f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "intumwa_webhook_endpoints",
+		Help: "Endpoints that companies have set, by state.",
+	}, []string{"state"})
+	m := &metrics{
+		attempts: make(map[string]map[string]prometheus.Counter),
+		duration: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "intumwa_webhook_attempt_duration_seconds",
+			Help:    "Duration of a call to an endpoint, answered or not.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+		oldest: f.NewGauge(prometheus.GaugeOpts{
+			Name: "intumwa_webhook_queue_oldest_age_seconds",
+			Help: "How long the most overdue delivery of an active endpoint has been due.",
+		}),
+		exhausted: f.NewCounter(prometheus.CounterOpts{
+			Name: "intumwa_webhook_exhausted_total",
+			Help: "Deliveries given up after their last attempt.",
+		}),
+		inFlight: f.NewGauge(prometheus.GaugeOpts{
+			Name: "intumwa_webhook_calls_in_flight",
+			Help: "Calls to endpoints under way.",
+		}),
+		active:   endpoints.WithLabelValues("active"),
+		inactive: endpoints.WithLabelValues("inactive"),
+	}
+	for _, event := range []string{Sent, Failed} {
+		m.attempts[event] = make(map[string]prometheus.Counter)
+		for _, result := range results {
+			m.attempts[event][result] = attempts.WithLabelValues(event, result)
+		}
+	}
+	return m
+}
+
+func (m *metrics) attempt(event, result string, took time.Duration) {
+	m.attempts[event][result].Inc()
+	m.duration.Observe(took.Seconds())
+}

@@ -1,0 +1,47 @@
+package webhooks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+// TestPostgresCrashes: results of calls that ended while Postgres was away are
+// stored when it is back, and everything is delivered.
+func TestPostgresCrashes(t *testing.T) {
+	const n = 2000
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(context.Background(), server.URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := newSink(t, nil)
+	opts := quickly()
+	opts.Lease = 3 * time.Second
+	w := New(pool, opts)
+	setEndpoint(t, w, 1, s.URL)
+	enqueue(t, w, 1, 1, n)
+	stop := run(t, w)
+	eventually(t, "some calls", func() bool { return s.count() > n/10 })
+	server.Kill()
+	server.Start()
+	eventually(t, "all stored", func() bool {
+		var stored int
+		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM webhook_deliveries WHERE state = 1`).Scan(&stored)
+		return err == nil && stored == n
+	})
+	stop()
+	unkept := 0
+	if err := pool.QueryRow(context.Background(),
+		`SELECT count(*) FROM webhook_deliveries WHERE jsonb_array_length(attempts) = 0`).Scan(&unkept); err != nil || unkept != 0 {
+		t.Errorf("%d delivered without an attempt kept, %v", unkept, err)
+	}
+	// What was in hand may be repeated, nothing else.
+	if repeated := s.count() - n; repeated > 32*(1+prefetchMax) {
+		t.Errorf("%d calls repeated", repeated)
+	}
+}

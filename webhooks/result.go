@@ -1,0 +1,81 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// The closed set of an attempt's results.
+const (
+	result2xx     = "2xx"
+	result3xx     = "3xx"
+	result4xx     = "4xx"
+	result5xx     = "5xx"
+	resultTimeout = "timeout" // no status within the time
+	resultDNS     = "dns"     // the name does not resolve
+	resultTLS     = "tls"     // the handshake failed
+	resultBlocked = "blocked" // the address is not public
+	resultRefused = "refused" // nobody listens
+	resultOther   = "other"   // a connection that broke, an answer that is not HTTP, …
+)
+
+var results = []string{
+	result2xx, result3xx, result4xx, result5xx, resultTimeout,
+	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
+}
+
+// handshakeError marks what went wrong in a TLS handshake.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+func resultOfStatus(status int) string {
+	switch status / 100 {
+	case 2:
+		return result2xx
+	case 3:
+		return result3xx
+	case 4:
+		return result4xx
+	case 5:
+		return result5xx
+	}
+	return resultOther
+}
+
+// resultOfError classes a call without an answer, and explains it to the
+// customer. The explanation never tells what a name resolved to: that could map
+// a private network.
+func resultOfError(err error) (result, explanation string) {
+	var dns *net.DNSError
+	var handshake *handshakeError
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
+		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return resultBlocked, "the host resolves to an address that is not public"
+	case errors.As(err, &dns):
+		return resultDNS, "the host name does not resolve"
+	case timedOut(err):
+		return resultTimeout, "no answer in time"
+	case errors.As(err, &handshake):
+		return resultTLS, excerptOf([]byte(handshake.Error()))
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return resultTLS, "the server does not speak TLS"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return resultRefused, "the connection was refused"
+	}
+	return resultOther, "the connection failed or the answer was not HTTP"
+}
+
+func timedOut(err error) bool {
+	var t net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &t) && t.Timeout()
+}

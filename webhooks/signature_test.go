@@ -1,0 +1,176 @@
+package webhooks
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/sms"
+)
+
+// Receivers in three languages check the published vectors: nothing of them is
+// shared with the code that signs.
+var receivers = []struct {
+	program string
+	args    []string
+}{
+	{"python3", []string{"-c", `
+import base64, hashlib, hmac, sys
+secret, body, ident, stamp = sys.argv[1:]
+print(hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest())
+key = base64.b64decode(secret[len("whsec_"):])
+print("v1," + base64.b64encode(hmac.new(key, (ident + "." + stamp + "." + body).encode(), hashlib.sha256).digest()).decode())
+`}},
+	{"node", []string{"-e", `
+const { createHmac } = require("crypto");
+const [secret, body, ident, stamp] = process.argv.slice(1);
+console.log(createHmac("sha256", secret).update(body).digest("hex"));
+const key = Buffer.from(secret.slice("whsec_".length), "base64");
+console.log("v1," + createHmac("sha256", key).update(ident + "." + stamp + "." + body).digest("base64"));
+`}},
+	{"sh", []string{"-c", `
+printf %s "$2" | openssl dgst -sha256 -hmac "$1" -r | cut -d' ' -f1
+key=$(printf %s "${1#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \n')
+printf v1,; printf %s "$3.$4.$2" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A
+`, "sh"}},
+}
+
+func TestVectorsVerifyElsewhere(t *testing.T) {
+	vectors, err := TestVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, receiver := range receivers {
+		t.Run(receiver.program, func(t *testing.T) {
+			needs := receiver.program
+			if needs == "sh" {
+				needs = "openssl"
+			}
+			if _, err := exec.LookPath(needs); err != nil {
+				t.Skipf("%s is not here", needs)
+			}
+			for _, v := range vectors {
+				args := append(append([]string{}, receiver.args...), v.Secret, v.Body, v.ID, v.Timestamp)
+				out, err := exec.Command(receiver.program, args...).Output()
+				if err != nil {
+					t.Fatalf("running %s: %v", receiver.program, err)
+				}
+				if got, want := strings.TrimSpace(string(out)), v.Signature+"\n"+v.Standard; got != want {
+					t.Errorf("%s computes\n%s\nwe send\n%s", receiver.program, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestVerifyRefuses: the receiver's side takes our vectors and nothing else.
+func TestVerifyRefuses(t *testing.T) {
+	vectors, err := TestVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := vectors[0]
+	signed := time.Unix(1772352002, 0)
+	for name, test := range map[string]struct {
+		change func(h http.Header)
+		secret string
+		body   string
+		now    time.Time
+		good   bool
+	}{
+		"as sent":           {secret: v.Secret, body: v.Body, now: signed, good: true},
+		"a little later":    {secret: v.Secret, body: v.Body, now: signed.Add(4 * time.Minute), good: true},
+		"replayed":          {secret: v.Secret, body: v.Body, now: signed.Add(6 * time.Minute)},
+		"from the future":   {secret: v.Secret, body: v.Body, now: signed.Add(-6 * time.Minute)},
+		"another body":      {secret: v.Secret, body: v.Body + " ", now: signed},
+		"another secret":    {secret: newSecret(), body: v.Body, now: signed},
+		"no secret":         {secret: "", body: v.Body, now: signed},
+		"another id":        {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("webhook-id", "evt_1") }},
+		"another timestamp": {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("webhook-timestamp", "1772352003") }},
+		"no signature":      {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Del("X-Webhook-Signature") }},
+		"no second":         {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Del("webhook-signature") }},
+		"upper-case hex":    {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("X-Webhook-Signature", strings.ToUpper(v.Signature)) }},
+	} {
+		h := http.Header{}
+		h.Set("X-Webhook-Signature", v.Signature)
+		h.Set("webhook-id", v.ID)
+		h.Set("webhook-timestamp", v.Timestamp)
+		h.Set("webhook-signature", v.Standard)
+		if test.change != nil {
+			test.change(h)
+		}
+		if err := Verify(test.secret, h, []byte(test.body), test.now); test.good != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	of := func(n int) string { return secretPrefix + base64.StdEncoding.EncodeToString(make([]byte, n)) }
+	for range 100 {
+		key, err := secretKey(newSecret())
+		if err != nil || len(key) != 32 {
+			t.Fatalf("a new secret has %d bytes, %v", len(key), err)
+		}
+	}
+	if one, two := newSecret(), newSecret(); one == two {
+		t.Error("two secrets are alike")
+	}
+	for secret, good := range map[string]bool{
+		of(24): true, of(32): true, of(64): true,
+		of(23): false, of(65): false, "": false, "whsec_": false,
+		strings.TrimPrefix(of(32), secretPrefix): false, "whsec_not base64!": false,
+		strings.TrimRight(of(32), "="): false, of(32) + "\n": false, "WHSEC_" + of(32)[6:]: false,
+	} {
+		_, err := secretKey(secret)
+		if good != (err == nil) {
+			t.Errorf("secretKey(%q): %v", secret, err)
+		}
+		if err != nil && !errors.As(err, new(sms.Refusal)) {
+			t.Errorf("secretKey(%q) gives %T, not a refusal", secret, err)
+		}
+	}
+}
+
+func TestVault(t *testing.T) {
+	secret := newSecret()
+	locked, other, plain := newVault(&[32]byte{1}), newVault(&[32]byte{2}), newVault(nil)
+	sealed := locked.seal(7, secret)
+	if strings.Contains(sealed, secret[6:20]) || sealed == locked.seal(7, secret) {
+		t.Error("a sealed secret shows itself or repeats")
+	}
+	if got, err := locked.open(7, sealed); got != secret || err != nil {
+		t.Errorf("opening: %q, %v", got, err)
+	}
+	if got, err := locked.open(7, plain.seal(7, secret)); got != secret || err != nil {
+		t.Errorf("opening one stored in plain: %q, %v", got, err)
+	}
+	for name, try := range map[string]func() (string, error){
+		"another company's": func() (string, error) { return locked.open(8, sealed) },
+		"another key":       func() (string, error) { return other.open(7, sealed) },
+		"no key":            func() (string, error) { return plain.open(7, sealed) },
+		"cut short":         func() (string, error) { return locked.open(7, sealed[:14]) },
+		"changed":           func() (string, error) { return locked.open(7, sealed[:30]+"AAAA"+sealed[34:]) },
+	} {
+		if got, err := try(); err == nil || got != "" {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
+
+func BenchmarkSign(b *testing.B) {
+	s, err := newSigner(newSecret())
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := make([]byte, 180)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.contractSignature(body)
+		s.standardSignature("evt_123456", "1772352002", body)
+	}
+}

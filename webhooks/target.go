@@ -1,0 +1,109 @@
+package webhooks
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+
+	"intumwa/sms"
+)
+
+const (
+	maxURLLength  = 2048
+	maxHostLength = 253
+)
+
+// guard keeps deliveries away from addresses that are not public. It judges the
+// address that is dialled, after every name has been resolved, so a name that
+// changes its mind between check and call gains nothing.
+type guard struct {
+	public *ssrf.Guardian // nil: everything may be reached
+}
+
+func newGuard(allowPrivate bool) guard {
+	if allowPrivate {
+		return guard{}
+	}
+	return guard{ssrf.New(ssrf.WithPorts(443))}
+}
+
+// control is a net.Dialer's Control.
+func (g guard) control(network, address string, c syscall.RawConn) error {
+	if g.public == nil {
+		return nil
+	}
+	return g.public.Safe(network, address, c)
+}
+
+// checkURL says with an sms.Refusal why a URL cannot be an endpoint. Names are
+// not resolved here: what they resolve to is judged at each call.
+func (g guard) checkURL(raw string) error {
+	switch {
+	case raw == "":
+		return refuse("The webhook URL is required.")
+	case len(raw) > maxURLLength:
+		return refuse("The webhook URL must not exceed %d characters.", maxURLLength)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, notVisible) {
+		return refuse("The webhook URL is not a valid absolute URL.")
+	}
+	switch {
+	case u.Scheme == "http" && g.public == nil, u.Scheme == "https":
+	case g.public == nil:
+		return refuse("The webhook URL must start with https:// or http://.")
+	default:
+		return refuse("The webhook URL must start with https://.")
+	}
+	switch {
+	case u.User != nil:
+		return refuse("The webhook URL must not contain a user name or password.")
+	case u.Fragment != "" || strings.Contains(raw, "#"):
+		return refuse("The webhook URL must not contain a fragment.")
+	}
+	if err := g.checkHost(u.Hostname()); err != nil {
+		return err
+	}
+	if port := u.Port(); g.public != nil && port != "" && port != "443" {
+		return refuse("The webhook URL must use port 443.")
+	}
+	return nil
+}
+
+func (g guard) checkHost(host string) error {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if g.public != nil && (ip.Zone() != "" || g.public.SafeAddr(ip) != nil) {
+			return refuse("The webhook URL must not point to a private or reserved address.")
+		}
+		return nil
+	}
+	name := strings.TrimSuffix(host, ".")
+	if name == "" || len(name) > maxHostLength {
+		return refuse("The webhook URL's host must have 1 to %d characters.", maxHostLength)
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInHost) {
+			return refuse("The webhook URL's host is not valid; write an international name in its xn-- form.")
+		}
+	}
+	lower := strings.ToLower(name)
+	if g.public != nil && (lower == "localhost" || strings.HasSuffix(lower, ".localhost")) {
+		return refuse("The webhook URL must not point to a private or reserved address.")
+	}
+	return nil
+}
+
+func notVisible(r rune) bool { return r <= ' ' || r > '~' }
+
+func notInHost(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+// refuse says to a customer what is wrong with an endpoint's URL or secret.
+func refuse(format string, args ...any) error {
+	return sms.Refusal{Reason: "webhook_endpoint", Text: fmt.Sprintf(format, args...)}
+}

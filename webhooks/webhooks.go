@@ -1,0 +1,104 @@
+package webhooks
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options of New. A zero field means its default.
+type Options struct {
+	// Timeout of one call, from the first octet out to the status; 10 s. decisions: Webhooks
+	Timeout time.Duration
+	// RetryDelays are the pauses between a failure and the next attempt, so there
+	// is one attempt more than delays; 10 s, 30 s, 60 s, 5 min, 15 min. contract 6
+	RetryDelays []time.Duration
+	// AllowPrivate permits plain http, any port and addresses that are not public.
+	AllowPrivate bool
+	// SecretKey encrypts signing secrets at rest; nil keeps them in plain.
+	SecretKey *[32]byte
+
+	// InFlight bounds the calls under way in this process; 1024. Half of it is for
+	// endpoints that answer quickly, a quarter for those not yet known, a quarter
+	// for slow ones.
+	InFlight int
+	// PerEndpoint is how many calls one endpoint gets at a time to begin with and
+	// after a failure; 4. It grows to PerEndpointMax, 32, while answers are quick.
+	PerEndpoint    int
+	PerEndpointMax int
+
+	// Lease is how long a delivery that was taken is left alone before it may be
+	// taken again; twice the timeout and 10 s. It is at least the timeout and 1 s.
+	Lease time.Duration
+	// Idle is the longest pause between looks for due deliveries; 250 ms.
+	Idle time.Duration
+	// Drain bounds the calls under way at shutdown; 5 s.
+	Drain time.Duration
+
+	Log     *slog.Logger          // nil: discarded
+	Metrics prometheus.Registerer // nil: not registered
+}
+
+func (o Options) withDefaults() Options {
+	set(&o.Timeout, 10*time.Second)
+	if o.RetryDelays == nil {
+		o.RetryDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
+	}
+	set(&o.InFlight, 1024)
+	set(&o.PerEndpoint, 4)
+	set(&o.PerEndpointMax, 32)
+	o.PerEndpointMax = max(o.PerEndpointMax, o.PerEndpoint)
+	set(&o.Lease, 2*o.Timeout+10*time.Second)
+	o.Lease = max(o.Lease, o.Timeout+leaseMargin)
+	set(&o.Idle, 250*time.Millisecond)
+	set(&o.Drain, 5*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func set[T ~int | ~int64](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Webhooks is the room's door. Its methods may be called from many goroutines.
+type Webhooks struct {
+	pool     *pgxpool.Pool
+	opts     Options
+	schedule schedule
+	guard    guard
+	vault    vault
+	log      *slog.Logger
+	metrics  *metrics
+	kick     chan struct{}
+}
+
+// New does no I/O and starts nothing. Run wants a pool that keeps the planner on
+// index lookups (postgres.Options.BatchUpdates): its updates join unnested arrays.
+func New(pool *pgxpool.Pool, opts Options) *Webhooks {
+	opts = opts.withDefaults()
+	return &Webhooks{
+		pool:     pool,
+		opts:     opts,
+		schedule: opts.RetryDelays,
+		guard:    newGuard(opts.AllowPrivate),
+		vault:    newVault(opts.SecretKey),
+		log:      opts.Log,
+		metrics:  newMetrics(opts.Metrics),
+		kick:     make(chan struct{}, 1),
+	}
+}
+
+// Kick tells Run that deliveries have been committed, so that their first
+// attempts start at once. It never blocks, and does nothing where Run does not run.
+func (w *Webhooks) Kick() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}

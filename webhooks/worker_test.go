@@ -1,0 +1,216 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestTwoWorkersDeliverOnceEach(t *testing.T) {
+	const n = 3000
+	s := newSink(t, nil)
+	pool := batchPool(t)
+	one, two := New(pool, quickly()), New(pool, quickly())
+	for company := range int64(3) {
+		setEndpoint(t, one, company+1, s.URL)
+	}
+	run(t, one)
+	run(t, two)
+	for company := range int64(3) {
+		enqueue(t, one, company+1, 1+company*n, n)
+		two.Kick()
+	}
+	eventually(t, "all stored", func() bool { return countState(t, one, delivered) == 3*n })
+	seen := map[string]int{}
+	for _, r := range s.requests() {
+		seen[r.header.Get("webhook-id")]++
+	}
+	if len(seen) != 3*n || s.count() != 3*n {
+		t.Errorf("%d requests of %d events, want %d once each", s.count(), len(seen), 3*n)
+	}
+}
+
+// TestLeaseOfACrashedWorker: what another process took and never finished is
+// taken again when its lease is over, and not before.
+func TestLeaseOfACrashedWorker(t *testing.T) {
+	s := newSink(t, nil)
+	opts := quickly()
+	opts.Lease = time.Nanosecond // raised to the least there is
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	enqueue(t, w, 1, 1, 3)
+	taken, err := w.claimFor(context.Background(), []int64{1}, []int32{2})
+	if err != nil || len(taken[1]) != 2 {
+		t.Fatalf("took %v, %v", taken, err)
+	}
+	lease := time.Now().Add(w.opts.Lease)
+	run(t, w)
+	eventually(t, "the third delivered", func() bool { return countState(t, w, delivered) == 1 })
+	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 3 })
+	early := 0
+	for _, r := range s.requests() {
+		if r.at.Before(lease.Add(-100 * time.Millisecond)) {
+			early++
+		}
+	}
+	if early != 1 || s.count() != 3 {
+		t.Errorf("%d of %d requests before the lease was over, want 1 of 3", early, s.count())
+	}
+}
+
+// TestLateResults: the result of an expired lease does not undo a newer one,
+// except that a success stands.
+func TestLateResults(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	ctx := context.Background()
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	enqueue(t, w, 1, 1, 1)
+	id, err := deliveryID(1, Sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := result{id: id, tries: 0, state: pending, delay: time.Hour, attempt: Attempt{At: time.Now(), Result: result5xx, Status: 500}}
+	success := result{id: id, tries: 0, state: delivered, attempt: Attempt{At: time.Now(), Result: result2xx, Status: 200}}
+	for i, step := range []struct {
+		result result
+		state  string
+		tries  int
+	}{{failure, "pending", 1}, {failure, "pending", 1}, {success, "delivered", 1}, {failure, "delivered", 1}} {
+		if err := w.store(ctx, []result{step.result}); err != nil {
+			t.Fatal(err)
+		}
+		var tries int
+		if err := w.pool.QueryRow(ctx, `SELECT tries FROM webhook_deliveries WHERE id = $1`, id).Scan(&tries); err != nil {
+			t.Fatal(err)
+		}
+		if d := only(t, w, 1); d.State != step.state || tries != step.tries || len(d.Attempts) != i+1 {
+			t.Errorf("step %d: %s after %d tries, %d attempts kept", i, d.State, tries, len(d.Attempts))
+		}
+	}
+}
+
+// TestShutdown: what is under way ends and is stored; what was not begun, or
+// had to be cut, can be taken at once by the next process.
+func TestShutdown(t *testing.T) {
+	var hanging atomic.Bool
+	release := make(chan struct{})
+	s := newSink(t, func(rw http.ResponseWriter, r *http.Request) {
+		if hanging.Load() {
+			hang(rw, r)
+			return
+		}
+		<-release
+	})
+	opts := quickly()
+	opts.Timeout = 10 * time.Second
+	opts.Drain = 300 * time.Millisecond
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	stop := run(t, w)
+	enqueue(t, w, 1, 1, 10)
+	eventually(t, "a call under way", func() bool { return s.count() == 1 })
+	time.AfterFunc(50*time.Millisecond, func() { close(release) })
+	stop()
+	if n := countState(t, w, delivered); n != 1 || s.count() != 1 {
+		t.Errorf("%d stored of %d requests, want 1", n, s.count())
+	}
+
+	hanging.Store(true)
+	stop = run(t, w)
+	eventually(t, "hanging calls", func() bool { return s.count() == 2 })
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	var leased, tried int
+	if err := w.pool.QueryRow(context.Background(), `
+		SELECT count(*) FILTER (WHERE leased_until > now()), count(*) FILTER (WHERE tries > 0)
+		FROM webhook_deliveries WHERE state = 0`).Scan(&leased, &tried); err != nil {
+		t.Fatal(err)
+	}
+	if leased != 0 || tried != 0 {
+		t.Errorf("%d still leased, %d counted as tried", leased, tried)
+	}
+}
+
+func TestIdleWorkerFindsWithoutKick(t *testing.T) {
+	s := newSink(t, nil)
+	pool := batchPool(t)
+	opts := quickly()
+	opts.Idle = 0 // the default
+	w, elsewhere := New(pool, opts), New(pool, opts)
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	eventually(t, "idle", func() bool { return len(w.kick) == 0 })
+	start := time.Now()
+	enqueue(t, elsewhere, 1, 1, 1)
+	eventually(t, "found", func() bool { return s.count() == 1 })
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("found after %s", took)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := newSink(t, status(500))
+	opts := quickly()
+	opts.RetryDelays = []time.Duration{time.Millisecond}
+	registry := prometheus.NewRegistry()
+	opts.Metrics = registry
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 2)
+	inState(t, w, 1, "exhausted")
+	inState(t, w, 2, "exhausted")
+	got := gathered(t, registry)
+	for series, want := range map[string]float64{
+		"intumwa_webhook_attempts_total sms.sent 5xx":   4,
+		"intumwa_webhook_attempts_total sms.failed 2xx": 0,
+		"intumwa_webhook_attempt_duration_seconds":      4,
+		"intumwa_webhook_exhausted_total":               2,
+		"intumwa_webhook_endpoints active":              1,
+		"intumwa_webhook_endpoints inactive":            0,
+	} {
+		if value, ok := got[series]; !ok || value != want {
+			t.Errorf("%s is %v, want %v", series, value, want)
+		}
+	}
+	if _, ok := got["intumwa_webhook_queue_oldest_age_seconds"]; !ok {
+		t.Error("the oldest age is not exported")
+	}
+}
+
+// gathered is the value of every series, a histogram's count; labels follow the
+// name in their order.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			series := family.GetName()
+			for _, label := range metric.GetLabel() {
+				series += " " + label.GetValue()
+			}
+			values[series] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() +
+				float64(metric.GetHistogram().GetSampleCount())
+		}
+	}
+	return values
+}
+
+func countState(t testing.TB, w *Webhooks, s state) (n int) {
+	t.Helper()
+	if err := w.pool.QueryRow(context.Background(), `SELECT count(*) FROM webhook_deliveries WHERE state = $1`, s).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
