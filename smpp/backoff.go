@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	backoffBase  = time.Second
-	backoffCap   = 30 * time.Second
-	backoffFloor = 100 * time.Millisecond
+	backoffBase = time.Second
+	backoffCap  = 30 * time.Second
 	// stableAfter is how long a bind must have held to forget earlier failures.
 	stableAfter = 60 * time.Second
 	// rejectedHold keeps a link with wrong credentials from locking the account.
@@ -21,10 +20,14 @@ const (
 )
 
 // backoff says how long to wait before the next bind: full jitter under a
-// ceiling that doubles from 1 s to 30 s, except for answers that need longer.
+// ceiling that doubles from base to cap, but at least a tenth of base; longer
+// after answers that ask for it.
 type backoff struct {
-	failures int
+	base, cap time.Duration
+	failures  int
 }
+
+func newBackoff() backoff { return backoff{base: backoffBase, cap: backoffCap} }
 
 // served notes that a bind had held for d.
 func (b *backoff) served(d time.Duration) {
@@ -35,10 +38,7 @@ func (b *backoff) served(d time.Duration) {
 
 // next returns the wait after a bind that failed, or was lost, with err.
 func (b *backoff) next(err error) time.Duration {
-	ceiling := backoffCap
-	if b.failures < 5 {
-		ceiling = backoffBase << b.failures
-	}
+	ceiling := min(b.base<<min(b.failures, 10), b.cap)
 	b.failures++
 	switch bindStatus(err) {
 	case StatusInvPassword, StatusInvSystemID, StatusInvSysType:
@@ -46,7 +46,7 @@ func (b *backoff) next(err error) time.Duration {
 	case StatusAlreadyBound:
 		return alreadyBoundHold + rand.N(alreadyBoundHold)
 	}
-	return max(rand.N(ceiling), backoffFloor)
+	return max(rand.N(ceiling), b.base/10)
 }
 
 // bindStatus returns the status a bind was refused with, StatusOK for any other

@@ -83,7 +83,7 @@ func TestBindResults(t *testing.T) {
 				if !errors.As(err, &refused) || refused.Status != Status(status) || refused.Command != "bind_transceiver" {
 					t.Fatalf("got %v", err)
 				}
-				var b backoff
+				b := newBackoff()
 				if got := b.next(fmt.Errorf("binding: %w", err)); got < hold[0] || got > hold[1] {
 					t.Errorf("hold %s, want within %v", got, hold)
 				}
@@ -93,11 +93,11 @@ func TestBindResults(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	var b backoff
+	b := newBackoff()
 	plain := errors.New("gone")
 	for i := range 20 {
 		ceiling := min(time.Second<<min(i, 10), 30*time.Second)
-		if got := b.next(plain); got < backoffFloor || got > ceiling {
+		if got := b.next(plain); got < backoffBase/10 || got > ceiling {
 			t.Errorf("failure %d: %s, ceiling %s", i, got, ceiling)
 		}
 	}

@@ -3,6 +3,7 @@ package smpp
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,15 @@ import (
 type pipeCarrier struct {
 	t     *testing.T
 	conns chan net.Conn
-	dials []time.Time
+	mu    sync.Mutex
+	at    []time.Time
+}
+
+// dials returns when the link dialled.
+func (c *pipeCarrier) dials() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.at)
 }
 
 // pipeLink returns a Link that dials a pipeCarrier. It must be called in a
@@ -32,7 +41,9 @@ func pipeLink(t *testing.T, change func(*Options)) (*Link, *pipeCarrier) {
 	c := &pipeCarrier{t: t, conns: make(chan net.Conn, 100)}
 	l.dial = func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
-		c.dials = append(c.dials, time.Now())
+		c.mu.Lock()
+		c.at = append(c.at, time.Now())
+		c.mu.Unlock()
 		c.conns <- theirs
 		return ours, nil
 	}
@@ -172,6 +183,7 @@ func TestAnyOctetIsLife(t *testing.T) {
 		if s := l.Snapshot(); s.Totals.Binds != 1 || s.State != Bound {
 			t.Errorf("%+v", s)
 		}
+		synctest.Wait()
 		if enquiries < 10 {
 			t.Errorf("%d enquire_link", enquiries)
 		}
@@ -234,8 +246,9 @@ func TestRejectedCredentialsAreNotHammered(t *testing.T) {
 			}
 		}
 		stop()
-		for i := range len(c.dials) - 1 {
-			if d := c.dials[i+1].Sub(c.dials[i]); d < 5*time.Minute {
+		dials := c.dials()
+		for i := range len(dials) - 1 {
+			if d := dials[i+1].Sub(dials[i]); d < 5*time.Minute {
 				t.Errorf("attempt %d came after %s", i+1, d)
 			}
 		}
@@ -253,13 +266,14 @@ func TestReconnectTimes(t *testing.T) {
 			p.acceptBind()
 			_ = p.conn.Close()
 		}
-		for i := range len(c.dials) - 1 {
-			d := c.dials[i+1].Sub(c.dials[i])
-			if d < backoffFloor || d > min(time.Second<<min(i, 10), backoffCap)+time.Second {
+		dials := c.dials()
+		for i := range 11 {
+			d := dials[i+1].Sub(dials[i])
+			if d < backoffBase/10 || d > min(time.Second<<min(i, 10), backoffCap)+time.Second {
 				t.Errorf("attempt %d came after %s", i+1, d)
 			}
 		}
-		if total := c.dials[11].Sub(c.dials[0]); total < 20*time.Second {
+		if total := dials[11].Sub(dials[0]); total < 20*time.Second {
 			t.Errorf("12 attempts in %s", total)
 		}
 		p := c.accept()

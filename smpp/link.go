@@ -26,6 +26,7 @@ type Link struct {
 	pace    *pacer
 	metrics *linkMetrics
 	dial    func(context.Context) (net.Conn, error)
+	retry   backoff // as every Run begins
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
@@ -62,6 +63,7 @@ func New(opts Options) (*Link, error) {
 		opts:    opts,
 		pace:    newPacer(opts.TPS),
 		metrics: opts.Metrics.link(opts.Carrier, opts.Name),
+		retry:   newBackoff(),
 		since:   time.Now(),
 		moved:   make(chan struct{}),
 	}

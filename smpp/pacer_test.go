@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,10 +128,21 @@ func TestLinkPace(t *testing.T) {
 		p := c.accept()
 		p.acceptBind()
 		waitBound(t, l)
-		var at []time.Time
+		var mu sync.Mutex
+		var times []time.Time
+		arrived := func() []time.Time { // since the last call
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			at := times
+			times = nil
+			return at
+		}
 		serving := p.serve(func(got packet) {
 			if got.command == rawSubmit {
-				at = append(at, time.Now())
+				mu.Lock()
+				times = append(times, time.Now())
+				mu.Unlock()
 				p.accepted(got, "1")
 			}
 			p.polite(got)
@@ -143,7 +155,7 @@ func TestLinkPace(t *testing.T) {
 			}
 		}()
 		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		at := arrived()
 		if n, most := len(at), busiest(at); most > 50 || n < 490 || n > 501 {
 			t.Errorf("%d in 10 s, at most %d in a second", n, most)
 		}
@@ -153,21 +165,23 @@ func TestLinkPace(t *testing.T) {
 			}
 		}
 		l.SetTPS(10)
-		at = nil
 		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if n := len(at); n < 97 || n > 101 {
+		if n := len(arrived()); n < 97 || n > 101 {
 			t.Errorf("%d in 10 s at 10 a second", n)
-		}
-		l.SetTPS(0)
-		at = nil
-		synctest.Wait()
-		time.Sleep(time.Millisecond)
-		if len(at) < 1000 {
-			t.Errorf("%d at once, unpaced", len(at))
 		}
 		cancel()
 		<-submitting
+		l.SetTPS(0)
+		began := time.Now()
+		arrived()
+		for range 2000 {
+			if err := l.Submit(context.Background(), sample(), func(Result) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, d := len(arrived()), time.Since(began); n < 2000 || d > time.Second {
+			t.Errorf("unpaced: %d in %s", n, d)
+		}
 		stop()
 		serving.Wait()
 	})

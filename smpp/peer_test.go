@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // packet is a PDU as the raw carrier of the tests sees it. The carrier knows
 // nothing of this package's codec.
@@ -193,6 +193,8 @@ func options(address string) Options {
 		Carrier: "testel", Name: "testel-1", Address: address,
 		SystemID: "intumwa", Password: "secret",
 		Deliver: func(d *Delivery) { d.Respond(StatusOK) },
+		// Most tests end with a carrier that has gone silent.
+		DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond,
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 }

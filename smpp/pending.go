@@ -47,8 +47,6 @@ type waiter struct {
 	admitted chan error // capacity 1
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{admitted: make(chan error, 1)} }}
-
 // fifo is a queue that reuses its memory.
 type fifo[T any] struct {
 	items []T

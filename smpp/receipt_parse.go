@@ -85,7 +85,7 @@ var receiptKeys = []struct {
 func (r *Receipt) readText(text []byte) {
 	seen := 0
 	for i := 0; i < len(text); {
-		if i > 0 && isWordByte(text[i-1]) {
+		if !beginsKey(text[i]) || i > 0 && isWordByte(text[i-1]) {
 			i++
 			continue
 		}
@@ -108,29 +108,49 @@ func (r *Receipt) readText(text []byte) {
 	}
 }
 
+// beginsKey reports whether one of receiptKeys begins with the letter.
+func beginsKey(b byte) bool {
+	switch b | 0x20 {
+	case 'i', 's', 'e', 'd', 't':
+		return true
+	}
+	return false
+}
+
 // matchReceiptKey returns the key that text begins with and its length with
 // the colon; length 0 when it begins with none.
 func matchReceiptKey(text []byte) (key, length int) {
 	for k := range receiptKeys {
 		n := 0
-		ok := true
 		for i, word := range receiptKeys[k].words {
-			if i > 0 {
-				for n < len(text) && (text[n] == ' ' || text[n] == '_') {
-					n++
-				}
+			for i > 0 && n < len(text) && (text[n] == ' ' || text[n] == '_') {
+				n++
 			}
-			if len(text)-n < len(word) || !strings.EqualFold(string(text[n:n+len(word)]), word) {
-				ok = false
+			if !hasWord(text[n:], word) {
+				n = len(text)
 				break
 			}
 			n += len(word)
 		}
-		if ok && n < len(text) && text[n] == ':' {
+		if n < len(text) && text[n] == ':' {
 			return k, n + 1
 		}
 	}
 	return 0, 0
+}
+
+// hasWord reports whether text begins with word, which is in lower case, in any
+// case.
+func hasWord(text []byte, word string) bool {
+	if len(text) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if text[i]|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // receiptValue returns the word at the beginning of text, "" when the next key
@@ -140,8 +160,10 @@ func receiptValue(text []byte) (value string, length int) {
 	for start < len(text) && isSpaceByte(text[start]) {
 		start++
 	}
-	if _, n := matchReceiptKey(text[start:]); n > 0 {
-		return "", start
+	if start < len(text) && beginsKey(text[start]) {
+		if _, n := matchReceiptKey(text[start:]); n > 0 {
+			return "", start
+		}
 	}
 	end := start
 	for end < len(text) && !isSpaceByte(text[end]) {

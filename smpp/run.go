@@ -38,7 +38,7 @@ func (l *Link) Run(ctx context.Context) error {
 
 // keepBound binds again and again until ctx ends.
 func (l *Link) keepBound(ctx context.Context) {
-	var retry backoff
+	retry := l.retry
 	for ctx.Err() == nil {
 		l.setPhase(Connecting, nil)
 		group, err := l.bind(ctx)

@@ -228,8 +228,7 @@ func (s *session) submit(ctx context.Context, p *pending) error {
 		s.mu.Unlock()
 		return nil
 	}
-	w := waiters.Get().(*waiter)
-	w.p = p
+	w := &waiter{p, make(chan error, 1)}
 	s.waiting.push(w)
 	s.mu.Unlock()
 
@@ -249,8 +248,6 @@ func (s *session) submit(ctx context.Context, p *pending) error {
 	if err != nil {
 		p.recycle()
 	}
-	w.p = nil
-	waiters.Put(w)
 	return err
 }
 
@@ -290,8 +287,6 @@ func (s *session) admitWaitingLocked() {
 		w := s.waiting.pop()
 		s.admitLocked(w.p)
 		w.admitted <- nil
-	}
-	if s.queue.len() > 0 {
 		s.wakeLocked()
 	}
 }

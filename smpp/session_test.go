@@ -181,7 +181,9 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 				all = append(all, submit(t, l))
 			}
 			refused := make(chan error, 1)
-			go func() { refused <- l.Submit(context.Background(), sample(), func(Result) { t.Error("done of a refused submit") }) }()
+			go func() {
+				refused <- l.Submit(context.Background(), sample(), func(Result) { t.Error("done of a refused submit") })
+			}()
 			for range 50 {
 				p.expect(rawSubmit)
 			}

@@ -16,16 +16,20 @@ func (s *session) unbindAsked(sequence uint32) {
 	first := !s.peerUnbind
 	s.peerUnbind, s.unbindSeq = true, sequence
 	s.drainLocked()
-	var unwritten []*pending
-	for s.queue.len() > 0 {
-		p := s.queue.pop()
-		unwritten = append(unwritten, s.takeLocked(p.sequence))
-	}
+	unwritten := s.withdrawLocked()
 	s.mu.Unlock()
 	s.returnUnwritten(unwritten, errPeerUnbind)
 	if first {
 		s.announce()
 	}
+}
+
+// withdrawLocked takes out every submit that the writer has not taken yet.
+func (s *session) withdrawLocked() (unwritten []*pending) {
+	for s.queue.len() > 0 {
+		unwritten = append(unwritten, s.takeLocked(s.queue.pop().sequence))
+	}
+	return unwritten
 }
 
 // finish ends the session as gently as it allows, waits for its goroutines and
@@ -67,6 +71,7 @@ func (s *session) unbind(why *closure) {
 	s.refusing.Store(true)
 	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 })
 	s.mu.Lock()
+	unwritten := s.withdrawLocked() // the pace may have held some back until now
 	s.intended = why
 	if s.peerUnbind { // it was faster
 		s.unbound = true
@@ -75,6 +80,7 @@ func (s *session) unbind(why *closure) {
 		s.sendLocked(header{cmdUnbind, StatusOK, s.nextSequenceLocked()})
 	}
 	s.mu.Unlock()
+	s.returnUnwritten(unwritten, why.err)
 	s.await(o.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
 	s.end(why)
 }

@@ -56,6 +56,7 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 	wait = time.Hour
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.writerIdle = false
 	if len(s.control) > 0 {
 		b.octets = append(b.octets, s.control...)
 		s.control = s.control[:0]

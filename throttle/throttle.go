@@ -12,7 +12,6 @@ package throttle
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -46,6 +45,7 @@ type Throttle struct {
 	options Options
 	breaker breaker
 	local   *local
+	gather  *gather
 	metrics metrics
 }
 
@@ -58,13 +58,15 @@ func New(rdb redis.UniversalClient, options Options) *Throttle {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Throttle{
+	t := &Throttle{
 		rdb:     rdb,
 		options: options,
 		breaker: breaker{retry: options.Retry},
 		local:   newLocal(options.Limit, options.Window),
 		metrics: newMetrics(options.Metrics),
 	}
+	t.gather = &gather{t: t}
+	return t
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -88,20 +90,20 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	return decision
 }
 
-// countScript counts one request in a user's window.
+// countScript counts requests in a user's window, as many as still pass.
 //
-// KEYS[1] the user's counter. ARGV[1] the limit, ARGV[2] the window in ms.
-// Answers whether the request passes (1 or 0), the requests counted in the
-// window, and the ms until it ends.
+// KEYS[1] the user's counter. ARGV[1] the limit, ARGV[2] the window in ms,
+// ARGV[3] how many requests there are. Answers how many of them pass, the
+// requests counted in the window, and the ms until it ends.
 //
 // A counter without an end (someone touched it by hand) gets one, so that
 // nobody is shut out for good.
 var countScript = redis.NewScript(`
 local count = tonumber(redis.call('GET', KEYS[1]) or 0)
 local left = redis.call('PTTL', KEYS[1])
-local pass = 0
-if count < tonumber(ARGV[1]) then
-  pass, count = 1, redis.call('INCR', KEYS[1])
+local pass = math.min(tonumber(ARGV[3]), math.max(tonumber(ARGV[1]) - count, 0))
+if pass > 0 then
+  count = redis.call('INCRBY', KEYS[1], pass)
 end
 if left < 0 then
   left = tonumber(ARGV[2])
@@ -124,7 +126,7 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 	// The caller's end is not Redis's failure: it must not open the breaker.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
 	defer cancel()
-	counted, err := t.ask(ctx, user)
+	counted, err := t.gather.ask(ctx, user)
 	if err != nil {
 		if t.breaker.fail(time.Now()) {
 			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "error", err)
@@ -144,33 +146,8 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 
 // count is the answer of countScript.
 type count struct {
+	passed   int // of the requests counted together
 	pass     bool
 	requests int
 	left     time.Duration
-	err      error
-}
-
-// ask runs countScript and waits for its answer until ctx ends. The client may
-// not hear ctx (go-redis does only with ContextTimeoutEnabled, and not while it
-// dials), so the call is waited for beside it; one that is late ends by the
-// client's own deadlines.
-func (t *Throttle) ask(ctx context.Context, user int64) (count, error) {
-	answered := make(chan count, 1)
-	go func() {
-		values, err := countScript.Run(ctx, t.rdb, []string{t.key(user)}, t.options.Limit, t.options.Window.Milliseconds()).Int64Slice()
-		if err == nil && len(values) != 3 {
-			err = fmt.Errorf("%d values instead of 3", len(values))
-		}
-		if err != nil {
-			answered <- count{err: fmt.Errorf("counting a request: %w", err)}
-			return
-		}
-		answered <- count{pass: values[0] == 1, requests: int(values[1]), left: time.Duration(values[2]) * time.Millisecond}
-	}()
-	select {
-	case answer := <-answered:
-		return answer, answer.err
-	case <-ctx.Done():
-		return count{}, fmt.Errorf("counting a request: %w", ctx.Err())
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// ops is the operators' listener: /metrics, /healthz, /readyz.
+// ops is the operators' listener: /metrics, /healthz, /readyz, /debug/pprof.
+// It is not for the public.
 type ops struct {
 	*http.ServeMux
 	serving atomic.Bool // the listeners are up and the process is not ending
@@ -25,6 +27,10 @@ func newOps(pool *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger)
 	o := &ops{ServeMux: http.NewServeMux()}
 	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
+	// What the process spends its time and memory on.
+	o.HandleFunc("GET /debug/pprof/", pprof.Index)
+	o.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	o.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	// The process lives: whoever restarts it has nothing to gain from the
 	// database's state.
 	o.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok", "") })

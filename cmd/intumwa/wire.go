@@ -10,8 +10,8 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
-	"intumwa/sms"
 	"intumwa/smpp"
+	"intumwa/sms"
 )
 
 // newLog makes the process's log.

@@ -1,0 +1,107 @@
+package stories
+
+import (
+	"bytes"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// endsWell asks, when the story is over, what every world is asked.
+func (w *world) endsWell() {
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.tell()
+			return
+		}
+		if w.running() {
+			w.audited()
+		}
+		for _, g := range w.gateways {
+			if g.cmd == nil {
+				continue
+			}
+			if g.hasEnded() {
+				w.t.Errorf("%s ended by itself", g.name)
+			}
+			if code, took := g.terminate(); code != 0 || took > endWithin {
+				w.t.Errorf("%s ended with code %d, %v after SIGTERM; want 0 within %v", g.name, code, took, endWithin)
+			}
+		}
+		if !w.scene.brokenProtocol {
+			w.keptProtocol()
+		}
+		w.keptSilence()
+		if w.t.Failed() {
+			w.tell()
+		}
+	})
+}
+
+func (w *world) running() bool {
+	for _, g := range w.gateways {
+		if g.cmd != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// keptProtocol asks the carriers what they had to complain of.
+func (w *world) keptProtocol() {
+	for _, c := range w.carriers {
+		for _, v := range c.Violations() {
+			w.t.Errorf("carrier %s: session %d, %s %d: %s (%s)", c.Name(), v.Session, v.Command, v.Sequence, v.Text, v.Status)
+		}
+	}
+}
+
+var (
+	digits     = regexp.MustCompile(`[0-9]{8,}`)
+	timestamps = regexp.MustCompile(`"(time|at|since)":"[^"]*"`)
+	faults     = []string{"DATA RACE", "panic", "goroutine 1 [", "fatal error:"}
+)
+
+// keptSilence searches the logs for everything that was planted, and for what
+// no log of a sound program holds.
+func (w *world) keptSilence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.gateways {
+		log := g.logText()
+		for _, text := range faults {
+			if i := bytes.Index(log, []byte(text)); i >= 0 {
+				w.t.Errorf("the log of %s holds %q:\n%s", g.name, text, log[i:min(len(log), i+4000)])
+			}
+		}
+		for _, secret := range w.secrets {
+			if i := bytes.Index(log, []byte(secret)); i >= 0 {
+				w.t.Errorf("the log of %s holds what it must not: …%s…", g.name, excerpt(log, i, len(secret)))
+			}
+		}
+		log = timestamps.ReplaceAll(log, nil)
+		for _, at := range digits.FindAllIndex(log, -1) {
+			run := string(log[at[0]:at[1]])
+			if w.numbers[run] || strings.HasPrefix(run, "257") && w.numbers[run[3:]] || strings.HasPrefix(run, "00257") && w.numbers[run[5:]] {
+				w.t.Errorf("the log of %s holds a whole phone number: …%s…", g.name, excerpt(log, at[0], at[1]-at[0]))
+			}
+		}
+	}
+}
+
+func excerpt(log []byte, at, length int) []byte {
+	return log[max(0, at-200):min(len(log), at+length+100)]
+}
+
+// tell helps whoever has to find out why a story failed.
+func (w *world) tell() {
+	for _, c := range w.carriers {
+		w.t.Log(c)
+	}
+	for _, g := range w.gateways {
+		w.t.Logf("the log of %s (%s) ends with:\n%s", g.name, g.log, g.logTail())
+	}
+}
+
+// ok answers a webhook.
+func ok(http.ResponseWriter, *http.Request) {}

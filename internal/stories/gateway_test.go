@@ -1,0 +1,292 @@
+package stories
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// gateway is a process of the product.
+type gateway struct {
+	w     *world
+	name  string
+	roles string // "" = all
+	extra tree
+
+	config, log string // files
+	api, ops    string // addresses
+	started     time.Time
+	cmd         *exec.Cmd // nil: it does not run
+	ended       chan struct{}
+	guard       io.Closer
+}
+
+const (
+	readyWithin = 30 * time.Second
+	endWithin   = 10 * time.Second // interface.md, intumwa serve
+)
+
+func newGateway(w *world, name string, extra tree) *gateway {
+	g := &gateway{w: w, name: name, extra: tree{}.over(extra),
+		config: filepath.Join(w.dir, name+".yaml"), log: filepath.Join(w.dir, name+".log")}
+	g.roles, _ = g.extra["roles"].(string)
+	delete(g.extra, "roles")
+	g.configure()
+	w.t.Cleanup(func() { g.kill() })
+	return g
+}
+
+// configure writes the configuration with fresh ports. (JSON is YAML.)
+func (g *gateway) configure() {
+	g.w.t.Helper()
+	g.api, g.ops = freeAddress(), freeAddress()
+	var carriers []tree
+	for _, c := range g.w.carriers {
+		carriers = append(carriers, c.section())
+	}
+	config := tree{
+		"api":       tree{"listen": g.api, "rate_limit_per_minute": 10_000_000},
+		"ops":       tree{"listen": g.ops},
+		"dashboard": tree{"listen": freeAddress(), "secure_cookies": false},
+		"log":       tree{"format": "json"},
+		"database":  tree{"url": g.w.database},
+		"redis":     tree{"url": g.w.redis, "prefix": g.w.prefix},
+		"accounts":  tree{"otp_key": "a key of this world alone, for codes"},
+		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
+		"carriers":  carriers,
+	}.over(g.extra)
+	text, err := json.MarshalIndent(config, "", "  ")
+	if err == nil {
+		err = os.WriteFile(g.config, text, 0o600)
+	}
+	if err != nil {
+		g.w.t.Fatalf("writing the configuration: %v", err)
+	}
+}
+
+// freeAddress is a loopback address that nobody listens on, below the range
+// from which systems choose the ports of outgoing connections.
+func freeAddress() string {
+	for {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
+		if listener, err := net.Listen("tcp", at); err == nil {
+			_ = listener.Close()
+			return at
+		}
+	}
+}
+
+// start runs the process and returns when it is ready.
+func (g *gateway) start() {
+	g.w.t.Helper()
+	for range 5 { // somebody may take a port between the look and the start
+		g.launch()
+		if g.awaitReady() {
+			return
+		}
+		g.configure()
+	}
+	g.w.t.Fatalf("%s found no free ports", g.name)
+}
+
+func (g *gateway) launch() {
+	g.w.t.Helper()
+	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		g.w.t.Fatal(err)
+	}
+	defer log.Close()
+	args := []string{"serve", "--config", g.config}
+	if g.roles != "" {
+		args = append(args, "--roles", g.roles)
+	}
+	cmd := exec.Command(built.get(g.w.t), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		g.w.t.Fatalf("starting %s: %v", g.name, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // its code is read from the state
+		close(ended)
+	}()
+	g.cmd, g.ended, g.started = cmd, ended, time.Now()
+	g.guard = guard(g.w, cmd.Process.Pid)
+}
+
+// guard is a process that kills the gateway when this test binary goes away
+// without having done so.
+func guard(w *world, pid int) io.Closer {
+	w.t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `read -r _ && exit 0; kill -9 "$1" 2>/dev/null`, "guard", strconv.Itoa(pid))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	alive, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatalf("guarding the gateway: %v", err)
+	}
+	return closer(func() error {
+		_, _ = io.WriteString(alive, "done\n")
+		_ = alive.Close()
+		return cmd.Wait()
+	})
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+// awaitReady says false when the process ended because a port was taken.
+func (g *gateway) awaitReady() bool {
+	g.w.t.Helper()
+	ready := g.w.comesTrue(readyWithin, func() bool { return g.hasEnded() || g.isReady() })
+	if ready && !g.hasEnded() {
+		return true
+	}
+	ended := g.hasEnded()
+	g.kill()
+	if ended && strings.Contains(g.logTail(), "address already in use") {
+		return false
+	}
+	g.w.t.Fatalf("%s is not ready (ended: %v); its log ends with:\n%s", g.name, ended, g.logTail())
+	return false
+}
+
+func (g *gateway) isReady() bool {
+	response, err := g.w.client.Get("http://" + g.ops + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func (g *gateway) hasEnded() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *gateway) pid() int { return g.cmd.Process.Pid }
+
+// kill is kill -9.
+func (g *gateway) kill() {
+	if g.cmd == nil {
+		return
+	}
+	_ = g.cmd.Process.Kill()
+	<-g.ended
+	_ = g.guard.Close()
+	g.cmd = nil
+}
+
+// terminate is SIGTERM; it answers the exit code and how long the end took.
+func (g *gateway) terminate() (code int, took time.Duration) {
+	g.w.t.Helper()
+	begin := time.Now()
+	_ = g.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-g.ended:
+	case <-time.After(2 * endWithin):
+		g.w.t.Errorf("%s still runs %v after SIGTERM", g.name, 2*endWithin)
+		_ = g.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to the log
+		<-g.ended
+	}
+	code, took = g.cmd.ProcessState.ExitCode(), time.Since(begin)
+	_ = g.guard.Close()
+	g.cmd = nil
+	return code, took
+}
+
+// metric is the sum of a metric's series whose labels contain all of those given.
+func (g *gateway) metric(name string, labels ...string) float64 {
+	g.w.t.Helper()
+	response, err := g.w.client.Get("http://" + g.ops + "/metrics")
+	if err != nil {
+		g.w.t.Fatalf("reading the metrics: %v", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		g.w.t.Fatalf("reading the metrics: %v", err)
+	}
+	var sum float64
+lines:
+	for line := range strings.Lines(string(text)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if found, rest, _ := strings.Cut(series, "{"); found != name {
+			continue
+		} else {
+			for _, label := range labels {
+				if !strings.Contains(rest, label) {
+					continue lines
+				}
+			}
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			g.w.t.Fatalf("metric %s: %v", series, err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+func (g *gateway) logText() []byte {
+	text, err := os.ReadFile(g.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		g.w.t.Errorf("reading the log of %s: %v", g.name, err)
+	}
+	return text
+}
+
+func (g *gateway) logTail() string {
+	const most = 4000
+	text := g.logText()
+	return string(text[max(0, len(text)-most):])
+}
+
+// admin runs an operator's command and reads what it prints.
+func (w *world) admin(result any, stdin string, args ...string) error {
+	w.t.Helper()
+	cmd := exec.Command(built.get(w.t), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
+	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if stdout.Len() > 0 {
+		if err := json.Unmarshal(stdout.Bytes(), result); err != nil {
+			w.t.Fatalf("admin %v prints no JSON: %v\n%s", args, err, stdout.Bytes())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("admin %v: %w: %s", args, err, stderr.Bytes())
+	}
+	return nil
+}
+
+// orders is admin for a command that must succeed.
+func (w *world) orders(result any, stdin string, args ...string) {
+	w.t.Helper()
+	if err := w.admin(result, stdin, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}

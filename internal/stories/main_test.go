@@ -1,0 +1,99 @@
+package stories
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"intumwa/internal/testenv"
+)
+
+// worlds is how many stories play at once: most of a story is waiting.
+const worlds = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", worlds); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	code := testenv.Run(m)
+	built.remove()
+	os.Exit(code)
+}
+
+// built is the gateway under test, compiled once a run with the race detector.
+var built binary
+
+type binary struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+func (b *binary) get(t testing.TB) string {
+	t.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "intumwa-stories-"); b.err != nil {
+			return
+		}
+		b.path = filepath.Join(b.dir, "intumwa")
+		if out, err := exec.Command("go", "build", "-race", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
+			b.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if b.err != nil {
+		t.Fatalf("building the gateway: %v", b.err)
+	}
+	return b.path
+}
+
+func (b *binary) remove() {
+	b.once.Do(func() {})
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// environment is what the gateway's processes inherit: nothing that configures
+// a gateway or these tests.
+func environment() []string {
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "INTUMWA_") {
+			kept = append(kept, variable)
+		}
+	}
+	// The race detector would sleep a second at every exit.
+	return append(kept, "GORACE=atexit_sleep_ms=0")
+}
+
+// stage lets two stories with much traffic play at once, so that the bounds on
+// time that they check speak of the product.
+var stage = make(chan struct{}, 2)
+
+// busy says that the story has much traffic.
+func busy(t *testing.T) {
+	t.Helper()
+	stage <- struct{}{}
+	t.Cleanup(func() { <-stage })
+}
+
+// chaos is how often a story that breaks something does so: once, or as often
+// as said under INTUMWA_CHAOS.
+func chaos(often int) int {
+	if os.Getenv("INTUMWA_CHAOS") == "" {
+		return 1
+	}
+	return often
+}

@@ -1,0 +1,234 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/internal/testenv"
+)
+
+// scene says on what a story plays. The zero value is one carrier called
+// lumitel that takes every number, and one gateway that does everything.
+type scene struct {
+	carriers []carrier
+	gateways []tree // a process each, with what its configuration has of its own; "roles" goes to the command line
+	config   tree   // of all of them
+	// Servers of the story's own, to be killed.
+	ownPostgres, ownRedis bool
+	// The story starts its gateways itself.
+	dark bool
+	// What the end of every world would ask, and this story breaks on purpose.
+	brokenProtocol bool
+}
+
+// tree is a part of a configuration file.
+type tree map[string]any
+
+// over lays other over t, branch by branch.
+func (t tree) over(other tree) tree {
+	result := maps.Clone(t)
+	if result == nil {
+		result = tree{}
+	}
+	for key, value := range other {
+		below, isTree := result[key].(tree)
+		if branch, ok := value.(tree); ok && isTree {
+			value = below.over(branch)
+		}
+		result[key] = value
+	}
+	return result
+}
+
+// world is a running scene.
+type world struct {
+	t        *testing.T
+	scene    scene
+	dir      string
+	database string // URL
+	redis    string // URL
+	prefix   string // of the keys in Redis
+	pool     *pgxpool.Pool
+	client   *http.Client
+
+	postgresServer, redisServer *testenv.Server // where the story has its own
+
+	carriers []*smsc
+	lumitel  *smsc // the first carrier
+	gateways []*gateway
+	gateway  *gateway // the first
+	inbox    *inbox
+
+	mu        sync.Mutex
+	counter   int // of numbers
+	secrets   []string
+	numbers   map[string]bool // national digits of every number that was used
+	companies []*company
+}
+
+// play builds the scene, starts everything and waits until the gateways are
+// ready and bound. The end of the test takes it down and asks the questions
+// that every world is asked.
+func play(t *testing.T, s scene) *world {
+	t.Helper()
+	w := &world{t: t, scene: s, dir: t.ArtifactDir(), numbers: map[string]bool{}, counter: rand.IntN(100_000)}
+	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}, Timeout: time.Minute}
+	t.Cleanup(w.client.CloseIdleConnections)
+	w.serve()
+	w.inbox = openInbox(w)
+	if len(s.carriers) == 0 {
+		s.carriers = []carrier{{}}
+	}
+	for i, c := range s.carriers {
+		w.carriers = append(w.carriers, openCarrier(w, i, c))
+	}
+	w.lumitel = w.carriers[0]
+	if len(s.gateways) == 0 {
+		s.gateways = []tree{{}}
+	}
+	for i, own := range s.gateways {
+		w.gateways = append(w.gateways, newGateway(w, "gateway-"+strconv.Itoa(i+1), s.config.over(own)))
+	}
+	w.gateway = w.gateways[0]
+	w.endsWell()
+	if s.dark {
+		return w
+	}
+	for _, g := range w.gateways {
+		g.start()
+	}
+	w.bound()
+	return w
+}
+
+// serve gives the world its PostgreSQL and Redis.
+func (w *world) serve() {
+	w.t.Helper()
+	if w.scene.ownPostgres {
+		w.postgresServer = testenv.NewPostgresServer(w.t)
+		w.database = w.postgresServer.URL()
+	} else {
+		w.database = testenv.Database(w.t)
+	}
+	if w.scene.ownRedis {
+		w.redisServer = testenv.NewRedisServer(w.t)
+		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
+	} else {
+		client, prefix := testenv.Redis(w.t)
+		w.redis, w.prefix = address(client.Options()), prefix
+	}
+	config, err := pgxpool.ParseConfig(w.database)
+	if err != nil {
+		w.t.Fatalf("reading the database's address: %v", err)
+	}
+	config.MaxConns = 2
+	if w.pool, err = pgxpool.NewWithConfig(w.t.Context(), config); err != nil {
+		w.t.Fatalf("opening the database: %v", err)
+	}
+	w.t.Cleanup(w.pool.Close)
+}
+
+func address(o *redis.Options) string {
+	u := url.URL{Scheme: "redis", Host: o.Addr, Path: "/" + strconv.Itoa(o.DB)}
+	if o.Password != "" {
+		u.User = url.UserPassword(o.Username, o.Password)
+	}
+	return u.String()
+}
+
+// bound waits until every carrier that is open has a bind.
+func (w *world) bound() {
+	w.t.Helper()
+	for _, c := range w.carriers {
+		if c.isOpen() {
+			w.eventually(30*time.Second, "a bind at "+c.Name(), func() bool { return c.Stats().Sessions >= c.binds })
+		}
+	}
+}
+
+// number is a recipient that no one had before, delivered to by every carrier.
+func (w *world) number() string { return w.numberOf(w.lumitel, 0) }
+
+// fated is a recipient whose last two digits choose the message's fate.
+func (w *world) fated(fate int) string { return w.numberOf(w.lumitel, fate) }
+
+func (w *world) numberOf(c *smsc, fate int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counter++
+	return w.used(fmt.Sprintf("+257%s%04d%02d", c.prefix, w.counter%10_000, fate))
+}
+
+// subscriber is the i-th of a million recipients, for load.
+func (w *world) subscriber(i int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used(fmt.Sprintf("+257%s%06d", w.lumitel.prefix, i%1_000_000))
+}
+
+func (w *world) used(number string) string {
+	w.numbers[number[len(number)-8:]] = true
+	return number
+}
+
+// secret plants texts that no log may hold.
+func (w *world) secret(texts ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets = append(w.secrets, texts...)
+}
+
+// word makes a word that stands nowhere else.
+func word() string {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	text := make([]byte, 10)
+	for i := range text {
+		text[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(text)
+}
+
+// eventually waits for a condition and fails the story when it does not come
+// true in time.
+func (w *world) eventually(within time.Duration, what string, condition func() bool) {
+	w.t.Helper()
+	if !w.comesTrue(within, condition) {
+		w.t.Fatalf("not within %v: %s", within, what)
+	}
+}
+
+func (w *world) comesTrue(within time.Duration, condition func() bool) bool {
+	deadline := time.Now().Add(within)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if condition() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}
+
+// ask runs a query that answers one value.
+func ask[T any](w *world, query string, args ...any) T {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var value T
+	if err := w.pool.QueryRow(ctx, query, args...).Scan(&value); err != nil {
+		w.t.Fatalf("asking the database: %v", err)
+	}
+	return value
+}

@@ -1,0 +1,276 @@
+package smpp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rawSubmitFrame writes a submit_sm octet by octet, as the specification has it.
+func rawSubmitFrame(m *Submit) []byte {
+	b := append([]byte(m.ServiceType), 0, m.SourceTON, m.SourceNPI)
+	b = append(append(b, m.Source...), 0, m.DestTON, m.DestNPI)
+	b = append(append(b, m.Dest...), 0, m.ESMClass, m.ProtocolID, m.Priority, 0)
+	b = append(append(b, m.Validity...), 0, m.RegisteredDelivery, 0, m.DataCoding, 0, byte(len(m.ShortMessage)))
+	b = append(b, m.ShortMessage...)
+	b = appendTLVs(b, m.TLVs)
+	return encodeRaw(packet{rawSubmit, 0, 0, b})
+}
+
+func TestEncodeSubmit(t *testing.T) {
+	full := &Submit{
+		ServiceType: "VMA", SourceTON: 5, SourceNPI: 1, Source: "ABCDEFGHIJKLMNOPQRST", DestTON: 1, DestNPI: 2,
+		Dest: "25779000000", ESMClass: 0x40, ProtocolID: 3, Priority: 1, RegisteredDelivery: 17, DataCoding: 8,
+		Validity: "000001000000000R", ShortMessage: []byte("\x05\x00\x03\x01\x02\x01\x00a\x00b"),
+		TLVs: []TLV{{TagUserMessageReference, []byte{0x12, 0x34}}},
+	}
+	payload := sample()
+	payload.ShortMessage = nil
+	payload.TLVs = []TLV{{TagMessagePayload, bytes.Repeat([]byte("x"), 60_000)}}
+	longest := sample()
+	longest.ShortMessage = bytes.Repeat([]byte{0}, 254)
+	for i, m := range []*Submit{sample(), full, payload, longest, {Dest: "1"}, sample()} { // the encoder is reused
+		if err := m.validate(); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		var f frame
+		if err := encodeSubmit(&f, m); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if want := rawSubmitFrame(m); !bytes.Equal(f, want) {
+			t.Errorf("%d:\n got %q\nwant %q", i, f, want)
+		}
+	}
+}
+
+func TestEncodeSubmitKeepsCallersMemory(t *testing.T) {
+	text := []byte("12345SPARE")
+	value := []byte("12345SPARE")
+	m := sample()
+	m.ShortMessage, m.TLVs = text[:5], []TLV{{0x1401, value[:5]}}
+	var f frame
+	if err := encodeSubmit(&f, m); err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != "12345SPARE" || string(value) != "12345SPARE" {
+		t.Errorf("the codec wrote into %q, %q", text, value)
+	}
+}
+
+func TestSubmitValidation(t *testing.T) {
+	for name, change := range map[string]func(*Submit){
+		"service_type":     func(m *Submit) { m.ServiceType = "123456" },
+		"source_addr":      func(m *Submit) { m.Source = strings.Repeat("1", 21) },
+		"destination_addr": func(m *Submit) { m.Dest = "1\x002" },
+		"validity_period":  func(m *Submit) { m.Validity = "R" },
+		"short_message":    func(m *Submit) { m.ShortMessage = make([]byte, 255) },
+		"message_payload":  func(m *Submit) { m.TLVs = []TLV{{TagMessagePayload, []byte("x")}} },
+		"TLV 0x0204":       func(m *Submit) { m.TLVs = []TLV{{0x0204, nil}, {0x0204, nil}} },
+		"TLV 0x1400":       func(m *Submit) { m.TLVs = []TLV{{0x1400, make([]byte, 65536)}} },
+		"TLVs":             func(m *Submit) { m.TLVs = []TLV{{1, make([]byte, 40_000)}, {2, make([]byte, 40_000)}} },
+	} {
+		m := sample()
+		change(m)
+		var field *FieldError
+		if err := m.validate(); !errors.As(err, &field) || field.Field != name {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	m := sample()
+	if m.Dest = ""; m.validate() == nil {
+		t.Error("no destination was let through")
+	}
+}
+
+func TestEncodeSubmitConcurrently(t *testing.T) {
+	done := make(chan error)
+	for g := range 8 {
+		go func() {
+			random := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 500 {
+				m := sample()
+				m.Source = strings.Repeat("s", random.IntN(21))
+				m.ShortMessage = bytes.Repeat([]byte{byte(g)}, random.IntN(255))
+				if random.IntN(2) == 0 {
+					m.TLVs = []TLV{{uint16(g), []byte{byte(g)}}}
+				}
+				var f frame
+				if err := encodeSubmit(&f, m); err != nil {
+					done <- err
+					return
+				}
+				if !bytes.Equal(f, rawSubmitFrame(m)) {
+					done <- fmt.Errorf("got %q", f)
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDecodeDelivery(t *testing.T) {
+	payload := strings.Repeat("p", 60_000)
+	udh := "\x05\x00\x03\x01\x02\x01hello"
+	for _, c := range []struct {
+		name    string
+		command command
+		body    []byte
+		text    string
+		tlvs    int
+		receipt bool
+	}{
+		{"plain", cmdDeliverSM, deliverBody(0, 0, "hello"), "hello", 0, false},
+		{"empty", cmdDeliverSM, deliverBody(0, 0, ""), "", 0, false},
+		{"receipt", cmdDeliverSM, deliverBody(0x04, 0, receiptText), receiptText, 0, true},
+		{"UDH stays", cmdDeliverSM, deliverBody(0x40, 0, udh), udh, 0, false},
+		{"UDHI without UDH", cmdDeliverSM, deliverBody(0x44, 0, receiptText), receiptText, 0, true},
+		{"UDHI and message_payload", cmdDeliverSM, deliverBody(0x40, 0, "", TLV{TagMessagePayload, []byte(udh)}), udh, 0, false},
+		{"big message_payload", cmdDeliverSM, deliverBody(0x04, 0, "", TLV{TagMessagePayload, []byte(payload)}), payload, 0, true},
+		{"message_payload beside a text", cmdDeliverSM, deliverBody(0, 0, "hi", TLV{TagMessagePayload, []byte("x")}), "hi", 1, false},
+		{"vendor TLVs", cmdDeliverSM, deliverBody(0x04, 0, receiptText, TLV{0x1454, []byte("v")}, TLV{0x1418, nil}), receiptText, 2, true},
+		{"data_sm receipt", cmdDataSM, dataBody(0x04, 0, TLV{TagMessagePayload, []byte(receiptText)}), receiptText, 0, true},
+		{"a stray octet behind", cmdDeliverSM, append(deliverBody(0, 0, "hello"), 0), "hello", 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := decodeDelivery(c.command, c.body, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(d.ShortMessage) != c.text || len(d.TLVs) != c.tlvs || (d.Receipt != nil) != c.receipt {
+				t.Errorf("got %+v", d)
+			}
+			if d.Source != "25779000000" || d.Dest != "INTUMWA" || d.SourceTON != 1 || d.DestTON != 5 || d.DataSM != (c.command == cmdDataSM) {
+				t.Errorf("got %+v", d)
+			}
+			if c.receipt && len(c.text) < 1000 && (d.Receipt.ID != "0123456789" || d.Receipt.State != "DELIVRD") {
+				t.Errorf("receipt %+v", d.Receipt)
+			}
+			for i := range len(d.TLVs) - 1 {
+				if d.TLVs[i].Tag >= d.TLVs[i+1].Tag {
+					t.Error("TLVs are not in order")
+				}
+			}
+		})
+	}
+}
+
+// Whatever is cut off a deliver_sm, no field is made up: it is an error, until
+// only TLVs can be missing.
+func TestDecodeTruncatedDelivery(t *testing.T) {
+	whole := deliverBody(4, 0, receiptText)
+	for n := range whole {
+		if d, err := decodeDelivery(cmdDeliverSM, whole[:n], time.Now()); err == nil {
+			t.Fatalf("%d of %d octets: %+v", n, len(whole), d)
+		}
+	}
+}
+
+func TestDeliveryAppendIsSafe(t *testing.T) {
+	d, err := decodeDelivery(cmdDeliverSM, deliverBody(0, 0, "hello", TLV{0x1400, []byte("value")}), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = append(d.ShortMessage, "overwritten"...)
+	if v, ok := d.TLV(0x1400); !ok || string(v) != "value" {
+		t.Errorf("TLV %q", v)
+	}
+	if _, ok := d.TLV(0x1401); ok {
+		t.Error("a TLV that is not there")
+	}
+}
+
+func FuzzDelivery(f *testing.F) {
+	f.Add(false, deliverBody(4, 0, receiptText))
+	f.Add(false, deliverBody(0x44, 8, "", TLV{TagMessagePayload, []byte(receiptText)}))
+	f.Add(true, dataBody(4, 0, TLV{TagReceiptedMessageID, []byte("1\x00")}, TLV{TagMessageState, []byte{2}}))
+	f.Add(false, []byte("\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data bool, body []byte) {
+		cmd := cmdDeliverSM
+		if data {
+			cmd = cmdDataSM
+		}
+		before := bytes.Clone(body)
+		d, err := decodeDelivery(cmd, body, time.Now())
+		if !bytes.Equal(before, body) {
+			t.Fatal("decoding changed the octets")
+		}
+		if err != nil {
+			var bad *decodeError
+			if !errors.As(err, &bad) || bad.status == StatusOK {
+				t.Fatalf("%v: nothing to answer it with", err)
+			}
+			return
+		}
+		size := len(d.ShortMessage) + len(d.Source) + len(d.Dest) + len(d.ServiceType)
+		for _, v := range d.TLVs {
+			size += len(v.Value)
+		}
+		if size > len(body) {
+			t.Errorf("%d octets out of %d", size, len(body))
+		}
+	})
+}
+
+func BenchmarkEncodeSubmit(b *testing.B) {
+	m := sample()
+	m.ESMClass = 0x40
+	var f frame
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.validate(); err != nil {
+			b.Fatal(err)
+		}
+		if err := encodeSubmit(&f, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeSubmitResp(b *testing.B) {
+	resp := encodeRaw(packet{rawSubmitResp, 0, 7, []byte("0123456789\x00")})
+	stream := bytes.Repeat(resp, 1000)
+	r := bytes.NewReader(stream)
+	frames := newFrameReader(r, func(time.Time) error { return nil })
+	b.ReportAllocs()
+	for b.Loop() {
+		h, body, err := frames.next()
+		if err != nil {
+			r.Reset(stream)
+			frames = newFrameReader(r, func(time.Time) error { return nil })
+			continue
+		}
+		if h.sequence != 7 || messageID(body) != "0123456789" {
+			b.Fatal(h, body)
+		}
+	}
+}
+
+func BenchmarkDecodeReceipt(b *testing.B) {
+	body := deliverBody(4, 0, receiptText, TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}})
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := decodeDelivery(cmdDeliverSM, body, time.Time{})
+		if err != nil || d.Receipt == nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestAppendPDU(t *testing.T) {
+	got := appendPDU([]byte("x"), header{cmdDeliverSMResp, StatusSysErr, 0x01020304}, 0)
+	want := "x\x00\x00\x00\x11\x80\x00\x00\x05\x00\x00\x00\x08\x01\x02\x03\x04\x00"
+	if string(got) != want || binary.BigEndian.Uint32(got[1:]) != 17 {
+		t.Errorf("got %q", got)
+	}
+}

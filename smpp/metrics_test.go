@@ -1,0 +1,118 @@
+package smpp
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// series returns every series of the registry as name{label=value,…}, with its
+// value or, for a histogram, its count.
+func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "carrier" && l.GetName() != "link" {
+					labels = append(labels, l.GetName()+"="+l.GetValue())
+				}
+			}
+			name := fmt.Sprintf("%s{%s}", f.GetName(), strings.Join(labels, ","))
+			switch {
+			case m.GetCounter() != nil:
+				all[name] += m.GetCounter().GetValue()
+			case m.GetGauge() != nil:
+				all[name] += m.GetGauge().GetValue()
+			default:
+				all[name] += float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return all
+}
+
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	l, p, stop := boundLink(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
+	first, second := submit(t, l), submit(t, l)
+	p.accepted(p.expect(rawSubmit), "1")
+	p.send(rawSubmitResp, 0x4FF, p.expect(rawSubmit).sequence) // a vendor's
+	result(t, first)
+	result(t, second)
+	p.send(0x77, 0, 1)
+	p.expect(rawGenericNack)
+	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
+	p.expect(rawDeliverResp)
+
+	got := series(t, reg)
+	pdus := maps.Clone(got)
+	maps.DeleteFunc(pdus, func(name string, _ float64) bool { return !strings.HasPrefix(name, "intumwa_smpp_pdus_total") })
+	want := map[string]float64{
+		"command=bind_transceiver,direction=out,status=ESME_ROK":     1,
+		"command=bind_transceiver_resp,direction=in,status=ESME_ROK": 1,
+		"command=deliver_sm,direction=in,status=ESME_ROK":            1,
+		"command=deliver_sm_resp,direction=out,status=ESME_ROK":      1,
+		"command=generic_nack,direction=out,status=ESME_RINVCMDID":   1,
+		"command=submit_sm,direction=out,status=ESME_ROK":            2,
+		"command=submit_sm_resp,direction=in,status=ESME_ROK":        1,
+		"command=submit_sm_resp,direction=in,status=other":           1,
+		"command=unknown,direction=in,status=ESME_ROK":               1,
+	}
+	for labels, n := range want {
+		if name := "intumwa_smpp_pdus_total{" + labels + "}"; pdus[name] != n {
+			t.Errorf("%s is %v, want %v", name, pdus[name], n)
+		}
+	}
+	if len(pdus) != len(want) {
+		t.Errorf("series %v", pdus)
+	}
+	for name, n := range map[string]float64{
+		"intumwa_smpp_session_state{state=bound}":                     1,
+		"intumwa_smpp_session_state{state=down}":                      0,
+		"intumwa_smpp_sessions_bound{}":                               1,
+		"intumwa_smpp_pace_limit_per_second{}":                        1000,
+		"intumwa_smpp_window_size{}":                                  DefaultWindow,
+		"intumwa_smpp_window_in_flight{}":                             0,
+		"intumwa_smpp_submit_duration_seconds{}":                      2,
+		"intumwa_smpp_submit_results_total{result=accepted}":          1,
+		"intumwa_smpp_submit_results_total{result=rejected}":          1,
+		"intumwa_smpp_bind_attempts_total{result=ok,status=ESME_ROK}": 1,
+	} {
+		if v, there := got[name]; !there || v != n {
+			t.Errorf("%s is %v (%v), want %v", name, v, there, n)
+		}
+	}
+	serving := p.serve(p.polite)
+	stop()
+	serving.Wait()
+	if got := series(t, reg); got["intumwa_smpp_session_closed_total{reason=shutdown}"] != 1 {
+		t.Errorf("after the end: %v", got)
+	}
+}
+
+// One Metrics serves many links.
+func TestMetricsOfTwoLinks(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	metrics := NewMetrics(reg)
+	for _, name := range []string{"a", "b"} {
+		o := options("127.0.0.1:1")
+		o.Name, o.Metrics = name, metrics
+		if l, err := New(o); err != nil {
+			t.Fatal(err)
+		} else {
+			metrics.watch(l)
+		}
+	}
+	if n := series(t, reg)["intumwa_smpp_session_state{state=down}"]; n != 2 {
+		t.Errorf("%v links are down", n)
+	}
+}

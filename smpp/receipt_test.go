@@ -1,0 +1,144 @@
+package smpp
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+)
+
+func receiptOf(esm, coding byte, text string, tlvs ...TLV) *Receipt {
+	return parseReceipt(&Delivery{ESMClass: esm, DataCoding: coding, ShortMessage: []byte(text), TLVs: tlvs})
+}
+
+func TestReceiptText(t *testing.T) {
+	minute := time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC)
+	second := minute.Add(59 * time.Second)
+	long := strings.Repeat("0123456789abcdef", 4)
+	for _, c := range []struct {
+		name, text string
+		want       Receipt
+	}{
+		{"appendix B", receiptText,
+			Receipt{ID: "0123456789", State: "DELIVRD", Error: "000", Submitted: minute.Add(-time.Minute), Done: minute}},
+		{"seconds", "id:1 submit date:260301100159 done date:260301100159 stat:DELIVRD err:0",
+			Receipt{ID: "1", State: "DELIVRD", Error: "0", Submitted: second, Done: second}},
+		{"four-digit year", "id:1 done date:20260301100159 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD", Done: second}},
+		{"another order", "stat:UNDELIV err:0000 id:77 dlvrd:000 sub:001", Receipt{ID: "77", State: "UNDELIV", Error: "0000"}},
+		{"only id and stat", "id:77 stat:EXPIRED", Receipt{ID: "77", State: "EXPIRED"}},
+		{"64 characters", "id:" + long + " stat:REJECTD", Receipt{ID: long, State: "REJECTD"}},
+		{"uuid", "id:6f1c1e0a-42aa-4d60-9a3b-0f9d3a1d7a10 sub:001 stat:ACCEPTD", Receipt{ID: "6f1c1e0a-42aa-4d60-9a3b-0f9d3a1d7a10", State: "ACCEPTD"}},
+		{"lower case", "ID:1 STAT:delivrd ERR:0a1 text:", Receipt{ID: "1", State: "DELIVRD", Error: "0a1"}},
+		{"spaces after colons", "id: 1 sub: 001 dlvrd: 001 submit date: 2603011000 stat: DELIVRD err: 000",
+			Receipt{ID: "1", State: "DELIVRD", Error: "000", Submitted: minute.Add(-time.Minute)}},
+		{"empty values", "id:1 sub: dlvrd: submit date: done date: stat:DELIVRD err: text:", Receipt{ID: "1", State: "DELIVRD"}},
+		{"joined dates", "id:1 submit_date:2603011000 donedate:2603011001 stat:DELIVRD",
+			Receipt{ID: "1", State: "DELIVRD", Submitted: minute.Add(-time.Minute), Done: minute}},
+		{"bad dates", "id:1 submit date:9999999999 done date:today stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"keys in the text", "id:1 stat:DELIVRD err:000 text:id:2 stat:UNDELIV err:999", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"keys in the text, upper case", "id:1 stat:DELIVRD Text:stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
+		{"the first counts", "id:1 stat:DELIVRD id:2 stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
+		{"commas", "id:1, stat:DELIVRD, err:000;", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"line breaks", "id:1\r\nstat:DELIVRD\r\nerr:000\r\n", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"closing NUL", "id:1 stat:DELIVRD\x00", Receipt{ID: "1", State: "DELIVRD"}},
+		{"a UDH before it", "\x05\x00\x03\x01\x01\x01id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"no key within a word", "paid:9 id:1 restat:X stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"vendor state", "id:1 stat:BUFFRED", Receipt{ID: "1", State: "BUFFRED"}},
+		{"nothing", "", Receipt{}},
+		{"prose", "Your message was delivered.", Receipt{}},
+		{"id too long", "id:" + strings.Repeat("x", 256) + " stat:DELIVRD", Receipt{State: "DELIVRD"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := receiptOf(0x04, 0, c.text); *got != c.want {
+				t.Errorf("%q:\n got %+v\nwant %+v", c.text, *got, c.want)
+			}
+		})
+	}
+}
+
+func TestReceiptTLVsStandAboveTheText(t *testing.T) {
+	r := receiptOf(0x04, 0, receiptText,
+		TLV{TagReceiptedMessageID, []byte("feed-1\x00")},
+		TLV{TagMessageState, []byte{5}},
+		TLV{TagNetworkErrorCode, []byte{3, 0x01, 0x02}},
+		TLV{TagUserMessageReference, []byte{0x12, 0x34}},
+		TLV{0x1454, []byte("vendor")})
+	if r.ID != "feed-1" || r.State != "UNDELIV" || r.Error != "000" {
+		t.Errorf("got %+v", r)
+	}
+	if r.NetworkError == nil || *r.NetworkError != (NetworkError{3, 0x0102}) {
+		t.Errorf("network error %+v", r.NetworkError)
+	}
+	if r.UserMessageReference == nil || *r.UserMessageReference != 0x1234 {
+		t.Errorf("reference %v", r.UserMessageReference)
+	}
+	// TLVs that say nothing do not hide the text.
+	r = receiptOf(0x04, 0, receiptText,
+		TLV{TagReceiptedMessageID, []byte{0}}, TLV{TagMessageState, []byte{42}},
+		TLV{TagNetworkErrorCode, []byte{3}}, TLV{TagUserMessageReference, nil})
+	if r.ID != "0123456789" || r.State != "DELIVRD" || r.NetworkError != nil || r.UserMessageReference != nil {
+		t.Errorf("got %+v", r)
+	}
+	// TLVs alone are enough.
+	r = receiptOf(0x04, 0, "", TLV{TagReceiptedMessageID, []byte("no-nul")}, TLV{TagMessageState, []byte{2}})
+	if r.ID != "no-nul" || r.State != "DELIVRD" {
+		t.Errorf("got %+v", r)
+	}
+	for value, want := range messageStates {
+		if r := receiptOf(0x04, 0, "", TLV{TagMessageState, []byte{byte(value)}}); r.State != want {
+			t.Errorf("message_state %d: %s, want %s", value, r.State, want)
+		}
+	}
+}
+
+// A receipt is what esm_class says is one; a handset cannot forge it in text.
+func TestReceiptByESMClassOnly(t *testing.T) {
+	for esm := range 256 {
+		r := receiptOf(byte(esm), 0, receiptText, TLV{TagReceiptedMessageID, []byte("1\x00")})
+		kind := esm >> 2 & 0xF
+		if want := kind == 1 || kind == 8; (r != nil) != want {
+			t.Errorf("esm_class %#02x: receipt %v, want %v", esm, r != nil, want)
+		}
+		if r != nil && r.Intermediate != (kind == 8) {
+			t.Errorf("esm_class %#02x: intermediate %v", esm, r.Intermediate)
+		}
+	}
+}
+
+func TestReceiptInUCS2(t *testing.T) {
+	var text []byte
+	for _, u := range utf16.Encode([]rune(receiptText)) {
+		text = append(text, byte(u>>8), byte(u))
+	}
+	if r := receiptOf(0x04, 8, string(text)); r.ID != "0123456789" || r.State != "DELIVRD" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func FuzzReceipt(f *testing.F) {
+	f.Add(byte(4), byte(0), []byte(receiptText), []byte("id\x00"), byte(2))
+	f.Add(byte(0x44), byte(8), []byte("\x00i\x00d\x00:\x001"), []byte{}, byte(99))
+	f.Add(byte(0x20), byte(0), []byte("submit date:done date:id:text:id:"), []byte("x"), byte(0))
+	f.Fuzz(func(t *testing.T, esm, coding byte, text, id []byte, state byte) {
+		r := receiptOf(esm, coding, string(text), TLV{TagReceiptedMessageID, id}, TLV{TagMessageState, []byte{state}})
+		if r == nil {
+			return
+		}
+		if len(r.ID) > maxMessageID || len(r.State) > maxReceiptWord || len(r.Error) > maxReceiptWord {
+			t.Errorf("unbounded: %+v", r)
+		}
+		if strings.ContainsAny(r.State, " \t\r\n") {
+			t.Errorf("state %q is no word", r.State)
+		}
+	})
+}
+
+func BenchmarkParseReceipt(b *testing.B) {
+	d := &Delivery{ESMClass: 4, ShortMessage: []byte(receiptText)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if parseReceipt(d).ID == "" {
+			b.Fatal("no id")
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// S13: Run ends by draining the window while still answering, then unbind,
+// unbind_resp, close.
+func TestGracefulEnd(t *testing.T) {
+	var deliveries []*Delivery
+	handed := make(chan struct{}, 10)
+	l, p, stop := boundLink(t, func(o *Options) {
+		o.DrainTimeout, o.UnbindTimeout = patience, patience
+		o.Deliver = func(d *Delivery) { deliveries = append(deliveries, d); handed <- struct{}{} }
+	})
+	first, second := submit(t, l), submit(t, l)
+	one, two := p.expect(rawSubmit), p.expect(rawSubmit)
+	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
+	<-handed
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	until(t, "draining", func() bool { return l.Snapshot().State == Down })
+	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+		t.Errorf("Submit while draining: %v", err)
+	}
+	p.send(rawEnquire, 0, 7)
+	p.expect(rawEnquireResp)
+	p.accepted(one, "1")
+	p.silent(30 * time.Millisecond) // one is in flight still
+	p.send(rawDeliver, 0, 2, deliverBody(4, 0, receiptText)...)
+	<-handed
+	p.accepted(two, "2")
+	if r := result(t, first); r.Outcome != Accepted {
+		t.Errorf("first: %+v", r)
+	}
+	if r := result(t, second); r.Outcome != Accepted {
+		t.Errorf("second: %+v", r)
+	}
+	p.silent(30 * time.Millisecond) // the deliveries are not answered yet
+	p.send(rawDeliver, 0, 3, deliverBody(4, 0, receiptText)...)
+	if got := p.expect(rawDeliverResp); got.sequence != 3 || got.status != 0x14 {
+		t.Errorf("a new delivery: %+v", got)
+	}
+	for _, d := range deliveries {
+		d.Respond(StatusOK)
+		if got := p.expect(rawDeliverResp); got.status != 0 {
+			t.Errorf("got %+v", got)
+		}
+	}
+	unbind := p.expect(rawUnbind)
+	select {
+	case <-stopped:
+		t.Error("Run did not wait for unbind_resp")
+	case <-time.After(30 * time.Millisecond):
+	}
+	p.send(rawUnbindResp, 0, unbind.sequence)
+	p.expectClose()
+	<-stopped
+	if s := l.Snapshot(); s.State != Down || s.SessionsBound != 0 || s.InFlight != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// S13: a carrier that answers nothing any more holds Run for the drain and the
+// unbind timeout, not longer; what is unanswered ends as NoAnswer, what the pace
+// held back as NotWritten.
+func TestEndWithSilentCarrier(t *testing.T) {
+	l, p, stop := boundLink(t, func(o *Options) {
+		o.DrainTimeout, o.UnbindTimeout = 50*time.Millisecond, 50*time.Millisecond
+		o.TPS = 0.1
+	})
+	written, held := submit(t, l), submit(t, l)
+	p.expect(rawSubmit)
+	began := time.Now()
+	stop()
+	if d := time.Since(began); d < 100*time.Millisecond || d > 5*time.Second {
+		t.Errorf("took %s", d)
+	}
+	if r := result(t, written); r.Outcome != NoAnswer {
+		t.Errorf("written: %+v", r)
+	}
+	if r := result(t, held); r.Outcome != NotWritten {
+		t.Errorf("held: %+v", r)
+	}
+	p.expect(rawUnbind)
+	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+		t.Errorf("Submit after Run: %v", err)
+	}
+}
+
+func TestRunAgain(t *testing.T) {
+	c := newCarrier(t)
+	l, stop := run(t, options(c.ln.Addr().String()))
+	p := c.bound()
+	waitBound(t, l)
+	if err := l.Run(context.Background()); err == nil {
+		t.Error("a second Run beside the first")
+	}
+	serving := p.serve(p.polite)
+	stop()
+	serving.Wait()
+	stop = runLink(t, l)
+	p = c.bound()
+	waitBound(t, l)
+	results := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "again")
+	result(t, results)
+	serving = p.serve(p.polite)
+	stop()
+	serving.Wait()
+}
+
+// A pair is bound when both are, submits on one and receives on the other, and
+// is bound anew when either dies.
+func TestTransmitterAndReceiver(t *testing.T) {
+	for _, lost := range []string{"transmitter", "receiver"} {
+		t.Run(lost, func(t *testing.T) {
+			c := newCarrier(t)
+			o := options(c.ln.Addr().String())
+			o.Mode = TransmitterReceiver
+			l, stop := run(t, o)
+			bindPair := func() (transmitter, receiver *peer) {
+				transmitter = c.accept()
+				if got := transmitter.acceptBind(); got.command != 2 {
+					t.Fatalf("first bind is %#x", got.command)
+				}
+				receiver = c.accept()
+				bind := receiver.expect(1)
+				if s := l.Snapshot(); s.State != Connecting || s.SessionsBound != 1 || s.Sessions != 2 {
+					t.Errorf("half bound: %+v", s)
+				}
+				transmitter.send(rawEnquire, 0, 1)
+				transmitter.expect(rawEnquireResp)
+				receiver.send(0x80000001, 0, bind.sequence, 0)
+				waitBound(t, l)
+				return transmitter, receiver
+			}
+			transmitter, receiver := bindPair()
+			results := submit(t, l)
+			transmitter.accepted(transmitter.expect(rawSubmit), "1")
+			result(t, results)
+			receiver.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
+			receiver.expect(rawDeliverResp)
+			gone, other := transmitter, receiver
+			if lost == "receiver" {
+				gone, other = receiver, transmitter
+			}
+			_ = gone.conn.Close()
+			unbind := other.expect(rawUnbind)
+			other.send(rawUnbindResp, 0, unbind.sequence)
+			other.expectClose()
+			transmitter, receiver = bindPair()
+			a, b := transmitter.serve(transmitter.polite), receiver.serve(receiver.polite)
+			stop()
+			a.Wait()
+			b.Wait()
+		})
+	}
+}
+
+func TestReceiverRefused(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.Mode = TransmitterReceiver
+	l, _ := run(t, o)
+	transmitter := c.accept()
+	transmitter.acceptBind()
+	receiver := c.accept()
+	receiver.send(0x80000001, 0x0D, receiver.expect(1).sequence)
+	unbind := transmitter.expect(rawUnbind)
+	transmitter.send(rawUnbindResp, 0, unbind.sequence)
+	transmitter.expectClose()
+	until(t, "down", func() bool { return l.Snapshot().LastError != "" && l.Snapshot().SessionsBound == 0 })
+	c.accept().expect(2) // and again
+}
+
+func TestStatesAreToldOnceEach(t *testing.T) {
+	states := make(chan State, 100)
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.OnState = func(s State) { states <- s }
+	l, stop := run(t, o)
+	p := c.bound()
+	waitBound(t, l)
+	_ = p.conn.Close()
+	p = c.bound()
+	waitBound(t, l)
+	serving := p.serve(p.polite)
+	stop()
+	serving.Wait()
+	close(states)
+	want := []State{Connecting, Bound, Down, Connecting, Bound, Down}
+	for i := 0; ; i++ {
+		got, more := <-states
+		if !more {
+			if i != len(want) {
+				t.Errorf("%d changes, want %d", i, len(want))
+			}
+			break
+		}
+		if i >= len(want) || got != want[i] {
+			t.Errorf("change %d is %s", i, got)
+		}
+	}
+}
+
+func TestWaitBoundContextEnds(t *testing.T) {
+	l, err := New(options("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := l.WaitBound(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	l.Pause()
+	if s := l.Snapshot().State; s != Paused {
+		t.Errorf("state %s", s)
+	}
+	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrPaused) {
+		t.Errorf("got %v", err)
+	}
+	l.SetWindow(3)
+	l.SetTPS(7)
+	if s := l.Snapshot(); s.Window != 3 || s.TPS != 7 {
+		t.Errorf("%+v", s)
+	}
+}
