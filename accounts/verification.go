@@ -19,7 +19,9 @@ import (
 
 // The test number's one-time code. contract 4.4; decisions, "Test mode"
 const (
-	codeLife     = 10 * time.Minute
+	// CodeLife is how long a code can be confirmed.
+	CodeLife = 10 * time.Minute
+
 	codeTries    = 5
 	codeGap      = time.Minute // between two codes of one account, and of one number
 	codesPerHour = 5           // to one account, and to one number
@@ -236,7 +238,7 @@ func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code st
 		from test_number_codes c
 		join test_numbers n on n.user_id = c.user_id and n.phone_number = c.phone_number and n.verified_at is null
 		where c.user_id = $1 and not c.spent
-		order by c.created_at desc limit 1`, userID, codeLife).
+		order by c.created_at desc limit 1`, userID, CodeLife).
 		Scan(&id, &number, &salt, &hash, &tries, &expired)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -1,13 +1,13 @@
 // Package api is the public HTTP face: shapes, validation texts (422), status
-// codes. What a request may do is intake's business; this package says it in
-// JSON.
+// codes, and the documents that describe them. What a request may do is
+// intake's business; this package says it in JSON.
 //
 // Order of checks (decisions.md, Requests): 401 token → 429 rate → 413 body →
 // 415 Content-Type → 400 malformed JSON → 422 validation → 400 business rules.
+// 404 and 405 stand before all of them.
 package api
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -16,22 +16,35 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
+	"intumwa/billing"
 	"intumwa/intake"
+	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/throttle"
 )
-
-// DefaultMaxBody is the largest request body in octets.
-const DefaultMaxBody = 16 << 20
 
 // Options configures the API.
 type Options struct {
 	Plan           *sms.Plan // valid numbers
 	TestSender     string
-	MaxBody        int64 // octets; default DefaultMaxBody
-	TrustedProxies []string
+	TestQuota      int                // segments an account, contract 4.4.5
+	Replacements   int                // how often a verified test number may be replaced
+	MaxBody        int64              // octets of a body; default 16 MiB
+	LargeBody      int64              // octets above which a body takes a place; default 64 KiB
+	MaxLargeBodies int                // places; default 32
+	TrustedProxies []string           // whose X-Forwarded-For counts
+	FailedLogins   *throttle.Throttle // by address; nil: not limited
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer
+}
+
+// Rooms are what the API is the face of.
+type Rooms struct {
+	Accounts *accounts.Accounts
+	Throttle *throttle.Throttle
+	Intake   *intake.Intake
+	Messages *messages.Store
+	Ledger   *billing.Ledger
 }
 
 // API serves the public endpoints.
@@ -40,45 +53,30 @@ type API struct {
 	accounts *accounts.Accounts
 	throttle *throttle.Throttle
 	intake   *intake.Intake
+	messages *messages.Store
+	ledger   *billing.Ledger
+	places   *places
 	metrics  *metrics
 }
 
 // New returns the API's handler. It starts nothing.
-func New(accounts *accounts.Accounts, limit *throttle.Throttle, in *intake.Intake, opts Options) (http.Handler, error) {
-	if opts.MaxBody == 0 {
-		opts.MaxBody = DefaultMaxBody
-	}
+func New(rooms Rooms, opts Options) (http.Handler, error) {
+	setDefault(&opts.MaxBody, 16<<20)
+	setDefault(&opts.LargeBody, 64<<10)
+	setDefault(&opts.MaxLargeBodies, 32)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{opts: opts, accounts: accounts, throttle: limit, intake: in, metrics: newMetrics(opts.Metrics)}
+	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
+		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), metrics: newMetrics(opts.Metrics)}
 	return a.routes()
 }
 
-func (a *API) routes() (http.Handler, error) {
-	gin.SetMode(gin.ReleaseMode)
-	r := gin.New()
-	r.HandleMethodNotAllowed = true
-	r.RedirectTrailingSlash = false
-	if err := r.SetTrustedProxies(a.opts.TrustedProxies); err != nil {
-		return nil, err
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
 	}
-	r.Use(a.observe, a.recover)
-	r.NoRoute(func(c *gin.Context) { say(c, http.StatusNotFound, "Not found.") })
-	r.NoMethod(func(c *gin.Context) { say(c, http.StatusMethodNotAllowed, "Method not allowed.") })
-
-	send := r.Group("/v1/sms", a.authenticate, a.limit)
-	send.POST("", a.sendSingle)
-	return r, nil
-}
-
-// message is the body of every answer that is no success.
-type message struct {
-	Message string `json:"message"`
-}
-
-func say(c *gin.Context, status int, text string) {
-	c.AbortWithStatusJSON(status, message{text})
 }
 
 // recover turns a panic into a 500 that says nothing of it.
@@ -105,21 +103,3 @@ func (a *API) observe(c *gin.Context) {
 	c.Next()
 	a.metrics.request(c.FullPath(), c.Request.Method, c.Writer.Status(), time.Since(start))
 }
-
-// unavailable answers for a database that is away: nothing was charged.
-func (a *API) unavailable(c *gin.Context, doing string, err error) {
-	if c.Request.Context().Err() == nil {
-		a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
-	}
-	c.Header("Retry-After", "5")
-	say(c, http.StatusServiceUnavailable, "Service unavailable.")
-}
-
-// fail answers for a fault of ours; the details stay in the log.
-func (a *API) fail(c *gin.Context, doing string, err error) {
-	a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
-	say(c, http.StatusInternalServerError, "Server error.")
-}
-
-// background is the context of work that goes on when the client hangs up.
-func background(c *gin.Context) context.Context { return context.WithoutCancel(c.Request.Context()) }

@@ -1,44 +1,119 @@
 package api
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
-
-	"intumwa/intake"
 )
 
-// body reads a send request's body and decodes it. Valid JSON that is no
+// firstBuffer is what a body of unknown length begins with, in octets.
+const firstBuffer = 1 << 10
+
+// body reads a request's body and checks its syntax. Valid JSON that is no
 // object is an object without fields. It answers the client itself when there
-// is nothing to work with; ok is false then.
-func (a *API) body(c *gin.Context) (fields map[string]any, raw []byte, ok bool) {
-	if c.Request.ContentLength > a.opts.MaxBody {
-		say(c, http.StatusRequestEntityTooLarge, "The request body is too large.")
-		return nil, nil, false
-	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, a.opts.MaxBody))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		say(c, http.StatusRequestEntityTooLarge, "The request body is too large.")
-		return nil, nil, false
+// is nothing to work with; ok is false then. done gives back what the body
+// held: to be called when nothing refers to it any more.
+//
+// The order is 413, 415, 400, and nothing is read that a refusal can do
+// without.
+func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bool) {
+	done = func() {}
+	r := c.Request
+	if r.ContentLength > a.opts.MaxBody {
+		a.tooLarge(c)
+		return "", "", done, false
 	}
 	if !isJSON(c.GetHeader("Content-Type")) {
+		if r.ContentLength < 0 { // it may yet be too large
+			if n, _ := io.Copy(io.Discard, io.LimitReader(r.Body, a.opts.MaxBody+1)); n > a.opts.MaxBody {
+				a.tooLarge(c)
+				return "", "", done, false
+			}
+		}
 		say(c, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
-		return nil, nil, false
+		return "", "", done, false
 	}
-	fields, valid := decode(raw)
-	if err != nil || !valid {
+	raw, done, err := a.read(c)
+	switch {
+	case err == nil:
+	case errors.Is(err, errTooLarge):
+		a.tooLarge(c)
+		return "", "", done, false
+	case errors.Is(err, errNoPlace):
+		a.unavailable(c, "waiting to read a large body", err)
+		return "", "", done, false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.Header("Connection", "close")
+		say(c, http.StatusRequestTimeout, "The request body took too long to arrive.")
+		return "", "", done, false
+	default: // cut short, or its chunks are not well formed
+		c.Header("Connection", "close")
 		say(c, http.StatusBadRequest, "The request body is not valid JSON.")
-		return nil, nil, false
+		return "", "", done, false
 	}
-	return fields, raw, true
+	fields, valid := parse(raw)
+	if !valid {
+		done()
+		say(c, http.StatusBadRequest, "The request body is not valid JSON.")
+		return "", "", func() {}, false
+	}
+	return raw, fields, done, true
+}
+
+var errTooLarge = errors.New("the body is too large")
+
+// read takes the body into memory. A large one waits for a place first, so that
+// many of them at once stay within MaxLargeBodies × MaxBody.
+func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
+	done = func() {}
+	var text strings.Builder
+	length, body := c.Request.ContentLength, c.Request.Body
+	if length <= a.opts.LargeBody {
+		limit := length
+		if length < 0 {
+			limit = a.opts.LargeBody
+		}
+		text.Grow(int(min(limit, firstBuffer)))
+		n, err := io.Copy(&text, io.LimitReader(body, limit))
+		if err != nil {
+			return "", done, err
+		}
+		if n < limit || n == length {
+			return text.String(), done, nil
+		}
+	}
+	leave, err := a.places.enter(c.Request.Context(), caller(c).UserID)
+	if err != nil {
+		return "", done, err
+	}
+	if length > 0 {
+		text.Grow(int(length))
+	}
+	if _, err := io.Copy(&text, io.LimitReader(body, a.opts.MaxBody+1-int64(text.Len()))); err != nil {
+		leave()
+		return "", done, err
+	}
+	if int64(text.Len()) > a.opts.MaxBody {
+		leave()
+		return "", done, errTooLarge
+	}
+	return text.String(), leave, nil
+}
+
+// tooLarge answers 413. A client that is still sending would not see an answer
+// before its own error, so what it sends is taken and thrown away, to a limit;
+// one that asked first (Expect: 100-continue) is told at once.
+func (a *API) tooLarge(c *gin.Context) {
+	if c.GetHeader("Expect") == "" {
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.Request.Body, a.opts.MaxBody))
+	}
+	c.Header("Connection", "close")
+	say(c, http.StatusRequestEntityTooLarge, "The request body is too large.")
 }
 
 // isJSON takes application/json with any parameters, and application/*+json.
@@ -49,68 +124,4 @@ func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (media == "application/json" ||
 		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
-}
-
-// maxDepth bounds the nesting of a body: the deepest legal one has four levels.
-const maxDepth = 32
-
-// decode reads one JSON value. Keys are matched exactly, the last of equal
-// ones wins.
-func decode(raw []byte) (fields map[string]any, ok bool) {
-	if !utf8.Valid(raw) || tooDeep(raw) {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil, false
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, false
-	}
-	fields, _ = v.(map[string]any)
-	return fields, true
-}
-
-// tooDeep looks at brackets outside strings only.
-func tooDeep(raw []byte) bool {
-	depth, inString := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch b := raw[i]; {
-		case inString && b == '\\':
-			i++
-		case b == '"':
-			inString = !inString
-		case inString:
-		case b == '{' || b == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return false
-}
-
-// idempotencyKey reads the Idempotency-Key header; nil when there is none. It
-// answers the client itself when the key is unusable.
-func idempotencyKey(c *gin.Context, raw []byte) (key *intake.Key, ok bool) {
-	values, given := c.Request.Header["Idempotency-Key"]
-	if !given {
-		return nil, true
-	}
-	name := values[0]
-	if len(values) > 1 || len(name) < 1 || len(name) > 255 || strings.IndexFunc(name, func(r rune) bool { return r < 0x21 || r > 0x7E }) >= 0 {
-		say(c, http.StatusBadRequest, "The Idempotency-Key header is not valid.")
-		return nil, false
-	}
-	h := sha256.New()
-	h.Write([]byte(c.FullPath()))
-	h.Write([]byte{0})
-	h.Write(raw)
-	key = &intake.Key{Name: name}
-	h.Sum(key.Request[:0])
-	return key, true
 }

@@ -1,14 +1,9 @@
 package api
 
 import (
-	"errors"
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 
-	"intumwa/accounts"
 	"intumwa/intake"
-	"intumwa/sms"
 )
 
 // Texts of contract 7.1, single send.
@@ -23,17 +18,18 @@ const (
 
 // sendSingle is POST /v1/sms (contract 4.1).
 func (a *API) sendSingle(c *gin.Context) {
-	fields, raw, ok := a.body(c)
+	raw, fields, done, ok := a.body(c)
 	if !ok {
 		return
 	}
+	defer done()
 	key, ok := idempotencyKey(c, raw)
 	if !ok {
 		return
 	}
 	req, problems := a.readSingle(fields)
-	if problems.any() {
-		a.invalid(c, problems.first, problems)
+	if problems != nil {
+		problems.refuseFirst(c)
 		return
 	}
 	req.Key = key
@@ -41,45 +37,27 @@ func (a *API) sendSingle(c *gin.Context) {
 	a.answer(c, answer, err)
 }
 
-func (a *API) readSingle(fields map[string]any) (intake.Single, *problems) {
-	var req intake.Single
-	var p problems
-	var problem string
-	if req.Number, problem = a.number(fields["phone_number"], textNumberRequired, textNumberInvalid); problem != "" {
-		p.add("phone_number", problem)
-	}
-	if sender, ok := senderName(fields["sender"]); ok {
-		req.Sender = sender
-	} else if missing(fields["sender"]) {
-		p.add("sender", textSenderRequired)
-	} else {
-		p.add("sender", textSenderInvalid)
-	}
-	if req.Message, problem = text(fields["message"], textMessageRequired, textMessageLong); problem != "" {
-		p.add("message", problem)
-	}
-	return req, &p
-}
-
-// answer writes what intake made of a send request.
-func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
-	switch refusal, refused := errors.AsType[sms.Refusal](err); {
-	case err == nil:
-		if answer.Replayed {
-			c.Header("Idempotent-Replayed", "true")
+func (a *API) readSingle(fields value) (req intake.Single, p problems) {
+	var number, name, text value
+	for key, v := range fields.members() {
+		switch key {
+		case "phone_number":
+			number = v
+		case "sender":
+			name = v
+		case "message":
+			text = v
 		}
-		c.Data(http.StatusOK, "application/json", answer.Body)
-	case refused:
-		say(c, http.StatusBadRequest, refusal.Text)
-	case errors.Is(err, accounts.ErrUnauthenticated):
-		a.unauthenticated(c)
-	case errors.Is(err, intake.ErrKeyInUse):
-		say(c, http.StatusConflict, "A request with this idempotency key is still being processed.")
-	case errors.Is(err, intake.ErrKeyReused):
-		say(c, http.StatusUnprocessableEntity, "The idempotency key was already used with a different request.")
-	case errors.Is(err, intake.ErrUnavailable):
-		a.unavailable(c, "accepting a message", err)
-	default:
-		a.fail(c, "accepting a message", err)
 	}
+	var wrong string
+	if req.Number, wrong = a.number(number, textNumberRequired, textNumberInvalid); wrong != "" {
+		p.add("phone_number", wrong)
+	}
+	if req.Sender, wrong = sender(name, textSenderRequired, textSenderInvalid); wrong != "" {
+		p.add("sender", wrong)
+	}
+	if req.Message, wrong = body(text, textMessageRequired, textMessageLong); wrong != "" {
+		p.add("message", wrong)
+	}
+	return req, p
 }

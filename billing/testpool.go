@@ -36,3 +36,13 @@ func ReturnTest(ctx context.Context, tx pgx.Tx, userID int64, segments int) erro
 	}
 	return nil
 }
+
+// TestUsed answers how many segments of an account's test pool are used: those
+// of test messages that are sent or still pending.
+func (l *Ledger) TestUsed(ctx context.Context, userID int64) (segments int, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT used FROM test_pools WHERE user_id = $1), 0)`, userID).Scan(&segments)
+	if err != nil {
+		return 0, fmt.Errorf("reading the test pool of user %d: %w", userID, err)
+	}
+	return segments, nil
+}

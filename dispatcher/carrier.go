@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"intumwa/messages"
-	"intumwa/sms"
 	"intumwa/smpp"
+	"intumwa/sms"
 )
 
 // Confirm says which event makes a message sent (decisions.md, Lifecycle).
@@ -76,6 +76,7 @@ type Carrier struct {
 	DestNPI          uint8
 	ServiceType      string
 	TLVs             []smpp.TLV
+	NoReference      bool                       // do not send user_message_reference
 	Classes          map[smpp.Status]smpp.Class // over the defaults
 	OnAmbiguous      Ambiguous
 	RetryMin         time.Duration // default 1 s
@@ -89,7 +90,8 @@ type Carrier struct {
 // its options are the dispatcher's to set.
 type Link struct {
 	smpp.Options
-	Weight int
+	Weight int // its share of the carrier's messages; default 1
+	Binds  int // window and tps are for all of them together; default 1
 }
 
 // Alphabet is what data_coding 0 means to a carrier.

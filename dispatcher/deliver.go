@@ -1,35 +1,74 @@
 package dispatcher
 
 import (
+	"encoding/binary"
+	"unicode/utf16"
+
 	"intumwa/messages"
 	"intumwa/smpp"
+	"intumwa/sms"
 )
 
 // deliver takes one deliver_sm or data_sm off the link. Only esm_class makes
 // it a receipt (smpp.Delivery.Receipt); a handset's text that looks like one
-// is a text. A receipt is answered by the settler, after its commit.
+// is a text. Both are answered by the settler, after its commit.
 func (l *lane) deliver(pdu *smpp.Delivery) {
-	name := l.carrier.Name
+	name := l.carrier.name
 	receipt := pdu.Receipt
-	if receipt == nil {
+	switch {
+	case receipt == nil:
 		l.d.metrics.inbound.WithLabelValues(name).Inc()
-		pdu.Respond(smpp.StatusOK)
+		l.carrier.settler.receive(arrival{inbound: l.inbound(pdu), pdu: pdu})
 		return
-	}
-	if receipt.ID == "" {
+	case receipt.ID == "" && receipt.UserMessageReference == nil:
 		l.d.metrics.receipts.WithLabelValues(name, l.conf.Name, "without_id").Inc()
 		l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.conf.Name, "state", receipt.State)
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
-	status, final := l.carrier.meaning(receipt.State)
+	status, final := l.carrier.config().meaning(receipt.State)
+	key, verify := l.form.key(receipt.ID)
 	l.carrier.settler.receive(arrival{
 		Receipt: messages.Receipt{
 			Carrier: name, Link: l.conf.Name,
-			CarrierID: receipt.ID, Key: receiptKey(l.carrier.IDFormat, receipt.ID), Number: pdu.Source,
+			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: pdu.Source, Verify: verify,
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
 		},
 		pdu: pdu,
 	})
+}
+
+// inbound is a message from a handset as operators will see it.
+func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
+	m := &messages.Inbound{At: pdu.Received, Carrier: l.carrier.name, Link: l.conf.Name, Source: pdu.Source, Destination: pdu.Dest,
+		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage}
+	if m.Octets == nil {
+		m.Octets = []byte{}
+	}
+	text := pdu.ShortMessage
+	if pdu.ESMClass&esmUDHI != 0 && len(text) > 0 && int(text[0]) < len(text) {
+		text = text[int(text[0])+1:]
+	}
+	switch {
+	case pdu.DataCoding == 0:
+		if body, err := sms.Join(sms.GSM7, [][]byte{text}); err == nil {
+			m.Body = &body
+		}
+	case pdu.DataCoding == 1 || pdu.DataCoding == 3: // IA5, Latin-1
+		runes := make([]rune, len(text))
+		for i, b := range text {
+			runes[i] = rune(b)
+		}
+		body := string(runes)
+		m.Body = &body
+	case pdu.DataCoding == 8 && len(text)%2 == 0:
+		units := make([]uint16, len(text)/2)
+		for i := range units {
+			units[i] = binary.BigEndian.Uint16(text[2*i:])
+		}
+		body := string(utf16.Decode(units))
+		m.Body = &body
+	}
+	return m
 }

@@ -32,7 +32,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -81,13 +83,40 @@ type Dispatcher struct {
 	smpp     *smpp.Metrics
 	member   *member
 	acker    *acker
-	carriers []*carrier
+
+	mu           sync.Mutex
+	carriers     map[string]*carrier // all there ever were
+	active       []*carrier          // those configured now
+	startSettler func(*carrier)      // while Run runs
 }
 
-// carrier is a configured carrier at work.
+// carrier is a configured carrier at work. Its configuration may be replaced
+// while it works (Reload).
 type carrier struct {
-	Carrier
-	settler *settler
+	name      string
+	conf      atomic.Pointer[Carrier]
+	settler   *settler
+	share     *share
+	inboxSeen int64 // rematch's: how far it has come
+
+	mu    sync.Mutex
+	forms map[string]*idForm // by link
+}
+
+func (c *carrier) config() *Carrier { return c.conf.Load() }
+
+// form is how a link's receipts write ids; nil for a link that is not held
+// here.
+func (c *carrier) form(link string) *idForm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forms[link]
+}
+
+func (c *carrier) setForm(link string, form *idForm) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forms[link] = form
 }
 
 // New checks the options and returns a Dispatcher that does nothing until Run.
@@ -105,52 +134,92 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot),
 		belt: belt, webhooks: hooks, log: opts.Log,
-		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
+		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier),
 	}
 	d.acker = newAcker(d)
-	seen := map[string]bool{}
-	for _, c := range opts.Carriers {
+	d.member = newMember(d)
+	carriers, err := d.check(opts.Carriers)
+	if err != nil {
+		return nil, err
+	}
+	d.setCarriers(carriers)
+	return d, nil
+}
+
+// check fills in the defaults of a configuration and refuses one that cannot
+// work.
+func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
+	carriers = slices.Clone(carriers)
+	names, links := map[string]bool{}, map[string]bool{}
+	for i := range carriers {
+		c := &carriers[i]
 		if err := c.defaults(); err != nil {
 			return nil, err
 		}
-		for i := range c.Links {
-			link := &c.Links[i]
-			if seen[link.Name] {
+		if names[c.Name] {
+			return nil, fmt.Errorf("two carriers are called %s", c.Name)
+		}
+		names[c.Name] = true
+		for j := range c.Links {
+			link := &c.Links[j]
+			if links[link.Name] {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
-			seen[link.Name] = true
-			if _, err := d.newLink(c.Name, link, nil); err != nil {
+			links[link.Name] = true
+			if _, err := newBinds(d, c.Name, link, func(*smpp.Delivery) {}); err != nil {
 				return nil, err
 			}
 		}
-		at := &carrier{Carrier: c}
-		at.settler = newSettler(d, at)
-		d.carriers = append(d.carriers, at)
 	}
-	d.member = newMember(d)
-	return d, nil
+	return carriers, nil
+}
+
+// setCarriers puts a checked configuration in force. Carriers that are gone
+// keep their settler: answers of theirs may still come in.
+func (d *Dispatcher) setCarriers(configs []Carrier) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.active = d.active[:0:0]
+	for i := range configs {
+		c := d.carriers[configs[i].Name]
+		if c == nil {
+			c = &carrier{name: configs[i].Name, share: newShare(), forms: make(map[string]*idForm)}
+			c.settler = newSettler(d, c)
+			d.carriers[c.name] = c
+			if d.startSettler != nil {
+				d.startSettler(c)
+			}
+		}
+		c.conf.Store(&configs[i])
+		d.active = append(d.active, c)
+	}
+}
+
+// running are the configured carriers.
+func (d *Dispatcher) running() []*carrier {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.active
+}
+
+// Reload puts another set of carriers in force. A set that cannot work is
+// refused whole and the old one goes on. Links that are as before keep their
+// binds, also when only their pace or window changed; the others are started,
+// restarted or ended by the next heartbeat.
+func (d *Dispatcher) Reload(carriers []Carrier) error {
+	checked, err := d.check(carriers)
+	if err != nil {
+		return err
+	}
+	d.setCarriers(checked)
+	d.member.kick()
+	return nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
 	if *d == 0 {
 		*d = value
 	}
-}
-
-// newLink makes the SMPP link of a lane; without one only its options are
-// checked.
-func (d *Dispatcher) newLink(carrier string, l *Link, at *lane) (*smpp.Link, error) {
-	options := l.Options
-	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
-	options.Deliver = func(*smpp.Delivery) {}
-	if at != nil {
-		options.Deliver = at.deliver
-	}
-	link, err := smpp.New(options)
-	if err != nil {
-		return nil, fmt.Errorf("link %s of carrier %s: %w", l.Name, carrier, err)
-	}
-	return link, nil
 }
 
 // Run carries messages until ctx ends. Then it takes nothing more, lets the
@@ -165,9 +234,12 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSettling()
 	var settlers sync.WaitGroup
+	d.mu.Lock()
+	d.startSettler = func(c *carrier) { settlers.Go(func() { c.settler.run(settling) }) }
 	for _, c := range d.carriers {
-		settlers.Go(func() { c.settler.run(settling) })
+		d.startSettler(c)
 	}
+	d.mu.Unlock()
 	settlers.Go(func() { d.acker.run(settling) })
 
 	var relay sync.WaitGroup
@@ -176,6 +248,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.member.run(ctx) // starts and stops the lanes
 	relay.Wait()
 
+	d.mu.Lock()
+	d.startSettler = nil
+	d.mu.Unlock()
 	stopSettling()
 	settlers.Wait()
 	d.member.leave()

@@ -48,7 +48,7 @@ type result struct {
 func (j *journey) begin(ctx context.Context) {
 	l := j.lane
 	j.began = time.Now()
-	submits := l.carrier.segments(j.msg, j.began)
+	submits := l.carrier.config().segments(j.msg, j.began)
 	j.total = len(submits)
 	var left []int
 	for i := range submits {
@@ -57,6 +57,7 @@ func (j *journey) begin(ctx context.Context) {
 		}
 	}
 	j.open = len(left)
+	link := l.binds.next()
 	if len(left) == 0 { // all were accepted by then, only the outbox did not know
 		j.open = 1
 		l.carrier.settler.take(result{journey: j, Result: smpp.Result{Outcome: smpp.Accepted}, at: j.began})
@@ -74,7 +75,7 @@ func (j *journey) begin(ctx context.Context) {
 		if !l.d.member.fresh() {
 			err = smpp.ErrNotBound
 		} else {
-			err = l.link.Submit(ctx, &submits[i], func(res smpp.Result) {
+			err = link.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
 				j.answered(r)
 				l.carrier.settler.take(r)
@@ -89,24 +90,47 @@ func (j *journey) begin(ctx context.Context) {
 }
 
 // answered reacts at once to an answer, before it is settled: the link slows
-// when its carrier says so, and no further segment of a refused message goes
-// out.
+// when its carrier says so, its breaker counts, and no further segment of a
+// refused message goes out.
 func (j *journey) answered(r result) {
+	l := j.lane
 	switch r.Outcome {
 	case smpp.Accepted:
-		j.lane.pace.answered(r.at)
+		l.pace.answered(r.at)
+		l.breakerCloses()
 	case smpp.Rejected:
 		j.stopped.Store(true)
-		if j.lane.carrier.class(r.Status) == smpp.ClassThrottled {
-			j.lane.pace.throttled(r.at)
+		switch l.carrier.config().class(r.Status) {
+		case smpp.ClassThrottled:
+			l.pace.throttled(r.at)
+			l.breakerCloses()
+		case smpp.ClassConfiguration:
+			if l.breaker.refused(r.at, string(j.msg.Number), r.Status.String()) {
+				l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.conf.Name).Set(1)
+				l.d.log.Error("link stopped: the carrier refuses every message for what looks like our settings; messages wait",
+					"carrier", l.carrier.name, "link", l.conf.Name, "status", r.Status.String())
+			}
+		default:
+			l.breakerCloses()
 		}
 	}
 }
 
+func (l *lane) breakerCloses() {
+	if l.breaker.answered() {
+		l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.conf.Name).Set(0)
+		l.d.log.Info("link goes on: the carrier takes messages again", "carrier", l.carrier.name, "link", l.conf.Name)
+	}
+}
+
+// reference is the user_message_reference of a segment: 16 bits by which a
+// receipt can name it although its response was lost.
+func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
+
 // ack takes the journey's entry off the belt.
 func (j *journey) ack() {
 	if j.entry != "" {
-		j.lane.d.acker.ack(j.lane.carrier.Name, queue.Lane(j.msg.Lane), j.entry)
+		j.lane.d.acker.ack(j.lane.carrier.name, queue.Lane(j.msg.Lane), j.entry)
 		j.entry = ""
 	}
 }

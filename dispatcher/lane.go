@@ -22,8 +22,10 @@ import (
 type lane struct {
 	d       *Dispatcher
 	carrier *carrier
-	conf    *Link
-	link    *smpp.Link
+	conf    *Link // as it was started; adopt changes pace and window
+	binds   *binds
+	form    *idForm
+	breaker breaker
 	slots   *slots
 	shelf   *shelf
 	pace    *pace
@@ -40,17 +42,48 @@ type lane struct {
 const settleWait = 2 * time.Second
 
 func newLane(d *Dispatcher, c *carrier, conf *Link) (*lane, error) {
-	l := &lane{d: d, carrier: c, conf: conf, name: identity() + "/" + conf.Name, done: make(chan struct{})}
-	link, err := d.newLink(c.Name, conf, l)
+	l := &lane{d: d, carrier: c, conf: conf, form: c.form(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
+	binds, err := newBinds(d, c.name, conf, l.deliver)
 	if err != nil {
 		return nil, err
 	}
-	l.link = link
-	window := link.Snapshot().Window
-	l.slots = newSlots(window)
-	l.shelf = newShelf(shelfSize(window, conf.TPS))
-	l.pace = newPace(link, conf.TPS)
+	l.binds = binds
+	l.slots = newSlots(binds.window)
+	l.shelf = newShelf(shelfSize(binds.window, conf.TPS))
+	l.pace = newPace(binds, conf.TPS)
 	return l, nil
+}
+
+// adopt takes over a link's configuration if that can be done without binding
+// anew: pace, window and weight.
+func (l *lane) adopt(conf *Link) bool {
+	if conf == l.conf {
+		return true
+	}
+	same := *conf
+	same.TPS, same.Window, same.Weight, same.Name = l.conf.TPS, l.conf.Window, l.conf.Weight, l.conf.Name
+	if !same.equal(l.conf) {
+		return false
+	}
+	if conf.Window != l.conf.Window {
+		l.slots.give(conf.Window - l.conf.Window) // fewer: the slots in use are paid back first
+		l.binds.setWindow(conf.Window)
+	}
+	l.pace.set(conf.TPS)
+	l.shelf.resize(shelfSize(conf.Window, conf.TPS))
+	l.carrier.share.join(l, conf.Weight)
+	l.conf = conf
+	return true
+}
+
+// state is the lane as operators see it.
+func (l *lane) state() (snap smpp.Snapshot, broken bool) {
+	snap = l.binds.snapshot()
+	broken, reason := l.breaker.state()
+	if broken {
+		snap.LastError = "stopped: the carrier refuses everything with " + reason
+	}
+	return snap, broken
 }
 
 // shelfSize is how many claimed messages may wait in hand in each lane: enough
@@ -84,12 +117,8 @@ func (l *lane) setPaused(paused bool) {
 	if l.paused.Swap(paused) == paused {
 		return
 	}
-	if paused {
-		l.link.Pause()
-	} else {
-		l.link.Resume()
-	}
-	l.d.log.Info("link paused by an operator", "carrier", l.carrier.Name, "link", l.conf.Name, "paused", paused)
+	l.binds.pause(paused)
+	l.d.log.Info("link paused by an operator", "carrier", l.carrier.name, "link", l.conf.Name, "paused", paused)
 }
 
 // run works until ctx ends: first nothing more is taken and what is on the
@@ -100,16 +129,14 @@ func (l *lane) run(ctx context.Context) {
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
 	var link, hands sync.WaitGroup
-	link.Go(func() {
-		if err := l.link.Run(linkCtx); err != nil {
-			l.d.log.Error("link ended", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
-		}
-	})
+	link.Go(func() { l.binds.run(linkCtx) })
+	l.carrier.share.join(l, l.conf.Weight)
 	hands.Go(func() { l.feed(ctx, queue.Single) })
 	hands.Go(func() { l.feed(ctx, queue.Batch) })
 	hands.Go(func() { l.submitAll(ctx) })
 	hands.Go(func() { l.watch(ctx) })
 	hands.Wait()
+	l.carrier.share.leave(l)
 	l.giveBack(l.shelf.empty())
 	stopLink()
 	link.Wait()
@@ -127,7 +154,7 @@ func (l *lane) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		l.d.log.Error("answers of the carrier could not be written before the end", "carrier", l.carrier.Name, "link", l.conf.Name)
+		l.d.log.Error("answers of the carrier could not be written before the end", "carrier", l.carrier.name, "link", l.conf.Name)
 	}
 }
 
@@ -142,7 +169,8 @@ func (l *lane) watch(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			l.pace.tick(now)
-			if l.link.Snapshot().State != smpp.Bound || !l.d.member.fresh() {
+			l.binds.balance()
+			if !l.binds.up() || !l.d.member.fresh() || !l.breaker.ready(now) {
 				l.giveBack(l.shelf.empty())
 			}
 		}
@@ -152,10 +180,10 @@ func (l *lane) watch(ctx context.Context) {
 // ready waits until the link can carry something.
 func (l *lane) ready(ctx context.Context) error {
 	for {
-		if err := l.link.WaitBound(ctx); err != nil {
+		if err := l.binds.waitBound(ctx); err != nil {
 			return err
 		}
-		if l.d.member.fresh() {
+		if l.d.member.fresh() && l.breaker.ready(time.Now()) {
 			return nil
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
@@ -174,17 +202,22 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 		if err != nil {
 			return
 		}
+		done, err := l.carrier.share.turn(ctx, l)
+		if err != nil {
+			return
+		}
 		taken, err := l.take(ctx, kind, room)
+		done(len(taken))
 		switch {
 		case ctx.Err() != nil:
 			l.giveBack(taken)
 			return
 		case err != nil && !direct:
 			direct = true
-			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.Name, "link", l.conf.Name, "lane", kind.String(), "error", err)
+			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.name, "link", l.conf.Name, "lane", kind.String(), "error", err)
 		case err == nil && direct:
 			direct = false
-			l.d.log.Info("the belt is back", "carrier", l.carrier.Name, "link", l.conf.Name, "lane", kind.String())
+			l.d.log.Info("the belt is back", "carrier", l.carrier.name, "link", l.conf.Name, "lane", kind.String())
 		}
 		if err != nil {
 			if taken = l.takeDirect(ctx, kind, room); len(taken) == 0 && sleep(ctx, 200*time.Millisecond) != nil {
@@ -197,7 +230,7 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 
 // take brings journeys from the belt. An error speaks of the belt.
 func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey, error) {
-	entries, err := l.d.belt.Take(ctx, l.carrier.Name, kind, l.name, room, time.Second)
+	entries, err := l.d.belt.Take(ctx, l.carrier.name, kind, l.name, room, time.Second)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
@@ -207,11 +240,11 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey,
 		ids[i] = e.MessageID
 		byID[e.MessageID] = e.ID
 	}
-	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), ids)
+	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, ids)
 	if err != nil {
 		// The entries stay pending on the belt and their rows unclaimed: the
 		// relay finds them. Nothing is to be told about the belt.
-		l.d.log.Error("claiming messages", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
+		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.conf.Name, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, nil
 	}
@@ -223,10 +256,10 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey,
 	// Done, not due, or somebody else's: of no use on the belt.
 	for _, e := range entries {
 		if byID[e.MessageID] == e.ID {
-			l.d.acker.ack(l.carrier.Name, kind, e.ID)
-			l.d.metrics.stale.WithLabelValues(l.carrier.Name).Inc()
+			l.d.acker.ack(l.carrier.name, kind, e.ID)
+			l.d.metrics.stale.WithLabelValues(l.carrier.name).Inc()
 		} else if _, pending := byID[e.MessageID]; !pending && !l.holds(journeys, e) {
-			l.d.acker.ack(l.carrier.Name, kind, e.ID) // stood on the belt twice
+			l.d.acker.ack(l.carrier.name, kind, e.ID) // stood on the belt twice
 		}
 	}
 	return journeys, nil
@@ -243,9 +276,9 @@ func (l *lane) holds(journeys []*journey, e queue.Entry) bool {
 
 // takeDirect brings journeys past the belt.
 func (l *lane) takeDirect(ctx context.Context, kind queue.Lane, room int) []*journey {
-	claimed, err := l.d.store.ClaimDue(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.Name, int(kind), room)
+	claimed, err := l.d.store.ClaimDue(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, int(kind), room)
 	if err != nil {
-		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.Name, "link", l.conf.Name, "error", err)
+		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.name, "link", l.conf.Name, "error", err)
 	}
 	return l.journeys(claimed)
 }
@@ -287,6 +320,10 @@ func (l *lane) submitAll(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		if !l.breaker.enter(time.Now()) {
+			l.giveBack([]*journey{j})
+			continue
+		}
 		l.open.Add(1)
 		j.begin(ctx)
 	}
@@ -294,7 +331,7 @@ func (l *lane) submitAll(ctx context.Context) {
 
 // retryAfter is how long a message waits that was refused for now.
 func (l *lane) retryAfter(attempt int) time.Duration {
-	return l.carrier.retryDelay(attempt, rand.Float64())
+	return l.carrier.config().retryDelay(attempt, rand.Float64())
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -24,10 +24,15 @@ type member struct {
 	beat  atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
 	start time.Time
 	lanes map[string]*lane // by link name; owned by run
+	wake  chan struct{}    // beat now: the configuration changed
 }
 
 func newMember(d *Dispatcher) *member {
-	return &member{d: d, start: time.Now(), lanes: make(map[string]*lane)}
+	return &member{d: d, start: time.Now(), lanes: make(map[string]*lane), wake: make(chan struct{}, 1)}
+}
+
+func (m *member) kick() {
+	ring(m.wake)
 }
 
 // fresh tells whether the others must still take this process for living, with
@@ -62,9 +67,9 @@ func (m *member) register(ctx context.Context) error {
 // announce makes the rows of the configured links.
 func (m *member) announce(ctx context.Context) error {
 	var links, carriers []string
-	for _, c := range m.d.carriers {
-		for _, l := range c.Links {
-			links, carriers = append(links, l.Name), append(carriers, c.Name)
+	for _, c := range m.d.running() {
+		for _, l := range c.config().Links {
+			links, carriers = append(links, l.Name), append(carriers, c.name)
 		}
 	}
 	_, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT * FROM unnest($1::text[], $2::text[])
@@ -96,6 +101,10 @@ func (m *member) run(ctx context.Context) {
 			m.stop()
 			return
 		case <-tick.C:
+		case <-m.wake:
+			if err := m.announce(ctx); err != nil {
+				m.d.log.Error("announcing the links of the new configuration", "error", err)
+			}
 		}
 	}
 }
@@ -141,70 +150,94 @@ func (m *member) bury(ctx context.Context) error {
 
 // lease asks for every configured link and starts or stops lanes accordingly.
 func (m *member) lease(ctx context.Context, id int64) error {
-	type wish struct {
-		carrier *carrier
-		link    *Link
-	}
 	wishes := map[string]wish{}
 	var names, states, lastErrors []string
 	var since []time.Time
 	var windows, inFlight []int32
 	var tps []float64
-	for _, c := range m.d.carriers {
-		for i := range c.Links {
-			l := &c.Links[i]
+	var broken []bool
+	for _, c := range m.d.running() {
+		config := c.config()
+		for i := range config.Links {
+			l := &config.Links[i]
 			wishes[l.Name] = wish{c, l}
-			snap := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: l.Window, TPS: l.TPS}
+			snap, open := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: l.Window, TPS: l.TPS}, false
 			if at := m.lanes[l.Name]; at != nil {
-				snap = at.link.Snapshot()
+				snap, open = at.state()
 			}
 			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, snap.Since)
 			windows, inFlight, tps = append(windows, int32(snap.Window)), append(inFlight, int32(snap.InFlight)), append(tps, snap.TPS)
-			lastErrors = append(lastErrors, snap.LastError)
+			lastErrors, broken = append(lastErrors, snap.LastError), append(broken, open)
 		}
 	}
 	rows, err := m.d.pool.Query(ctx, `
 		UPDATE links l SET owner = $1, state = u.state, since = CASE WHEN l.state = u.state THEN l.since ELSE u.since END,
-			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, updated_at = now()
-		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[])
-			u(name, state, since, "window", in_flight, tps, last_error)
+			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
+			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT l.paused THEN now() ELSE l.served_at END
+		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[], $9::boolean[])
+			u(name, state, since, "window", in_flight, tps, last_error, broken)
 		WHERE l.name = u.name AND (l.owner IS NULL OR l.owner = $1 OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
-		RETURNING l.name, l.paused`, id, names, states, since, windows, inFlight, tps, lastErrors)
+		RETURNING l.name, l.paused, l.id_format`, id, names, states, since, windows, inFlight, tps, lastErrors, broken)
 	if err != nil {
 		return fmt.Errorf("asking for links: %w", err)
 	}
 	defer rows.Close()
-	held := map[string]bool{}
+	held := map[string]holding{}
 	for rows.Next() {
 		var name string
-		var paused bool
-		if err := rows.Scan(&name, &paused); err != nil {
+		var h holding
+		if err := rows.Scan(&name, &h.paused, &h.form); err != nil {
 			return fmt.Errorf("asking for links: %w", err)
 		}
-		held[name] = paused
+		held[name] = h
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("asking for links: %w", err)
 	}
+	return m.arrange(wishes, held)
+}
+
+// wish is a link as configured, holding what the lease of a link brings along.
+type (
+	wish struct {
+		carrier *carrier
+		link    *Link
+	}
+	holding struct {
+		paused bool
+		form   string
+	}
+)
+
+// arrange makes the lanes what configuration and leases say. A lane that ends
+// drains its window meanwhile; only then may another begin in its place.
+func (m *member) arrange(wishes map[string]wish, held map[string]holding) error {
 	for name, at := range m.lanes {
-		if _, ok := held[name]; !ok {
-			at.end() // another dispatcher has the link now
+		w, wanted := wishes[name]
+		if _, ok := held[name]; !ok || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
+			at.end() // another dispatcher has the link, or it is another link now
 		}
 		if at.ended() {
 			delete(m.lanes, name)
 		}
 	}
-	for name, paused := range held {
+	for name, h := range held {
 		at := m.lanes[name]
 		if at == nil {
-			at, err = newLane(m.d, wishes[name].carrier, wishes[name].link)
-			if err != nil {
+			w := wishes[name]
+			form := newIDForm(w.carrier.config().IDFormat, h.form)
+			w.carrier.setForm(name, form)
+			if form.format != IDAuto {
+				m.d.metrics.formOf(w.carrier.name, name, formNames[form.format])
+			}
+			var err error
+			if at, err = newLane(m.d, w.carrier, w.link); err != nil {
 				return err
 			}
 			m.lanes[name] = at
 			at.start()
 		}
-		at.setPaused(paused)
+		at.setPaused(h.paused)
 	}
 	return nil
 }

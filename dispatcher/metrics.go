@@ -16,6 +16,10 @@ type metrics struct {
 	endToEnd        *prometheus.HistogramVec
 	settleTime      *prometheus.HistogramVec
 	stale           *prometheus.CounterVec
+	resent          *prometheus.CounterVec // carrier
+	rerouted        *prometheus.CounterVec // carrier
+	breakerOpen     *prometheus.GaugeVec   // carrier, link
+	idForm          *prometheus.GaugeVec   // carrier, link, mode
 	redelivered     prometheus.Counter
 	refunds         prometheus.Counter
 }
@@ -40,6 +44,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time of one settling transaction.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
 		stale: counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
+		resent: counter("intumwa_segments_resent_total",
+			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
+		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down.", "carrier"),
+		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
+			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
+		idForm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
+			Help: "1 for the form in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that the relay put on the belt: retries that came due, and what the belt had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
@@ -47,9 +58,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.redelivered, m.refunds)
+			m.stale, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
 	}
 	return m
+}
+
+// formOf shows what is known of a link's form of ids.
+func (m *metrics) formOf(carrier, link, mode string) {
+	m.idForm.DeletePartialMatch(prometheus.Labels{"carrier": carrier, "link": link})
+	m.idForm.WithLabelValues(carrier, link, mode).Set(1)
 }
 
 var laneNames = [...]string{"single", "batch"}
@@ -59,10 +76,10 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 	for {
 		start := time.Now()
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
-			for _, c := range d.carriers {
+			for _, c := range d.running() {
 				for _, lane := range laneNames {
-					d.metrics.depth.WithLabelValues(c.Name, lane).Set(0)
-					d.metrics.oldest.WithLabelValues(c.Name, lane).Set(0)
+					d.metrics.depth.WithLabelValues(c.name, lane).Set(0)
+					d.metrics.oldest.WithLabelValues(c.name, lane).Set(0)
 				}
 			}
 			for _, b := range backlogs {

@@ -3,8 +3,6 @@ package dispatcher
 import (
 	"sync"
 	"time"
-
-	"intumwa/smpp"
 )
 
 // How a throttled link slows and recovers (AIMD): a refusal takes 30 % of the
@@ -32,7 +30,7 @@ type pace struct {
 	rate     float64   // of the second before
 }
 
-func newPace(link *smpp.Link, tps float64) *pace {
+func newPace(link interface{ SetTPS(float64) }, tps float64) *pace {
 	return &pace{link: link, configured: tps, current: tps}
 }
 
@@ -67,6 +65,17 @@ func (p *pace) throttled(now time.Time) {
 	}
 	p.current = max(from*throttleCut, 1)
 	p.link.SetTPS(p.current)
+}
+
+// set changes the configured rate.
+func (p *pace) set(tps float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.configured == tps {
+		return
+	}
+	p.configured, p.current, p.peak = tps, tps, 0
+	p.link.SetTPS(tps)
 }
 
 // tick lets the rate recover.

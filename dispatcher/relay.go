@@ -88,6 +88,14 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	if err := d.overdue(ctx); err != nil {
 		return err
 	}
+	for _, c := range d.running() {
+		if err := d.rematch(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err := d.failover(ctx); err != nil {
+		return err
+	}
 	if slow {
 		if _, err := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention); err != nil {
 			return err
@@ -118,17 +126,17 @@ func (d *Dispatcher) expire(ctx context.Context) error {
 
 // overdue decides messages whose receipts did not come.
 func (d *Dispatcher) overdue(ctx context.Context) error {
-	for _, c := range d.carriers {
+	for _, c := range d.running() {
 		for done := false; !done; {
 			err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-				horizon := time.Now().Add(-d.opts.Validity - c.ReceiptTimeout)
-				ids, end, err := d.store.Overdue(ctx, tx, c.Name, horizon, overdueLimit)
+				horizon := time.Now().Add(-d.opts.Validity - c.config().ReceiptTimeout)
+				ids, end, err := d.store.Overdue(ctx, tx, c.name, horizon, overdueLimit)
 				done = end
 				finals := make([]messages.Final, len(ids))
 				for i, id := range ids {
-					finals[i] = messages.Final{MessageID: id, Status: c.OnReceiptTimeout, At: time.Now(), Reason: messages.ReasonNoReceipt}
+					finals[i] = messages.Final{MessageID: id, Status: c.config().OnReceiptTimeout, At: time.Now(), Reason: messages.ReasonNoReceipt}
 				}
-				if err == nil && c.OnReceiptTimeout == sms.Sent {
+				if err == nil && c.config().OnReceiptTimeout == sms.Sent {
 					err = d.store.Carried(ctx, tx, d.member.id.Load(), ids)
 				}
 				return finals, err
@@ -136,6 +144,47 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// failover hands the messages of a carrier none of whose links has served for
+// FailoverAfter to the first of its stand-ins that serves. Throttling is not
+// down.
+func (d *Dispatcher) failover(ctx context.Context) error {
+	const most = 5000 // messages a round
+	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM now() - max(served_at))::float8 FROM links GROUP BY carrier`)
+	if err != nil {
+		return fmt.Errorf("asking which carriers serve: %w", err)
+	}
+	idle := map[string]time.Duration{}
+	var name string
+	var seconds float64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &seconds}, func() error {
+		idle[name] = time.Duration(seconds * float64(time.Second))
+		return nil
+	}); err != nil {
+		return fmt.Errorf("asking which carriers serve: %w", err)
+	}
+	for _, c := range d.running() {
+		config := c.config()
+		if idle[c.name] < config.FailoverAfter {
+			continue
+		}
+		for _, other := range config.Failover {
+			if away, known := idle[other]; !known || away > d.opts.DeadAfter {
+				continue
+			}
+			n, err := d.store.Reroute(ctx, c.name, other, most)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
+				d.log.Warn("carrier is down; another takes its messages", "carrier", c.name, "by", other, "messages", n)
+			}
+			break
 		}
 	}
 	return nil
@@ -177,9 +226,9 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 	ahead := redisNow.Sub(now)
 	unknown := now.Add(-relaySlack)
 	var delivered []messages.Delivered
-	for _, c := range d.carriers {
+	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			marks, err := d.belt.Marks(ctx, c.Name, lane)
+			marks, err := d.belt.Marks(ctx, c.name, lane)
 			if err != nil {
 				return err
 			}
@@ -188,7 +237,7 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 				if !mark.Empty {
 					until = mark.Delivered.Add(-ahead - relaySlack)
 				}
-				delivered = append(delivered, messages.Delivered{Carrier: c.Name, Lane: int(lane), CompanyID: company, Until: until})
+				delivered = append(delivered, messages.Delivered{Carrier: c.name, Lane: int(lane), CompanyID: company, Until: until})
 			}
 		}
 	}
@@ -211,14 +260,14 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 // reclaim does away with entries that a dead consumer left pending. Their rows
 // are the relay's business, so they are not carried from here.
 func (d *Dispatcher) reclaim(ctx context.Context) {
-	for _, c := range d.carriers {
+	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			entries, err := d.belt.Reclaim(ctx, c.Name, lane, "relay", reclaimIdle, 1000)
+			entries, err := d.belt.Reclaim(ctx, c.name, lane, "relay", reclaimIdle, 1000)
 			if err != nil {
-				d.log.Debug("reclaiming entries", "carrier", c.Name, "error", err)
+				d.log.Debug("reclaiming entries", "carrier", c.name, "error", err)
 			}
 			for _, e := range entries {
-				d.acker.ack(c.Name, lane, e.ID)
+				d.acker.ack(c.name, lane, e.ID)
 			}
 		}
 	}

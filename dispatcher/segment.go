@@ -3,11 +3,12 @@ package dispatcher
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"intumwa/messages"
-	"intumwa/sms"
 	"intumwa/smpp"
+	"intumwa/sms"
 )
 
 // esmUDHI says in esm_class that the text starts with a header.
@@ -39,7 +40,9 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 		} else {
 			template.TLVs = append(append([]smpp.TLV(nil), c.TLVs...), smpp.TLV{Tag: smpp.TagMessagePayload, Value: c.alphabet(encoding, payload)})
 		}
-		return []smpp.Submit{template}
+		submits := []smpp.Submit{template}
+		c.referTo(m.ID, submits)
+		return submits
 	}
 	split := sms.SplitText(m.Body)
 	if c.Concat == ConcatUDH16 {
@@ -47,6 +50,7 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	}
 	template.DataCoding = split.Encoding.DataCoding()
 	submits := make([]smpp.Submit, len(split.Parts))
+	defer c.referTo(m.ID, submits)
 	for i, part := range split.Parts {
 		submits[i] = template
 		text := c.alphabet(split.Encoding, part)
@@ -73,6 +77,17 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 		}
 	}
 	return submits
+}
+
+// referTo numbers the segments by user_message_reference.
+func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
+	if c.NoReference {
+		return
+	}
+	for i := range submits {
+		value := binary.BigEndian.AppendUint16(nil, reference(messageID, i+1))
+		submits[i].TLVs = append(slices.Clip(submits[i].TLVs), smpp.TLV{Tag: smpp.TagUserMessageReference, Value: value})
+	}
 }
 
 // alphabet writes GSM-7 septets in what the carrier takes data_coding 0 for.

@@ -12,8 +12,8 @@ import (
 
 	"intumwa/billing"
 	"intumwa/messages"
-	"intumwa/sms"
 	"intumwa/smpp"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -41,10 +41,12 @@ type settler struct {
 	wake     chan struct{}
 }
 
-// arrival is a receipt with the PDU that waits for its answer.
+// arrival is what a carrier delivered, a receipt or a handset's message, with
+// the PDU that waits for its answer.
 type arrival struct {
 	messages.Receipt
-	pdu *smpp.Delivery
+	inbound *messages.Inbound // nil: a receipt
+	pdu     *smpp.Delivery
 }
 
 func newSettler(d *Dispatcher, c *carrier) *settler {
@@ -115,18 +117,18 @@ func (s *settler) settle(ctx context.Context, w work) {
 	for failures := 0; ; failures++ {
 		start := time.Now()
 		err := s.commit(w)
-		s.d.metrics.settleTime.WithLabelValues(s.carrier.Name).Observe(time.Since(start).Seconds())
+		s.d.metrics.settleTime.WithLabelValues(s.carrier.name).Observe(time.Since(start).Seconds())
 		if err == nil {
 			return
 		}
 		// The carrier delivers its receipts again; they need not wait here.
 		for _, a := range w.receipts {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
-			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.Name).Inc()
+			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
 		w.receipts = nil
 		if failures == 0 {
-			s.d.log.Error("settling; trying on", "carrier", s.carrier.Name, "results", len(w.results), "error", err)
+			s.d.log.Error("settling; trying on", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
 			return
@@ -155,7 +157,7 @@ func (s *settler) settleEach(ctx context.Context, w work) {
 				s.settle(ctx, one)
 				continue
 			}
-			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.Name, "id", r.journey.msg.ULID, "error", err)
+			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", err)
 			s.release(one)
 		}
 	}
@@ -189,21 +191,29 @@ func (s *settler) commit(w work) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	plan := s.plan(w)
+	var receipts []messages.Receipt
+	var inbound []messages.Inbound
+	for _, a := range w.receipts {
+		if a.inbound != nil {
+			inbound = append(inbound, *a.inbound)
+		} else {
+			receipts = append(receipts, a.Receipt)
+		}
+	}
 	var settled []messages.Settled
 	var outcomes []messages.Outcome
 	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) error {
 		settled, outcomes = nil, nil
 		store := s.d.carrying
-		if err := store.LockCarrier(ctx, tx, s.carrier.Name); err != nil {
+		if err := store.LockCarrier(ctx, tx, s.carrier.name); err != nil {
 			return err
 		}
 		states, err := store.Submitted(ctx, tx, plan.parts)
 		if err != nil {
 			return err
 		}
-		receipts := make([]messages.Receipt, len(w.receipts))
-		for i, a := range w.receipts {
-			receipts[i] = a.Receipt
+		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
+			return err
 		}
 		reported, outcome, err := store.Receipts(ctx, tx, receipts)
 		if err != nil {
@@ -218,7 +228,7 @@ func (s *settler) commit(w work) error {
 			return err
 		}
 		id := s.d.member.id.Load()
-		if err := store.Carried(ctx, tx, id, plan.carried); err != nil {
+		if err := store.Carried(ctx, tx, id, append(plan.carried, answeredLate(states, reported)...)); err != nil {
 			return err
 		}
 		return store.Retry(ctx, tx, id, plan.retries)
@@ -231,17 +241,42 @@ func (s *settler) commit(w work) error {
 	return nil
 }
 
+// answeredLate are messages whose segment had no answer and was settled by a
+// receipt that echoed its reference: they must not be sent again.
+func answeredLate(lots ...[]messages.SegmentState) []int64 {
+	var ids []int64
+	for _, states := range lots {
+		for _, st := range states {
+			if st.Unanswered && st.Total == 1 {
+				ids = append(ids, st.MessageID)
+			}
+		}
+	}
+	return ids
+}
+
 // letGo releases, after the commit, what a lot held.
 func (s *settler) letGo(w work, outcomes []messages.Outcome) {
-	for i, a := range w.receipts {
+	n := 0 // of the receipts
+	for _, a := range w.receipts {
 		a.pdu.Respond(smpp.StatusOK)
-		s.d.metrics.receipts.WithLabelValues(s.carrier.Name, a.Link, string(outcomes[i])).Inc()
+		if a.inbound != nil {
+			continue
+		}
+		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcomes[n])).Inc()
+		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" {
+			s.d.learn(context.Background(), s.carrier, a.Link, IDSame)
+		}
+		n++
 	}
 	slots := map[*lane]int{}
 	for _, r := range w.results {
 		j := r.journey
 		if r.slot {
 			slots[j.lane]++
+		}
+		if r.Outcome == smpp.NoAnswer && j.lane.carrier.config().OnAmbiguous == AmbiguousResend {
+			s.d.metrics.resent.WithLabelValues(s.carrier.name).Inc()
 		}
 		j.apply(r)
 		if j.open == 0 {
@@ -280,8 +315,14 @@ func (s *settler) plan(w work) plan {
 		j.apply(r)
 		if r.Outcome == smpp.Accepted && r.segment > 0 {
 			p.parts = append(p.parts, messages.Part{
-				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.Name, Link: j.lane.conf.Name,
-				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.Confirm == ConfirmBySubmit,
+				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.conf.Name,
+				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.config().Confirm == ConfirmBySubmit,
+			})
+		}
+		if r.Outcome == smpp.NoAnswer {
+			p.parts = append(p.parts, messages.Part{
+				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.conf.Name,
+				At: r.at, Unanswered: true, Reference: reference(j.msg.ID, r.segment),
 			})
 		}
 	}
@@ -323,7 +364,7 @@ func (j *journey) apply(r result) {
 		}
 		j.repeat(0, false)
 	case smpp.NoAnswer:
-		switch l.carrier.OnAmbiguous {
+		switch l.carrier.config().OnAmbiguous {
 		case AmbiguousFail:
 			j.refuse(r.at, "no_answer")
 		case AmbiguousHold:
@@ -332,12 +373,11 @@ func (j *journey) apply(r result) {
 			j.repeat(ambiguousDelay, true)
 		}
 	case smpp.Rejected:
-		switch l.carrier.class(r.Status) {
-		case smpp.ClassPermanent:
+		if l.carrier.config().class(r.Status) == smpp.ClassPermanent {
 			j.refuse(r.at, r.Status.String())
-		default:
-			j.repeat(l.retryAfter(j.msg.Attempt), true)
+			return
 		}
+		j.repeat(l.retryAfter(j.msg.Attempt), true)
 	}
 }
 

@@ -27,15 +27,24 @@ func newShelf(size int) *shelf {
 		freed: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 }
 
+// resize changes how much each side holds.
+func (s *shelf) resize(size int) {
+	s.mu.Lock()
+	s.size = size
+	s.mu.Unlock()
+	ring(s.freed[queue.Single])
+	ring(s.freed[queue.Batch])
+}
+
 // waitRoom waits until a side is at most half full and answers its room, so
 // that a busy link claims by the dozen and not one by one.
 func (s *shelf) waitRoom(ctx context.Context, side queue.Lane) (int, error) {
 	for {
 		s.mu.Lock()
-		n := len(s.sides[side])
+		n, size := len(s.sides[side]), s.size
 		s.mu.Unlock()
-		if n <= s.size/2 {
-			return s.size - n, nil
+		if n <= size/2 {
+			return size - n, nil
 		}
 		select {
 		case <-s.freed[side]:

@@ -11,28 +11,22 @@
 // # Group commit
 //
 // Requests do not open transactions of their own. Each puts an order on one
-// desk (batcher), which takes whatever came while its last transaction ran and
-// commits it as one: one company is one hot row, and a transaction a request
-// would allow some 1,500 a second of it, the desk more than 60,000
-// (performance.md). A company that cannot pay is refused for itself and a row
-// that the database refuses fails its own request only.
+// desk, which takes whatever came while its last transaction ran and commits
+// it as one: one company is one hot row, and a transaction a request would
+// allow some 1,500 a second of it, the desk more than 60,000 (performance.md).
+// A company that cannot pay is refused for itself and a row that the database
+// refuses fails its own request only.
 package intake
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
@@ -40,22 +34,6 @@ import (
 	"intumwa/queue"
 	"intumwa/sms"
 )
-
-// Refusals without substituted values (contract 7.2; decisions.md for those it
-// does not show).
-var (
-	refuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
-	refuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
-	refuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
-	refuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
-	refuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
-	refuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
-	refuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
-	refuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
-	refuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
-)
-
-const textQueued = "Message queued for delivery."
 
 // Errors that are neither a refusal nor a fault.
 var (
@@ -90,11 +68,7 @@ type Intake struct {
 	metrics  *metrics
 	desk     *desk
 	keys     inUse
-
-	ulids struct {
-		sync.Mutex
-		entropy *ulid.MonotonicEntropy
-	}
+	mint     mint
 }
 
 // New returns an Intake; nothing is accepted before Run.
@@ -108,9 +82,8 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, belt: belt, metrics: newMetrics(opts.Metrics)}
+	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, belt: belt, metrics: newMetrics(opts.Metrics), mint: newMint()}
 	in.routes.Store(routes)
-	in.ulids.entropy = ulid.Monotonic(rand.Reader, 0)
 	in.desk = newDesk(in)
 	return in
 }
@@ -121,17 +94,11 @@ func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
 // Run commits what requests bring until ctx ends and everything taken by then
 // is answered. End it after the listeners: a request that comes later gets
 // ErrUnavailable.
-func (in *Intake) Run(ctx context.Context) error { return in.desk.run(ctx) }
-
-// Accepted is the answer to a single send (contract 2.1).
-type Accepted struct {
-	ID             ulid.ULID  `json:"id"`
-	ItemCount      int        `json:"item_count"`
-	RemainingItems int64      `json:"remaining_items"`
-	Status         string     `json:"status"`
-	To             sms.Number `json:"to"`
-	Sender         string     `json:"sender"`
-	Message        string     `json:"message"`
+func (in *Intake) Run(ctx context.Context) error {
+	var keeper sync.WaitGroup
+	keeper.Go(func() { in.keepKeys(ctx) })
+	defer keeper.Wait()
+	return in.desk.run(ctx)
 }
 
 // Answer is what an accepted request gets: the body of the first answer, byte
@@ -141,154 +108,49 @@ type Answer struct {
 	Replayed bool
 }
 
-// Single is a valid single send (contract 4.1).
-type Single struct {
-	Number  sms.Number
-	Sender  string
-	Message string
-	Key     *Key
-}
-
-// Send accepts a single message, live or (by its sender) in test mode. It
-// answers sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
-func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
-	if answer, done, err := in.replay(ctx, p.UserID, req.Key); done || err != nil {
+// accept is the way of every request: a repetition gets its first answer;
+// otherwise the caller must pass check, and prepare makes the order.
+func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
+	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*order, error)) (Answer, error) {
+	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
 		return answer, err
 	}
-	leave, err := in.keys.enter(p.UserID, req.Key)
+	leave, err := in.keys.enter(p.UserID, key)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer leave()
-
-	test := in.opts.TestSender != "" && req.Sender == in.opts.TestSender
-	check := func(p *accounts.Principal) error { return in.maySend(p, req) }
-	if test {
-		check = func(p *accounts.Principal) error { return maySendTest(p, req) }
-	}
 	p, err = in.allow(ctx, p, check)
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	carrier, ok := in.routes.Load().Carrier(req.Number)
-	if !ok {
-		return Answer{}, in.refused(refuseNoCarrier)
-	}
-	body := req.Message
-	if p.Company.SmartEncoding {
-		body = sms.Transliterate(body)
-	}
-	encoding, segments := sms.Count(body)
-	m := &messages.Message{
-		ULID: in.ulid(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
-		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity,
-	}
-	o := &order{
-		user: p.UserID, company: p.Company.ID, ref: m.ULID, segments: segments, test: test, messages: []*messages.Message{m}, key: req.Key,
-		answer: func(remaining int64) any {
-			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
-		},
-	}
-	if err := in.desk.place(ctx, o); err != nil {
+	o, err := prepare(p)
+	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	switch {
-	case o.replayed, o.admitted:
-		return Answer{Body: o.body, Replayed: o.replayed}, nil
-	case test:
-		return Answer{}, in.refused(refuseTestQuota)
+	o.key = key
+	if err := in.desk.place(ctx, o); err != nil {
+		return Answer{}, err
 	}
-	return Answer{}, in.refused(insufficient("message", segments))
+	if !o.replayed && !o.admitted {
+		return Answer{}, in.refused(o.refusal)
+	}
+	if o.replayed {
+		in.metrics.replays.Inc()
+	}
+	return Answer{Body: o.body, Replayed: o.replayed}, nil
 }
 
-// maySend checks the rules of a live single send in the order of contract 7.2.
-func (in *Intake) maySend(p *accounts.Principal, req Single) error {
-	switch sender, known := senderOf(p, req.Sender); {
-	case p.Company == nil:
-		return refuseNoCompany
-	case !p.Company.Approved:
-		return refuseNotApproved
-	case !known:
-		return refuseSenderUnknown
-	case !sender.Approved:
-		return refuseSenderUnready
+// size is what a company's message is on the wire and what it costs.
+func size(smart bool, text string) (body string, encoding sms.Encoding, segments int) {
+	body = text
+	if smart {
+		body = sms.Transliterate(text)
 	}
-	return nil
-}
-
-// maySendTest checks the rules of contract 4.4.
-func maySendTest(p *accounts.Principal, req Single) error {
-	switch {
-	case p.Company == nil:
-		return refuseNoCompany
-	case p.TestNumber == "":
-		return refuseNoTestNumber
-	case p.TestNumber != req.Number:
-		return refuseOtherTestNumber
+	encoding, segments = sms.Count(body)
+	if segments == 0 && body != text { // nothing would be left of it
+		body = text
+		encoding, segments = sms.Count(body)
 	}
-	return nil
-}
-
-func senderOf(p *accounts.Principal, name string) (accounts.Sender, bool) {
-	if p.Company == nil {
-		return accounts.Sender{}, false
-	}
-	sender, ok := p.Company.Senders[name]
-	return sender, ok
-}
-
-// allow applies a check to the caller as cached and, before it refuses, once
-// more to the caller as the database has it now: an approval given a moment
-// ago counts at once.
-func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
-	if check(p) == nil {
-		return p, nil
-	}
-	fresh, err := in.accounts.Fresh(ctx, p)
-	if errors.Is(err, accounts.ErrUnauthenticated) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return fresh, check(fresh)
-}
-
-func (in *Intake) refused(err error) error {
-	if refusal, ok := errors.AsType[sms.Refusal](err); ok {
-		in.metrics.refused.WithLabelValues(refusal.Reason).Inc()
-	}
-	return err
-}
-
-// insufficient is the refusal of contract 7.2 (batch) and decisions.md
-// (message), with its :credits and :unit.
-func insufficient(what string, credits int) sms.Refusal {
-	unit := "credits"
-	if credits == 1 {
-		unit = "credit"
-	}
-	return sms.Refusal{Reason: "insufficient_credits",
-		Text: "Insufficient SMS credits. This " + what + " requires " + strconv.Itoa(credits) + " " + unit + "."}
-}
-
-func (in *Intake) ulid() ulid.ULID {
-	in.ulids.Lock()
-	defer in.ulids.Unlock()
-	id, err := ulid.New(ulid.Now(), in.ulids.entropy)
-	if err != nil { // the monotonic part ran over within one millisecond
-		in.ulids.entropy = ulid.Monotonic(rand.Reader, 0)
-		id = ulid.MustNew(ulid.Now(), in.ulids.entropy)
-	}
-	return id
-}
-
-func marshal(v any) []byte {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic("intake: an answer does not marshal: " + err.Error())
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
+	return body, encoding, segments
 }

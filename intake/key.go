@@ -2,13 +2,16 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // keyLife is how long an idempotency key is remembered (decisions.md).
@@ -76,15 +79,30 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
+// lockNotAvailable is the SQLSTATE of a lock_timeout.
+const lockNotAvailable = "55P03"
+
 // reserve writes the keys of orders, so that whoever comes later with one of
 // them waits for this transaction, and settles the orders whose key has been
-// answered meanwhile.
+// answered meanwhile. A key that another process is still working on after a
+// second is ErrKeyInUse.
 func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
-	batch := &pgx.Batch{}
+	var keyed []*order
 	for _, o := range orders {
-		if o.key == nil {
-			continue
+		if o.key != nil {
+			keyed = append(keyed, o)
 		}
+	}
+	if keyed == nil {
+		return nil
+	}
+	// One order everywhere, so that two processes do not wait in a ring.
+	slices.SortFunc(keyed, func(a, b *order) int {
+		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	batch := &pgx.Batch{}
+	batch.Queue(`SET LOCAL lock_timeout = '1s'`)
+	for _, o := range keyed {
 		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
 			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
 				WHERE k.created_at <= now() - $4::interval
@@ -96,14 +114,16 @@ func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 			return err
 		})
 	}
-	if batch.Len() == 0 {
-		return nil
+	batch.Queue(`SET LOCAL lock_timeout TO DEFAULT`)
+	err := tx.SendBatch(ctx, batch).Close()
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+		return ErrKeyInUse
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("reserving idempotency keys: %w", err)
 	}
-	for _, o := range orders {
-		if o.key == nil || o.reserved {
+	for _, o := range keyed {
+		if o.reserved {
 			continue
 		}
 		var request, body []byte
@@ -142,11 +162,41 @@ func (d *desk) remember(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	return nil
 }
 
-// ForgetKeys deletes keys past their life and answers how many.
-func (in *Intake) ForgetKeys(ctx context.Context) (int64, error) {
-	tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at <= now() - $1::interval`, keyLife)
-	if err != nil {
-		return 0, fmt.Errorf("forgetting idempotency keys: %w", err)
+// Keys past their life are deleted so often and so many at a time.
+const (
+	forgetInterval = time.Hour
+	forgetBatch    = 10_000
+)
+
+// keepKeys deletes keys past their life until ctx ends.
+func (in *Intake) keepKeys(ctx context.Context) {
+	tick := time.NewTicker(forgetInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := in.ForgetKeys(ctx); err != nil && ctx.Err() == nil {
+				in.opts.Log.Warn("old idempotency keys were not deleted", "error", err)
+			}
+		}
 	}
-	return tag.RowsAffected(), nil
+}
+
+// ForgetKeys deletes keys past their life and answers how many.
+func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
+	for {
+		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (
+				SELECT user_id, key FROM idempotency_keys WHERE created_at <= now() - $1::interval
+				ORDER BY created_at LIMIT $2
+			) old WHERE k.user_id = old.user_id AND k.key = old.key`, keyLife, forgetBatch)
+		if err != nil {
+			return forgotten, fmt.Errorf("forgetting idempotency keys: %w", err)
+		}
+		forgotten += tag.RowsAffected()
+		if tag.RowsAffected() < forgetBatch {
+			return forgotten, nil
+		}
+	}
 }

@@ -36,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.accepted, m.segments, m.refused, m.debited, m.replays, m.commits, m.perCommit, m.unpushed)
 	}
-	for _, kind := range []string{"single", "test", "bulk", "template"} {
+	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)
 	}
 	return m

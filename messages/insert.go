@@ -100,29 +100,6 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	return ids, nil
 }
 
-func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
-	ids := map[ulid.ULID]int64{}
-	for _, m := range messages {
-		if m.Batch == nil {
-			continue
-		}
-		if _, seen := ids[m.Batch.ULID]; seen {
-			continue
-		}
-		var id int64
-		b := m.Batch
-		err := tx.QueryRow(ctx, `
-			INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
-			VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
-			uuid(b.ULID), b.CompanyID, b.UserID, b.Kind, b.Sender, b.Recipients, b.Segments).Scan(&id)
-		if err != nil {
-			return nil, fmt.Errorf("inserting a batch: %w", err)
-		}
-		ids[b.ULID] = id
-	}
-	return ids, nil
-}
-
 // concatRefs gives each message of several segments the next 8-bit reference
 // of its sender and recipient, by its index in messages. Two long messages to
 // one handset share a reference only after 255 others between the same two.

@@ -33,19 +33,19 @@ const claimedColumns = `o.message_id, m.ulid, o.company_id, o.lane, m.sender, m.
 	coalesce(m.concat_ref, 0), o.attempts, m.created_at, o.expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
-// A row that is done, not due, expired or somebody else's is not among it, so
-// an id that stands on the belt twice is harmless.
-func (s *Store) Claim(ctx context.Context, dispatcher int64, ids []int64) ([]*Claimed, error) {
+// A row that is done, not due, expired, somebody else's or meanwhile another
+// carrier's is not among it, so an id that stands on the belt twice is harmless.
+func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
 	return s.claim(ctx, `
 		WITH free AS (
 			SELECT message_id FROM outbox
-			WHERE message_id = ANY($2) AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			WHERE message_id = ANY($2) AND carrier = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
 			FOR UPDATE SKIP LOCKED
 		)
 		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1
 		FROM free JOIN messages m ON m.id = free.message_id
 		WHERE o.message_id = free.message_id
-		RETURNING `+claimedColumns, dispatcher, ids)
+		RETURNING `+claimedColumns, dispatcher, ids, carrier)
 }
 
 // ClaimDue takes up to limit due rows of one lane, the oldest first: the way
@@ -111,7 +111,7 @@ func idsOf(claimed []*Claimed) []int64 {
 
 func (s *Store) acceptedSegments(ctx context.Context, ids []int64) (map[int64][]int, error) {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT message_id, segment FROM parts
-		WHERE message_id = ANY($1) ORDER BY message_id, segment`, ids)
+		WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state = 1) ORDER BY message_id, segment`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("reading accepted segments: %w", err)
 	}
@@ -237,4 +237,22 @@ func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 		return nil, fmt.Errorf("counting the outbox: %w", err)
 	}
 	return backlogs, nil
+}
+
+// Reroute hands unclaimed messages of one carrier to another and answers how
+// many. They are off the belt then; the relay pushes them into the other's
+// lanes.
+func (s *Store) Reroute(ctx context.Context, from, to string, limit int) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `
+		WITH moved AS (
+			SELECT message_id FROM outbox WHERE carrier = $1 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED
+		), o AS (
+			UPDATE outbox o SET carrier = $2, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
+		)
+		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, limit)
+	if err != nil {
+		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
+	}
+	return tag.RowsAffected(), nil
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,7 +23,18 @@ type Part struct {
 	CarrierID string // message_id of the submit_sm_resp, as it came
 	At        time.Time
 	Confirmed bool // the acceptance itself confirms: carrier with confirm: submit
+
+	// Unanswered is a segment that was written and never answered: a carrier
+	// may have it. It has no id; a receipt that echoes its Reference
+	// (user_message_reference) can still settle it.
+	Unanswered bool
+	Reference  uint16
 }
+
+// referenceKey is the key of an unanswered segment. No carrier's id looks like
+// it: Key never begins with a question mark that the carrier did not send, and
+// a match is made only with the handset's number beside it.
+func referenceKey(reference uint16) string { return "?" + strconv.Itoa(int(reference)) }
 
 // Key is the form of a carrier's message id by which a receipt finds its
 // segment: carriers write the same id in upper and lower case, with and
@@ -52,6 +64,10 @@ type SegmentState struct {
 	Receipt   string // the carrier's word, "" when its acceptance was enough
 	Error     string
 	At        time.Time
+
+	// Unanswered: the receipt settled a segment whose answer never came. The
+	// message may still stand in the outbox, to be sent again.
+	Unanswered bool
 }
 
 // LockCarrier makes the caller's transaction the only one that records parts
@@ -90,6 +106,10 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 	for i, p := range parts {
 		ids[i], segments[i], totals[i], links[i], at[i] = p.MessageID, int16(p.Segment), int16(p.Total), p.Link, p.At
 		keys[i] = Key(p.CarrierID)
+		if p.Unanswered {
+			keys[i] = referenceKey(p.Reference)
+			continue
+		}
 		if id := clean(p.CarrierID); id != keys[i] {
 			raw[i] = &id
 		}
@@ -119,14 +139,14 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		SELECT i.message_id, i.segment, i.total, f.status, f.state, f.error, f.received_at FROM input i JOIN first f USING (key)`,
 		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach)
 	if err != nil {
-		return nil, fmt.Errorf("recording %d accepted segments: %w", n, err)
+		return nil, fmt.Errorf("recording %d segments: %w", n, err)
 	}
 	early, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 		err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At)
 		return st, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recording %d accepted segments: %w", n, err)
+		return nil, fmt.Errorf("recording %d segments: %w", n, err)
 	}
 	return append(final, early...), nil
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +15,12 @@ import (
 type Receipt struct {
 	Carrier   string
 	Link      string
-	CarrierID string // as the receipt writes it
-	Key       string // Key of the id in the form that the submit_sm_resp had
-	Number    string // the handset, as the carrier writes it (source address)
-	State     string // DELIVRD, UNDELIV, ...
+	CarrierID string  // as the receipt writes it
+	Key       string  // Key of the id in the form that the submit_sm_resp had
+	Reference *uint16 // user_message_reference, where the carrier echoes it
+	Number    string  // the handset, as the carrier writes it (source address)
+	Verify    bool    // settle only a segment that went to Number
+	State     string  // DELIVRD, UNDELIV, ...
 	Status    sms.Status
 	Final     bool // whether State settles anything; Status counts only then
 	Error     string
@@ -44,61 +47,110 @@ func (s *Store) Receipts(ctx context.Context, tx pgx.Tx, receipts []Receipt) ([]
 		return nil, nil, nil
 	}
 	outcomes := make([]Outcome, len(receipts))
-	states, err := s.settleParts(ctx, tx, receipts, outcomes)
+	var byID, byReference lookups
+	for i, r := range receipts {
+		if r.Final {
+			byID.add(i, r.Key, r, r.Verify)
+		}
+	}
+	states, err := byID.settle(ctx, tx, receipts[0].Carrier, outcomes)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, r := range receipts {
+		if r.Final && outcomes[i] == "" && r.Reference != nil && !byID.shared(i, r.Key) {
+			byReference.add(i, referenceKey(*r.Reference), r, true)
+		}
+	}
+	late, err := byReference.settle(ctx, tx, receipts[0].Carrier, outcomes)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := s.keepRest(ctx, tx, receipts, outcomes); err != nil {
 		return nil, nil, err
 	}
-	return states, outcomes, nil
+	return append(states, late...), outcomes, nil
 }
 
-// settleParts gives each undecided segment its first final receipt.
-func (s *Store) settleParts(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) ([]SegmentState, error) {
-	var (
-		n             []int32
-		keys, words   []string
-		status        []int16
-		errors        []string
-		at            []time.Time
-		firstOfTheKey = map[string]bool{}
-	)
-	for i, r := range receipts {
-		if !r.Final || r.Key == "" || firstOfTheKey[r.Key] {
-			continue
-		}
-		firstOfTheKey[r.Key] = true
-		n, keys, words = append(n, int32(i)), append(keys, r.Key), append(words, clean(r.State))
-		status, errors, at = append(status, int16(r.Status)), append(errors, clean(r.Error)), append(at, r.At)
+// lookups are final receipts by column, one a key: of several receipts for one
+// segment the first counts.
+type lookups struct {
+	n                             []int32
+	keys, words, errors, handsets []string
+	status                        []int16
+	at                            []time.Time
+	first                         map[string]int
+}
+
+func (l *lookups) add(i int, key string, r Receipt, verify bool) {
+	if key == "" {
+		return
 	}
-	if len(n) == 0 {
+	if _, taken := l.first[key]; taken {
+		return
+	}
+	if l.first == nil {
+		l.first = make(map[string]int)
+	}
+	l.first[key] = i
+	handset := ""
+	if verify {
+		handset = lastDigits(r.Number)
+	}
+	l.n, l.keys, l.words = append(l.n, int32(i)), append(l.keys, key), append(l.words, clean(r.State))
+	l.status, l.errors, l.at = append(l.status, int16(r.Status)), append(l.errors, clean(r.Error)), append(l.at, r.At)
+	l.handsets = append(l.handsets, handset)
+}
+
+// shared tells whether another receipt before i had the same key.
+func (l *lookups) shared(i int, key string) bool {
+	first, ok := l.first[key]
+	return ok && first != i
+}
+
+// lastDigits is the part of an address that all its forms share: national,
+// international, with or without a plus. It is empty for what is no number.
+func lastDigits(address string) string {
+	digits := strings.TrimLeft(clean(address), "+")
+	if len(digits) < 8 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return digits[len(digits)-8:]
+}
+
+// settle gives each undecided segment its first final receipt.
+//
+// A carrier that counts its ids anew has used a key before: the youngest
+// undecided segment is meant. One row a key and the carrier's lock make the
+// row's address (ctid) safe to name.
+func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcomes []Outcome) ([]SegmentState, error) {
+	if len(l.n) == 0 {
 		return nil, nil
 	}
-	// A carrier that counts its ids anew has used a key before: the youngest
-	// undecided segment is meant. One row a key and the carrier's lock make
-	// the row's address (ctid) safe to name.
 	rows, err := tx.Query(ctx, `
 		UPDATE parts p SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
-		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[]) u(n, key, word, status, error, at)
+		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[])
+			u(n, key, word, status, error, at, handset)
 		CROSS JOIN LATERAL (
-			SELECT c.ctid AS address FROM parts c WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
+			SELECT c.ctid AS address FROM parts c
+			WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
+				AND (u.handset = '' OR EXISTS (SELECT FROM messages m WHERE m.id = c.message_id AND right(m.phone_number, 8) = u.handset))
 			ORDER BY c.submitted_at DESC LIMIT 1
 		) youngest
 		WHERE p.ctid = youngest.address
-		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at`,
-		receipts[0].Carrier, n, keys, words, status, errors, at)
+		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at, p.key LIKE '?%'`,
+		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets)
 	if err != nil {
-		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(n), err)
+		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
 	}
 	states, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 		var i int32
-		err = row.Scan(&i, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At)
+		err = row.Scan(&i, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At, &st.Unanswered)
 		outcomes[i] = Matched
 		return st, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(n), err)
+		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
 	}
 	return states, nil
 }
@@ -106,27 +158,27 @@ func (s *Store) settleParts(ctx context.Context, tx pgx.Tx, receipts []Receipt, 
 // keepRest files the receipts that settled nothing.
 func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) error {
 	var n []int32
-	var keys, words []string
-	var status []*int16
+	var keys, handsets []string
 	for i, r := range receipts {
 		if outcomes[i] != "" {
 			continue
 		}
-		var st *int16
-		if r.Final {
-			v := int16(r.Status)
-			st = &v
+		handset := ""
+		if r.Verify {
+			handset = lastDigits(r.Number)
 		}
-		n, keys, words, status = append(n, int32(i)), append(keys, r.Key), append(words, clean(r.State)), append(status, st)
+		n, keys, handsets = append(n, int32(i)), append(keys, r.Key), append(handsets, handset)
 	}
 	if len(n) == 0 {
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT u.n, p.message_id, p.state FROM unnest($2::int[], $3::text[]) u(n, key)
+		SELECT u.n, p.message_id, p.state FROM unnest($2::int[], $3::text[], $4::text[]) u(n, key, handset)
 		CROSS JOIN LATERAL (
-			SELECT message_id, state FROM parts WHERE key = u.key AND carrier = $1 ORDER BY submitted_at DESC LIMIT 1
-		) p`, receipts[0].Carrier, n, keys)
+			SELECT message_id, state FROM parts c WHERE c.key = u.key AND c.carrier = $1
+				AND (u.handset = '' OR EXISTS (SELECT FROM messages m WHERE m.id = c.message_id AND right(m.phone_number, 8) = u.handset))
+			ORDER BY c.submitted_at DESC LIMIT 1
+		) p`, receipts[0].Carrier, n, keys, handsets)
 	if err != nil {
 		return fmt.Errorf("looking up the segments of receipts: %w", err)
 	}
@@ -136,13 +188,17 @@ func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, out
 	}
 	segments := make(map[int32]known, len(n))
 	var i int32
-	var k known
-	if _, err := pgx.ForEachRow(rows, []any{&i, &k.message, &k.state}, func() error { segments[i] = k; return nil }); err != nil {
+	var message int64
+	var state *int16
+	if _, err := pgx.ForEachRow(rows, []any{&i, &message, &state}, func() error {
+		segments[i] = known{message, state}
+		return nil
+	}); err != nil {
 		return fmt.Errorf("looking up the segments of receipts: %w", err)
 	}
 
 	batch := &pgx.Batch{}
-	for j, i := range n {
+	for _, i := range n {
 		r := receipts[i]
 		seg, found := segments[i]
 		var message *int64
@@ -157,10 +213,15 @@ func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, out
 			outcomes[i] = Duplicate // counted, not kept: carriers send them by the dozen
 			continue
 		}
+		var status *int16
+		if r.Final {
+			v := int16(r.Status)
+			status = &v
+		}
 		batch.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, message_id, outcome)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 			ON CONFLICT (key, carrier, state) WHERE message_id IS NULL DO NOTHING`,
-			r.Carrier, r.Link, r.Key, clean(r.CarrierID), clean(r.Number), words[j], status[j], clean(r.Error), message, string(outcomes[i]))
+			r.Carrier, r.Link, r.Key, clean(r.CarrierID), clean(r.Number), clean(r.State), status, clean(r.Error), message, string(outcomes[i]))
 	}
 	if batch.Len() == 0 {
 		return nil

@@ -106,7 +106,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final) ([]Settle
 }
 
 func markUnsubmitted(ctx context.Context, tx pgx.Tx, settled []Settled, failed []int64) error {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1)`, failed)
+	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed)
 	if err != nil {
 		return fmt.Errorf("looking for accepted segments: %w", err)
 	}

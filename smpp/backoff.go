@@ -9,7 +9,7 @@ import (
 
 const (
 	backoffBase = time.Second
-	backoffCap  = 30 * time.Second
+	backoffMost = 30 * time.Second
 	// stableAfter is how long a bind must have held to forget earlier failures.
 	stableAfter = 60 * time.Second
 	// rejectedHold keeps a link with wrong credentials from locking the account.
@@ -20,14 +20,14 @@ const (
 )
 
 // backoff says how long to wait before the next bind: full jitter under a
-// ceiling that doubles from base to cap, but at least a tenth of base; longer
+// ceiling that doubles from base to most, but at least a tenth of base; longer
 // after answers that ask for it.
 type backoff struct {
-	base, cap time.Duration
-	failures  int
+	base, most time.Duration
+	failures   int
 }
 
-func newBackoff() backoff { return backoff{base: backoffBase, cap: backoffCap} }
+func newBackoff() backoff { return backoff{base: backoffBase, most: backoffMost} }
 
 // served notes that a bind had held for d.
 func (b *backoff) served(d time.Duration) {
@@ -38,7 +38,7 @@ func (b *backoff) served(d time.Duration) {
 
 // next returns the wait after a bind that failed, or was lost, with err.
 func (b *backoff) next(err error) time.Duration {
-	ceiling := min(b.base<<min(b.failures, 10), b.cap)
+	ceiling := min(b.base<<min(b.failures, 10), b.most)
 	b.failures++
 	switch bindStatus(err) {
 	case StatusInvPassword, StatusInvSystemID, StatusInvSysType:

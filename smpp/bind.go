@@ -63,7 +63,9 @@ func (l *Link) tlsConfig() *tls.Config {
 func (l *Link) bindSession(ctx context.Context, r role, lost chan<- *session) (*session, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
-		l.metrics.bindAttempt(bindDialFailed, StatusOK)
+		if ctx.Err() == nil {
+			l.metrics.bindAttempt(bindDialFailed, StatusOK)
+		}
 		return nil, fmt.Errorf("dialling: %w", err)
 	}
 	s := newSession(l, r, conn, lost)
@@ -73,7 +75,9 @@ func (l *Link) bindSession(ctx context.Context, r role, lost chan<- *session) (*
 		}
 	}
 	err = s.bind(ctx)
-	l.metrics.bindAttempt(bindResult(err), bindStatus(err))
+	if ctx.Err() == nil {
+		l.metrics.bindAttempt(bindResult(err), bindStatus(err))
+	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -108,18 +112,14 @@ func (s *session) bind(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, o.BindTimeout)
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { _ = s.conn.Close() })
-	defer stop()
 	err = s.awaitBind(cmd, pdu)
-	if err != nil && limited.Err() != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("no answer to %s for %s: %w", cmd, o.BindTimeout, os.ErrDeadlineExceeded)
+	if stop() {
+		return err
 	}
-	if err == nil && !stop() {
-		return limited.Err() // answered too late: the connection is closed
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return err
+	return fmt.Errorf("no answer to %s for %s: %w", cmd, o.BindTimeout, os.ErrDeadlineExceeded)
 }
 
 func (s *session) awaitBind(cmd command, pdu []byte) error {

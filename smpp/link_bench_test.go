@@ -72,3 +72,49 @@ func BenchmarkSubmit(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDeliver is the way back: deliver_sm in, receipt decoded, answered.
+func BenchmarkDeliver(b *testing.B) {
+	const unanswered = 500
+	c := newCarrier(b)
+	l, stop := run(b, options(c.ln.Addr().String()))
+	defer stop()
+	p := c.bound()
+	waitBound(b, l)
+	receipt := encodeRaw(packet{rawDeliver, 0, 1, deliverBody(4, 0, receiptText)})
+	_ = p.conn.SetDeadline(time.Time{})
+	slots := make(chan struct{}, unanswered)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for {
+			got, err := p.receive()
+			if err != nil || got.command != rawDeliverResp || got.status != 0 {
+				return
+			}
+			<-slots
+		}
+	}()
+	var out []byte
+	b.ReportAllocs()
+	start := time.Now()
+	for b.Loop() {
+		select {
+		case slots <- struct{}{}:
+		default:
+			if _, err := p.conn.Write(out); err != nil {
+				b.Fatal(err)
+			}
+			out = out[:0]
+			slots <- struct{}{}
+		}
+		out = append(out, receipt...)
+	}
+	if _, err := p.conn.Write(out); err != nil {
+		b.Fatal(err)
+	}
+	until(b, "all answered", func() bool { return len(slots) == 0 })
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "receipts/s")
+	_ = p.conn.Close()
+	<-answered
+}

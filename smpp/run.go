@@ -3,6 +3,7 @@ package smpp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -52,7 +53,11 @@ func (l *Link) keepBound(ctx context.Context) {
 		}
 		delay := retry.next(err)
 		l.setPhase(Down, err)
-		l.opts.Log.Warn("link is down", "error", err, "retry_in", delay.Round(time.Millisecond))
+		level := slog.LevelWarn
+		if bindStatus(err) != StatusOK {
+			level = slog.LevelError // nobody but a person can help, as a rule
+		}
+		l.opts.Log.Log(ctx, level, "link is down", "error", err, "retry_in", delay.Round(time.Millisecond))
 		pause(ctx, delay)
 	}
 }

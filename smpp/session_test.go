@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -167,6 +168,28 @@ func TestPeerStopsReading(t *testing.T) {
 	results.Range(func(_, o any) bool { outcomes[o.(Outcome)]++; return true })
 	if outcomes[NoAnswer] == 0 || outcomes[NotWritten] == 0 || outcomes[Accepted]+outcomes[Rejected] > 0 {
 		t.Errorf("outcomes %v: want some written and some not", outcomes)
+	}
+}
+
+// A peer that asks without end and never reads the answers is held back: the
+// answers that wait stay bounded, and the write deadline ends the session.
+func TestPeerAsksWithoutReading(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
+	s := l.submitting.Load()
+	flood := bytes.Repeat(encodeRaw(packet{rawEnquire, 0, 1, nil}), 4096)
+	_ = p.conn.SetWriteDeadline(time.Now().Add(patience))
+	most := 0
+	for !s.ended() {
+		if _, err := p.conn.Write(flood); err != nil {
+			break
+		}
+		s.mu.Lock()
+		most = max(most, len(s.control))
+		s.mu.Unlock()
+	}
+	until(t, "a reason", func() bool { return strings.Contains(l.Snapshot().LastError, "stopped reading") })
+	if most > maxControl+headerLength {
+		t.Errorf("%d octets of answers waited", most)
 	}
 }
 

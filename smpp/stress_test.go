@@ -23,7 +23,7 @@ func TestRandomDisconnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.retry.base, l.retry.cap = 2*time.Millisecond, 10*time.Millisecond
+	l.retry.base, l.retry.most = 2*time.Millisecond, 10*time.Millisecond
 	stop := runLink(t, l)
 
 	var seen sync.Map // the texts the carrier read
@@ -42,7 +42,7 @@ func TestRandomDisconnects(t *testing.T) {
 		}
 	})
 
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	var calls, refused, settled atomic.Int64
 	var outcomes [Accepted + 1]atomic.Int64
@@ -147,9 +147,16 @@ func breakAtRandom(p *peer, seen *sync.Map, most *atomic.Int64) {
 		switch rand.IntN(12) {
 		case 0:
 			p.send(rawUnbind, 0, 1)
+			for _, submit := range open {
+				p.accepted(submit, "id")
+			}
 			for {
-				if p.next().command == rawUnbindResp {
+				got := p.next()
+				if got.command == rawUnbindResp {
 					return
+				}
+				if got.command == rawSubmit {
+					p.send(rawSubmitResp, 0x08, got.sequence)
 				}
 			}
 		case 1, 2, 3:

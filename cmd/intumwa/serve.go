@@ -17,6 +17,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/api"
+	"intumwa/billing"
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/intake"
@@ -34,6 +35,10 @@ type serveCmd struct {
 
 // shutdownGrace bounds the end of the requests under way.
 const shutdownGrace = 3 * time.Second
+
+// failedLogins is how many wrong tokens an address may show in a minute before
+// it is told to wait.
+const failedLogins = 120
 
 // Run serves until ctx ends: then it takes no more requests, finishes what is
 // in hand, unbinds from the carriers, and returns within 10 s.
@@ -110,7 +115,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := intake.New(hot, users, messages.New(hot), belt, routes, intake.Options{Validity: c.Messages.Validity,
+	store := messages.New(hot)
+	in := intake.New(hot, users, store, belt, routes, intake.Options{Validity: c.Messages.Validity,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	life := newLife(ctx)
@@ -130,20 +136,24 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		life.run("intake", in.Run)
-		limit := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
-		handler, err := api.New(users, limit, in, api.Options{Plan: planOf(c), TestSender: c.TestSender, MaxBody: c.API.MaxBody,
-			TrustedProxies: c.API.TrustedProxies, Log: g.log, Metrics: g.registry})
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: store, Ledger: billing.New(pool),
+			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
+		handler, err := api.New(rooms, api.Options{Plan: planOf(c), TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
+			MaxLargeBodies: c.API.MaxLargeBodies, TrustedProxies: c.API.TrustedProxies,
+			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
+			Log:          g.log, Metrics: g.registry})
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
-		if err := life.listen(ctx, "api", c.API.Listen, &http.Server{Handler: handler,
+		if err := life.listen(ctx, "api", c.API.Listen, c.API.MaxConnections, &http.Server{Handler: handler,
 			ReadHeaderTimeout: c.API.ReadHeaderTimeout, ReadTimeout: c.API.ReadTimeout, WriteTimeout: c.API.WriteTimeout,
 			IdleTimeout: c.API.IdleTimeout, MaxHeaderBytes: 16 << 10}); err != nil {
 			return err
 		}
 	}
 	ops := newOps(pool, g.registry, g.log)
-	if err := life.listen(ctx, "ops", c.Ops.Listen, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.Listen, 0, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range beltWarnings(ctx, belt) {
@@ -194,12 +204,16 @@ func (l *life) run(name string, part func(context.Context) error) {
 
 var errEnded = errors.New("it was not told to")
 
-// listen serves HTTP until the process ends.
-func (l *life) listen(ctx context.Context, name, address string, server *http.Server) error {
+// listen serves HTTP until the process ends, with at most that many open
+// connections (0: as many as come).
+func (l *life) listen(ctx context.Context, name, address string, connections int, server *http.Server) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening for %s: %w", name, err)
+	}
+	if connections > 0 {
+		listener = limitListener(listener, connections)
 	}
 	server.ErrorLog = slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)
 	l.run(name, func(ctx context.Context) error {

@@ -185,7 +185,8 @@ func (g *gateway) hasEnded() bool {
 	}
 }
 
-func (g *gateway) pid() int { return g.cmd.Process.Pid }
+// process is the number of the gateway's process.
+func (g *gateway) process() string { return strconv.Itoa(g.cmd.Process.Pid) }
 
 // kill is kill -9.
 func (g *gateway) kill() {

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// message is the body of every answer that is no success.
+type message struct {
+	Message string `json:"message"`
+}
+
+// say refuses a request with a text.
+func say(c *gin.Context, status int, text string) {
+	c.Abort()
+	write(c, status, message{text})
+}
+
+// write answers with a JSON body, its characters as they are.
+func write(c *gin.Context, status int, body any) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		panic("api: an answer does not marshal: " + err.Error())
+	}
+	c.Data(status, "application/json", bytes.TrimSuffix(out.Bytes(), []byte{'\n'}))
+}
+
+// header sets a header whose name is written as it stands here; names are
+// equal in any case, but people read them.
+func header(c *gin.Context, name, text string) {
+	c.Writer.Header()[name] = []string{text}
+}
+
+// tryAfter says when a refused request may come again: in whole seconds,
+// rounded up, so that whoever keeps to it is not refused once more.
+func tryAfter(c *gin.Context, wait time.Duration) {
+	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+}
+
+// unavailable answers for a database that is away, or a process with its hands
+// full: nothing was charged.
+func (a *API) unavailable(c *gin.Context, doing string, err error) {
+	if c.Request.Context().Err() == nil {
+		a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
+	}
+	tryAfter(c, 5*time.Second)
+	say(c, http.StatusServiceUnavailable, "Service unavailable.")
+}
+
+// fail answers for a fault of ours; the details stay in the log.
+func (a *API) fail(c *gin.Context, doing string, err error) {
+	a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
+	say(c, http.StatusInternalServerError, "Server error.")
+}
+
+// timestamp writes a time as ISO 8601 with offset, as webhooks do.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05-07:00") }
+
+// optional is timestamp of what may not have happened: nil is null.
+func optional(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := timestamp(*t)
+	return &text
+}
+
+// orNull is a text that is null when there is none.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,27 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+// balanceView is what a company has left.
+type balanceView struct {
+	Credits int64  `json:"credits"`
+	Unit    string `json:"unit"`
+}
+
+// balance is GET /v1/balance.
+func (a *API) balance(c *gin.Context) {
+	company, ok := a.companyOf(c)
+	if !ok {
+		return
+	}
+	credits, err := a.ledger.Balance(c.Request.Context(), company.ID)
+	if err != nil {
+		a.unavailable(c, "reading a balance", err)
+		return
+	}
+	write(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// batchView is a batch as its owner sees it (decisions.md, Other endpoints).
+type batchView struct {
+	BatchID         ulid.ULID `json:"batch_id"`
+	Status          string    `json:"status"` // always queued, contract 2.2
+	Sender          string    `json:"sender"`
+	RecipientsCount int       `json:"recipients_count"`
+	ItemCount       int       `json:"item_count"`
+	Counts          counts    `json:"counts"`
+	CreatedAt       string    `json:"created_at"`
+}
+
+// counts are a batch's messages by status.
+type counts struct {
+	Pending int `json:"pending"`
+	Sent    int `json:"sent"`
+	Failed  int `json:"failed"`
+}
+
+// getBatch is GET /v1/sms/batches/{batch_id}.
+func (a *API) getBatch(c *gin.Context) {
+	company, ok := a.companyOf(c)
+	if !ok {
+		return
+	}
+	id, err := ulid.ParseStrict(c.Param("id"))
+	if err != nil {
+		say(c, http.StatusNotFound, textNotFound)
+		return
+	}
+	batch, err := a.messages.BatchByULID(c.Request.Context(), company.ID, id)
+	if errors.Is(err, messages.ErrNotFound) {
+		say(c, http.StatusNotFound, textNotFound)
+		return
+	}
+	if err != nil {
+		a.unavailable(c, "looking up a batch", err)
+		return
+	}
+	write(c, http.StatusOK, batchView{
+		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
+		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
+		CreatedAt: timestamp(batch.CreatedAt),
+	})
+}

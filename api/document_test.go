@@ -1,0 +1,145 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// plain is a value as encoding/json would give it.
+func (v value) plain(t *testing.T) any {
+	switch {
+	case v.isNull():
+		return nil
+	case v.isObject():
+		out := map[string]any{}
+		for key, member := range v.members() {
+			out[key] = member.plain(t)
+		}
+		return out
+	case v.isArray():
+		out := []any{}
+		for element := range v.elements() {
+			out = append(out, element.plain(t))
+		}
+		return out
+	}
+	if text, ok := v.text(); ok {
+		return text
+	}
+	var out any
+	if err := json.Unmarshal([]byte(v), &out); err != nil {
+		if strings.Contains(err.Error(), "cannot unmarshal number") {
+			return string(v)
+		}
+		t.Fatalf("scalar %q: %v", string(v), err)
+	}
+	return out
+}
+
+var surrogate = regexp.MustCompile(`(?i)\\uD[89A-F]`)
+
+// encoding/json is the judge of what is JSON and what it means.
+func FuzzDocument(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":1,"a":"two","A":null}`, `[]`, ` [ 1 , -0.5e+10, true,false,null ] `, `"a\"b\\\u00e9\ud83d\ude00\n"`, `"\ud83d"`, `"\ude00\ud83d"`,
+		`{"a":{"b":["\\",{"c":"\\\""}]}}`, `01`, `1.`, `.5`, `-`, `1e`, `[1,]`, `{"a":1,}`, `{,}`, `{"a"}`, `nul`, `truee`, "\"\x01\"", "\"\xff\"", `"\x"`,
+		`"\u12g4"`, `"\u12`, `{} {}`, ``, ` `, `[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]`, "\ufeff{}", `{"a\u0062":1,"ab":2}`,
+		strings.Repeat(`[`, 33) + strings.Repeat(`]`, 33), `"unterminated`, `{"a":"b"`, `[1 2]`, `{"a" 1}`, `{1:2}`, `"\`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, ok := parse(text)
+		legal := json.Valid([]byte(text)) && utf8.ValidString(text)
+		if ok && !legal {
+			t.Fatalf("%q is taken", text)
+		}
+		if !ok {
+			if legal && !surrogate.MatchString(text) && depth(text) <= maxDepth {
+				t.Fatalf("%q is refused", text)
+			}
+			return
+		}
+		var want any
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			if strings.Contains(err.Error(), "cannot unmarshal number") {
+				return // past what a float holds; nothing here reads numbers
+			}
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got := v.plain(t); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q is %#v, not %#v", text, got, want)
+		}
+	})
+}
+
+func depth(text string) (most int) {
+	level, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case inString && b == '\\':
+			i++
+		case b == '"':
+			inString = !inString
+		case !inString && (b == '{' || b == '['):
+			level++
+			most = max(most, level)
+		case !inString && (b == '}' || b == ']'):
+			level--
+		}
+	}
+	return most
+}
+
+func TestLoneSurrogateIsNoText(t *testing.T) {
+	for _, text := range []string{`"\ud83d"`, `"\ude00"`, `"\ud83dx"`, `"\ud83d\ud83d"`, `"\ude00\ud83d"`, `{"\ud83d":1}`, `"\ud83d\u0041"`} {
+		if _, ok := parse(text); ok {
+			t.Errorf("%s is taken", text)
+		}
+	}
+	v, ok := parse(`"\ud83d\ude00\uD83D\uDE00"`)
+	if text, _ := v.text(); !ok || text != "😀😀" {
+		t.Errorf("a pair is read as %q, %v", text, ok)
+	}
+}
+
+// bulkBody is a body of 500 messages of 100 characters.
+func bulkBody(items int) string {
+	var b strings.Builder
+	b.WriteString(`{"sender":"ACME","messages":[`)
+	for i := range items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`{"phone_number":"+2577912345` + string(rune('0'+i%10)) + `0","message":"` + strings.Repeat("Amakuru yanyu ", 7) + `\n"}`)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+func BenchmarkParseBulk500(b *testing.B) {
+	body := bulkBody(500)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := parse(body); !ok {
+			b.Fatal("refused")
+		}
+	}
+}
+
+func BenchmarkStandardBulk500(b *testing.B) {
+	body := []byte(bulkBody(500))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		var v any
+		if json.Unmarshal(body, &v) != nil {
+			b.Fatal("refused")
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+// previewView is what a text would amount to.
+type previewView struct {
+	Encoding          string   `json:"encoding"`
+	Characters        int      `json:"characters"`
+	Segments          int      `json:"segments"`
+	Cost              int      `json:"cost"`               // credits
+	UnicodeCharacters []string `json:"unicode_characters"` // those that make it UCS-2
+}
+
+// preview is POST /v1/sms/preview: the size and the price of a message, or of a
+// template with the variables of one recipient. It sends nothing.
+func (a *API) preview(c *gin.Context) {
+	company, ok := a.companyOf(c)
+	if !ok {
+		return
+	}
+	_, fields, done, ok := a.body(c)
+	if !ok {
+		return
+	}
+	defer done()
+	text, template, variables, problems := readPreview(fields)
+	if problems != nil {
+		problems.refuseFirst(c)
+		return
+	}
+	if template != nil {
+		rendered, err := a.intake.Render(company, template, variables)
+		if err != nil {
+			a.refuse(c, "rendering a preview", err)
+			return
+		}
+		text = rendered
+	}
+	text = intake.Preview(company, text)
+	size := sms.Measure(text)
+	view := previewView{Encoding: size.Encoding.String(), Characters: size.Characters, Segments: size.Segments, Cost: size.Segments,
+		UnicodeCharacters: sms.UnicodeCharacters(text)}
+	if view.UnicodeCharacters == nil {
+		view.UnicodeCharacters = []string{}
+	}
+	write(c, http.StatusOK, view)
+}
+
+// readPreview reads a message; without one a template and its variables, which
+// may be left out. Of both, the message counts.
+func readPreview(fields value) (text string, template *sms.Template, variables map[string]*string, p problems) {
+	var message, pattern, values value
+	for key, v := range fields.members() {
+		switch key {
+		case "message":
+			message = v
+		case "template":
+			pattern = v
+		case "variables":
+			values = v
+		}
+	}
+	var wrong string
+	if pattern.isNull() || !message.isNull() {
+		if text, wrong = body(message, textMessageRequired, textMessageLong); wrong != "" {
+			p.add("message", wrong)
+		}
+		return text, nil, nil, p
+	}
+	if text, wrong = body(pattern, textTemplateRequired, textTemplateLong); wrong != "" {
+		p.add("template", wrong)
+		return "", nil, nil, p
+	}
+	template = sms.ParseTemplate(text)
+	if !values.isNull() && !values.isObject() && !values.isEmptyArray() {
+		p.add("variables", "The variables"+endRequired)
+		return "", nil, nil, p
+	}
+	variables, wrongs := newVariableReader(template.Names()).read(values)
+	for _, each := range wrongs {
+		p.add("variables."+each.field, "The variables."+each.field+each.text)
+	}
+	return "", template, variables, p
+}

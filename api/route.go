@@ -1,0 +1,106 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// route is one endpoint.
+type route struct {
+	method, path string
+	handlers     []gin.HandlerFunc
+}
+
+// table lists the endpoints. The OpenAPI document lists the same, which a test
+// checks.
+func (a *API) table() ([]route, error) {
+	page, err := newPages(a.opts.TestSender)
+	if err != nil {
+		return nil, fmt.Errorf("building the documentation: %w", err)
+	}
+	send := func(path string, handler gin.HandlerFunc) route {
+		return route{http.MethodPost, path, []gin.HandlerFunc{a.authenticate, a.limit, handler}}
+	}
+	other := func(method, path string, handler gin.HandlerFunc) route {
+		return route{method, path, []gin.HandlerFunc{a.authenticate, handler}}
+	}
+	open := func(path string, handler gin.HandlerFunc) route {
+		return route{http.MethodGet, path, []gin.HandlerFunc{handler}}
+	}
+	return []route{
+		send("/v1/sms", a.sendSingle),
+		send("/v1/sms/bulk", a.sendBulk),
+		send("/v1/sms/template", a.sendTemplate),
+		other(http.MethodPost, "/v1/sms/preview", a.preview),
+		other(http.MethodGet, "/v1/sms", a.listMessages),
+		other(http.MethodGet, "/v1/sms/:id", a.getMessage),
+		other(http.MethodGet, "/v1/sms/batches/:id", a.getBatch),
+		other(http.MethodGet, "/v1/balance", a.balance),
+		other(http.MethodGet, "/v1/test-number", a.getTestNumber),
+		other(http.MethodPut, "/v1/test-number", a.putTestNumber),
+		other(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),
+		open("/v1/openapi.json", page.openAPI),
+		open("/docs", page.docs),
+		open("/docs/:asset", page.asset),
+	}, nil
+}
+
+func (a *API) routes() (http.Handler, error) {
+	table, err := a.table()
+	if err != nil {
+		return nil, err
+	}
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	r.RedirectTrailingSlash = false
+	if err := r.SetTrustedProxies(a.opts.TrustedProxies); err != nil {
+		return nil, fmt.Errorf("setting the trusted proxies: %w", err)
+	}
+	r.Use(a.observe, a.recover)
+	methods := map[string][]string{}
+	for _, e := range table {
+		r.Handle(e.method, e.path, e.handlers...)
+		methods[e.path] = append(methods[e.path], e.method)
+	}
+	// GET /v1/sms/bulk is a wrong method, not a message called bulk.
+	for path := range methods {
+		if name, ok := strings.CutPrefix(path, "/v1/sms/"); ok && !strings.Contains(name, "/") && name != ":id" &&
+			!slices.Contains(methods[path], http.MethodGet) {
+			r.GET(path, func(c *gin.Context) { refuseMethod(c, methods[path]) })
+		}
+	}
+	r.NoRoute(func(c *gin.Context) {
+		if allowed := allowedOn(methods, c.Request.URL.Path); allowed != nil {
+			refuseMethod(c, allowed)
+			return
+		}
+		say(c, http.StatusNotFound, textNotFound)
+	})
+	return r, nil
+}
+
+const textNotFound = "Not found."
+
+func refuseMethod(c *gin.Context, allowed []string) {
+	c.Header("Allow", strings.Join(allowed, ", "))
+	say(c, http.StatusMethodNotAllowed, "Method not allowed.")
+}
+
+// allowedOn answers the methods of a path; nil when there is no such path.
+func allowedOn(methods map[string][]string, path string) []string {
+	if allowed := methods[path]; allowed != nil {
+		return allowed
+	}
+	if cut := strings.LastIndexByte(path, '/'); cut >= 0 && cut < len(path)-1 {
+		for _, name := range []string{":id", ":asset"} {
+			if allowed := methods[path[:cut+1]+name]; allowed != nil {
+				return allowed
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+// Texts of contract 7.1, template.
+const (
+	textTemplateRequired = "The template field is required."
+	textTemplateLong     = "The template field must not exceed 600 characters."
+	textRecipientsEmpty  = "The recipients field must contain at least one item."
+	textRecipientsMany   = "The recipients field must not contain more than 500 items."
+)
+
+// maxParsed is how long a template, in octets, may be for its placeholders to
+// be looked for. One that is too long to be sent is still read, so that a 422
+// lists what is wrong with the variables too; one past any sense is not.
+const maxParsed = 16 << 10
+
+// sendTemplate is POST /v1/sms/template (contract 4.3).
+func (a *API) sendTemplate(c *gin.Context) {
+	raw, fields, done, ok := a.body(c)
+	if !ok {
+		return
+	}
+	defer done()
+	key, ok := idempotencyKey(c, raw)
+	if !ok {
+		return
+	}
+	req, problems := a.readTemplate(fields)
+	if problems != nil {
+		problems.refuse(c, textInvalid)
+		return
+	}
+	req.Key = key
+	answer, err := a.intake.SendTemplate(background(c), caller(c), req)
+	a.answer(c, answer, err)
+}
+
+func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
+	var name, text, list value
+	for key, v := range fields.members() {
+		switch key {
+		case "sender":
+			name = v
+		case "template":
+			text = v
+		case "recipients":
+			list = v
+		}
+	}
+	var wrong string
+	if req.Sender, wrong = sender(name, textSenderFieldRequired, textSenderInvalid); wrong != "" {
+		p.add("sender", wrong)
+	}
+	template, wrong := body(text, textTemplateRequired, textTemplateLong)
+	if wrong != "" {
+		p.add("template", wrong)
+	}
+	if len(template) > maxParsed {
+		template = ""
+	}
+	req.Template = sms.ParseTemplate(template)
+	switch n := length(list); {
+	case n == 0:
+		p.add("recipients", textRecipientsEmpty)
+	case n > maxItems:
+		p.add("recipients", textRecipientsMany)
+	default:
+		reader := newVariableReader(req.Template.Names())
+		req.Recipients = make([]intake.TemplateRecipient, 0, n)
+		for item := range list.elements() {
+			req.Recipients = append(req.Recipients, a.readRecipient(item, len(req.Recipients), reader, &p))
+		}
+	}
+	return req, p
+}
+
+// readRecipient reads one item. One that is no object is an empty one.
+func (a *API) readRecipient(item value, index int, reader *variableReader, p *problems) (r intake.TemplateRecipient) {
+	var number, variables value
+	for key, v := range item.members() {
+		switch key {
+		case "phone_number":
+			number = v
+		case "variables":
+			variables = v
+		}
+	}
+	var wrong string
+	if r.Number, wrong = a.number(number, endRequired, endNumber); wrong != "" {
+		p.addItem("recipients", index, "phone_number", wrong)
+	}
+	if !variables.isObject() && !variables.isEmptyArray() {
+		p.addItem("recipients", index, "variables", endRequired)
+		return r
+	}
+	values, problems := reader.read(variables)
+	for _, each := range problems {
+		p.addItem("recipients", index, "variables."+each.field, each.text)
+	}
+	r.Variables = values
+	return r
+}
+
+// isEmptyArray tells what PHP makes of an empty map.
+func (v value) isEmptyArray() bool {
+	for range v.elements() {
+		return false
+	}
+	return v.isArray()
+}

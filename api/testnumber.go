@@ -1,0 +1,187 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/accounts"
+	"intumwa/sms"
+)
+
+// Texts of the test number's requests. The contract shows none: it leaves the
+// registration to the dashboard (4.4.4), which calls these endpoints.
+const (
+	textCodeRequired = "The code is required."
+	textCodeInvalid  = "The code must be 6 digits."
+
+	textVerifiedAlready = "This number is already your verified test number."
+	textReplacements    = "The test number cannot be replaced any more."
+	textNoCode          = "There is no code to confirm. Ask for a new one."
+	textCodeExpired     = "The code has expired. Ask for a new one."
+	textCodeTries       = "The code was mistyped too often. Ask for a new one."
+	textCodeWrong       = "The code is not right."
+)
+
+const codeLength = 6 // digits of a one-time code
+
+// testNumberView is an account's test mode (contract 4.4).
+type testNumberView struct {
+	PhoneNumber      *string  `json:"phone_number"`
+	Verified         bool     `json:"verified"`
+	ReplacementsLeft int      `json:"replacements_left"`
+	Sender           string   `json:"sender"`
+	Quota            poolView `json:"quota"`
+}
+
+// poolView is the pool of test segments (contract 4.4.5).
+type poolView struct {
+	Segments  int `json:"segments"`
+	Remaining int `json:"remaining"`
+}
+
+// getTestNumber is GET /v1/test-number.
+func (a *API) getTestNumber(c *gin.Context) {
+	if _, ok := a.companyOf(c); !ok {
+		return
+	}
+	a.showTestNumber(c)
+}
+
+// putTestNumber is PUT /v1/test-number: it names another number and sends it a
+// one-time code, through the gateway itself and at nobody's cost.
+func (a *API) putTestNumber(c *gin.Context) {
+	if _, ok := a.companyOf(c); !ok {
+		return
+	}
+	_, fields, done, ok := a.body(c)
+	if !ok {
+		return
+	}
+	defer done()
+	var field value
+	for key, v := range fields.members() {
+		if key == "phone_number" {
+			field = v
+		}
+	}
+	number, wrong := a.number(field, textNumberRequired, textNumberInvalid)
+	if wrong != "" {
+		problems{{"phone_number", wrong}}.refuseFirst(c)
+		return
+	}
+	if err := a.sendCode(c, number); err != nil {
+		a.refuseTestNumber(c, err)
+		return
+	}
+	a.showTestNumber(c)
+}
+
+func (a *API) sendCode(c *gin.Context, number sms.Number) error {
+	if err := a.intake.Serves(number); err != nil {
+		return err
+	}
+	ctx, p := background(c), caller(c)
+	code, err := a.accounts.StartVerification(ctx, p.UserID, number)
+	if err != nil {
+		return err
+	}
+	return a.intake.SendCode(ctx, p, number, code, accounts.CodeLife)
+}
+
+// verifyTestNumber is POST /v1/test-number/verify.
+func (a *API) verifyTestNumber(c *gin.Context) {
+	if _, ok := a.companyOf(c); !ok {
+		return
+	}
+	_, fields, done, ok := a.body(c)
+	if !ok {
+		return
+	}
+	defer done()
+	var field value
+	for key, v := range fields.members() {
+		if key == "code" {
+			field = v
+		}
+	}
+	code, wrong := readCode(field)
+	if wrong != "" {
+		problems{{"code", wrong}}.refuseFirst(c)
+		return
+	}
+	if _, err := a.accounts.ConfirmVerification(background(c), caller(c).UserID, code); err != nil {
+		a.refuseTestNumber(c, err)
+		return
+	}
+	a.showTestNumber(c)
+}
+
+// readCode reads six digits as people type them, with spaces.
+func readCode(v value) (code, text string) {
+	if isMissing(v) {
+		return "", textCodeRequired
+	}
+	s, _ := v.text()
+	code = strings.ReplaceAll(s, " ", "")
+	if len(code) != codeLength || strings.Trim(code, "0123456789") != "" {
+		return "", textCodeInvalid
+	}
+	return code, ""
+}
+
+// refuseTestNumber answers why a verification did not go on.
+func (a *API) refuseTestNumber(c *gin.Context, err error) {
+	if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
+		tryAfter(c, soon.After)
+		say(c, http.StatusTooManyRequests, "Too Many Attempts.")
+		return
+	}
+	if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
+		say(c, http.StatusBadRequest, textCodeWrong)
+		return
+	}
+	for _, each := range []struct {
+		err  error
+		text string
+	}{
+		{accounts.ErrVerifiedAlready, textVerifiedAlready}, {accounts.ErrReplacements, textReplacements},
+		{accounts.ErrNoCode, textNoCode}, {accounts.ErrCodeExpired, textCodeExpired}, {accounts.ErrCodeTries, textCodeTries},
+	} {
+		if errors.Is(err, each.err) {
+			say(c, http.StatusBadRequest, each.text)
+			return
+		}
+	}
+	if _, refused := errors.AsType[sms.Refusal](err); refused {
+		a.refuse(c, "verifying a test number", err)
+		return
+	}
+	a.unavailable(c, "verifying a test number", err)
+}
+
+// showTestNumber answers with the account's test mode as it stands.
+func (a *API) showTestNumber(c *gin.Context) {
+	ctx, user := c.Request.Context(), caller(c).UserID
+	view := testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
+	number, err := a.accounts.TestNumberOf(ctx, user)
+	switch {
+	case errors.Is(err, accounts.ErrNotFound):
+	case err != nil:
+		a.unavailable(c, "reading a test number", err)
+		return
+	default:
+		text := string(number.PhoneNumber)
+		view.PhoneNumber, view.Verified = &text, number.Verified
+		view.ReplacementsLeft = max(0, a.opts.Replacements-number.Replacements)
+	}
+	used, err := a.ledger.TestUsed(ctx, user)
+	if err != nil {
+		a.unavailable(c, "reading a test pool", err)
+		return
+	}
+	view.Quota = poolView{Segments: a.opts.TestQuota, Remaining: max(0, a.opts.TestQuota-used)}
+	write(c, http.StatusOK, view)
+}

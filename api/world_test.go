@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/intake"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+	"intumwa/throttle"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const testSender = "INTUMWATEST"
+
+// world is a gateway without carriers, with the customers of the tests.
+type world struct {
+	t       testing.TB
+	pool    *pgxpool.Pool
+	rooms   Rooms
+	handler http.Handler
+	server  *httptest.Server
+	tokens  map[string]string
+	users   map[string]int64
+	company map[string]int64
+}
+
+// worldOptions differ from test to test.
+type worldOptions struct {
+	Options
+	Limit  int // requests a minute, 100000 if 0
+	Intake func(*intake.Options)
+}
+
+// newWorld makes a gateway of the usual kind: one carrier for 6x and 7x, none
+// for 29.
+func newWorld(t testing.TB, o worldOptions) *world {
+	t.Helper()
+	w := &world{t: t, pool: testenv.Pool(t), tokens: map[string]string{}, users: map[string]int64{}, company: map[string]int64{}}
+	rdb, prefix := testenv.Redis(t)
+	if o.Limit == 0 {
+		o.Limit = 100_000
+	}
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6", "31"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rooms = Rooms{
+		Accounts: accounts.New(w.pool, accounts.Options{TestSender: testSender, OTPKey: []byte("key"), Replacements: 3}),
+		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
+		Messages: messages.New(w.pool),
+		Ledger:   billing.New(w.pool),
+	}
+	in := intake.Options{TestSender: testSender, TestQuota: 5}
+	if o.Intake != nil {
+		o.Intake(&in)
+	}
+	w.rooms.Intake = intake.New(w.pool, w.rooms.Accounts, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	o.Plan, o.TestSender, o.TestQuota, o.Replacements = sms.NewPlan("6", "7", "31"), testSender, 5, 3
+	if w.handler, err = New(w.rooms, o.Options); err != nil {
+		t.Fatal(err)
+	}
+	w.server = httptest.NewServer(w.handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.rooms.Intake.Run(ctx) }()
+	t.Cleanup(func() {
+		w.server.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("intake ended: %v", err)
+		}
+	})
+	return w
+}
+
+// customer makes a user with a token; without a company if none is given.
+func (w *world) customer(name string, company *accounts.NewCompany) {
+	w.t.Helper()
+	ctx, email := context.Background(), name+"@example.com"
+	// An argon2 hash a customer would be most of a test's time.
+	err := w.pool.QueryRow(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none') RETURNING id`, email, name).Scan(new(int64))
+	if err != nil {
+		w.t.Fatalf("creating %s: %v", name, err)
+	}
+	token, text, err := w.rooms.Accounts.CreateToken(ctx, email, "test")
+	if err != nil {
+		w.t.Fatalf("creating a token of %s: %v", name, err)
+	}
+	w.tokens[name], w.users[name] = text, token.UserID
+	if company == nil {
+		return
+	}
+	company.OwnerEmail, company.Name = email, name
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		c, err := w.rooms.Accounts.CreateCompany(ctx, tx, *company)
+		w.company[name] = c.ID
+		if err != nil {
+			return err
+		}
+		return billing.Open(ctx, tx, c.ID)
+	})
+	if err != nil {
+		w.t.Fatalf("creating the company of %s: %v", name, err)
+	}
+}
+
+func (w *world) sender(customer, name, country string, approved bool) {
+	w.t.Helper()
+	if _, err := w.rooms.Accounts.CreateSender(context.Background(), w.company[customer], name, country, approved); err != nil {
+		w.t.Fatalf("creating a sender of %s: %v", customer, err)
+	}
+}
+
+// credits makes a customer's balance what it is to be.
+func (w *world) credits(customer string, want int64) {
+	w.t.Helper()
+	ctx := context.Background()
+	have, err := w.rooms.Ledger.Balance(ctx, w.company[customer])
+	if err == nil && have != want {
+		_, err = w.rooms.Ledger.Adjust(ctx, w.company[customer], want-have, "test")
+	}
+	if err != nil {
+		w.t.Fatalf("setting the credits of %s: %v", customer, err)
+	}
+}
+
+// settled makes the customers of most tests.
+func (w *world) settle() *world {
+	w.t.Helper()
+	w.customer("nobody", nil)
+	w.customer("new", &accounts.NewCompany{})
+	w.customer("approved", &accounts.NewCompany{Approved: true})
+	w.customer("live", &accounts.NewCompany{Approved: true, Verified: true})
+	w.customer("other", &accounts.NewCompany{Approved: true, Verified: true})
+	for _, customer := range []string{"new", "approved", "live", "other"} {
+		w.sender(customer, "ACME", "", true)
+		w.credits(customer, 1000)
+	}
+	w.sender("live", "NEWS", "", false)
+	w.sender("live", "KIGALI", "RW", true)
+	w.testNumber("live", "+25761234567")
+	return w
+}
+
+func (w *world) testNumber(customer string, number sms.Number) {
+	w.t.Helper()
+	if _, err := w.rooms.Accounts.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// reply is an answer read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request as a customer ("" without a token) and holds the answer
+// to the OpenAPI document. Headers come in pairs.
+func (w *world) do(customer, method, path, body string, headers ...string) reply {
+	w.t.Helper()
+	req, err := http.NewRequest(method, w.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token, ok := w.tokens[customer]; ok {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header[headers[i]] = []string{headers[i+1]}
+	}
+	resp, err := w.server.Client().Do(req)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	checkAgainstDocument(w.t, req, resp, text)
+	return reply{resp.StatusCode, resp.Header, string(text)}
+}
+
+// count answers a query's one number.
+func (w *world) count(query string, args ...any) (n int64) {
+	w.t.Helper()
+	if err := w.pool.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// recorded is everything that a request could have left: messages, batches,
+// ledger rows, waiting messages.
+func (w *world) recorded() [4]int64 {
+	return [4]int64{w.count(`SELECT count(*) FROM messages`), w.count(`SELECT count(*) FROM batches`),
+		w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`), w.count(`SELECT count(*) FROM outbox`)}
+}

@@ -1,0 +1,237 @@
+package billing_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+)
+
+func TestAdjust(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := billing.New(pool)
+	open(t, pool, 5)
+	for _, step := range []struct {
+		company, amount int64
+		want            int64
+		err             error
+	}{
+		{1, 10, 15, nil},
+		{1, -15, 0, nil},
+		{1, -1, 0, billing.ErrNegative},
+		{1, math.MinInt64, 0, billing.ErrNegative},
+		{2, 1, 0, billing.ErrNoBalance},
+		{1, math.MaxInt64, math.MaxInt64, nil},
+		{1, -math.MaxInt64, 0, nil},
+	} {
+		got, err := l.Adjust(t.Context(), step.company, step.amount, "by hand")
+		if got != step.want || !errors.Is(err, step.err) || (err == nil) != (step.err == nil) {
+			t.Errorf("adjusting company %d by %d: %d, %v; want %d, %v", step.company, step.amount, got, err, step.want, step.err)
+		}
+	}
+	if _, err := l.Adjust(t.Context(), 1, 0, ""); err == nil {
+		t.Error("an adjustment of nothing was taken")
+	}
+	if _, err := l.Adjust(t.Context(), 1, 1, ""); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Adjust(t.Context(), 1, math.MaxInt64, "too much"); err == nil {
+		t.Error("a balance past what it can hold was taken")
+	}
+	if _, err := l.Balance(t.Context(), 2); !errors.Is(err, billing.ErrNoBalance) {
+		t.Errorf("the balance of nobody: %v", err)
+	}
+	if have := balance(t, l, 1); have != 1 {
+		t.Errorf("%d credits, want 1", have)
+	}
+	sound(t, l, 1)
+	var note string
+	if err := pool.QueryRow(t.Context(), `SELECT note FROM ledger WHERE amount = 10`).Scan(&note); err != nil || note != "by hand" {
+		t.Errorf("note %q, %v", note, err)
+	}
+}
+
+func TestGrantErrors(t *testing.T) {
+	pool := testenv.Pool(t)
+	open(t, pool, 5)
+	for _, grant := range []struct {
+		company, amount int64
+		err             error
+	}{{1, -6, billing.ErrNegative}, {2, 6, billing.ErrNoBalance}} {
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := billing.Grant(t.Context(), tx, grant.company, grant.amount, "")
+			return err
+		})
+		if !errors.Is(err, grant.err) {
+			t.Errorf("granting %d to company %d: %v", grant.amount, grant.company, err)
+		}
+	}
+	sound(t, billing.New(pool), 1)
+}
+
+// TestOpenTwice: a company has one balance.
+func TestOpenTwice(t *testing.T) {
+	pool := testenv.Pool(t)
+	open(t, pool, 5)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return billing.Open(t.Context(), tx, 1) })
+	if err == nil {
+		t.Error("a second balance was opened")
+	}
+}
+
+// TestInsertOnly: nobody rewrites the ledger. invariant I3
+func TestInsertOnly(t *testing.T) {
+	pool := testenv.Pool(t)
+	open(t, pool, 5)
+	for _, statement := range []string{
+		`UPDATE ledger SET amount = 6`, `UPDATE ledger SET note = 'x' WHERE id = 0`,
+		`DELETE FROM ledger`, `TRUNCATE ledger`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "insert only") {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	for _, statement := range []string{
+		`UPDATE balances SET credits = -1`,
+		`INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (1, 'adjustment', -6, -1)`,
+		`INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (1, 'adjustment', 0, 5)`,
+		`INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (1, 'gift', 1, 6)`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err == nil {
+			t.Errorf("taken: %s", statement)
+		}
+	}
+	sound(t, billing.New(pool), 1)
+}
+
+// TestAuditFinds: each way in which the books can be wrong.
+func TestAuditFinds(t *testing.T) {
+	for _, fault := range []struct {
+		name, statement string
+		companies       int64
+	}{
+		{"a balance raised", `UPDATE balances SET credits = credits + 1 WHERE company_id = 2`, 3},
+		{"a balance gone", `DELETE FROM balances WHERE company_id = 2`, 3},
+		{"a balance without a ledger", `INSERT INTO balances VALUES (4, 1)`, 4},
+		{"a ledger without a balance", `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (4, 'adjustment', 1, 1)`, 4},
+		{"an entry without its balance", `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (2, 'adjustment', 1, 6)`, 3},
+		{"a gap in the chain", `WITH a AS (UPDATE balances SET credits = 6 WHERE company_id = 2)
+			INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (2, 'adjustment', 1, 7)`, 3},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			pool := testenv.Pool(t)
+			l := billing.New(pool)
+			open(t, pool, 5, 5, 0)
+			sound(t, l, 3)
+			if _, err := pool.Exec(t.Context(), fault.statement); err != nil {
+				t.Fatal(err)
+			}
+			companies, mismatches, err := l.Audit(t.Context())
+			if err != nil || companies != fault.companies || mismatches != 1 {
+				t.Errorf("%d companies, %d mismatches, %v; want %d and 1", companies, mismatches, err, fault.companies)
+			}
+		})
+	}
+}
+
+// TestAuditTakesItsTime: the pool's statement timeout is for sends.
+func TestAuditTakesItsTime(t *testing.T) {
+	pool := testenv.Pool(t)
+	open(t, pool, 5)
+	if _, err := pool.Exec(t.Context(), `ALTER TABLE balances RENAME TO real_balances;
+		CREATE VIEW balances AS SELECT r.* FROM real_balances r, LATERAL (SELECT pg_sleep(0.2)) nap`); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `SELECT set_config('statement_timeout', '50', false)`); err != nil {
+		t.Fatal(err)
+	}
+	conn.Release() // the pool hands the last one released out first
+	sound(t, billing.New(pool), 1)
+}
+
+func TestTestPool(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := billing.New(pool)
+	const user, quota = 7, 5
+	spend := func(segments, wantLeft int, wantAdmitted bool) {
+		t.Helper()
+		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+			left, admitted, err := billing.SpendTest(ctx, tx, user, segments, quota)
+			if left != wantLeft || admitted != wantAdmitted {
+				t.Errorf("spending %d: %d left, admitted %v; want %d, %v", segments, left, admitted, wantLeft, wantAdmitted)
+			}
+			return err
+		})
+	}
+	giveBack := func(segments int) {
+		t.Helper()
+		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error { return billing.ReturnTest(ctx, tx, user, segments) })
+	}
+	used := func(want int) {
+		t.Helper()
+		if got, err := l.TestUsed(t.Context(), user); err != nil || got != want {
+			t.Errorf("%d used, %v; want %d", got, err, want)
+		}
+	}
+	used(0)
+	giveBack(1) // of nothing: nothing
+	spend(3, 2, true)
+	spend(3, 2, false)
+	spend(2, 0, true)
+	spend(1, 0, false)
+	used(5)
+	giveBack(3)
+	used(2)
+	spend(3, 0, true)
+	giveBack(9)
+	used(0)
+
+	// A quota that was lowered leaves nothing, not less than nothing.
+	spend(5, 0, true)
+	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		left, admitted, err := billing.SpendTest(ctx, tx, user, 1, 2)
+		if left != 0 || admitted {
+			t.Errorf("past a lowered quota: %d left, admitted %v", left, admitted)
+		}
+		return err
+	})
+}
+
+// TestTestPoolConcurrently: the quota holds whoever asks at once. invariant I7
+func TestTestPoolConcurrently(t *testing.T) {
+	pool := testenv.Pool(t)
+	const quota, askers = 5, 20
+	admitted := make(chan bool, askers)
+	for range askers {
+		go func() {
+			var ok bool
+			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+				_, ok, err = billing.SpendTest(t.Context(), tx, 7, 1, quota)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			admitted <- ok
+		}()
+	}
+	n := 0
+	for range askers {
+		if <-admitted {
+			n++
+		}
+	}
+	if n != quota {
+		t.Errorf("%d admitted, want %d", n, quota)
+	}
+}

@@ -1,0 +1,82 @@
+package billing_test
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// open makes companies with so many credits each and answers their ids, from 1.
+func open(t testing.TB, pool *pgxpool.Pool, credits ...int64) []int64 {
+	t.Helper()
+	ids := make([]int64, len(credits))
+	for i, have := range credits {
+		ids[i] = int64(i + 1)
+		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+			if err := billing.Open(ctx, tx, ids[i]); err != nil || have == 0 {
+				return err
+			}
+			_, err := billing.Grant(ctx, tx, ids[i], have, "to begin with")
+			return err
+		})
+	}
+	return ids
+}
+
+func inTx(t testing.TB, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) error) {
+	t.Helper()
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return do(t.Context(), tx) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts []billing.Receipt) {
+	t.Helper()
+	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
+		receipts, err = billing.Charge(ctx, tx, debits)
+		return err
+	})
+	return receipts
+}
+
+func refund(t testing.TB, pool *pgxpool.Pool, refunds ...billing.Debit) (n int) {
+	t.Helper()
+	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
+		n, err = billing.Refund(ctx, tx, refunds)
+		return err
+	})
+	return n
+}
+
+// ref is the nth reference.
+func ref(n uint64) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[8:], n)
+	return id
+}
+
+func balance(t testing.TB, l *billing.Ledger, company int64) int64 {
+	t.Helper()
+	credits, err := l.Balance(t.Context(), company)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credits
+}
+
+// sound fails the test unless the audit finds so many companies and no
+// mismatch.
+func sound(t testing.TB, l *billing.Ledger, companies int64) {
+	t.Helper()
+	n, mismatches, err := l.Audit(t.Context())
+	if err != nil || n != companies || mismatches != 0 {
+		t.Errorf("audit: %d companies, %d mismatches, %v; want %d and none", n, mismatches, err, companies)
+	}
+}

@@ -1,0 +1,88 @@
+package dispatcher
+
+import (
+	"sync"
+	"time"
+)
+
+// Bounds of a link's breaker.
+const (
+	breakerTrips    = 5 // refusals in a row, each for another handset
+	breakerFirst    = 15 * time.Second
+	breakerMost     = 5 * time.Minute
+	breakerProbeFor = 30 * time.Second // how long one probe may go unanswered
+)
+
+// breaker stops a link whose carrier refuses everything for a reason that lies
+// in our settings (a source TON, a service type): going on would burn through
+// the queue for a mistake of ours. The messages stay pending. One probe at a
+// time finds out whether it is mended.
+type breaker struct {
+	mu      sync.Mutex
+	numbers map[string]bool // handsets refused in a row
+	open    bool
+	reason  string
+	until   time.Time // when the next probe may go
+	pause   time.Duration
+}
+
+// refused notes a refusal that looks like a mistake of configuration. It
+// answers whether that opened the breaker.
+func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open { // a probe failed
+		b.pause = min(2*b.pause, breakerMost)
+		b.until, b.reason = now.Add(b.pause), reason
+		return false
+	}
+	if b.numbers == nil {
+		b.numbers = make(map[string]bool)
+	}
+	b.numbers[number] = true
+	if len(b.numbers) < breakerTrips {
+		return false
+	}
+	b.open, b.reason, b.pause = true, reason, breakerFirst
+	b.until = now.Add(b.pause)
+	return true
+}
+
+// answered notes any other answer. It answers whether that closed the breaker.
+func (b *breaker) answered() (closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	closed = b.open
+	b.open, b.reason = false, ""
+	clear(b.numbers)
+	return closed
+}
+
+// ready tells whether messages, or at least a probe, may be taken.
+func (b *breaker) ready(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.open || !now.Before(b.until)
+}
+
+// enter asks to submit one message; with the breaker open it lets a probe
+// pass and holds the rest back.
+func (b *breaker) enter(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.open {
+		return true
+	}
+	if now.Before(b.until) {
+		return false
+	}
+	b.until = now.Add(breakerProbeFor)
+	return true
+}
+
+// state tells whether it is open, and why.
+func (b *breaker) state() (open bool, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open, b.reason
+}

@@ -1,0 +1,154 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+)
+
+// votesToLearn is how many receipts must agree before a link's form of ids is
+// taken for known.
+const votesToLearn = 3
+
+// formNames are the forms as the configuration and the links table spell them.
+var formNames = map[IDFormat]string{IDAuto: "", IDSame: "same", IDHexToDecimal: "hex_to_decimal", IDDecimalToHex: "decimal_to_hex"}
+
+// idForm is how one link's receipts write message ids. Where the configuration
+// says auto, it is learnt: until then a receipt settles a segment only when
+// the handset's number agrees too, because the same digits can be one
+// message's id in hexadecimal and another's in decimal.
+type idForm struct {
+	mu     sync.Mutex
+	fixed  bool
+	format IDFormat // IDAuto: not known yet
+	votes  map[IDFormat]int
+}
+
+func newIDForm(configured IDFormat, learnt string) *idForm {
+	f := &idForm{fixed: configured != IDAuto, format: configured, votes: make(map[IDFormat]int)}
+	for format, name := range formNames {
+		if !f.fixed && name == learnt {
+			f.format = format
+		}
+	}
+	return f
+}
+
+// key is the key of the segment that a receipt speaks of; verify says that the
+// handset's number must agree.
+func (f *idForm) key(id string) (key string, verify bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return receiptKey(f.format, id), f.format == IDAuto
+}
+
+// vote notes that a receipt found its segment under a form, the handset's
+// number agreeing. It answers the form's name when that made it known.
+func (f *idForm) vote(format IDFormat) (learnt string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fixed || f.format == format {
+		clear(f.votes) // what is known is confirmed
+		return ""
+	}
+	f.votes[format]++
+	if f.votes[format] < votesToLearn {
+		return ""
+	}
+	f.format = format
+	clear(f.votes)
+	return formNames[format]
+}
+
+// A receipt is looked for under other forms once it has waited for inboxAge:
+// by then its own response is in, if it was only late.
+const (
+	inboxAge   = 2 * time.Second
+	inboxLimit = 500
+)
+
+// rematch looks for receipts of a carrier that were found under no form of
+// their id that was tried, and tries the others.
+func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
+	if c.config().IDFormat != IDAuto {
+		return nil
+	}
+	var settled []messages.Settled
+	type ballot struct {
+		link   string
+		format IDFormat
+	}
+	var ballots []ballot
+	after := c.inboxSeen
+	err := pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
+		settled, ballots, after = nil, nil, c.inboxSeen
+		inbox, err := d.carrying.Inbox(ctx, tx, c.name, after, inboxAge, inboxLimit)
+		if err != nil || len(inbox) == 0 {
+			return err
+		}
+		after = inbox[len(inbox)-1].ID
+		if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
+			return err
+		}
+		var all []messages.SegmentState
+		done := make(map[int64]bool) // a receipt settles one segment
+		for _, format := range []IDFormat{IDSame, IDHexToDecimal, IDDecimalToHex} {
+			var tries []messages.InboxReceipt
+			for _, r := range inbox {
+				if key := receiptKey(format, r.CarrierID); r.Number != "" && key != r.Key && !done[r.ID] {
+					r.Key = key
+					tries = append(tries, r)
+				}
+			}
+			states, matched, err := d.carrying.Settle(ctx, tx, tries)
+			if err != nil {
+				return err
+			}
+			all = append(all, states...)
+			for i, ok := range matched {
+				if ok {
+					done[tries[i].ID] = true
+					ballots = append(ballots, ballot{tries[i].Link, format})
+				}
+			}
+		}
+		finals, err := d.carrying.Verdicts(ctx, tx, all)
+		if err != nil {
+			return err
+		}
+		settled, err = d.conclude(ctx, tx, d.carrying, finals)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("looking for the segments of %s's receipts: %w", c.name, err)
+	}
+	c.inboxSeen = after
+	d.report(settled)
+	for _, b := range ballots {
+		d.metrics.receipts.WithLabelValues(c.name, b.link, string(messages.Matched)).Inc()
+		d.learn(ctx, c, b.link, b.format)
+	}
+	return nil
+}
+
+// learn counts a vote and, when it decides, writes down what was learnt.
+func (d *Dispatcher) learn(ctx context.Context, c *carrier, link string, format IDFormat) {
+	form := c.form(link)
+	if form == nil {
+		return
+	}
+	learnt := form.vote(format)
+	if learnt == "" {
+		return
+	}
+	d.log.Info("learnt how a link writes message ids in receipts", "carrier", c.name, "link", link, "message_id_format", learnt)
+	d.metrics.formOf(c.name, link, learnt)
+	if _, err := d.pool.Exec(ctx, `UPDATE links SET id_format = $2 WHERE name = $1`, link, learnt); err != nil {
+		d.log.Warn("writing down what was learnt; it is learnt again after a restart", "link", link, "error", err)
+	}
+}

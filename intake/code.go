@@ -1,0 +1,38 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// Serves tells whether a carrier takes the number; if not, the refusal says so.
+func (in *Intake) Serves(number sms.Number) error {
+	if _, ok := in.routes.Load().Carrier(number); !ok {
+		return refuseNoCarrier
+	}
+	return nil
+}
+
+// SendCode sends a one-time code to a number that its owner wants to verify
+// (contract 4.4.4). It is the gateway's own message: it belongs to no company,
+// costs neither credits nor quota and emits no webhook. It is given up when the
+// code is no good any more.
+func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sms.Number, code string, life time.Duration) error {
+	carrier, ok := in.routes.Load().Carrier(number)
+	if !ok {
+		return in.refused(refuseNoCarrier)
+	}
+	body := "Your Intumwa verification code is " + code + ". Do not share it."
+	encoding, segments := sms.Count(body)
+	m := &messages.Message{
+		ULID: in.mint.one(), UserID: p.UserID, Number: number, Sender: in.opts.TestSender, Body: body,
+		Encoding: encoding, Segments: segments, Carrier: carrier, Validity: life,
+	}
+	o := &order{user: p.UserID, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
+		answer: func(int64) any { return nil }}
+	return in.desk.place(ctx, o)
+}

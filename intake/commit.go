@@ -1,0 +1,202 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/billing"
+	"intumwa/messages"
+	"intumwa/queue"
+)
+
+// commit carries orders out in one transaction. On an error none of them was.
+func (d *desk) commit(orders []*order) error {
+	for _, o := range orders {
+		o.reset()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	tx, err := d.in.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+
+	xid, items, err := d.write(ctx, tx, orders)
+	if err != nil {
+		if refusedByDatabase(err) || gaveWay(err) || errors.Is(err, ErrKeyInUse) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		committed, recheck := d.took(orders, xid)
+		if recheck != nil {
+			return fmt.Errorf("%w: committing: %w; looking again: %w", ErrUnavailable, err, recheck)
+		}
+		if !committed {
+			return fmt.Errorf("%w: committing: %w", ErrUnavailable, err)
+		}
+	}
+	d.count(orders)
+	if len(items) > 0 {
+		select {
+		case d.push <- items:
+		default:
+			d.in.metrics.unpushed.Add(float64(len(items)))
+		}
+	}
+	return nil
+}
+
+func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order) (xid string, items []queue.Item, err error) {
+	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text`).Scan(&xid); err != nil {
+		return "", nil, fmt.Errorf("reading the transaction's id: %w", err)
+	}
+	if err := d.reserve(ctx, tx, orders); err != nil {
+		return "", nil, err
+	}
+	if err := d.charge(ctx, tx, orders); err != nil {
+		return "", nil, err
+	}
+	var all []*messages.Message
+	for _, o := range orders {
+		if o.admitted {
+			o.body = marshal(o.answer(o.remaining))
+			all = append(all, o.messages...)
+		}
+	}
+	if err := d.remember(ctx, tx, orders); err != nil {
+		return "", nil, err
+	}
+	if len(all) == 0 {
+		return xid, nil, nil
+	}
+	ids, err := d.in.messages.Insert(ctx, tx, all)
+	if err != nil {
+		return "", nil, err
+	}
+	items = make([]queue.Item, len(all))
+	for i, m := range all {
+		items[i] = queue.Item{MessageID: ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())}
+	}
+	return xid, items, nil
+}
+
+// charge admits the orders that can be paid.
+func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
+	var debits []billing.Debit
+	var live []*order
+	for _, o := range orders {
+		switch {
+		case o.replayed || o.err != nil:
+		case o.kind == kindCode:
+			o.admitted = true
+		case o.kind == kindTest:
+			remaining, admitted, err := billing.SpendTest(ctx, tx, o.user, o.segments, d.in.opts.TestQuota)
+			if err != nil {
+				return err
+			}
+			o.remaining, o.admitted = int64(remaining), admitted
+		default:
+			live = append(live, o)
+			debits = append(debits, billing.Debit{CompanyID: o.company, Amount: int64(o.segments), Ref: o.ref})
+		}
+	}
+	if len(debits) == 0 {
+		return nil
+	}
+	receipts, err := billing.Charge(ctx, tx, debits)
+	if err != nil {
+		return err
+	}
+	for i, o := range live {
+		o.remaining, o.admitted = receipts[i].Remaining, receipts[i].Admitted
+	}
+	return nil
+}
+
+// took finds out whether a COMMIT whose answer was lost took effect: first
+// until the transaction is over on the server, then by the ULIDs it wrote.
+func (d *desk) took(orders []*order, xid string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), recheckTimeout)
+	defer cancel()
+	var refs []ulid.ULID
+	for _, o := range orders {
+		if o.admitted {
+			refs = append(refs, o.ref)
+		}
+	}
+	if len(refs) == 0 {
+		return true, nil // nothing was written; what is remembered of the keys does not matter
+	}
+	for {
+		var status *string
+		err := d.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		if err == nil && (status == nil || *status != "in progress") {
+			known, err := d.in.messages.Known(ctx, refs)
+			if err == nil {
+				return len(known) > 0, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("whether %d requests were recorded is not known: %w", len(refs), errors.Join(err, ctx.Err()))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// refusedByDatabase tells a statement that the database understood and refused
+// (bad data, a broken constraint) from a database in trouble.
+func refusedByDatabase(err error) bool {
+	class := classOf(err)
+	return class == "22" || class == "23" // data exception, integrity constraint violation
+}
+
+// gaveWay tells that the database rolled a transaction back for another's sake
+// (deadlock, serialization): it may be tried again at once.
+func gaveWay(err error) bool { return classOf(err) == "40" }
+
+// classOf is the class of a SQLSTATE; "" when the error is none of Postgres'.
+func classOf(err error) string {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || len(pgErr.Code) < 2 {
+		return ""
+	}
+	return pgErr.Code[:2]
+}
+
+func (d *desk) count(orders []*order) {
+	m := d.in.metrics
+	for _, o := range orders {
+		if !o.admitted {
+			continue
+		}
+		m.accepted.WithLabelValues(o.kind.String()).Add(float64(len(o.messages)))
+		if o.kind != kindTest && o.kind != kindCode {
+			m.debited.Add(float64(o.segments))
+		}
+		for _, msg := range o.messages {
+			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+		}
+	}
+}
+
+func marshal(v any) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("intake: an answer does not marshal: " + err.Error())
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}

@@ -1,0 +1,99 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"intumwa/accounts"
+	"intumwa/sms"
+)
+
+// Refusals without substituted values (contract 7.2; decisions.md for those it
+// does not show).
+var (
+	refuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
+	refuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
+	refuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
+	refuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
+	refuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
+	refuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
+	refuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
+	refuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
+	refuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
+	refuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
+)
+
+// ErrNoCompany is the refusal of everything that needs a company (contract 7.2).
+var ErrNoCompany error = refuseNoCompany
+
+// refuseTestSender names the test sender, which batches do not take.
+func refuseTestSender(name string) sms.Refusal {
+	return sms.Refusal{Reason: "test_sender",
+		Text: "Bulk send does not support the test sender (" + name + "); use the single-message endpoint for test traffic."}
+}
+
+// refuseCountry names the countries that do not agree.
+func refuseCountry(phone, telco string) sms.Refusal {
+	return sms.Refusal{Reason: "country",
+		Text: "The phone number country (" + phone + ") does not match the sender ID's telco country (" + telco + ")."}
+}
+
+// Refusals of one recipient of a batch, who is counted from 1.
+
+func refuseRecipientCarrier(index int) sms.Refusal {
+	return sms.Refusal{Reason: "no_carrier", Text: recipient(index) + ": no carrier serves this phone number."}
+}
+
+func refuseRecipientEmpty(index int) sms.Refusal {
+	return sms.Refusal{Reason: "empty", Text: recipient(index) + "'s message is empty."}
+}
+
+func refuseRecipientLong(index int) sms.Refusal {
+	return sms.Refusal{Reason: "too_long", Text: recipient(index) + "'s message is too long."}
+}
+
+func refuseVariables(index int, missing []string) sms.Refusal {
+	return sms.Refusal{Reason: "missing_variables",
+		Text: recipient(index) + " is missing required template variables: " + strings.Join(missing, ", ") + "."}
+}
+
+func recipient(index int) string { return "Recipient #" + strconv.Itoa(index+1) }
+
+// insufficient is the refusal of contract 7.2 (batch) and decisions.md
+// (message), with its :credits and :unit.
+func insufficient(what string, credits int) sms.Refusal {
+	unit := "credits"
+	if credits == 1 {
+		unit = "credit"
+	}
+	return sms.Refusal{Reason: "insufficient_credits",
+		Text: "Insufficient SMS credits. This " + what + " requires " + strconv.Itoa(credits) + " " + unit + "."}
+}
+
+// allow applies a check to the caller as cached and, before it refuses, once
+// more to the caller as the database has it now: an approval given a moment
+// ago counts at once.
+func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
+	if check(p) == nil {
+		return p, nil
+	}
+	fresh, err := in.accounts.Fresh(ctx, p)
+	if errors.Is(err, accounts.ErrUnauthenticated) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return fresh, check(fresh)
+}
+
+// refused counts a refusal.
+func (in *Intake) refused(err error) error {
+	if refusal, ok := errors.AsType[sms.Refusal](err); ok {
+		in.metrics.refused.WithLabelValues(refusal.Reason).Inc()
+	}
+	return err
+}

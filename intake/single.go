@@ -1,0 +1,109 @@
+package intake
+
+import (
+	"context"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const textQueued = "Message queued for delivery."
+
+// Accepted is the answer to a single send (contract 2.1).
+type Accepted struct {
+	ID             ulid.ULID  `json:"id"`
+	ItemCount      int        `json:"item_count"`
+	RemainingItems int64      `json:"remaining_items"`
+	Status         string     `json:"status"`
+	To             sms.Number `json:"to"`
+	Sender         string     `json:"sender"`
+	Message        string     `json:"message"`
+}
+
+// Single is a valid single send (contract 4.1).
+type Single struct {
+	Number  sms.Number
+	Sender  string
+	Message string
+	Key     *Key
+}
+
+// Send accepts a single message, live or (by its sender) in test mode. It
+// answers sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
+func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
+	test := in.isTestSender(req.Sender)
+	check := func(p *accounts.Principal) error { return maySend(p, req.Sender) }
+	if test {
+		check = func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
+	}
+	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*order, error) {
+		return in.single(p, req, test)
+	})
+}
+
+// single makes the order of a single message.
+func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, error) {
+	carrier, ok := in.routes.Load().Carrier(req.Number)
+	if !ok {
+		return nil, refuseNoCarrier
+	}
+	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
+	if segments > in.opts.MaxSegments {
+		return nil, refuseTooLong
+	}
+	m := &messages.Message{
+		ULID: in.mint.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
+		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity,
+	}
+	o := &order{
+		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
+		messages: []*messages.Message{m}, refusal: insufficient("message", segments),
+		answer: func(remaining int64) any {
+			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
+		},
+	}
+	if test {
+		o.kind, o.refusal = kindTest, refuseTestQuota
+	}
+	return o, nil
+}
+
+func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
+
+// maySend checks the rules of a live single send in the order of contract 7.2.
+func maySend(p *accounts.Principal, name string) error {
+	if p.Company == nil {
+		return refuseNoCompany
+	}
+	if !p.Company.Approved {
+		return refuseNotApproved
+	}
+	return maySendAs(p.Company, name)
+}
+
+// maySendAs checks the rules of a sender.
+func maySendAs(company *accounts.Company, name string) error {
+	switch sender, known := company.Senders[name]; {
+	case !known:
+		return refuseSenderUnknown
+	case !sender.Approved:
+		return refuseSenderUnready
+	}
+	return nil
+}
+
+// maySendTest checks the rules of contract 4.4.
+func maySendTest(p *accounts.Principal, number sms.Number) error {
+	switch {
+	case p.Company == nil:
+		return refuseNoCompany
+	case p.TestNumber == "":
+		return refuseNoTestNumber
+	case p.TestNumber != number:
+		return refuseOtherTestNumber
+	}
+	return nil
+}

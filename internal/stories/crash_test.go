@@ -1,0 +1,111 @@
+package stories
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"intumwa/smpp/carriersim"
+)
+
+const (
+	// window of the links in the stories that count duplicates.
+	window = 20
+	// submittingWithin and onTheWayWithin are promised after a start
+	// (decisions.md, Pace).
+	submittingWithin = 10 * time.Second
+	onTheWayWithin   = 30 * time.Second
+)
+
+// steady is a carrier that delivers everything and takes a moment to answer, so
+// that its window is always in use.
+func steady() carrier {
+	return carrier{
+		sim:  carriersim.Options{NoFates: true, RespDelay: 10 * time.Millisecond, ReceiptDelay: 20 * time.Millisecond, RedeliverDelay: 500 * time.Millisecond},
+		link: tree{"window": window},
+	}
+}
+
+// The gateway is killed while it works, and started again. Nothing is lost,
+// nothing is charged twice, and of what was on the wire at that moment at most
+// a window arrives twice.
+func TestKilledMidLoad(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	kills := chaos(20)
+	w := play(t, scene{carriers: []carrier{steady()}})
+	shop := w.company("Isoko", 1_000_000)
+	messages := 1500 * kills
+	l := shop.sendsMany(&load{messages: messages, keyed: true})
+	for kill := range kills {
+		// A random moment within this kill's share of the load.
+		share := messages / (kills + 1)
+		l.reaches(kill*share + share/2 + rand.IntN(share/2))
+		w.gateway.kill()
+		before := w.lumitel.Stats().Accepted
+		waiting := ask[int](w, `SELECT count(*) FROM outbox`)
+		w.gateway.start()
+		if !w.comesTrue(submittingWithin-time.Since(w.gateway.started), func() bool { return w.lumitel.Stats().Accepted > before }) {
+			t.Errorf("after kill %d nothing was submitted within %v of the start, %d messages waited", kill+1, submittingWithin, waiting)
+		}
+		t.Logf("kill %d: %d messages waited; submitting again %v after the start", kill+1, waiting, time.Since(w.gateway.started).Round(time.Millisecond))
+	}
+	l.finishes()
+	w.eventually(onTheWayWithin-min(time.Since(w.gateway.started), onTheWayWithin-time.Second), "everything is on its way", func() bool {
+		return ask[int](w, `SELECT count(*) FROM outbox`) == 0
+	})
+	l.adds(window * kills)
+}
+
+// The gateway is told to end while it works. It ends in good order within ten
+// seconds; nothing is lost and nothing arrives twice.
+func TestTerminatedMidLoad(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	ends := chaos(10)
+	w := play(t, scene{carriers: []carrier{steady()}})
+	shop := w.company("Isoko", 1_000_000)
+	messages := 1500 * ends
+	l := shop.sendsMany(&load{messages: messages, keyed: true})
+	for end := range ends {
+		l.reaches((2*end + 1) * messages / (2*ends + 1))
+		before := w.lumitel.Stats().Unbinds
+		code, took := w.gateway.terminate()
+		if code != 0 || took > endWithin {
+			t.Errorf("the gateway ended with code %d, %v after SIGTERM; want 0 within %v", code, took, endWithin)
+		}
+		w.eventually(time.Second, "the carrier saw an unbind", func() bool { return w.lumitel.Stats().Unbinds > before })
+		t.Logf("end %d took %v", end+1, took.Round(time.Millisecond))
+		w.gateway.start()
+	}
+	l.adds(0)
+}
+
+// The gateway's process sleeps longer than it may, and another takes its links.
+// When it wakes, it changes nothing that is the other's by now.
+func TestFrozenHolderIsReplaced(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{carriers: []carrier{steady()}, gateways: []tree{{}, {}}})
+	shop := w.company("Isoko", 1_000_000)
+	holder, other := w.holder("lumitel-1")
+	l := shop.sendsMany(&load{messages: 1500, keyed: true, at: func(int) *gateway { return other }})
+	l.reaches(300)
+	signal(t, holder, syscall.SIGSTOP)
+	frozen := time.Now()
+	w.eventually(15*time.Second, "the other gateway has the link", func() bool { now, _ := w.holder("lumitel-1"); return now == other })
+	before := w.lumitel.Stats().Accepted
+	w.eventually(10*time.Second, "the other gateway submits", func() bool { return w.lumitel.Stats().Accepted > before })
+	t.Logf("replaced after %v", time.Since(frozen).Round(time.Millisecond))
+	l.reaches(900)
+	signal(t, holder, syscall.SIGCONT)
+	l.adds(window)
+}
+
+func signal(t *testing.T, g *gateway, s syscall.Signal) {
+	t.Helper()
+	if err := g.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}

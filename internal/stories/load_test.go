@@ -1,0 +1,164 @@
+package stories
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// load is a company that sends many messages at once, each with a text and a
+// recipient that no other has.
+type load struct {
+	messages int
+	senders  int           // 32 when zero
+	pause    time.Duration // of a sender between two messages
+	// keyed sends each with an idempotency key and repeats what was not answered
+	// with 200 until it is, as a careful customer does. Otherwise a request that
+	// got 503 is given up, and one without an answer leaves the customer in doubt.
+	keyed bool
+	// at says where sender n sends its next message; the first gateway when nil.
+	at func(n int) *gateway
+
+	from     *company
+	word     string
+	outcomes []outcome
+	next     atomic.Int64
+	accepted atomic.Int64
+	mu       sync.Mutex
+	answers  map[int]int // by status; 0: none came
+	slowest  time.Duration
+	running  sync.WaitGroup
+	stop     chan struct{}
+}
+
+// outcome is what the customer knows of a message.
+type outcome struct {
+	tried    bool
+	accepted bool
+	doubt    bool // no answer came
+	id       string
+	segments int
+}
+
+// patience is how long a careful customer repeats.
+const patience = 90 * time.Second
+
+// sendsMany starts a load.
+func (c *company) sendsMany(l *load) *load {
+	l.from, l.word, l.answers, l.stop = c, word(), map[int]int{}, make(chan struct{})
+	if l.senders == 0 {
+		l.senders = 32
+	}
+	if l.at == nil {
+		l.at = func(int) *gateway { return c.w.gateway }
+	}
+	l.outcomes = make([]outcome, l.messages)
+	c.w.secret(l.word)
+	for n := range l.senders {
+		l.running.Go(func() { l.work(n) })
+	}
+	c.w.t.Cleanup(l.ends)
+	return l
+}
+
+func (l *load) text(i int) string   { return fmt.Sprintf("%s %06d", l.word, i) }
+func (l *load) number(i int) string { return l.from.w.subscriber(i) }
+
+// work is one sender.
+func (l *load) work(n int) {
+	for {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		i := int(l.next.Add(1)) - 1
+		if i >= l.messages {
+			return
+		}
+		l.deliver(n, i)
+		if l.pause > 0 {
+			time.Sleep(l.pause)
+		}
+	}
+}
+
+// deliver sends message i until its fate is known.
+func (l *load) deliver(n, i int) {
+	o := &l.outcomes[i]
+	o.tried = true
+	number := l.number(i)
+	for deadline := time.Now().Add(patience); ; {
+		var headers []string
+		if l.keyed {
+			headers = []string{"Idempotency-Key", l.word + "-" + strconv.Itoa(i)}
+		}
+		begin := time.Now()
+		a := l.from.postsMessage(l.at(n), number, l.text(i), headers...)
+		l.note(a, time.Since(begin))
+		switch {
+		case a.err == nil && a.status == http.StatusOK:
+			o.accepted, o.id, o.segments = true, a.ID, a.ItemCount
+			l.accepted.Add(1)
+			return
+		case a.err != nil && !l.keyed:
+			o.doubt = true
+			return
+		case !l.keyed:
+			return
+		case time.Now().After(deadline):
+			l.from.w.t.Errorf("message %d was not accepted within %v, the last answer: %d %s %v", i, patience, a.status, a.body, a.err)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (l *load) note(a answer, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	status := a.status
+	if a.err != nil {
+		status = 0
+	}
+	l.answers[status]++
+	if a.err == nil {
+		l.slowest = max(l.slowest, took)
+	}
+}
+
+// answered lists how often each status came; 0 is no answer at all.
+func (l *load) answered() map[int]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copied := map[int]int{}
+	for status, n := range l.answers {
+		copied[status] = n
+	}
+	return copied
+}
+
+// reaches waits until n messages are accepted.
+func (l *load) reaches(n int) {
+	l.from.w.t.Helper()
+	l.from.w.eventually(patience, strconv.Itoa(n)+" messages are accepted", func() bool { return int(l.accepted.Load()) >= n })
+}
+
+// finishes waits until every message has its answer.
+func (l *load) finishes() {
+	l.from.w.t.Helper()
+	l.running.Wait()
+}
+
+// ends sends no more.
+func (l *load) ends() {
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+	l.running.Wait()
+}

@@ -1,0 +1,86 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/sms"
+)
+
+// insertBatches records the batches that messages belong to, in one statement,
+// and answers their keys.
+func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
+	var (
+		last               *Batch
+		ulids              []pgtype.UUID
+		companies, users   []int64
+		kinds, senders     []string
+		recipients, counts []int32
+	)
+	for _, m := range messages {
+		b := m.Batch
+		if b == nil || b == last { // a batch's messages stand together
+			continue
+		}
+		last = b
+		ulids = append(ulids, uuid(b.ULID))
+		companies, users = append(companies, b.CompanyID), append(users, b.UserID)
+		kinds, senders = append(kinds, b.Kind), append(senders, b.Sender)
+		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
+	}
+	if ulids == nil {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[])
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts)
+	if err != nil {
+		return nil, fmt.Errorf("inserting %d batches: %w", len(ulids), err)
+	}
+	ids := make(map[ulid.ULID]int64, len(ulids))
+	var id int64
+	var got pgtype.UUID
+	if _, err := pgx.ForEachRow(rows, []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }); err != nil {
+		return nil, fmt.Errorf("inserting %d batches: %w", len(ulids), err)
+	}
+	return ids, nil
+}
+
+// BatchRecord is a batch with what has become of its messages.
+type BatchRecord struct {
+	Batch
+	CreatedAt time.Time
+	Counts    map[sms.Status]int // messages; a status that none has is not there
+}
+
+// BatchByULID returns a company's batch; another company's is ErrNotFound.
+func (s *Store) BatchByULID(ctx context.Context, company int64, id ulid.ULID) (BatchRecord, error) {
+	r := BatchRecord{Batch: Batch{ULID: id}, Counts: map[sms.Status]int{}}
+	var key int64
+	err := s.pool.QueryRow(ctx, `SELECT id, company_id, user_id, kind, sender, recipients_count, item_count, created_at
+		FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(id), company).
+		Scan(&key, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return BatchRecord{}, ErrNotFound
+	}
+	if err != nil {
+		return BatchRecord{}, fmt.Errorf("looking up batch %s: %w", id, err)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT status, count(*) FROM messages WHERE batch_id = $1 GROUP BY status`, key)
+	if err != nil {
+		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
+	}
+	var status sms.Status
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&status, &n}, func() error { r.Counts[status] = n; return nil }); err != nil {
+		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
+	}
+	return r, nil
+}
