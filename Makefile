@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz clean
+.PHONY: help build run test lint fuzz chaos soak clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,6 +24,12 @@ lint: ## go vet and the pinned golangci-lint
 
 fuzz: ## every fuzz test for FUZZTIME (30s) each
 	@exec scripts/fuzz.sh
+
+chaos: ## the stories that kill, flush and drop, many times over
+	@exec scripts/stories.sh chaos
+
+soak: ## the long run, for SOAK (10m)
+	@exec scripts/stories.sh soak
 
 clean: ## delete what was built, and what `make run` keeps in .run
 	@if [ -d '$(RUN_DIR)' ]; then scripts/servers.sh remove '$(RUN_DIR)'; fi

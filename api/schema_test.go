@@ -1,8 +1,153 @@
 package api
 
 import (
+	"context"
+	_ "embed"
+	"encoding/json"
 	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
-func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, body []byte) {}
+// document is the OpenAPI document, which is itself valid, examples included.
+var document = sync.OnceValue(func() *openapi3.T {
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(openAPIText))
+	if err == nil {
+		err = doc.Validate(context.Background())
+	}
+	if err != nil {
+		panic(err)
+	}
+	return doc
+})
+
+// checkAgainstDocument holds an answer to the document: its status, its body,
+// its headers, and that its text is among the examples.
+func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, body []byte) {
+	t.Helper()
+	path, ok := strings.CutPrefix(req.URL.Path, "/v1")
+	if !ok || path == "/openapi.json" {
+		return
+	}
+	operation := operationOf(req.Method, path)
+	if operation == nil {
+		if resp.StatusCode != 404 && resp.StatusCode != 405 {
+			t.Errorf("%s %s answers %d and is not in the document", req.Method, path, resp.StatusCode)
+		}
+		visit(t, document().Components.Schemas["Message"].Value, body)
+		return
+	}
+	documented := operation.Responses.Value(strconv.Itoa(resp.StatusCode))
+	if documented == nil {
+		t.Errorf("%s answers %d, which is not in the document: %s", operation.OperationID, resp.StatusCode, body)
+		return
+	}
+	media := documented.Value.Content.Get("application/json")
+	visit(t, media.Schema.Value, body)
+	for name, h := range documented.Value.Headers {
+		if text := resp.Header[name]; len(text) == 1 {
+			visit(t, h.Value.Schema.Value, []byte(jsonOf(text[0])))
+		}
+	}
+	if resp.StatusCode >= 400 {
+		isExample(t, operation.OperationID, media, body)
+	} else if operation.RequestBody != nil {
+		asked, err := req.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.NewDecoder(asked).Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		if err := operation.RequestBody.Value.Content.Get("application/json").Schema.Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+			t.Errorf("%s takes what the document forbids: %v", operation.OperationID, err)
+		}
+	}
+}
+
+// jsonOf is a header's text as a JSON value: a number, or else a string.
+func jsonOf(text string) string {
+	if _, err := strconv.Atoi(text); err == nil {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+func visit(t testing.TB, schema *openapi3.Schema, body []byte) {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Errorf("the answer is no JSON: %v: %s", err, body)
+		return
+	}
+	if err := schema.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+		t.Errorf("the answer is not as in the document: %v", err)
+	}
+}
+
+// operationOf finds the operation of a path below /v1; nil when there is none.
+func operationOf(method, path string) *openapi3.Operation {
+	paths := document().Paths
+	item := paths.Value(path)
+	if item == nil {
+		cut := strings.LastIndexByte(path, '/')
+		for _, name := range []string{"{id}", "{batch_id}"} {
+			if item = paths.Value(path[:cut+1] + name); item != nil {
+				break
+			}
+		}
+	}
+	if item == nil {
+		return nil
+	}
+	return item.GetOperation(method)
+}
+
+var (
+	digits = regexp.MustCompile(`\d+`)
+	names  = regexp.MustCompile(`variables: .*`)
+)
+
+// shape is a text without what is substituted in it.
+func shape(text string) string {
+	return digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
+}
+
+// isExample tells whether each text of a refusal has an example of its own.
+func isExample(t testing.TB, operation string, media *openapi3.MediaType, body []byte) {
+	t.Helper()
+	texts := func(v any) (out []string) {
+		raw, _ := json.Marshal(v)
+		var refusal struct {
+			Message string
+			Errors  map[string][]string
+		}
+		_ = json.Unmarshal(raw, &refusal)
+		out = append(out, shape(refusal.Message))
+		for _, each := range refusal.Errors {
+			for _, text := range each {
+				out = append(out, shape(strings.NewReplacer(".a ", ".code ", ".b ", ".code ").Replace(text)))
+			}
+		}
+		return out
+	}
+	known := map[string]bool{}
+	for _, example := range media.Examples {
+		for _, text := range texts(example.Value.Value) {
+			known[text] = true
+		}
+	}
+	var got any
+	_ = json.Unmarshal(body, &got)
+	for _, text := range texts(got) {
+		if !known[text] {
+			t.Errorf("%s: the document has no example of %q", operation, text)
+		}
+	}
+}

@@ -41,8 +41,9 @@ type world struct {
 // worldOptions differ from test to test.
 type worldOptions struct {
 	Options
-	Limit  int // requests a minute, 100000 if 0
-	Intake func(*intake.Options)
+	Limit        int // requests a minute, 100000 if 0
+	FailedLogins int // wrong tokens an address, not limited if 0
+	Intake       func(*intake.Options)
 }
 
 // newWorld makes a gateway of the usual kind: one carrier for 6x and 7x, none
@@ -69,6 +70,9 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		o.Intake(&in)
 	}
 	w.rooms.Intake = intake.New(w.pool, w.rooms.Accounts, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	if o.FailedLogins > 0 {
+		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
+	}
 	o.Plan, o.TestSender, o.TestQuota, o.Replacements = sms.NewPlan("6", "7", "31"), testSender, 5, 3
 	if w.handler, err = New(w.rooms, o.Options); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,12 +19,12 @@ type binds struct {
 
 	mu     sync.Mutex
 	tps    float64
-	shared int // binds that window and pace are shared by; 0: not yet
+	shared []*smpp.Link // binds that window and pace are shared by; nil: not yet
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
 // by its name and a number.
-func newBinds(d *Dispatcher, carrier string, conf *Link, deliver func(*smpp.Delivery)) (*binds, error) {
+func newBinds(d *Dispatcher, carrier string, conf *Link, deliver func(*smpp.Delivery), congested func(uint8)) (*binds, error) {
 	n := max(conf.Binds, 1)
 	b := &binds{tps: conf.TPS}
 	for i := range n {
@@ -31,10 +32,7 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, deliver func(*smpp.Deli
 		if i > 0 {
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
-		options.Carrier, options.Log, options.Metrics, options.Deliver = carrier, d.log, d.smpp, deliver
-		if options.Window == 0 {
-			options.Window = smpp.DefaultWindow
-		}
+		options.Carrier, options.Log, options.Metrics, options.Deliver, options.OnCongestion = carrier, d.log, d.smpp, deliver, congested
 		b.window = options.Window
 		link, err := smpp.New(options)
 		if err != nil {
@@ -82,50 +80,74 @@ func (b *binds) waitBound(ctx context.Context) error {
 	return <-bound
 }
 
-// next is the bind that takes the next message: all its segments go over one.
+// next is the bind that takes the next message: they take turns, but one whose
+// window is full (its carrier does not answer) holds up no message that another
+// could take.
 func (b *binds) next() *smpp.Link {
+	if len(b.links) == 1 {
+		return b.links[0]
+	}
 	start := b.turn.Add(1)
+	best := b.links[0]
+	found := false
 	for i := range uint64(len(b.links)) {
 		link := b.links[(start+i)%uint64(len(b.links))]
-		if len(b.links) == 1 || link.Snapshot().State == smpp.Bound {
+		snap := link.Snapshot()
+		if snap.State != smpp.Bound {
+			continue
+		}
+		if snap.InFlight+snap.Waiting < snap.Window {
 			return link
 		}
+		if !found {
+			best, found = link, true
+		}
 	}
-	return b.links[0]
+	return best
 }
 
 // SetTPS sets the link's pace.
 func (b *binds) SetTPS(tps float64) {
 	b.mu.Lock()
-	b.tps, b.shared = tps, 0
+	b.tps, b.shared = tps, nil
 	b.mu.Unlock()
 	b.balance()
 }
 
 func (b *binds) setWindow(window int) {
 	b.mu.Lock()
-	b.window, b.shared = window, 0
+	b.window, b.shared = window, nil
 	b.mu.Unlock()
 	b.balance()
 }
 
+// idleRate is the pace of a bind that is not up while another is: should it
+// come up, the two together stay within the link's pace until the next balance.
+const idleRate = 0.1
+
 // balance shares window and pace among the binds that are up.
 func (b *binds) balance() {
-	var up []*smpp.Link
+	var up, down []*smpp.Link
 	for _, link := range b.links {
 		if link.Snapshot().State == smpp.Bound {
 			up = append(up, link)
+		} else {
+			down = append(down, link)
 		}
 	}
 	if len(up) == 0 {
-		up = b.links
+		up, down = b.links, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.shared == len(up) {
+	if slices.Equal(b.shared, up) {
 		return
 	}
-	b.shared = len(up)
+	b.shared = up
+	for _, link := range down {
+		link.SetWindow(1)
+		link.SetTPS(idleRate)
+	}
 	for i, link := range up {
 		window := b.window / len(up)
 		if i < b.window%len(up) {

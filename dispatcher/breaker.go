@@ -18,12 +18,14 @@ const (
 // the queue for a mistake of ours. The messages stay pending. One probe at a
 // time finds out whether it is mended.
 type breaker struct {
+	first   time.Duration // its first pause
 	mu      sync.Mutex
 	numbers map[string]bool // handsets refused in a row
 	open    bool
 	reason  string
 	until   time.Time // when the next probe may go
 	pause   time.Duration
+	probing bool // a probe is out; what else comes in was sent before it opened
 }
 
 // refused notes a refusal that looks like a mistake of configuration. It
@@ -31,9 +33,11 @@ type breaker struct {
 func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open { // a probe failed
-		b.pause = min(2*b.pause, breakerMost)
-		b.until, b.reason = now.Add(b.pause), reason
+	if b.open {
+		if b.probing { // it failed
+			b.pause = min(2*b.pause, breakerMost)
+			b.until, b.reason, b.probing = now.Add(b.pause), reason, false
+		}
 		return false
 	}
 	if b.numbers == nil {
@@ -43,7 +47,7 @@ func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	if len(b.numbers) < breakerTrips {
 		return false
 	}
-	b.open, b.reason, b.pause = true, reason, breakerFirst
+	b.open, b.reason, b.pause, b.probing = true, reason, b.first, false
 	b.until = now.Add(b.pause)
 	return true
 }
@@ -53,7 +57,7 @@ func (b *breaker) answered() (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	closed = b.open
-	b.open, b.reason = false, ""
+	b.open, b.reason, b.probing = false, "", false
 	clear(b.numbers)
 	return closed
 }
@@ -76,7 +80,7 @@ func (b *breaker) enter(now time.Time) bool {
 	if now.Before(b.until) {
 		return false
 	}
-	b.until = now.Add(breakerProbeFor)
+	b.until, b.probing = now.Add(breakerProbeFor), true
 	return true
 }
 

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +122,20 @@ func (c *Carrier) defaults() error {
 	}
 	if c.FailoverAfter == 0 {
 		c.FailoverAfter = 10 * time.Second
+	}
+	for _, tlv := range c.TLVs {
+		switch tlv.Tag { // the dispatcher's own: twice in one PDU they would be refused
+		case smpp.TagUserMessageReference:
+			c.NoReference = true
+		case smpp.TagMessagePayload, smpp.TagSARMessageReference, smpp.TagSARTotalSegments, smpp.TagSARSegmentSeqnum:
+			return fmt.Errorf("carrier %s: TLV %#04x cannot be static: it says how the text is cut", c.Name, tlv.Tag)
+		}
+	}
+	c.Links = slices.Clone(c.Links)
+	for i := range c.Links {
+		if c.Links[i].Window == 0 {
+			c.Links[i].Window = smpp.DefaultWindow
+		}
 	}
 	return nil
 }

@@ -17,12 +17,11 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 	receipt := pdu.Receipt
 	switch {
 	case receipt == nil:
-		l.d.metrics.inbound.WithLabelValues(name).Inc()
 		l.carrier.settler.receive(arrival{inbound: l.inbound(pdu), pdu: pdu})
 		return
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
-		l.d.metrics.receipts.WithLabelValues(name, l.conf.Name, "without_id").Inc()
-		l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.conf.Name, "state", receipt.State)
+		l.d.metrics.receipts.WithLabelValues(name, l.link, "without_id").Inc()
+		l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.link, "state", receipt.State)
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
@@ -30,7 +29,7 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 	key, verify := l.form.key(receipt.ID)
 	l.carrier.settler.receive(arrival{
 		Receipt: messages.Receipt{
-			Carrier: name, Link: l.conf.Name,
+			Carrier: name, Link: l.link,
 			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: pdu.Source, Verify: verify,
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
@@ -41,7 +40,7 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 
 // inbound is a message from a handset as operators will see it.
 func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
-	m := &messages.Inbound{At: pdu.Received, Carrier: l.carrier.name, Link: l.conf.Name, Source: pdu.Source, Destination: pdu.Dest,
+	m := &messages.Inbound{At: pdu.Received, Carrier: l.carrier.name, Link: l.link, Source: pdu.Source, Destination: pdu.Dest,
 		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage}
 	if m.Octets == nil {
 		m.Octets = []byte{}

@@ -65,6 +65,7 @@ type Options struct {
 	ReceiptRetention time.Duration // of receipts that match no segment; default 72 h
 	Heartbeat        time.Duration // default 1 s
 	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s
+	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 }
@@ -83,10 +84,12 @@ type Dispatcher struct {
 	smpp     *smpp.Metrics
 	member   *member
 	acker    *acker
+	hands    *hands
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
 	active       []*carrier          // those configured now
+	held         map[string]*binds   // by link: those at work here
 	startSettler func(*carrier)      // while Run runs
 }
 
@@ -96,8 +99,8 @@ type carrier struct {
 	name      string
 	conf      atomic.Pointer[Carrier]
 	settler   *settler
-	share     *share
-	inboxSeen int64 // rematch's: how far it has come
+	shares    [2]*share // by lane of the belt
+	inboxSeen int64     // rematch's: how far it has come
 
 	mu    sync.Mutex
 	forms map[string]*idForm // by link
@@ -128,15 +131,17 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 	setDefault(&opts.ReceiptRetention, 72*time.Hour)
 	setDefault(&opts.Heartbeat, time.Second)
 	setDefault(&opts.DeadAfter, 5*time.Second)
+	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot),
 		belt: belt, webhooks: hooks, log: opts.Log,
-		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier),
+		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.acker = newAcker(d)
+	d.hands = newHands()
 	d.member = newMember(d)
 	carriers, err := d.check(opts.Carriers)
 	if err != nil {
@@ -166,7 +171,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newBinds(d, c.Name, link, func(*smpp.Delivery) {}); err != nil {
+			if _, err := newBinds(d, c.Name, link, func(*smpp.Delivery) {}, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -183,7 +188,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		c := d.carriers[configs[i].Name]
 		if c == nil {
-			c = &carrier{name: configs[i].Name, share: newShare(), forms: make(map[string]*idForm)}
+			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, forms: make(map[string]*idForm)}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
 			if d.startSettler != nil {
@@ -200,6 +205,19 @@ func (d *Dispatcher) running() []*carrier {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.active
+}
+
+// removed are carriers that were configured once, while this process lived.
+func (d *Dispatcher) removed() []*carrier {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var gone []*carrier
+	for _, c := range d.carriers {
+		if !slices.Contains(d.active, c) {
+			gone = append(gone, c)
+		}
+	}
+	return gone
 }
 
 // Reload puts another set of carriers in force. A set that cannot work is
@@ -245,6 +263,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var relay sync.WaitGroup
 	relay.Go(func() { d.runRelay(ctx) })
 	relay.Go(func() { d.runGauges(ctx) })
+	relay.Go(func() { d.runStrays(ctx) })
 	d.member.run(ctx) // starts and stops the lanes
 	relay.Wait()
 

@@ -39,6 +39,42 @@ func newIDForm(configured IDFormat, learnt string) *idForm {
 	return f
 }
 
+// configure takes over what the configuration says, when that has changed.
+func (f *idForm) configure(configured IDFormat) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch fixed := configured != IDAuto; {
+	case fixed:
+		f.fixed, f.format = true, configured
+	case f.fixed:
+		f.fixed, f.format = false, IDAuto
+		clear(f.votes)
+	}
+}
+
+// known tells whether it is configured or has been learnt.
+func (f *idForm) known() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.format != IDAuto
+}
+
+// otherForms are the forms in which a receipt may have the id of otherKeys;
+// the first is the id itself.
+var otherForms = [...]IDFormat{IDSame, IDHexToDecimal, IDDecimalToHex}
+
+// otherKeys are the keys of a submit_sm_resp's id as a receipt would have it in
+// the other forms; "" where it cannot be in one.
+func otherKeys(id string) []string {
+	key := messages.Key(id)
+	decimal, _ := rebase(key, 16, 10)
+	hex, _ := rebase(key, 10, 16)
+	if decimal == key || len(key) == 0 { // one digit is itself in every form
+		return nil
+	}
+	return []string{decimal, hex}
+}
+
 // key is the key of the segment that a receipt speaks of; verify says that the
 // handset's number must agree.
 func (f *idForm) key(id string) (key string, verify bool) {
@@ -68,8 +104,10 @@ func (f *idForm) vote(format IDFormat) (learnt string) {
 // A receipt is looked for under other forms once it has waited for inboxAge:
 // by then its own response is in, if it was only late.
 const (
-	inboxAge   = 2 * time.Second
-	inboxLimit = 500
+	inboxAge    = 2 * time.Second
+	inboxReach  = 15 * time.Minute // older ones were looked at by whoever was the relay then
+	inboxLimit  = 1000
+	inboxRounds = 5 // a round of the relay looks at so many times inboxLimit
 )
 
 // rematch looks for receipts of a carrier that were found under no form of
@@ -78,6 +116,23 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	if c.config().IDFormat != IDAuto {
 		return nil
 	}
+	if c.inboxSeen == 0 {
+		end, err := d.store.InboxEnd(ctx, inboxReach)
+		if err != nil {
+			return err
+		}
+		c.inboxSeen = end
+	}
+	for range inboxRounds {
+		if n, err := d.rematchSome(ctx, c); err != nil || n < inboxLimit {
+			return err
+		}
+	}
+	return nil
+}
+
+// rematchSome does so for the next of them and answers how many it looked at.
+func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err error) {
 	var settled []messages.Settled
 	type ballot struct {
 		link   string
@@ -85,13 +140,13 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	}
 	var ballots []ballot
 	after := c.inboxSeen
-	err := pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
 		settled, ballots, after = nil, nil, c.inboxSeen
 		inbox, err := d.carrying.Inbox(ctx, tx, c.name, after, inboxAge, inboxLimit)
 		if err != nil || len(inbox) == 0 {
 			return err
 		}
-		after = inbox[len(inbox)-1].ID
+		n, after = len(inbox), inbox[len(inbox)-1].ID
 		if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
 			return err
 		}
@@ -125,7 +180,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("looking for the segments of %s's receipts: %w", c.name, err)
+		return 0, fmt.Errorf("looking for the segments of %s's receipts: %w", c.name, err)
 	}
 	c.inboxSeen = after
 	d.report(settled)
@@ -133,7 +188,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		d.metrics.receipts.WithLabelValues(c.name, b.link, string(messages.Matched)).Inc()
 		d.learn(ctx, c, b.link, b.format)
 	}
-	return nil
+	return n, nil
 }
 
 // learn counts a vote and, when it decides, writes down what was learnt.

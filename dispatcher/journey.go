@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
+	"intumwa/sms"
 )
 
 // journey is one claimed message on its way over one link. Its segments go out
@@ -49,20 +51,27 @@ func (j *journey) begin(ctx context.Context) {
 	l := j.lane
 	j.began = time.Now()
 	submits := l.carrier.config().segments(j.msg, j.began)
-	j.total = len(submits)
+	if j.total = len(submits); j.total > sms.MaxSegments {
+		j.open = 1
+		l.carrier.settler.take(result{journey: j, at: j.began, Result: smpp.Result{Outcome: smpp.NotWritten,
+			Err: &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", j.total, sms.MaxSegments)}}})
+		return
+	}
+	// A carrier may have what it did not answer: whoever holds does not send it again.
+	holds := l.carrier.config().OnAmbiguous == AmbiguousHold
 	var left []int
 	for i := range submits {
-		if !slices.Contains(j.msg.Accepted, i+1) {
+		if !slices.Contains(j.msg.Accepted, i+1) && !(holds && slices.Contains(j.msg.Unanswered, i+1)) {
 			left = append(left, i)
 		}
 	}
 	j.open = len(left)
-	link := l.binds.next()
 	if len(left) == 0 { // all were accepted by then, only the outbox did not know
 		j.open = 1
 		l.carrier.settler.take(result{journey: j, Result: smpp.Result{Outcome: smpp.Accepted}, at: j.began})
 		return
 	}
+	var link *smpp.Link
 	for _, i := range left {
 		r := result{journey: j, segment: i + 1}
 		if j.stopped.Load() || l.slots.take(ctx) != nil {
@@ -71,6 +80,9 @@ func (j *journey) begin(ctx context.Context) {
 			continue
 		}
 		r.slot = true
+		if link == nil { // all segments go over one bind, so that they arrive in order
+			link = l.binds.next()
+		}
 		var err error
 		if !l.d.member.fresh() {
 			err = smpp.ErrNotBound
@@ -102,13 +114,17 @@ func (j *journey) answered(r result) {
 		j.stopped.Store(true)
 		switch l.carrier.config().class(r.Status) {
 		case smpp.ClassThrottled:
-			l.pace.throttled(r.at)
+			// A queue that is full for one handset, again, while others pass is
+			// that handset's, and no reason to slow the link.
+			if r.Status != smpp.StatusMsgQueueFull || j.msg.Attempt == 1 || !l.pace.flowing(r.at) {
+				l.pace.throttled(r.at, r.at.Add(-r.Latency))
+			}
 			l.breakerCloses()
 		case smpp.ClassConfiguration:
 			if l.breaker.refused(r.at, string(j.msg.Number), r.Status.String()) {
-				l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.conf.Name).Set(1)
+				l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.link).Set(1)
 				l.d.log.Error("link stopped: the carrier refuses every message for what looks like our settings; messages wait",
-					"carrier", l.carrier.name, "link", l.conf.Name, "status", r.Status.String())
+					"carrier", l.carrier.name, "link", l.link, "status", r.Status.String())
 			}
 		default:
 			l.breakerCloses()
@@ -118,8 +134,8 @@ func (j *journey) answered(r result) {
 
 func (l *lane) breakerCloses() {
 	if l.breaker.answered() {
-		l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.conf.Name).Set(0)
-		l.d.log.Info("link goes on: the carrier takes messages again", "carrier", l.carrier.name, "link", l.conf.Name)
+		l.d.metrics.breakerOpen.WithLabelValues(l.carrier.name, l.link).Set(0)
+		l.d.log.Info("link goes on: the carrier takes messages again", "carrier", l.carrier.name, "link", l.link)
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 type lane struct {
 	d       *Dispatcher
 	carrier *carrier
-	conf    *Link // as it was started; adopt changes pace and window
+	link    string // its name
+	conf    *Link  // as it is now; the member's alone once the lane runs
 	binds   *binds
 	form    *idForm
 	breaker breaker
@@ -42,12 +43,13 @@ type lane struct {
 const settleWait = 2 * time.Second
 
 func newLane(d *Dispatcher, c *carrier, conf *Link) (*lane, error) {
-	l := &lane{d: d, carrier: c, conf: conf, form: c.form(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
-	binds, err := newBinds(d, c.name, conf, l.deliver)
+	l := &lane{d: d, carrier: c, link: conf.Name, conf: conf, form: c.form(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
+	binds, err := newBinds(d, c.name, conf, l.deliver, func(state uint8) { l.pace.congested(time.Now(), state) })
 	if err != nil {
 		return nil, err
 	}
 	l.binds = binds
+	l.breaker.first = d.opts.BreakerPause
 	l.slots = newSlots(binds.window)
 	l.shelf = newShelf(shelfSize(binds.window, conf.TPS))
 	l.pace = newPace(binds, conf.TPS)
@@ -61,7 +63,7 @@ func (l *lane) adopt(conf *Link) bool {
 		return true
 	}
 	same := *conf
-	same.TPS, same.Window, same.Weight, same.Name = l.conf.TPS, l.conf.Window, l.conf.Weight, l.conf.Name
+	same.TPS, same.Window, same.Weight = l.conf.TPS, l.conf.Window, l.conf.Weight
 	if !same.equal(l.conf) {
 		return false
 	}
@@ -71,9 +73,15 @@ func (l *lane) adopt(conf *Link) bool {
 	}
 	l.pace.set(conf.TPS)
 	l.shelf.resize(shelfSize(conf.Window, conf.TPS))
-	l.carrier.share.join(l, conf.Weight)
+	l.joinShares(conf.Weight)
 	l.conf = conf
 	return true
+}
+
+func (l *lane) joinShares(weight int) {
+	for _, share := range l.carrier.shares {
+		share.join(l, weight)
+	}
 }
 
 // state is the lane as operators see it.
@@ -98,6 +106,8 @@ func shelfSize(window int, tps float64) int {
 func (l *lane) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
+	l.joinShares(l.conf.Weight)
+	l.d.hold(l.link, l.binds)
 	go l.run(ctx)
 }
 
@@ -118,7 +128,7 @@ func (l *lane) setPaused(paused bool) {
 		return
 	}
 	l.binds.pause(paused)
-	l.d.log.Info("link paused by an operator", "carrier", l.carrier.name, "link", l.conf.Name, "paused", paused)
+	l.d.log.Info("link paused by an operator", "carrier", l.carrier.name, "link", l.link, "paused", paused)
 }
 
 // run works until ctx ends: first nothing more is taken and what is on the
@@ -128,19 +138,22 @@ func (l *lane) run(ctx context.Context) {
 	defer close(l.done)
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
+	defer l.d.hold(l.link, nil)
 	var link, hands sync.WaitGroup
 	link.Go(func() { l.binds.run(linkCtx) })
-	l.carrier.share.join(l, l.conf.Weight)
 	hands.Go(func() { l.feed(ctx, queue.Single) })
 	hands.Go(func() { l.feed(ctx, queue.Batch) })
 	hands.Go(func() { l.submitAll(ctx) })
 	hands.Go(func() { l.watch(ctx) })
 	hands.Wait()
-	l.carrier.share.leave(l)
+	for _, share := range l.carrier.shares {
+		share.leave(l)
+	}
 	l.giveBack(l.shelf.empty())
 	stopLink()
 	link.Wait()
 	l.awaitSettled()
+	l.d.metrics.breakerOpen.DeleteLabelValues(l.carrier.name, l.link)
 }
 
 // awaitSettled waits until the settler has written what the link answered, but
@@ -154,7 +167,7 @@ func (l *lane) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		l.d.log.Error("answers of the carrier could not be written before the end", "carrier", l.carrier.name, "link", l.conf.Name)
+		l.d.log.Error("answers of the carrier could not be written before the end", "carrier", l.carrier.name, "link", l.link)
 	}
 }
 
@@ -202,7 +215,7 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 		if err != nil {
 			return
 		}
-		done, err := l.carrier.share.turn(ctx, l)
+		done, err := l.carrier.shares[kind].turn(ctx, l)
 		if err != nil {
 			return
 		}
@@ -214,10 +227,10 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 			return
 		case err != nil && !direct:
 			direct = true
-			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.name, "link", l.conf.Name, "lane", kind.String(), "error", err)
+			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.name, "link", l.link, "lane", kind.String(), "error", err)
 		case err == nil && direct:
 			direct = false
-			l.d.log.Info("the belt is back", "carrier", l.carrier.name, "link", l.conf.Name, "lane", kind.String())
+			l.d.log.Info("the belt is back", "carrier", l.carrier.name, "link", l.link, "lane", kind.String())
 		}
 		if err != nil {
 			if taken = l.takeDirect(ctx, kind, room); len(taken) == 0 && sleep(ctx, 200*time.Millisecond) != nil {
@@ -244,41 +257,31 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey,
 	if err != nil {
 		// The entries stay pending on the belt and their rows unclaimed: the
 		// relay finds them. Nothing is to be told about the belt.
-		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.conf.Name, "error", err)
+		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, nil
 	}
 	journeys := l.journeys(claimed)
+	held := make(map[string]bool, len(journeys))
 	for _, j := range journeys {
 		j.entry = byID[j.msg.ID]
-		delete(byID, j.msg.ID)
+		held[j.entry] = true
 	}
-	// Done, not due, or somebody else's: of no use on the belt.
+	// Done, not due, somebody else's, or there twice: of no use on the belt.
 	for _, e := range entries {
-		if byID[e.MessageID] == e.ID {
+		if !held[e.ID] {
 			l.d.acker.ack(l.carrier.name, kind, e.ID)
 			l.d.metrics.stale.WithLabelValues(l.carrier.name).Inc()
-		} else if _, pending := byID[e.MessageID]; !pending && !l.holds(journeys, e) {
-			l.d.acker.ack(l.carrier.name, kind, e.ID) // stood on the belt twice
 		}
 	}
 	return journeys, nil
-}
-
-func (l *lane) holds(journeys []*journey, e queue.Entry) bool {
-	for _, j := range journeys {
-		if j.msg.ID == e.MessageID {
-			return j.entry == e.ID
-		}
-	}
-	return false
 }
 
 // takeDirect brings journeys past the belt.
 func (l *lane) takeDirect(ctx context.Context, kind queue.Lane, room int) []*journey {
 	claimed, err := l.d.store.ClaimDue(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, int(kind), room)
 	if err != nil {
-		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.name, "link", l.conf.Name, "error", err)
+		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.name, "link", l.link, "error", err)
 	}
 	return l.journeys(claimed)
 }
@@ -287,6 +290,7 @@ func (l *lane) journeys(claimed []*messages.Claimed) []*journey {
 	journeys := make([]*journey, len(claimed))
 	for i, m := range claimed {
 		journeys[i] = &journey{lane: l, msg: m}
+		l.d.hands.take(m.ID)
 	}
 	return journeys
 }
@@ -300,6 +304,7 @@ func (l *lane) giveBack(journeys []*journey) {
 	for i, j := range journeys {
 		ids[i] = j.msg.ID
 		j.ack()
+		defer l.d.hands.leave(j.msg.ID)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

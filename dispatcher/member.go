@@ -194,7 +194,23 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("asking for links: %w", err)
 	}
-	return m.arrange(wishes, held)
+	if err := m.arrange(wishes, held); err != nil {
+		return err
+	}
+	return m.disown(ctx, id, names)
+}
+
+// disown takes links off the list that are configured no more, once their
+// lanes have ended.
+func (m *member) disown(ctx context.Context, id int64, names []string) error {
+	keep := names
+	for name := range m.lanes {
+		keep = append(keep, name)
+	}
+	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links WHERE owner = $1 AND name <> ALL($2)`, id, keep); err != nil {
+		return fmt.Errorf("taking links off the list: %w", err)
+	}
+	return nil
 }
 
 // wish is a link as configured, holding what the lease of a link brings along.
@@ -222,9 +238,8 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 		}
 	}
 	for name, h := range held {
-		at := m.lanes[name]
+		at, w := m.lanes[name], wishes[name]
 		if at == nil {
-			w := wishes[name]
 			form := newIDForm(w.carrier.config().IDFormat, h.form)
 			w.carrier.setForm(name, form)
 			if form.format != IDAuto {
@@ -237,6 +252,7 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 			m.lanes[name] = at
 			at.start()
 		}
+		at.form.configure(w.carrier.config().IDFormat)
 		at.setPaused(h.paused)
 	}
 	return nil

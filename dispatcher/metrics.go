@@ -9,6 +9,10 @@ import (
 
 type metrics struct {
 	depth, oldest   *prometheus.GaugeVec   // carrier, lane
+	due             *prometheus.GaugeVec   // carrier, lane
+	info            *prometheus.GaugeVec   // carrier, confirm
+	matchedLate     *prometheus.CounterVec // carrier
+	relayed         prometheus.Gauge
 	receipts        *prometheus.CounterVec // carrier, link, outcome
 	refusedReceipts *prometheus.CounterVec // carrier
 	inbound         *prometheus.CounterVec // carrier
@@ -33,6 +37,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Messages that no carrier has yet, by carrier and lane."}, []string{"carrier", "lane"}),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_oldest_age_seconds",
 			Help: "Age of the oldest message that no carrier has yet."}, []string{"carrier", "lane"}),
+		due: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_due_age_seconds",
+			Help: "How long the message that has been ready to go the longest has waited; pauses between attempts do not count."}, []string{"carrier", "lane"}),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_carrier_info",
+			Help: "1 for each configured carrier, with what makes its messages sent."}, []string{"carrier", "confirm"}),
+		matchedLate: counter("intumwa_receipts_matched_late_total",
+			"Receipts that came before their submit_sm_resp and were matched by it.", "carrier"),
+		relayed: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_relay_last_success_timestamp_seconds",
+			Help: "When this process last finished a round of the relay; 0 while another process does them."}),
 		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
 		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
@@ -57,7 +69,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Failed messages whose credits were given back."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.final, m.endToEnd, m.settleTime,
+		reg.MustRegister(m.due, m.info, m.matchedLate, m.relayed, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.final, m.endToEnd, m.settleTime,
 			m.stale, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
 	}
 	return m
@@ -69,7 +81,10 @@ func (m *metrics) formOf(carrier, link, mode string) {
 	m.idForm.WithLabelValues(carrier, link, mode).Set(1)
 }
 
-var laneNames = [...]string{"single", "batch"}
+var (
+	laneNames    = [...]string{"single", "batch"}
+	confirmNames = [...]string{ConfirmByReceipt: "receipt", ConfirmBySubmit: "submit"}
+)
 
 // runGauges counts the outbox from time to time.
 func (d *Dispatcher) runGauges(ctx context.Context) {
@@ -77,7 +92,11 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 		start := time.Now()
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
+				confirm := c.config().Confirm & 1
+				d.metrics.info.WithLabelValues(c.name, confirmNames[confirm]).Set(1)
+				d.metrics.info.DeleteLabelValues(c.name, confirmNames[1-confirm]) // what it was before a reload
 				for _, lane := range laneNames {
+					d.metrics.due.WithLabelValues(c.name, lane).Set(0)
 					d.metrics.depth.WithLabelValues(c.name, lane).Set(0)
 					d.metrics.oldest.WithLabelValues(c.name, lane).Set(0)
 				}
@@ -85,6 +104,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 			for _, b := range backlogs {
 				lane := laneNames[b.Lane&1]
 				d.metrics.depth.WithLabelValues(b.Carrier, lane).Set(float64(b.Messages))
+				d.metrics.due.WithLabelValues(b.Carrier, lane).Set(b.Due.Seconds())
 				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
 			}
 		}

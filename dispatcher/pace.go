@@ -5,13 +5,28 @@ import (
 	"time"
 )
 
-// How a throttled link slows and recovers (AIMD): a refusal takes 30 % of the
-// rate, at most once a second; every second without one gives back a
-// twentieth of the configured rate.
+// How a throttled link slows and recovers (AIMD). A refusal takes 30 % of the
+// rate, but no more than what leaves the link a little under what the carrier
+// accepted in the last second: that is the best guess at its true rate. Then
+// the rate climbs back to just under where it was refused, stays there, and
+// tries a little more from time to time, so that a limit that has gone is
+// found without running into one that still stands every few seconds.
 const (
 	throttleCut      = 0.7
+	throttleKeep     = 0.95 // of what the carrier accepted in the last second
 	throttleInterval = time.Second
-	throttleRecovery = 0.05
+	throttleRest     = 2 * time.Second // after a cut, before anything is raised
+	throttleNear     = 0.95            // of the refused rate: where climbing ends and trying begins
+	throttleClimb    = 0.05            // of the configured rate, a second
+	throttleTry      = 0.025           // of the configured rate, the first try beyond; it doubles
+	throttleTryMost  = 0.2
+	throttleTryEvery = 5 * time.Second
+	throttleFloor    = 0.05 // of the configured rate: whoever refuses at that, refuses at any
+	// congestion_state (SMPP 5.0, 4.8.4.18): from where the link slows.
+	congestionHigh = 80
+	congestionFull = 90
+	congestionStop = 100
+	stoppedRate    = 0.01 // segments a second: as good as none
 )
 
 // pace slows a link that its carrier throttles. It slows the link, not the
@@ -21,13 +36,13 @@ type pace struct {
 	link       interface{ SetTPS(float64) }
 	configured float64 // 0: unpaced
 	current    float64 // 0: unpaced
-	peak       float64 // rate at which the first refusal came, where unpaced
+	refused    float64 // the rate at which the carrier refused last; 0: none known
+	peak       float64 // what the configured rate is to a paced link, where unpaced
+	step       float64 // the next try beyond refused
 	cutAt      time.Time
 	raisedAt   time.Time
-
-	second   time.Time // of the count
-	accepted int       // segments accepted within it
-	rate     float64   // of the second before
+	stopped    time.Time // no segment until then; zero: not stopped
+	taken      meter     // accepted segments
 }
 
 func newPace(link interface{ SetTPS(float64) }, tps float64) *pace {
@@ -38,33 +53,65 @@ func newPace(link interface{ SetTPS(float64) }, tps float64) *pace {
 func (p *pace) answered(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.count(now)
-	p.accepted++
+	p.taken.add(now)
 }
 
-func (p *pace) count(now time.Time) {
-	if since := now.Sub(p.second); since >= time.Second {
-		p.rate = float64(p.accepted) / since.Seconds()
-		p.second, p.accepted = now, 0
+// flowing tells whether the carrier takes segments now.
+func (p *pace) flowing(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken.lastSecond(now) > 0
+}
+
+// throttled notes a refusal of what was written at sent. One that was written
+// before the last cut says nothing of the rate since.
+func (p *pace) throttled(now, sent time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sent.Before(p.cutAt) {
+		return
+	}
+	p.cutLocked(now, throttleCut, throttleKeep*p.taken.lastSecond(now))
+}
+
+// congested notes the carrier's congestion_state, 0 to 100.
+func (p *pace) congested(now time.Time, state uint8) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case state >= congestionStop:
+		p.cutLocked(now, 0.5, 0)
+		p.stopped = now.Add(time.Second)
+		p.link.SetTPS(stoppedRate)
+	case state >= congestionFull:
+		p.cutLocked(now, 0.5, 0)
+	case state > congestionHigh:
+		p.cutLocked(now, 0.9, 0)
 	}
 }
 
-// throttled notes a refusal.
-func (p *pace) throttled(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// cutLocked slows the link by a factor, not under least.
+func (p *pace) cutLocked(now time.Time, factor, least float64) {
 	if now.Sub(p.cutAt) < throttleInterval {
 		return
 	}
 	p.cutAt, p.raisedAt = now, now
 	from := p.current
 	if from == 0 { // unpaced: from what the carrier took
-		p.count(now)
-		from = max(p.rate, float64(p.accepted), 1)
+		from = max(p.taken.lastSecond(now), 1)
 		p.peak = from
 	}
-	p.current = max(from*throttleCut, 1)
-	p.link.SetTPS(p.current)
+	p.refused, p.step = from, throttleTry*p.usual()
+	p.current = max(min(max(from*factor, least), from), p.usual()*throttleFloor, 1)
+	p.applyLocked(now)
+}
+
+// usual is the rate that fractions are taken of.
+func (p *pace) usual() float64 {
+	if p.configured > 0 {
+		return p.configured
+	}
+	return p.peak
 }
 
 // set changes the configured rate.
@@ -74,28 +121,75 @@ func (p *pace) set(tps float64) {
 	if p.configured == tps {
 		return
 	}
-	p.configured, p.current, p.peak = tps, tps, 0
-	p.link.SetTPS(tps)
+	p.configured, p.current, p.refused, p.peak = tps, tps, 0, 0
+	p.applyLocked(time.Now())
+}
+
+func (p *pace) applyLocked(now time.Time) {
+	if now.Before(p.stopped) {
+		return // tick will
+	}
+	p.link.SetTPS(p.current)
 }
 
 // tick lets the rate recover.
 func (p *pace) tick(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.current == p.configured || now.Sub(p.raisedAt) < time.Second || now.Sub(p.cutAt) < 2*time.Second {
+	if !p.stopped.IsZero() && !now.Before(p.stopped) {
+		p.stopped = time.Time{}
+		p.link.SetTPS(p.current)
+	}
+	since := now.Sub(p.raisedAt)
+	if p.current == p.configured || now.Sub(p.cutAt) < throttleRest || since < time.Second {
 		return
 	}
-	p.raisedAt = now
-	target := p.configured
-	if target == 0 {
-		target = p.peak
+	near := throttleNear * p.refused
+	switch {
+	case p.current < near:
+		p.current = min(p.current+max(throttleClimb*p.usual(), 1), near)
+	case since < throttleTryEvery:
+		return
+	default:
+		p.current += max(p.step, 1)
+		p.step = min(2*p.step, throttleTryMost*p.usual())
 	}
-	p.current += max(target*throttleRecovery, 1)
+	p.raisedAt = now
 	switch {
 	case p.configured > 0 && p.current >= p.configured:
-		p.current = p.configured
+		p.current, p.refused = p.configured, 0
 	case p.configured == 0 && p.current >= 2*p.peak:
-		p.current, p.peak = 0, 0 // the carrier takes twice what it refused once
+		p.current, p.refused, p.peak = 0, 0, 0 // the carrier takes twice what it refused once
 	}
-	p.link.SetTPS(p.current)
+	p.applyLocked(now)
+}
+
+// meter counts events of the last second, in tenths of it.
+type meter struct {
+	tenth  int64 // since the epoch, of the youngest count
+	counts [10]int
+}
+
+func (m *meter) add(now time.Time) {
+	m.turn(now)
+	m.counts[m.tenth%10]++
+}
+
+func (m *meter) lastSecond(now time.Time) float64 {
+	m.turn(now)
+	sum := 0
+	for _, n := range m.counts {
+		sum += n
+	}
+	return float64(sum)
+}
+
+// turn empties the tenths that are over.
+func (m *meter) turn(now time.Time) {
+	tenth := now.UnixMilli() / 100
+	for range min(tenth-m.tenth, 10) {
+		m.tenth++
+		m.counts[m.tenth%10] = 0
+	}
+	m.tenth = max(m.tenth, tenth)
 }

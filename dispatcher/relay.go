@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,14 +74,8 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, relayLock)
 	}()
 
-	living, err := d.living(ctx)
-	if err != nil {
+	if err := d.free(ctx); err != nil {
 		return err
-	}
-	if n, err := d.store.Free(ctx, living); err != nil {
-		return err
-	} else if n > 0 {
-		d.log.Warn("claims of a dead dispatcher freed", "messages", n)
 	}
 	if err := d.expire(ctx); err != nil {
 		return err
@@ -102,7 +97,34 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 		}
 		d.reclaim(ctx)
 	}
-	return d.refill(ctx)
+	if err := d.refill(ctx); err != nil {
+		return err
+	}
+	d.metrics.relayed.SetToCurrentTime()
+	return nil
+}
+
+// free gives out again what dead dispatchers had claimed. Who claims is asked
+// before who lives: a dispatcher that comes in between, however long this
+// process was asleep there, is on neither list.
+func (d *Dispatcher) free(ctx context.Context) error {
+	claimants, err := d.store.Claimants(ctx)
+	if err != nil {
+		return err
+	}
+	living, err := d.living(ctx)
+	if err != nil {
+		return err
+	}
+	dead := slices.DeleteFunc(claimants, func(id int64) bool { return slices.Contains(living, id) })
+	n, err := d.store.Free(ctx, dead)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		d.log.Warn("claims of a dead dispatcher freed", "messages", n)
+	}
+	return nil
 }
 
 func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
@@ -126,24 +148,39 @@ func (d *Dispatcher) expire(ctx context.Context) error {
 
 // overdue decides messages whose receipts did not come.
 func (d *Dispatcher) overdue(ctx context.Context) error {
-	for _, c := range d.running() {
-		for done := false; !done; {
-			err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-				horizon := time.Now().Add(-d.opts.Validity - c.config().ReceiptTimeout)
-				ids, end, err := d.store.Overdue(ctx, tx, c.name, horizon, overdueLimit)
-				done = end
-				finals := make([]messages.Final, len(ids))
-				for i, id := range ids {
-					finals[i] = messages.Final{MessageID: id, Status: c.config().OnReceiptTimeout, At: time.Now(), Reason: messages.ReasonNoReceipt}
-				}
-				if err == nil && c.config().OnReceiptTimeout == sms.Sent {
-					err = d.store.Carried(ctx, tx, d.member.id.Load(), ids)
-				}
-				return finals, err
-			})
-			if err != nil {
-				return err
+	carriers := d.running()
+	names := make([]string, len(carriers))
+	longest := time.Hour // what a carrier that is configured no more had at least
+	for i, c := range carriers {
+		config := c.config()
+		names[i], longest = c.name, max(longest, config.ReceiptTimeout)
+		if err := d.overdueOf(ctx, func(tx pgx.Tx, horizon time.Time) ([]int64, bool, error) {
+			return d.store.Overdue(ctx, tx, c.name, horizon, overdueLimit)
+		}, config.ReceiptTimeout, config.OnReceiptTimeout); err != nil {
+			return err
+		}
+	}
+	return d.overdueOf(ctx, func(tx pgx.Tx, horizon time.Time) ([]int64, bool, error) {
+		return d.store.OverdueElsewhere(ctx, tx, names, horizon, overdueLimit)
+	}, longest, sms.Failed)
+}
+
+func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, horizon time.Time) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
+	for done := false; !done; {
+		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			ids, end, err := find(tx, time.Now().Add(-d.opts.Validity-timeout))
+			done = end
+			finals := make([]messages.Final, len(ids))
+			for i, id := range ids {
+				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: messages.ReasonNoReceipt}
 			}
+			if err == nil && status == sms.Sent {
+				err = d.store.Carried(ctx, tx, d.member.id.Load(), ids)
+			}
+			return finals, err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -167,9 +204,15 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
 	}
-	for _, c := range d.running() {
+	up := time.Since(d.member.start)
+	for _, c := range append(d.removed(), d.running()...) {
 		config := c.config()
-		if idle[c.name] < config.FailoverAfter {
+		away, known := idle[c.name]
+		if !known {
+			away = up // it has no link any more
+		}
+		// A process that has just come has not had the time to bind.
+		if min(away, up) < config.FailoverAfter {
 			continue
 		}
 		for _, other := range config.Failover {
@@ -250,11 +293,16 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
 		ids[i] = w.ID
 	}
+	// Noted first: a lane that takes an entry at once must not find its row
+	// locked. What the belt then refuses is missing again after the slack.
+	if err := d.store.Pushed(ctx, ids); err != nil {
+		return err
+	}
 	if err := d.belt.Push(ctx, items); err != nil {
 		return err
 	}
 	d.metrics.redelivered.Add(float64(len(items)))
-	return d.store.Pushed(ctx, ids)
+	return nil
 }
 
 // reclaim does away with entries that a dead consumer left pending. Their rows

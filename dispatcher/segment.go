@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"intumwa/messages"
 	"intumwa/smpp"
@@ -32,23 +33,19 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	if c.Confirm == ConfirmBySubmit {
 		template.RegisteredDelivery = 0
 	}
+	encoding, payload := c.encode(m.Body)
+	template.DataCoding = encoding.DataCoding()
 	if c.Concat == ConcatPayload {
-		encoding, payload := sms.Encode(m.Body)
-		template.DataCoding = encoding.DataCoding()
-		if len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
-			template.ShortMessage = c.alphabet(encoding, payload)
+		if text := c.alphabet(encoding, payload); len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
+			template.ShortMessage = text
 		} else {
-			template.TLVs = append(append([]smpp.TLV(nil), c.TLVs...), smpp.TLV{Tag: smpp.TagMessagePayload, Value: c.alphabet(encoding, payload)})
+			template.TLVs = append(slices.Clip(c.TLVs), smpp.TLV{Tag: smpp.TagMessagePayload, Value: text})
 		}
 		submits := []smpp.Submit{template}
 		c.referTo(m.ID, submits)
 		return submits
 	}
-	split := sms.SplitText(m.Body)
-	if c.Concat == ConcatUDH16 {
-		split = sms.SplitTextWide(m.Body)
-	}
-	template.DataCoding = split.Encoding.DataCoding()
+	split := sms.SplitEncoded(encoding, payload, c.Concat == ConcatUDH16)
 	submits := make([]smpp.Submit, len(split.Parts))
 	defer c.referTo(m.ID, submits)
 	for i, part := range split.Parts {
@@ -66,7 +63,7 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 			submits[i].ShortMessage = append(header[:], text...)
 		case ConcatSAR:
 			submits[i].ShortMessage = text
-			submits[i].TLVs = append(append([]smpp.TLV(nil), c.TLVs...),
+			submits[i].TLVs = append(slices.Clip(c.TLVs),
 				smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, uint16(m.ConcatRef))},
 				smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{total}},
 				smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{seq}})
@@ -90,6 +87,39 @@ func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
 	}
 }
 
+// encode writes a text as the carrier can take it: one that GSM 7-bit holds and
+// the carrier's default alphabet does not goes as UCS-2, since what the client
+// sent is what arrives. That may take more segments than were charged.
+func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
+	encoding, payload := sms.Encode(text)
+	if encoding == sms.GSM7 && !c.holds(text) {
+		return sms.EncodeUCS2(text)
+	}
+	return encoding, payload
+}
+
+// holds tells whether the carrier's default alphabet has every character.
+func (c *Carrier) holds(text string) bool {
+	limit := c.lastRune()
+	for _, r := range text {
+		if r > limit {
+			return false
+		}
+	}
+	return true
+}
+
+// lastRune is the last character of the carrier's default alphabet.
+func (c *Carrier) lastRune() rune {
+	switch c.Alphabet {
+	case AlphabetLatin1:
+		return 0xFF
+	case AlphabetASCII:
+		return 0x7F
+	}
+	return utf8.MaxRune
+}
+
 // alphabet writes GSM-7 septets in what the carrier takes data_coding 0 for.
 func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
@@ -99,28 +129,21 @@ func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if err != nil {
 		return payload // our own splitter made it; it is decodable
 	}
-	limit := rune(0xFF)
-	if c.Alphabet == AlphabetASCII {
-		limit = 0x7F
-	}
 	octets := make([]byte, 0, len(payload))
 	for _, r := range text {
-		if r > limit {
-			r = '?'
-		}
-		octets = append(octets, byte(r))
+		octets = append(octets, byte(r)) // encode has seen to it that it fits
 	}
 	return octets
 }
 
 // validity is what is left of the message's validity, as validity_period.
 func (c *Carrier) validity(m *messages.Claimed, now time.Time) string {
-	left := m.ExpiresAt.Sub(now)
+	left := max(m.ExpiresAt.Sub(now), time.Minute)
 	switch c.Validity {
 	case ValidityAbsolute:
 		return now.Add(left).UTC().Format("060102150405") + "000+"
 	case ValidityRelative:
-		seconds := max(int(left/time.Second), 60)
+		seconds := int(left / time.Second)
 		days := seconds / 86400
 		return fmt.Sprintf("%02d%02d%02d%02d%02d%02d000R", 0, days/30, days%30, seconds/3600%24, seconds/60%60, seconds%60)
 	}

@@ -121,6 +121,10 @@ func (s *settler) settle(ctx context.Context, w work) {
 		if err == nil {
 			return
 		}
+		if refusedByDatabase(err) {
+			s.settleEach(ctx, w, err)
+			return
+		}
 		// The carrier delivers its receipts again; they need not wait here.
 		for _, a := range w.receipts {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
@@ -131,10 +135,6 @@ func (s *settler) settle(ctx context.Context, w work) {
 			s.d.log.Error("settling; trying on", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
-			return
-		}
-		if refusedByDatabase(err) && w.size() > 1 {
-			s.settleEach(ctx, w)
 			return
 		}
 		if ctx.Err() != nil && failures > 3 {
@@ -148,25 +148,34 @@ func (s *settler) settle(ctx context.Context, w work) {
 }
 
 // settleEach writes a lot that the database refused one by one, so that a row
-// it does not like stops nothing else.
-func (s *settler) settleEach(ctx context.Context, w work) {
-	for _, r := range w.results {
-		one := work{results: []result{r}}
-		if err := s.commit(one); err != nil {
-			if !refusedByDatabase(err) {
-				s.settle(ctx, one)
-				continue
-			}
-			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", err)
-			s.release(one)
+// it does not like stops nothing else. What it does not like alone either is
+// logged and let go: it would be refused for ever.
+func (s *settler) settleEach(ctx context.Context, w work, refusal error) {
+	if w.size() == 1 {
+		for _, r := range w.results {
+			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", refusal)
 		}
+		for _, a := range w.receipts {
+			s.d.log.Error("a receipt cannot be written", "carrier", s.carrier.name, "link", a.Link, "error", refusal)
+			a.pdu.Respond(smpp.StatusOK)
+		}
+		s.release(w)
+		return
 	}
-	if len(w.returned) > 0 {
-		s.settle(ctx, work{returned: w.returned})
+	for _, r := range w.results {
+		s.settle(ctx, work{results: []result{r}})
+	}
+	for _, a := range w.receipts {
+		s.settle(ctx, work{receipts: []arrival{a}})
+	}
+	for _, id := range w.returned {
+		s.settle(ctx, work{returned: []int64{id}})
 	}
 }
 
-// release lets go of what a lot held, without having written it.
+// release lets go of what a lot held, without having written it. The messages
+// stay claimed, and in hand, until this process ends: what happened to them is
+// not written anywhere, so sending them again is for nobody here to decide.
 func (s *settler) release(w work) {
 	for _, r := range w.results {
 		if r.slot {
@@ -202,6 +211,7 @@ func (s *settler) commit(w work) error {
 	}
 	var settled []messages.Settled
 	var outcomes []messages.Outcome
+	var early, echoed []messages.SegmentState
 	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) error {
 		settled, outcomes = nil, nil
 		store := s.d.carrying
@@ -219,7 +229,7 @@ func (s *settler) commit(w work) error {
 		if err != nil {
 			return err
 		}
-		outcomes = outcome
+		outcomes, early, echoed = outcome, states, reported
 		finals, err := store.Verdicts(ctx, tx, append(states, reported...))
 		if err != nil {
 			return err
@@ -237,6 +247,8 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.letGo(w, outcomes)
+	s.learn(w, outcomes, early, echoed)
+	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(receiptsIn(early)))
 	s.d.report(settled)
 	return nil
 }
@@ -255,18 +267,54 @@ func answeredLate(lots ...[]messages.SegmentState) []int64 {
 	return ids
 }
 
+// receiptsIn counts the segments that a receipt settled.
+func receiptsIn(states []messages.SegmentState) (n int) {
+	for _, st := range states {
+		if st.Receipt != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// learn looks at what a lot says of how links write ids in receipts. What was
+// found by its reference says nothing of that.
+func (s *settler) learn(w work, outcomes []messages.Outcome, early, reported []messages.SegmentState) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	echoed := map[int]bool{}
+	for _, st := range reported {
+		if st.Unanswered {
+			echoed[st.From] = true
+		}
+	}
+	n := 0 // of the receipts
+	for _, a := range w.receipts {
+		if a.inbound != nil {
+			continue
+		}
+		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" && !echoed[n] {
+			s.d.learn(ctx, s.carrier, a.Link, IDSame)
+		}
+		n++
+	}
+	for _, st := range early {
+		if st.Receipt != "" && !st.Unanswered {
+			s.d.learn(ctx, s.carrier, st.Link, otherForms[st.Other])
+		}
+	}
+}
+
 // letGo releases, after the commit, what a lot held.
 func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 	n := 0 // of the receipts
 	for _, a := range w.receipts {
 		a.pdu.Respond(smpp.StatusOK)
 		if a.inbound != nil {
+			s.d.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
 			continue
 		}
 		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcomes[n])).Inc()
-		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" {
-			s.d.learn(context.Background(), s.carrier, a.Link, IDSame)
-		}
 		n++
 	}
 	slots := map[*lane]int{}
@@ -281,6 +329,7 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 		j.apply(r)
 		if j.open == 0 {
 			j.ack()
+			s.d.hands.leave(j.msg.ID)
 			j.lane.open.Done()
 		}
 	}
@@ -314,14 +363,18 @@ func (s *settler) plan(w work) plan {
 		}
 		j.apply(r)
 		if r.Outcome == smpp.Accepted && r.segment > 0 {
-			p.parts = append(p.parts, messages.Part{
-				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.conf.Name,
+			part := messages.Part{
+				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
 				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.config().Confirm == ConfirmBySubmit,
-			})
+			}
+			if !j.lane.form.known() {
+				part.Unsure, part.Other = true, otherKeys(r.MessageID)
+			}
+			p.parts = append(p.parts, part)
 		}
 		if r.Outcome == smpp.NoAnswer {
 			p.parts = append(p.parts, messages.Part{
-				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.conf.Name,
+				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
 				At: r.at, Unanswered: true, Reference: reference(j.msg.ID, r.segment),
 			})
 		}
@@ -334,7 +387,7 @@ func (s *settler) plan(w work) plan {
 		case j.open > 0:
 		case j.refused: // its outbox row goes with the verdict
 		case j.again:
-			p.retries = append(p.retries, messages.Retry{MessageID: j.msg.ID, Delay: j.delay, Counts: j.counts})
+			p.retries = append(p.retries, messages.Retry{MessageID: j.msg.ID, Delay: j.delay, Counts: j.counts || j.accepted > 0})
 		case j.wait:
 			p.carried = append(p.carried, j.msg.ID) // no longer ours to send; a receipt or the deadline decides
 		default:

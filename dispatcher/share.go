@@ -30,6 +30,11 @@ func newShare() *share {
 func (s *share) join(l *lane, weight int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if mine := s.lanes[l]; mine != nil { // it is there, its weight is new
+		mine.weight = float64(max(weight, 1))
+		s.wakeLocked()
+		return
+	}
 	p := &portion{weight: float64(max(weight, 1))}
 	for _, other := range s.lanes { // it does not catch up on what went before it came
 		p.taken = max(p.taken, other.taken)

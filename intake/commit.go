@@ -17,7 +17,8 @@ import (
 	"intumwa/queue"
 )
 
-// commit carries orders out in one transaction. On an error none of them was.
+// commit carries orders out in one transaction. On an error none of them was,
+// but for inDoubt.
 func (d *desk) commit(orders []*order) error {
 	for _, o := range orders {
 		o.reset()
@@ -38,14 +39,17 @@ func (d *desk) commit(orders []*order) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		committed, recheck := d.took(orders, xid)
-		if recheck != nil {
-			return fmt.Errorf("%w: committing: %w; looking again: %w", ErrUnavailable, err, recheck)
+		if gaveWay(err) {
+			return err
 		}
-		if !committed {
-			return fmt.Errorf("%w: committing: %w", ErrUnavailable, err)
-		}
+		return &inDoubt{xid: xid, items: items, err: err}
 	}
+	d.carriedOut(orders, items)
+	return nil
+}
+
+// carriedOut does what follows a commit.
+func (d *desk) carriedOut(orders []*order, items []queue.Item) {
 	d.count(orders)
 	if len(items) > 0 {
 		select {
@@ -54,6 +58,32 @@ func (d *desk) commit(orders []*order) error {
 			d.in.metrics.unpushed.Add(float64(len(items)))
 		}
 	}
+}
+
+// inDoubt is a COMMIT without an answer.
+type inDoubt struct {
+	xid   string
+	items []queue.Item
+	err   error
+}
+
+// Error says what became of the connection.
+func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
+
+// resolve finds out what became of orders in doubt. The error is nil when they
+// were carried out.
+func (d *desk) resolve(ctx context.Context, orders []*order, doubt *inDoubt) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), recheckTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(recheckGrace, cancel) })()
+	committed, err := d.took(limited, orders, doubt.xid)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w; looking again: %w", ErrUnavailable, doubt, err)
+	case !committed:
+		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
+	}
+	d.carriedOut(orders, doubt.items)
 	return nil
 }
 
@@ -126,9 +156,7 @@ func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
 
 // took finds out whether a COMMIT whose answer was lost took effect: first
 // until the transaction is over on the server, then by the ULIDs it wrote.
-func (d *desk) took(orders []*order, xid string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), recheckTimeout)
-	defer cancel()
+func (d *desk) took(ctx context.Context, orders []*order, xid string) (bool, error) {
 	var refs []ulid.ULID
 	for _, o := range orders {
 		if o.admitted {

@@ -20,8 +20,11 @@ const (
 	maxMessages   = 4000
 	commitTimeout = 10 * time.Second
 	// recheckTimeout bounds the question whether a COMMIT without an answer
-	// took effect.
-	recheckTimeout = 5 * time.Second
+	// took effect: long enough for a database to come back, short enough for
+	// its requests to be still there (api.write_timeout). recheckGrace bounds
+	// it when the process ends.
+	recheckTimeout = 20 * time.Second
+	recheckGrace   = 2 * time.Second
 	// commitTries is how often a group is committed that the database gave up
 	// for another transaction's sake.
 	commitTries = 3
@@ -62,6 +65,7 @@ type desk struct {
 	orders chan *order
 	push   chan []queue.Item
 	closed chan struct{}
+	doubts sync.WaitGroup // groups whose COMMIT got no answer
 }
 
 func newDesk(in *Intake) *desk {
@@ -97,6 +101,7 @@ func (d *desk) run(ctx context.Context) error {
 	var pusher sync.WaitGroup
 	pusher.Go(d.runPusher)
 	defer func() {
+		d.doubts.Wait()
 		close(d.closed)
 		close(d.push)
 		pusher.Wait()
@@ -106,7 +111,7 @@ func (d *desk) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case first := <-d.orders:
-			d.settle(d.gather(first))
+			d.settle(ctx, d.gather(first))
 		}
 	}
 }
@@ -126,8 +131,9 @@ func (d *desk) gather(first *order) []*order {
 }
 
 // settle commits orders together, and one by one when the database refuses
-// them together, so that a bad row fails its own request only.
-func (d *desk) settle(orders []*order) {
+// them together, so that a bad row fails its own request only. Orders whose
+// COMMIT got no answer do not hold up the others.
+func (d *desk) settle(ctx context.Context, orders []*order) {
 	start := time.Now()
 	err := d.commit(orders)
 	for try := 1; try < commitTries && gaveWay(err); try++ {
@@ -137,10 +143,19 @@ func (d *desk) settle(orders []*order) {
 	d.in.metrics.perCommit.Observe(float64(len(orders)))
 	if len(orders) > 1 && (refusedByDatabase(err) || errors.Is(err, ErrKeyInUse)) {
 		for _, o := range orders {
-			d.settle([]*order{o})
+			d.settle(ctx, []*order{o})
 		}
 		return
 	}
+	if doubt, ok := errors.AsType[*inDoubt](err); ok {
+		d.doubts.Go(func() { answer(orders, d.resolve(ctx, orders, doubt)) })
+		return
+	}
+	answer(orders, err)
+}
+
+// answer lets the requests go on.
+func answer(orders []*order, err error) {
 	for _, o := range orders {
 		if err != nil {
 			o.reset()

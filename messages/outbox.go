@@ -27,6 +27,10 @@ type Claimed struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	Accepted  []int // segments (from 1) that a carrier has already, ascending
+
+	// Unanswered are segments that were written once and never answered: a
+	// carrier may have them. None of them is among Accepted.
+	Unanswered []int
 }
 
 const claimedColumns = `o.message_id, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
@@ -69,7 +73,7 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	if err != nil {
 		return nil, fmt.Errorf("claiming messages: %w", err)
 	}
-	var again []int64 // not their first attempt: segments of them may be out already
+	var again []int64 // not their first attempt: a carrier may have some of it
 	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Claimed, error) {
 		var c Claimed
 		var id [16]byte
@@ -80,7 +84,7 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 			return nil, err
 		}
 		c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
-		if c.Attempt > 1 && c.Segments > 1 {
+		if c.Attempt > 1 {
 			again = append(again, c.ID)
 		}
 		return &c, nil
@@ -91,12 +95,8 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	if len(again) == 0 {
 		return claimed, nil
 	}
-	accepted, err := s.acceptedSegments(ctx, again)
-	if err != nil {
+	if err := s.segmentsOut(ctx, claimed, again); err != nil {
 		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), idsOf(claimed), 0))
-	}
-	for _, c := range claimed {
-		c.Accepted = accepted[c.ID]
 	}
 	return claimed, nil
 }
@@ -109,22 +109,32 @@ func idsOf(claimed []*Claimed) []int64 {
 	return ids
 }
 
-func (s *Store) acceptedSegments(ctx context.Context, ids []int64) (map[int64][]int, error) {
-	rows, err := s.pool.Query(ctx, `SELECT DISTINCT message_id, segment FROM parts
-		WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state = 1) ORDER BY message_id, segment`, ids)
+// segmentsOut notes in those of claimed whose ids are given which of their
+// segments are out already.
+func (s *Store) segmentsOut(ctx context.Context, claimed []*Claimed, ids []int64) error {
+	rows, err := s.pool.Query(ctx, `SELECT message_id, segment, bool_or(key NOT LIKE '?%' OR state = 1) FROM parts
+		WHERE message_id = ANY($1) GROUP BY message_id, segment ORDER BY message_id, segment`, ids)
 	if err != nil {
-		return nil, fmt.Errorf("reading accepted segments: %w", err)
+		return fmt.Errorf("reading which segments are out: %w", err)
 	}
-	accepted := map[int64][]int{}
+	byID := make(map[int64]*Claimed, len(claimed))
+	for _, c := range claimed {
+		byID[c.ID] = c
+	}
 	var id int64
 	var segment int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &segment}, func() error {
-		accepted[id] = append(accepted[id], segment)
+	var accepted bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment, &accepted}, func() error {
+		if c := byID[id]; accepted {
+			c.Accepted = append(c.Accepted, segment)
+		} else {
+			c.Unanswered = append(c.Unanswered, segment)
+		}
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("reading accepted segments: %w", err)
+		return fmt.Errorf("reading which segments are out: %w", err)
 	}
-	return accepted, nil
+	return nil
 }
 
 // Release gives claimed messages back unsent: they are due again after delay
@@ -142,11 +152,26 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, ids []int64, dela
 	return nil
 }
 
-// Free gives out again whatever is claimed by a dispatcher that is not among
-// the living, and answers how many messages that were.
-func (s *Store) Free(ctx context.Context, living []int64) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL
-		WHERE claimed_by IS NOT NULL AND claimed_by <> ALL($1)`, living)
+// Claimants lists the dispatchers that have messages claimed.
+func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("asking who has messages claimed: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("asking who has messages claimed: %w", err)
+	}
+	return ids, nil
+}
+
+// Free gives out again whatever is claimed by dead dispatchers, and answers how
+// many messages that were.
+func (s *Store) Free(ctx context.Context, dead []int64) (int64, error) {
+	if len(dead) == 0 {
+		return 0, nil
+	}
+	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL WHERE claimed_by = ANY($1)`, dead)
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}
@@ -173,7 +198,8 @@ type Delivered struct {
 // Missing returns up to limit unclaimed due rows that the belt does not hold:
 // those never pushed (or due again), and those pushed so long ago that the
 // belt would have handed them out. Queues of which delivered says nothing hold
-// nothing that is older than unknown.
+// nothing that is older than unknown; carriers that it does not name at all
+// have nobody who takes from the belt, and are left out.
 func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time.Time, limit int) ([]Waiting, error) {
 	var (
 		carriers  = make([]string, len(delivered))
@@ -188,7 +214,7 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 		SELECT o.message_id, o.company_id, o.carrier, o.lane
 		FROM outbox o LEFT JOIN unnest($1::text[], $2::smallint[], $3::bigint[], $4::timestamptz[]) d(carrier, lane, company, until)
 			ON d.carrier = o.carrier AND d.lane = o.lane AND (o.lane = 0 OR d.company = o.company_id)
-		WHERE o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
+		WHERE o.carrier = ANY($1) AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
 			AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(d.until, $5))
 		ORDER BY o.message_id LIMIT $6`, carriers, lanes, companies, until, unknown, limit)
 	if err != nil {
@@ -217,20 +243,21 @@ type Backlog struct {
 	Carrier  string
 	Lane     int
 	Messages int64
-	Oldest   time.Time // when the longest waiting was accepted
+	Oldest   time.Time     // when the longest waiting was accepted
+	Due      time.Duration // how long the one that is due longest has been so; 0: none is
 }
 
 // Backlogs counts the outbox by carrier and lane.
 func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT w.carrier, w.lane, w.n, m.created_at
-		FROM (SELECT carrier, lane, count(*) AS n, min(message_id) AS oldest FROM outbox GROUP BY carrier, lane) w
+		SELECT w.carrier, w.lane, w.n, m.created_at, greatest(now() - w.due, interval '0')
+		FROM (SELECT carrier, lane, count(*) AS n, min(message_id) AS oldest, min(due_at) AS due FROM outbox GROUP BY carrier, lane) w
 		JOIN messages m ON m.id = w.oldest`)
 	if err != nil {
 		return nil, fmt.Errorf("counting the outbox: %w", err)
 	}
 	backlogs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
-		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest)
+		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
 		return b, err
 	})
 	if err != nil {
@@ -241,11 +268,13 @@ func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 
 // Reroute hands unclaimed messages of one carrier to another and answers how
 // many. They are off the belt then; the relay pushes them into the other's
-// lanes.
+// lanes. A message of which the carrier has accepted a segment stays: the other
+// could only send it twice, or cut it otherwise.
 func (s *Store) Reroute(ctx context.Context, from, to string, limit int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT message_id FROM outbox WHERE carrier = $1 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			SELECT message_id FROM outbox w WHERE carrier = $1 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND p.key NOT LIKE '?%'))
 			ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED
 		), o AS (
 			UPDATE outbox o SET carrier = $2, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id

@@ -29,6 +29,12 @@ type Part struct {
 	// (user_message_reference) can still settle it.
 	Unanswered bool
 	Reference  uint16
+
+	// Unsure says that it is not known yet how the link's receipts write ids: a
+	// receipt that came before the response counts only when it names the
+	// message's handset, and may have the id in one of the Other forms.
+	Unsure bool
+	Other  []string // keys
 }
 
 // referenceKey is the key of an unanswered segment. No carrier's id looks like
@@ -64,6 +70,9 @@ type SegmentState struct {
 	Receipt   string // the carrier's word, "" when its acceptance was enough
 	Error     string
 	At        time.Time
+	Link      string // the segment's, where it was settled by Submitted
+	Other     int    // which of Part.Other the receipt had the id in, from 1; 0: the id itself
+	From      int    // index of the receipt, where it was settled by Receipts
 
 	// Unanswered: the receipt settled a segment whose answer never came. The
 	// message may still stand in the outbox, to be sent again.
@@ -74,8 +83,13 @@ type SegmentState struct {
 // or receipts of carrier, until it ends. A receipt and the response that it
 // belongs to may be worked on in two transactions (or two processes) at once;
 // without the lock each could miss what the other is just writing.
+//
+// A process that sleeps, or whose machine is gone, in the middle of such a
+// transaction must not keep the carrier from the others: the server ends a
+// transaction that is left idle for three seconds.
 func (s *Store) LockCarrier(ctx context.Context, tx pgx.Tx, carrier string) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`, carrier); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT set_config('idle_in_transaction_session_timeout', '3000', true),
+			pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`, carrier); err != nil {
 		return fmt.Errorf("locking carrier %s: %w", carrier, err)
 	}
 	return nil
@@ -100,14 +114,15 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		raw              = make([]*string, n)
 		at               = make([]time.Time, n)
 		states           = make([]*int16, n)
+		unsure           = make([]bool, n)
 		final            []SegmentState
 	)
 	sent := int16(sms.Sent)
 	for i, p := range parts {
 		ids[i], segments[i], totals[i], links[i], at[i] = p.MessageID, int16(p.Segment), int16(p.Total), p.Link, p.At
-		keys[i] = Key(p.CarrierID)
+		keys[i], unsure[i] = Key(p.CarrierID), p.Unsure
 		if p.Unanswered {
-			keys[i] = referenceKey(p.Reference)
+			keys[i], unsure[i] = referenceKey(p.Reference), true
 			continue
 		}
 		if id := clean(p.CarrierID); id != keys[i] {
@@ -115,19 +130,21 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		}
 		if p.Confirmed {
 			states[i] = &sent
-			final = append(final, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At})
+			final = append(final, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At, Link: p.Link})
 		}
 	}
 	// Every answer that a carrier confirms by receipt may have its receipt in
 	// the inbox. The part takes over its state as it is written.
 	rows, err := tx.Query(ctx, `
 		WITH input AS (
-			SELECT * FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::smallint[])
-				AS u(message_id, segment, total, link, key, raw, at, state)
+			SELECT * FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::smallint[], $11::boolean[])
+				AS u(message_id, segment, total, link, key, raw, at, state, unsure)
 		), early AS (
 			DELETE FROM receipts r USING input i
 			WHERE r.key = i.key AND r.carrier = $1 AND r.message_id IS NULL AND i.key <> '' AND i.state IS NULL
 				AND r.status IS NOT NULL AND r.received_at > now() - $10::interval
+				AND (NOT i.unsure OR r.number !~ '[0-9]{8}$' OR EXISTS (
+					SELECT FROM messages m WHERE m.id = i.message_id AND right(m.phone_number, 8) = right(r.number, 8)))
 			RETURNING r.id, r.key, r.status, r.state, r.error, r.received_at
 		), first AS (
 			SELECT DISTINCT ON (key) * FROM early ORDER BY key, id
@@ -136,19 +153,98 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 			SELECT i.message_id, i.segment, i.total, $1, i.link, i.key, i.raw, i.at, coalesce(i.state, f.status), f.state, f.error, f.received_at
 			FROM input i LEFT JOIN first f USING (key)
 		)
-		SELECT i.message_id, i.segment, i.total, f.status, f.state, f.error, f.received_at FROM input i JOIN first f USING (key)`,
-		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach)
+		SELECT i.message_id, i.segment, i.total, i.link, i.key LIKE '?%', f.status, f.state, f.error, f.received_at
+		FROM input i JOIN first f USING (key)`,
+		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach, unsure)
 	if err != nil {
 		return nil, fmt.Errorf("recording %d segments: %w", n, err)
 	}
 	early, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
-		err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At)
+		err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Status, &st.Receipt, &st.Error, &st.At)
 		return st, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("recording %d segments: %w", n, err)
 	}
-	return append(final, early...), nil
+	other, err := s.earlyOtherwise(ctx, tx, parts, early)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(final, early...), other...), nil
+}
+
+// earlyOtherwise settles parts just recorded by receipts of the inbox that name
+// them otherwise than by their id: in another form of it, or, where there is
+// none, by their user_message_reference; and always by their handset.
+func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, settled []SegmentState) ([]SegmentState, error) {
+	type segment struct {
+		message int64
+		n       int
+	}
+	done := make(map[segment]bool, len(settled))
+	for _, st := range settled {
+		done[segment{st.MessageID, st.Segment}] = true
+	}
+	var (
+		ids              []int64
+		segments, others []int16
+		keys, names      []string
+		references       []*int32
+	)
+	for _, p := range parts {
+		if p.Confirmed || done[segment{p.MessageID, p.Segment}] {
+			continue
+		}
+		add := func(key, name string, reference *int32, other int) {
+			ids, segments, others = append(ids, p.MessageID), append(segments, int16(p.Segment)), append(others, int16(other))
+			keys, names, references = append(keys, key), append(names, name), append(references, reference)
+		}
+		if p.Unanswered {
+			reference := int32(p.Reference)
+			add(referenceKey(p.Reference), "", &reference, 0)
+			continue
+		}
+		for i, name := range p.Other {
+			if name != "" {
+				add(Key(p.CarrierID), name, nil, i+1)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		WITH input AS (
+			SELECT u.*, right(m.phone_number, 8) AS handset
+			FROM unnest($2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::int[], $7::smallint[]) u(message_id, segment, key, name, reference, other)
+			JOIN messages m ON m.id = u.message_id
+		), found AS (
+			SELECT r.id, i.* FROM input i JOIN receipts r ON r.key = i.name AND r.carrier = $1
+			WHERE i.name <> '' AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $8::interval AND right(r.number, 8) = i.handset
+			UNION ALL
+			SELECT r.id, i.* FROM input i JOIN receipts r ON r.reference = i.reference AND r.carrier = $1
+			WHERE r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $8::interval AND right(r.number, 8) = i.handset
+		), first AS (
+			SELECT DISTINCT ON (message_id, segment) * FROM found ORDER BY message_id, segment, id
+		), taken AS (
+			DELETE FROM receipts r USING first f WHERE r.id = f.id
+			RETURNING f.message_id, f.segment, f.key, f.other, r.status, r.state, r.error, r.received_at
+		)
+		UPDATE parts p SET state = t.status, receipt = t.state, error = t.error, receipt_at = t.received_at
+		FROM taken t WHERE p.message_id = t.message_id AND p.segment = t.segment AND p.key = t.key AND p.carrier = $1 AND p.state IS NULL
+		RETURNING p.message_id, p.segment, p.total, p.link, p.key LIKE '?%', t.other, p.state, p.receipt, p.error, p.receipt_at`,
+		parts[0].Carrier, ids, segments, keys, names, references, others, inboxReach)
+	if err != nil {
+		return nil, fmt.Errorf("looking for early receipts of %d segments: %w", len(ids), err)
+	}
+	states, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
+		err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Other, &st.Status, &st.Receipt, &st.Error, &st.At)
+		return st, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for early receipts of %d segments: %w", len(ids), err)
+	}
+	return states, nil
 }
 
 // Carried ends the journey of messages all of whose segments a carrier has.

@@ -146,7 +146,7 @@ func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcome
 	states, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 		var i int32
 		err = row.Scan(&i, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At, &st.Unanswered)
-		outcomes[i] = Matched
+		outcomes[i], st.From = Matched, int(i)
 		return st, err
 	})
 	if err != nil {
@@ -218,10 +218,19 @@ func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, out
 			v := int16(r.Status)
 			status = &v
 		}
-		batch.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, message_id, outcome)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		key := r.Key
+		var reference *int32
+		if r.Reference != nil {
+			v := int32(*r.Reference)
+			reference = &v
+			if key == "" { // all that names it
+				key = referenceKey(*r.Reference)
+			}
+		}
+		batch.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, message_id, outcome, reference)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 			ON CONFLICT (key, carrier, state) WHERE message_id IS NULL DO NOTHING`,
-			r.Carrier, r.Link, r.Key, clean(r.CarrierID), clean(r.Number), clean(r.State), status, clean(r.Error), message, string(outcomes[i]))
+			r.Carrier, r.Link, key, clean(r.CarrierID), clean(r.Number), clean(r.State), status, clean(r.Error), message, string(outcomes[i]), reference)
 	}
 	if batch.Len() == 0 {
 		return nil

@@ -30,19 +30,19 @@ type Final struct {
 
 // Settled is a message that left pending in this very transaction.
 type Settled struct {
-	ID           int64
-	ULID         ulid.ULID
-	CompanyID    int64
-	UserID       int64
-	Number       sms.Number
-	Segments     int
-	Test         bool
-	Carrier      string
-	Status       sms.Status
-	Reason       string
-	CreatedAt    time.Time
-	At           time.Time
-	Unsubmitted  bool // no carrier ever accepted a segment of it
+	ID          int64
+	ULID        ulid.ULID
+	CompanyID   int64
+	UserID      int64
+	Number      sms.Number
+	Segments    int
+	Test        bool
+	Carrier     string
+	Status      sms.Status
+	Reason      string
+	CreatedAt   time.Time
+	At          time.Time
+	Unsubmitted bool // no carrier ever accepted a segment of it
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
@@ -194,7 +194,16 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, err
 // call; done says that it has come to horizon. Each message is visited once,
 // so the price does not grow with the history.
 func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
-	name := "overdue " + carrier
+	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, horizon, limit)
+}
+
+// OverdueElsewhere does the same for the messages of all other carriers than
+// these: of those that are configured no more.
+func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
+	return s.overdue(ctx, tx, "overdue elsewhere", `carrier <> ALL($2)`, carriers, horizon, limit)
+}
+
+func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carriers []string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
 	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, 0) ON CONFLICT DO NOTHING`, name); err != nil {
 		return nil, false, fmt.Errorf("opening the sweep %q: %w", name, err)
 	}
@@ -210,8 +219,8 @@ func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, horizon 
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
-	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND carrier = $2, created_at < $3 FROM messages WHERE id > $1 ORDER BY id LIMIT $4`,
-		from, carrier, horizon, limit)
+	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < $3 FROM messages WHERE id > $1 ORDER BY id LIMIT $4`,
+		from, carriers, horizon, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}

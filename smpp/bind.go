@@ -128,10 +128,11 @@ func (s *session) awaitBind(cmd command, pdu []byte) error {
 		return err
 	}
 	for {
-		h, _, err := s.frames.next()
+		h, body, err := s.frames.next()
 		if err != nil {
 			return err
 		}
+		s.link.tracers.read(h, body)
 		s.link.metrics.received(h.command, h.status)
 		s.link.lastPDU.Store(s.heard.get().UnixNano())
 		ours := h.sequence == bindFirst
@@ -172,5 +173,6 @@ func (s *session) writeNow(pdu []byte) error {
 	if _, err := s.conn.Write(pdu); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
+	s.link.tracers.wrote(pdu)
 	return nil
 }

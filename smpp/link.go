@@ -33,6 +33,7 @@ type Link struct {
 	window     atomic.Int64
 	lastPDU    atomic.Int64 // Unix nanoseconds
 	totals     totals
+	tracers    tracers
 
 	inbound    chan inbound // deliver_sm on their way to Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered

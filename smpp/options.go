@@ -88,6 +88,10 @@ type Options struct {
 	// a goroutine of Run. It must not block for long.
 	OnState func(State)
 
+	// OnCongestion is told congestion_state (0 to 100, SMPP 5.0) whenever a
+	// response bears it, from the session's reader. It must not block.
+	OnCongestion func(state uint8)
+
 	Log     *slog.Logger // nil discards
 	Metrics *Metrics     // shared by all links; nil counts nowhere
 }

@@ -25,6 +25,7 @@ func (s *session) read() {
 		}
 		s.link.metrics.received(h.command, h.status)
 		s.link.lastPDU.Store(s.heard.get().UnixNano())
+		s.link.tracers.read(h, body)
 		if why := s.handle(h, body); why != nil {
 			s.end(why)
 			return
@@ -47,6 +48,11 @@ func readReason(err error) string {
 
 // handle does what one PDU asks for. A closure ends the session.
 func (s *session) handle(h header, body []byte) *closure {
+	if tell := s.link.opts.OnCongestion; tell != nil && h.command.response() && len(body) > 4 {
+		if state, ok := congestionOf(h.command, body); ok {
+			tell(state)
+		}
+	}
 	switch h.command {
 	case cmdSubmitSMResp:
 		return s.answered(h, messageID(body))

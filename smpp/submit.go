@@ -24,6 +24,7 @@ const (
 	TagNetworkErrorCode     uint16 = 0x0423
 	TagMessagePayload       uint16 = 0x0424
 	TagMessageState         uint16 = 0x0427
+	TagCongestionState      uint16 = 0x0428
 )
 
 // TLV is one optional parameter: its tag and its value as it is on the wire

@@ -93,6 +93,7 @@ func (s *session) flush(b *batch) *closure {
 	if err == nil {
 		n, err = s.conn.Write(b.octets)
 	}
+	s.link.tracers.wrote(b.octets[:n])
 	whole := len(b.ends)
 	for whole > 0 && b.ends[whole-1] > n {
 		whole--

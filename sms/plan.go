@@ -2,6 +2,7 @@ package sms
 
 import (
 	"slices"
+	"sync/atomic"
 )
 
 // mobilePrefixes are Burundi's mobile ranges (decisions, Phone numbers): 29 old
@@ -16,10 +17,10 @@ var mobilePrefixes = [...]string{
 
 // Plan says which national numbers are valid: the mobile ranges and whatever
 // prefix a configured carrier lists, since new ranges open before tables know
-// them. It is immutable and safe for concurrent use. The zero Plan knows no
-// range and refuses every number.
+// them. It is safe for concurrent use. The zero Plan knows no range and refuses
+// every number.
 type Plan struct {
-	ranges []numberRange // ascending, disjoint
+	ranges atomic.Pointer[[]numberRange] // ascending, disjoint
 }
 
 // numberRange is a run of national numbers, both ends included.
@@ -48,8 +49,14 @@ func NewPlan(carrierPrefixes ...string) *Plan {
 		}
 		merged = append(merged, next)
 	}
-	return &Plan{ranges: slices.Clip(merged)}
+	plan := new(Plan)
+	merged = slices.Clip(merged)
+	plan.ranges.Store(&merged)
+	return plan
 }
+
+// Replace makes the plan what another is, for everybody who holds it.
+func (p *Plan) Replace(other *Plan) { p.ranges.Store(other.ranges.Load()) }
 
 // ValidPrefix tells whether a prefix is one to eight ASCII digits.
 func ValidPrefix(prefix string) bool {
@@ -106,7 +113,11 @@ func (p *Plan) covers(national []byte) bool {
 	for _, digit := range national {
 		number = number*10 + uint32(digit-'0')
 	}
-	for _, r := range p.ranges {
+	ranges := p.ranges.Load()
+	if ranges == nil {
+		return false
+	}
+	for _, r := range *ranges {
 		if number <= r.last {
 			return number >= r.first
 		}

@@ -18,14 +18,31 @@ type Split struct {
 // in each. No escape pair and no surrogate pair is cut. An empty text has no
 // parts; a long one may have more than MaxSegments, which callers refuse.
 func SplitText(text string) Split {
-	return cut(text, partSeptets, partUnits)
+	encoding, payload := Encode(text)
+	return cut(encoding, payload, partSeptets, partUnits)
 }
 
 // SplitTextWide cuts for carriers that insist on a 16-bit reference (UDH16):
 // 152 septets or 66 code units a segment. It may take more segments than Count
 // says; the difference is not charged.
 func SplitTextWide(text string) Split {
-	return cut(text, widePartSeptets, widePartUnits)
+	encoding, payload := Encode(text)
+	return cut(encoding, payload, widePartSeptets, widePartUnits)
+}
+
+// EncodeUCS2 is Encode in UCS-2 whatever the text holds: for carriers whose
+// default alphabet lacks what GSM 7-bit has.
+func EncodeUCS2(text string) (Encoding, []byte) {
+	return UCS2, appendUCS2(make([]byte, 0, 2*len(text)), text)
+}
+
+// SplitEncoded cuts a payload that Encode or EncodeUCS2 made; wide as
+// SplitTextWide does.
+func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
+	if wide {
+		return cut(encoding, payload, widePartSeptets, widePartUnits)
+	}
+	return cut(encoding, payload, partSeptets, partUnits)
 }
 
 // Encode answers the payload of a text uncut, for carriers that take it whole
@@ -38,8 +55,7 @@ func Encode(text string) (Encoding, []byte) {
 	return GSM7, appendGSM7(make([]byte, 0, size.Units), text)
 }
 
-func cut(text string, septets, units int) Split {
-	encoding, payload := Encode(text)
+func cut(encoding Encoding, payload []byte, septets, units int) Split {
 	single, part := singleSeptets, septets
 	if encoding == UCS2 {
 		single, part = 2*singleUnits, 2*units

@@ -123,6 +123,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer life.end()
 
 	// Started first, ended last.
+	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)
 	}
@@ -132,6 +133,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 		life.run("dispatcher", d.Run)
+		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
 	if g.has("api") {
 		life.run("accounts", users.Run)

@@ -59,6 +59,8 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
+const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17
+
 // theSubmit checks a submit_sm field by field (decisions.md, Segments and credits).
 func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 	t.Helper()
@@ -80,11 +82,15 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 		"sm_default_msg_id":       {s.DefaultMessageID, uint8(0)},
 		// GSM-7, one septet an octet: @ is 0x00, { and } are escaped.
 		"short_message": {string(s.ShortMessage), "Amahoro \x00 \x1b\x28mwese\x1b\x29"},
-		"TLVs":          {len(s.TLVs), 0},
 		"text":          {s.Text, "Amahoro @ {mwese}"},
 	} {
 		if field.got != field.want {
 			t.Errorf("%s is %q, want %q", name, field.got, field.want)
+		}
+	}
+	for _, tlv := range s.TLVs { // by it a receipt is matched whose response was lost
+		if tlv.Tag != userMessageReference || len(tlv.Value) != 2 {
+			t.Errorf("there is an optional parameter %#04x of %d octets", tlv.Tag, len(tlv.Value))
 		}
 	}
 	// What is left of 24 hours.

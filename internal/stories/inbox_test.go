@@ -163,3 +163,15 @@ func (c *company) hears(messageID int64, within time.Duration) call {
 	c.w.eventually(within, "a webhook about message "+strconv.FormatInt(messageID, 10), func() bool { return len(c.webhooksOf(messageID)) > 0 })
 	return c.webhooksOf(messageID)[0]
 }
+
+// paths lists the parts of the endpoints' addresses that their owners may hold
+// for secret.
+func (b *inbox) paths() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []string
+	for path := range b.endpoints {
+		list = append(list, path)
+	}
+	return list
+}

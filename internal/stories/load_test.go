@@ -21,6 +21,10 @@ type load struct {
 	keyed bool
 	// at says where sender n sends its next message; the first gateway when nil.
 	at func(n int) *gateway
+	// mixed is a load of many kinds: message i goes to whom fate(i) chooses, and
+	// what it says after its first words is tail(i). Otherwise all are short and
+	// delivered.
+	mixed *mixture
 
 	from     *company
 	word     string
@@ -64,8 +68,34 @@ func (c *company) sendsMany(l *load) *load {
 	return l
 }
 
-func (l *load) text(i int) string   { return fmt.Sprintf("%s %06d", l.word, i) }
-func (l *load) number(i int) string { return l.from.w.subscriber(i) }
+// mixture says what message i of a load is.
+type mixture struct {
+	fate func(i int) int    // the recipient's last two digits
+	ends func(i int) string // the status in which it ends
+	tail func(i int) string
+}
+
+func (l *load) text(i int) string {
+	text := fmt.Sprintf("%s %06d", l.word, i)
+	if l.mixed != nil {
+		text += l.mixed.tail(i)
+	}
+	return text
+}
+
+func (l *load) number(i int) string {
+	if l.mixed != nil {
+		return l.from.w.subscriber(i*100 + l.mixed.fate(i))
+	}
+	return l.from.w.subscriber(i)
+}
+
+func (l *load) status(i int) string {
+	if l.mixed != nil {
+		return l.mixed.ends(i)
+	}
+	return "sent"
+}
 
 // work is one sender.
 func (l *load) work(n int) {
@@ -144,7 +174,12 @@ func (l *load) answered() map[int]int {
 // reaches waits until n messages are accepted.
 func (l *load) reaches(n int) {
 	l.from.w.t.Helper()
-	l.from.w.eventually(patience, strconv.Itoa(n)+" messages are accepted", func() bool { return int(l.accepted.Load()) >= n })
+	l.reachesIn(n, patience)
+}
+
+func (l *load) reachesIn(n int, within time.Duration) {
+	l.from.w.t.Helper()
+	l.from.w.eventually(within, strconv.Itoa(n)+" messages are accepted", func() bool { return int(l.accepted.Load()) >= n })
 }
 
 // finishes waits until every message has its answer.

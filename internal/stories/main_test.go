@@ -14,7 +14,7 @@ import (
 )
 
 // worlds is how many stories play at once: most of a story is waiting.
-const worlds = "6"
+const worlds = "8"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -85,9 +85,9 @@ func environment() []string {
 	return append(kept, "GORACE=atexit_sleep_ms=0")
 }
 
-// stage lets two stories with much traffic play at once, so that the bounds on
+// stage lets three stories with much traffic play at once, so that the bounds on
 // time that they check speak of the product.
-var stage = make(chan struct{}, 2)
+var stage = make(chan struct{}, 3)
 
 // busy says that the story has much traffic.
 func busy(t *testing.T) {

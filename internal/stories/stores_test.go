@@ -80,6 +80,9 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 		w.eventually(15*time.Second, "customers are told that the service is away", func() bool {
 			return l.answered()[http.StatusServiceUnavailable] > before
 		})
+		if kill%2 == 1 { // and once for longer
+			time.Sleep(8 * time.Second)
+		}
 		w.postgresServer.Start()
 		accepted := int(l.accepted.Load())
 		back := time.Now()

@@ -127,7 +127,11 @@ func (w *world) serve() {
 	} else {
 		client, prefix := testenv.Redis(w.t)
 		w.redis, w.prefix = address(client.Options()), prefix
+		if password := client.Options().Password; password != "" {
+			w.secret(password)
+		}
 	}
+	w.database = w.withPassword(w.database)
 	config, err := pgxpool.ParseConfig(w.database)
 	if err != nil {
 		w.t.Fatalf("reading the database's address: %v", err)
@@ -137,6 +141,22 @@ func (w *world) serve() {
 		w.t.Fatalf("opening the database: %v", err)
 	}
 	w.t.Cleanup(w.pool.Close)
+}
+
+// withPassword makes sure that a server's address holds a password that no log
+// may show. (A server that asks for none takes any.)
+func (w *world) withPassword(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		w.t.Fatalf("reading the address of PostgreSQL: %v", err)
+	}
+	password, has := u.User.Password()
+	if !has {
+		password = word()
+		u.User = url.UserPassword(u.User.Username(), password)
+	}
+	w.secret(password)
+	return u.String()
 }
 
 func address(o *redis.Options) string {

@@ -145,7 +145,7 @@ func (s *session) drop(reset bool) {
 			if secure, ok := conn.(*tls.Conn); ok {
 				conn = secure.NetConn()
 			}
-			if tcp, ok := conn.(*net.TCPConn); ok {
+			if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 				_ = tcp.SetLinger(0)
 			}
 			_ = conn.Close()

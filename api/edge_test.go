@@ -1,0 +1,267 @@
+package api
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/intake"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+// raw sends octets and answers what comes back until the connection ends.
+func (w *world) raw(text string) string {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(conn, text); err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := io.ReadAll(conn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// stream is a body whose length nobody is told.
+type stream struct{ io.Reader }
+
+func (w *world) post(body io.Reader, contentType string) (status int, text string, err error) {
+	req, err := http.NewRequest("POST", w.server.URL+"/v1/sms/bulk", body)
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Authorization", "Bearer "+w.tokens["live"])
+	resp, err := w.server.Client().Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	out, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(out), err
+}
+
+func TestBodyLimits(t *testing.T) {
+	const most = 256 << 10
+	w := newWorld(t, worldOptions{Options: Options{MaxBody: most, LargeBody: 64 << 10, MaxLargeBodies: 4}}).settle()
+	pad := func(n int) string {
+		body := bulk("ACME", item("79123456", "x"))
+		return body + strings.Repeat(" ", n-len(body))
+	}
+	tooLarge, notJSON := says("The request body is too large."), says("The Content-Type must be application/json.")
+	for _, c := range []struct {
+		name, kind string
+		body       io.Reader
+		status     int
+		want       string
+	}{
+		{"small", "application/json", strings.NewReader(pad(1000)), 200, ""},
+		{"small stream", "application/json", stream{strings.NewReader(pad(1000))}, 200, ""},
+		{"at the large mark", "application/json", strings.NewReader(pad(64 << 10)), 200, ""},
+		{"stream at the large mark", "application/json", stream{strings.NewReader(pad(64 << 10))}, 200, ""},
+		{"past the large mark", "application/json", strings.NewReader(pad(64<<10 + 1)), 200, ""},
+		{"stream past the large mark", "application/json", stream{strings.NewReader(pad(64<<10 + 1))}, 200, ""},
+		{"the largest", "application/json", strings.NewReader(pad(most)), 200, ""},
+		{"the largest stream", "application/json; charset=utf-8", stream{strings.NewReader(pad(most))}, 200, ""},
+		{"too large", "application/json", strings.NewReader(pad(most + 1)), 413, tooLarge},
+		{"stream too large", "application/json", stream{strings.NewReader(pad(most + 1))}, 413, tooLarge},
+		{"far too large", "application/json", strings.NewReader(pad(most + most/2)), 413, tooLarge},
+		{"too large and no JSON", "text/plain", strings.NewReader(pad(most + 1)), 413, tooLarge},
+		{"stream too large and no JSON", "text/plain", stream{strings.NewReader(pad(most + 1))}, 413, tooLarge},
+		{"no JSON", "text/plain", strings.NewReader("{"), 415, notJSON},
+		{"stream of no JSON", "", stream{strings.NewReader("{")}, 415, notJSON},
+		{"form", "application/x-www-form-urlencoded", strings.NewReader("a=b"), 415, notJSON},
+		{"its own JSON", "application/vnd.acme+json", strings.NewReader(pad(1000)), 200, ""},
+		{"another case", "Application/JSON", strings.NewReader(pad(1000)), 200, ""},
+		{"empty", "application/json", strings.NewReader(""), 400, says("The request body is not valid JSON.")},
+	} {
+		status, text, err := w.post(c.body, c.kind)
+		if err != nil || status != c.status || c.want != "" && text != c.want {
+			t.Errorf("%s: %d %s %v", c.name, status, text, err)
+		}
+	}
+}
+
+// Many large bodies at once stay within the places: the memory they take does
+// not grow with their number.
+func TestLargeBodiesAreBounded(t *testing.T) {
+	const size, places, requests = 2 << 20, 4, 60
+	w := newWorld(t, worldOptions{Options: Options{MaxBody: size, MaxLargeBodies: places}}).settle()
+	body := `{"sender":"ACME","messages":[` + strings.Repeat(`0,`, size/2-64) + `0]}` // a million items, 422
+	var most uint64
+	stop := make(chan struct{})
+	var watcher, senders sync.WaitGroup
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	watcher.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Millisecond):
+				var now runtime.MemStats
+				runtime.ReadMemStats(&now)
+				most = max(most, now.HeapInuse)
+			}
+		}
+	})
+	for range requests {
+		senders.Go(func() {
+			status, text, err := w.post(strings.NewReader(body), "application/json")
+			if err != nil || status != 422 && status != 503 {
+				t.Errorf("%d %s %v", status, text, err)
+			}
+		})
+	}
+	senders.Wait()
+	close(stop)
+	watcher.Wait()
+	// One place of this one user at a time; what is garbage doubles it.
+	if grown := int64(most) - int64(before.HeapInuse); grown > 8*places*size {
+		t.Errorf("%d MB more for %d bodies of %d MB", grown>>20, requests, size>>20)
+	}
+}
+
+// A body that does not come to its end in time is told so, and gives its place
+// back.
+func TestSlowBody(t *testing.T) {
+	w := newWorld(t, worldOptions{Options: Options{MaxLargeBodies: 1}}).settle()
+	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond, ReadHeaderTimeout: 300 * time.Millisecond}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = slow.Serve(listener) })
+	defer serving.Wait()
+	defer slow.Close()
+	w.server.Listener = listener
+	head := "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + w.tokens["live"] + "\r\nContent-Length: 100000\r\n"
+	for range 3 {
+		if got := w.raw(head + "\r\n{"); !contains(got, " 408 ") || !contains(got, "took too long") {
+			t.Errorf("answer %q", got)
+		}
+	}
+	if got := w.raw(head + "X-"); got != "" && !contains(got, " 408 ") { // a header that never ends
+		t.Errorf("answer %q", got)
+	}
+}
+
+func TestBearerForms(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	token := w.tokens["live"]
+	for text, status := range map[string]int{
+		"Bearer " + token: 200, "bearer " + token: 200, "BEARER  " + token + " ": 200,
+		"": 401, "Bearer": 401, "Bearer ": 401, token: 401, "Basic " + token: 401, "Bearer " + token + "x": 401, "Bearer x" + token: 401,
+		"Bearer " + token[:len(token)-1] + "~": 401, "Bearer 1|": 401, "Bearer |": 401, "Bearer 999999|" + strings.Repeat("a", 40): 401,
+		"Bearer 99999999999999999999|" + strings.Repeat("a", 40): 401,
+	} {
+		got := w.do("", "GET", "/v1/balance", "", "Authorization", text)
+		if got.status != status {
+			t.Errorf("%q: %d %s", text, got.status, got.body)
+		}
+		if status == 401 && got.body != says("Unauthenticated.") {
+			t.Errorf("%q: %s", text, got.body)
+		}
+	}
+}
+
+// A token revoked by another process is refused within 5 seconds.
+func TestRevocation(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	if got := w.do("live", "GET", "/v1/balance", ""); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	w.exec(`UPDATE api_tokens SET revoked_at = now() WHERE user_id = $1`, w.users["live"])
+	start := time.Now()
+	for w.do("live", "GET", "/v1/balance", "").status != 401 {
+		if time.Since(start) > 5*time.Second {
+			t.Fatal("still good after 5 s")
+		}
+		time.Sleep(50 * time.Millisecond) // a condition with a deadline
+	}
+	if got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", "x")); got.status != 401 {
+		t.Errorf("sending: %d", got.status)
+	}
+}
+
+// An address that shows wrong tokens is told to wait; right tokens from it are
+// not, and other addresses are not.
+func TestFailedLogins(t *testing.T) {
+	w := newWorld(t, worldOptions{FailedLogins: 3, Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
+	wrong := "Bearer 1|" + strings.Repeat("a", 40)
+	from := func(address, token string) int {
+		return w.do("", "GET", "/v1/balance", "", "Authorization", token, "X-Forwarded-For", address).status
+	}
+	for i, want := range []int{401, 401, 401, 429, 429} {
+		if got := from("192.0.2.1", wrong); got != want {
+			t.Errorf("try %d: %d, not %d", i+1, got, want)
+		}
+	}
+	if got := from("192.0.2.2", wrong); got != 401 {
+		t.Errorf("another address: %d", got)
+	}
+	if got := from("192.0.2.1", "Bearer "+w.tokens["live"]); got != 200 {
+		t.Errorf("a right token: %d", got)
+	}
+	for i, address := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::ffff:1", "2001:db8::3"} { // one /64
+		want := 401
+		if i == 3 {
+			want = 429
+		}
+		if got := from(address, wrong); got != want {
+			t.Errorf("%s: %d, not %d", address, got, want)
+		}
+	}
+}
+
+// X-Forwarded-For of whoever is no trusted proxy does not count.
+func TestUntrustedProxy(t *testing.T) {
+	w := newWorld(t, worldOptions{FailedLogins: 1}).settle()
+	wrong := "Bearer 1|" + strings.Repeat("a", 40)
+	for i, want := range []int{401, 429, 429} {
+		address := "192.0.2." + string(rune('1'+i))
+		if got := w.do("", "GET", "/v1/balance", "", "Authorization", wrong, "X-Forwarded-For", address).status; got != want {
+			t.Errorf("%s: %d, not %d", address, got, want)
+		}
+	}
+}
+
+// Without the database nothing is accepted and nothing is charged, and the
+// client is told to come again.
+func TestDatabaseAway(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	if got := w.do("live", "GET", "/v1/balance", ""); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	w.pool.Close()
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/v1/sms", single("79123456", "ACME", "x")}, {"POST", "/v1/sms/bulk", bulk("ACME", item("79123456", "x"))},
+		{"GET", "/v1/balance", ""}, {"GET", "/v1/sms", ""},
+	} {
+		got := w.do("live", c.method, c.path, c.body)
+		if got.status != 503 || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v", c.path, got.status, got.header)
+		}
+		sameJSON(t, got.body, says("Service unavailable."))
+	}
+}
+
+func TestMessageTooLong(t *testing.T) {
+	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.MaxSegments = 2 }}).settle()
+	got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", long(400)))
+	sameJSON(t, got.body, says("The message is too long."))
+}

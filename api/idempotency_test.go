@@ -1,0 +1,166 @@
+package api
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+const keyHeader = "Idempotency-Key"
+
+func TestIdempotencyKey(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	body := single("79123456", "ACME", "once")
+	first := w.do("live", "POST", "/v1/sms", body, keyHeader, "k1")
+	if first.status != 200 || first.header.Get("Idempotent-Replayed") != "" {
+		t.Fatalf("first: %d %v", first.status, first.header)
+	}
+	for range 2 {
+		again := w.do("live", "POST", "/v1/sms", body, keyHeader, "k1")
+		if again.status != 200 || again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("again: %d %s %v", again.status, again.body, again.header)
+		}
+		if again.header.Get("X-RateLimit-Limit") == "" {
+			t.Error("a repetition has no rate headers")
+		}
+	}
+	reused := says("The idempotency key was already used with a different request.")
+	for name, other := range map[string]string{"another text": single("79123456", "ACME", "twice"), "other bytes": body + " "} {
+		got := w.do("live", "POST", "/v1/sms", other, keyHeader, "k1")
+		if got.status != 422 {
+			t.Errorf("%s: %d", name, got.status)
+		}
+		sameJSON(t, got.body, reused)
+	}
+	// The same bytes at another endpoint are another request.
+	both := `{"phone_number":"79123456","sender":"ACME","message":"x","messages":[{"phone_number":"79123456","message":"x"}]}`
+	if got := w.do("live", "POST", "/v1/sms", both, keyHeader, "k2"); got.status != 200 {
+		t.Errorf("k2: %d %s", got.status, got.body)
+	}
+	if got := w.do("live", "POST", "/v1/sms/bulk", both, keyHeader, "k2"); got.status != 422 {
+		t.Errorf("k2 at bulk: %d %s", got.status, got.body)
+	}
+	// Another user's key is another key.
+	if got := w.do("other", "POST", "/v1/sms", body, keyHeader, "k1"); got.status != 200 || got.body == first.body {
+		t.Errorf("another user: %d %s", got.status, got.body)
+	}
+	if n := w.count(`SELECT count(*) FROM messages WHERE company_id = $1`, w.company["live"]); n != 2 {
+		t.Errorf("%d messages, not 2", n)
+	}
+	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 998 {
+		t.Errorf("%d credits, not 998", n)
+	}
+}
+
+func TestIdempotencyKeyForms(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	body := single("79123456", "ACME", "x")
+	for _, key := range []string{"", "a b", "é", strings.Repeat("k", 256), "a\tb"} {
+		got := w.do("live", "POST", "/v1/sms", body, keyHeader, key)
+		if got.status != 400 {
+			t.Errorf("%q: %d", key, got.status)
+		}
+		sameJSON(t, got.body, says("The Idempotency-Key header is not valid."))
+	}
+	for _, key := range []string{"!", `"quoted"`, strings.Repeat("~", 255)} {
+		if got := w.do("live", "POST", "/v1/sms", body, keyHeader, key); got.status != 200 {
+			t.Errorf("%q: %d", key, got.status)
+		}
+	}
+}
+
+// Only what was done is remembered: after a refusal the key is free.
+func TestIdempotencyForgetsRefusals(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.credits("live", 0)
+	for _, c := range []struct{ path, body string }{
+		{"/v1/sms", single("79123456", "ACME", "x")}, {"/v1/sms/bulk", bulk("ACME", item("79123456", "x"))},
+		{"/v1/sms/template", template("ACME", "x", to("79123456", vars{}))},
+	} {
+		if got := w.do("live", "POST", c.path, "{", keyHeader, c.path); got.status != 400 {
+			t.Errorf("malformed: %d", got.status)
+		}
+		if got := w.do("live", "POST", c.path, "{}", keyHeader, c.path); got.status != 422 {
+			t.Errorf("invalid: %d", got.status)
+		}
+		if got := w.do("live", "POST", c.path, c.body, keyHeader, c.path); got.status != 400 {
+			t.Errorf("unpaid: %d", got.status)
+		}
+	}
+	w.credits("live", 3)
+	for _, c := range []struct{ path, body string }{
+		{"/v1/sms", single("79123456", "ACME", "another")}, {"/v1/sms/bulk", bulk("ACME", item("79123456", "another"))},
+		{"/v1/sms/template", template("ACME", "another", to("79123456", vars{}))},
+	} {
+		for _, replayed := range []string{"", "true"} {
+			got := w.do("live", "POST", c.path, c.body, keyHeader, c.path)
+			if got.status != 200 || got.header.Get("Idempotent-Replayed") != replayed {
+				t.Errorf("paid: %d %s %v", got.status, got.body, got.header)
+			}
+		}
+	}
+}
+
+// A key is good for 24 hours, then it is free.
+func TestIdempotencyKeyEnds(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	body := single("79123456", "ACME", "x")
+	first := w.do("live", "POST", "/v1/sms", body, keyHeader, "k")
+	w.exec(`UPDATE idempotency_keys SET created_at = now() - interval '24 h' + interval '1 min'`)
+	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "k"); got.body != first.body {
+		t.Errorf("after a minute less than a day: %s", got.body)
+	}
+	if n, err := w.rooms.Intake.ForgetKeys(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d keys forgotten, %v", n, err)
+	}
+	w.exec(`UPDATE idempotency_keys SET created_at = now() - interval '24 h'`)
+	other := single("79123456", "ACME", "y")
+	second := w.do("live", "POST", "/v1/sms", other, keyHeader, "k")
+	if second.status != 200 || second.body == first.body {
+		t.Errorf("after a day: %d %s", second.status, second.body)
+	}
+	if got := w.do("live", "POST", "/v1/sms", other, keyHeader, "k"); got.body != second.body {
+		t.Errorf("again: %s", got.body)
+	}
+	w.exec(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`)
+	if n, err := w.rooms.Intake.ForgetKeys(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d keys forgotten, %v", n, err)
+	}
+}
+
+// Many identical requests at once, in one process: one charge, the others 409
+// or the first answer.
+func TestIdempotencyUnderConcurrency(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	body := bulk("ACME", repeat(20, item("79123456", "x"))...)
+	for _, key := range []string{"a", "b", "c"} {
+		var wg sync.WaitGroup
+		answers := make(chan reply, 16)
+		for range cap(answers) {
+			wg.Go(func() { answers <- w.do("live", "POST", "/v1/sms/bulk", body, keyHeader, key) })
+		}
+		wg.Wait()
+		close(answers)
+		bodies := map[string]bool{}
+		fresh := 0
+		for got := range answers {
+			switch got.status {
+			case 200:
+				bodies[got.body] = true
+				if got.header.Get("Idempotent-Replayed") == "" {
+					fresh++
+				}
+			case 409:
+				sameJSON(t, got.body, says("A request with this idempotency key is still being processed."))
+			default:
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		}
+		if fresh != 1 || len(bodies) != 1 {
+			t.Errorf("key %s: %d first answers, %d different", key, fresh, len(bodies))
+		}
+	}
+	if got, want := w.recorded(), [4]int64{60, 3, 3, 60}; got != want {
+		t.Errorf("recorded %v, not %v", got, want)
+	}
+}

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sent makes a message and answers its ULID.
+func (w *world) sent(customer, body string) string {
+	w.t.Helper()
+	got := w.do(customer, "POST", "/v1/sms", body)
+	if got.status != 200 {
+		w.t.Fatalf("sending: %s", got.body)
+	}
+	var result struct{ ID string }
+	if err := json.Unmarshal([]byte(got.body), &result); err != nil {
+		w.t.Fatal(err)
+	}
+	return result.ID
+}
+
+func (w *world) sentBatch(customer, body string) string {
+	w.t.Helper()
+	got := w.do(customer, "POST", "/v1/sms/bulk", body)
+	if got.status != 200 {
+		w.t.Fatalf("sending: %s", got.body)
+	}
+	var result struct {
+		BatchID string `json:"batch_id"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &result); err != nil {
+		w.t.Fatal(err)
+	}
+	return result.BatchID
+}
+
+func (w *world) exec(statement string, args ...any) {
+	w.t.Helper()
+	if _, err := w.pool.Exec(w.t.Context(), statement, args...); err != nil {
+		w.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+const view = `{"id":"ULID","message_id":1,"batch_id":null,"status":"pending","to":"+25779123456","sender":"ACME","message":"Bonjour <&>","encoding":"gsm7",
+	"segments":1,"test":false,"carrier":"leo","failure_reason":null,"created_at":"TIME","sent_at":null,"failed_at":null,
+	"timeline":[{"at":"TIME","event":"accepted","detail":null}]}`
+
+func TestGetMessage(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	id := w.sent("live", single("79123456", "ACME", "Bonjour <&>"))
+	for _, written := range []string{id, strings.ToLower(id)} {
+		got := w.do("live", "GET", "/v1/sms/"+written, "")
+		if got.status != 200 || !strings.Contains(got.body, id) || !strings.Contains(got.body, "<&>") {
+			t.Errorf("status %d: %s", got.status, got.body)
+		}
+		sameJSON(t, got.body, view)
+	}
+	at := time.Date(2026, 3, 1, 8, 0, 2, 480_000_000, time.UTC)
+	w.exec(`UPDATE messages SET status = 2, failed_at = $1, failure_reason = 'UNDELIV 027', created_at = $1::timestamptz - interval '3 s'`, at)
+	w.exec(`DELETE FROM outbox`)
+	w.exec(`INSERT INTO parts (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, error, receipt_at)
+		VALUES (1, 1, 1, 'leo', 'leo-1', 'abc', $1::timestamptz - interval '1 s', 2, 'UNDELIV', '027', $1)`, at)
+	got := w.do("live", "GET", "/v1/sms/"+id, "")
+	want := strings.NewReplacer(`"pending"`, `"failed"`, `"failure_reason":null`, `"failure_reason":"UNDELIV 027"`, `"failed_at":null`, `"failed_at":"TIME"`,
+		`"timeline":[{"at":"TIME","event":"accepted","detail":null}]`, `"timeline":[{"at":"TIME","event":"accepted","detail":null},
+		{"at":"TIME","event":"submitted","detail":"segment 1 of 1 by leo-1"},{"at":"TIME","event":"receipt","detail":"segment 1: UNDELIV"},
+		{"at":"TIME","event":"failed","detail":"UNDELIV 027"}]`).Replace(view)
+	sameJSON(t, got.body, want)
+	for _, exact := range []string{`"failed_at":"2026-03-01T08:00:02+00:00"`, `"at":"2026-03-01T08:00:02.480+00:00"`} {
+		if !strings.Contains(got.body, exact) {
+			t.Errorf("%s is not in %s", exact, got.body)
+		}
+	}
+}
+
+// Another company's things are not there at all.
+func TestTenancy(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	id := w.sent("live", single("79123456", "ACME", "x"))
+	batch := w.sentBatch("live", bulk("ACME", item("79123456", "x")))
+	for _, path := range []string{"/v1/sms/" + id, "/v1/sms/batches/" + batch, "/v1/sms/" + batch, "/v1/sms/batches/" + id, "/v1/sms/1", "/v1/sms/nope",
+		"/v1/sms/batches/nope", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", "/v1/sms/81JNA2K3M4N5P6Q7R8S9T0V1W2"} {
+		got := w.do("other", "GET", path, "")
+		if got.status != 404 {
+			t.Errorf("%s answers %d: %s", path, got.status, got.body)
+		}
+		sameJSON(t, got.body, says("Not found."))
+	}
+	for _, path := range []string{"/v1/sms", "/v1/sms?batch_id=" + batch} {
+		sameJSON(t, w.do("other", "GET", path, "").body, `{"data":[],"next_cursor":null}`)
+	}
+	for _, path := range []string{"/v1/sms", "/v1/sms/" + id, "/v1/sms/batches/" + batch, "/v1/balance", "/v1/test-number"} {
+		got := w.do("nobody", "GET", path, "")
+		if got.status != 400 {
+			t.Errorf("%s answers %d", path, got.status)
+		}
+		sameJSON(t, got.body, says("You must create a company before sending messages."))
+		got = w.do("", "GET", path, "")
+		if got.status != 401 {
+			t.Errorf("%s answers %d", path, got.status)
+		}
+		sameJSON(t, got.body, says("Unauthenticated."))
+	}
+}
+
+func TestGetBatch(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	id := w.sentBatch("live", bulk("ACME", item("79123456", "x"), item("79123457", long(161)), item("61123456", "x")))
+	w.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = 1`)
+	w.exec(`UPDATE messages SET status = 2, failed_at = now() WHERE id = 3`)
+	got := w.do("live", "GET", "/v1/sms/batches/"+strings.ToLower(id), "")
+	sameJSON(t, got.body, `{"batch_id":"ULID","status":"queued","sender":"ACME","recipients_count":3,"item_count":4,
+		"counts":{"pending":1,"sent":1,"failed":1},"created_at":"TIME"}`)
+	if !strings.Contains(got.body, id) {
+		t.Errorf("%s is not in %s", id, got.body)
+	}
+}
+
+func TestBalance(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.sent("live", single("79123456", "ACME", long(161)))
+	sameJSON(t, w.do("live", "GET", "/v1/balance", "").body, `{"credits":998,"unit":"credits"}`)
+}
+
+// walk follows a list to its end and answers the texts on the way.
+func (w *world) walk(query url.Values) (texts []string, pages int) {
+	w.t.Helper()
+	for {
+		got := w.do("live", "GET", "/v1/sms?"+query.Encode(), "")
+		if got.status != 200 {
+			w.t.Fatalf("status %d: %s", got.status, got.body)
+		}
+		var page struct {
+			Data       []struct{ Message string }
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(got.body), &page); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, m := range page.Data {
+			texts = append(texts, m.Message)
+		}
+		if pages++; page.NextCursor == nil {
+			return texts, pages
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
+}
+
+func TestListMessages(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	var items []any
+	for _, text := range strings.Split("abcdefghij", "") {
+		items = append(items, item("79123456", text))
+	}
+	batch := w.sentBatch("live", bulk("ACME", items...))
+	w.sent("live", single("61234567", "ACME", "k"))
+	w.sent("other", single("61234567", "ACME", "not mine"))
+	w.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE body IN ('b', 'd', 'k')`)
+	w.exec(`UPDATE messages SET created_at = timestamptz '2026-03-01 00:00+02' + id * interval '1 day'`)
+	for _, c := range []struct {
+		query, want string
+		pages       int
+	}{
+		{"", "kjihgfedcba", 1}, {"limit=4", "kjihgfedcba", 3}, {"limit=11", "kjihgfedcba", 1}, {"limit=1", "kjihgfedcba", 11},
+		{"status=sent", "kdb", 1}, {"status=sent&limit=2", "kdb", 2}, {"status=failed", "", 1}, {"status=pending&limit=8", "jihgfeca", 1},
+		{"phone_number=61+23+45+67", "k", 1}, {"phone_number=%2B25761234567", "k", 1}, {"phone_number=79123457", "", 1},
+		{"batch_id=" + strings.ToLower(batch), "jihgfedcba", 1}, {"batch_id=" + batch + "&limit=3&status=sent", "db", 1},
+		{"batch_id=" + batch + "&limit=5", "jihgfedcba", 2}, {"batch_id=01JNA2K3M4N5P6Q7R8S9T0V1W2", "", 1},
+		{"from=2026-03-10T00:00:00%2B02:00", "kji", 1}, {"from=2026-03-10T00:00:00+02:00", "kji", 1}, {"to=2026-03-04T00:00:00%2B02:00", "ba", 1},
+		{"from=2026-03-03&to=2026-03-05T00:00:00Z", "dc", 1}, {"from=2027-01-01", "", 1}, {"to=2020-01-01", "", 1},
+		{"limit=&cursor=&status=&batch_id=&phone_number=&from=&to=&unknown=1", "kjihgfedcba", 1},
+	} {
+		t.Run(c.query, func(t *testing.T) {
+			w.t = t
+			query, err := url.ParseQuery(c.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts, pages := w.walk(query)
+			if got := strings.Join(texts, ""); got != c.want || pages != c.pages {
+				t.Errorf("%q in %d pages, not %q in %d", got, pages, c.want, c.pages)
+			}
+		})
+	}
+	w.t = t
+	const time = " must be a date and time such as 2026-03-01T10:00:00+02:00."
+	for query, want := range map[string]string{
+		"status=queued": failsFirst("status", "The status must be pending, sent or failed."),
+		"batch_id=1":    failsFirst("batch_id", "The batch_id must be a ULID."),
+		"phone_number=1&limit=x": failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number.",
+			"limit", "The limit must be between 1 and 100."),
+		"from=yesterday": failsFirst("from", "The from"+time), "to=2026-13-01": failsFirst("to", "The to"+time),
+		"limit=0": failsFirst("limit", "The limit must be between 1 and 100."), "limit=101": failsFirst("limit", "The limit must be between 1 and 100."),
+		"cursor=abc": failsFirst("cursor", "The cursor is not valid."), "cursor=AAAAAAAAAAEAAAAA": failsFirst("cursor", "The cursor is not valid."),
+		"status=sent&cursor=" + cursorOf(url.Values{}, 5): failsFirst("cursor", "The cursor is not valid."),
+	} {
+		got := w.do("live", "GET", "/v1/sms?"+query, "")
+		if got.status != 422 {
+			t.Errorf("%s answers %d", query, got.status)
+		}
+		sameJSON(t, got.body, want)
+	}
+}
+
+func TestPreview(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	for _, c := range []struct {
+		as, body string
+		status   int
+		want     string
+	}{
+		{"live", `{"message":"Urakoze"}`, 200, `{"encoding":"gsm7","characters":7,"segments":1,"cost":1,"unicode_characters":[]}`},
+		{"live", object("message", long(161)), 200, `{"encoding":"gsm7","characters":161,"segments":2,"cost":2,"unicode_characters":[]}`},
+		{"live", object("message", "ça va? œuf ça 😀"), 200, `{"encoding":"ucs2","characters":15,"segments":1,"cost":1,"unicode_characters":["ç","œ","😀"]}`},
+		{"live", `{"template":"Code {{ code }}","variables":{"code":"12"}}`, 200, `{"encoding":"gsm7","characters":7,"segments":1,"cost":1,"unicode_characters":[]}`},
+		{"live", `{"template":"Bonjour"}`, 200, `{"encoding":"gsm7","characters":7,"segments":1,"cost":1,"unicode_characters":[]}`},
+		{"live", `{"template":"{{code}}","message":"abc","variables":[]}`, 200, `{"encoding":"gsm7","characters":3,"segments":1,"cost":1,"unicode_characters":[]}`},
+		{"new", `{"message":"x"}`, 200, `{"encoding":"gsm7","characters":1,"segments":1,"cost":1,"unicode_characters":[]}`},
+		{"live", `{"template":"{{code}} {{a}}","variables":{}}`, 400, says("Recipient #1 is missing required template variables: code, a.")},
+		{"live", `{"template":"{{code}}","variables":{"code":null}}`, 400, says("Recipient #1's message is empty.")},
+		{"live", object("template", strings.Repeat("{{a}}", 120), "variables", vars{"a": strings.Repeat("ж", 255)}), 400, says("Recipient #1's message is too long.")},
+		{"live", `{}`, 422, failsFirst("message", "The message content is required.")},
+		{"live", object("message", long(601)), 422, failsFirst("message", "The message must not exceed 600 characters.")},
+		{"live", object("template", long(601)), 422, failsFirst("template", "The template field must not exceed 600 characters.")},
+		{"live", `{"template":" "}`, 422, failsFirst("template", "The template field is required.")},
+		{"live", `{"template":"x","variables":5}`, 422, failsFirst("variables", "The variables field is required.")},
+		{"live", `{"template":"{{code}}","variables":{"code":5}}`, 422, failsFirst("variables.code", "The variables.code field must be a string.")},
+		{"live", `{"template":"{{code}}","variables":{"code":"` + long(256) + `"}}`, 422, failsFirst("variables.code", "The variables.code field must not exceed 255 characters.")},
+		{"live", `{`, 400, says("The request body is not valid JSON.")},
+		{"nobody", `{"message":"x"}`, 400, says("You must create a company before sending messages.")},
+		{"", `{"message":"x"}`, 401, says("Unauthenticated.")},
+	} {
+		got := w.do(c.as, "POST", "/v1/sms/preview", c.body)
+		if got.status != c.status {
+			t.Errorf("%s: status %d", c.body, got.status)
+		}
+		sameJSON(t, got.body, c.want)
+	}
+	if got := w.recorded(); got != [4]int64{} {
+		t.Errorf("a preview left something: %v", got)
+	}
+}
+
+// With smart encoding a preview shows what would be sent, and a text of which
+// nothing would be left is sent as it is.
+func TestSmartEncoding(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.exec(`UPDATE companies SET smart_encoding = true WHERE id = $1`, w.company["other"])
+	got := w.do("other", "POST", "/v1/sms/preview", object("message", "l\u2019été « ça »"))
+	sameJSON(t, got.body, `{"encoding":"gsm7","characters":12,"segments":1,"cost":1,"unicode_characters":[]}`)
+	w.sent("other", single("79123456", "ACME", "l\u2019été « ça »"))
+	w.sent("other", single("79123456", "ACME", "\u200b"))
+	if n := w.count(`SELECT count(*) FROM messages WHERE body IN ('l''été " ca "', E'\u200b') AND segments = 1`); n != 2 {
+		t.Errorf("%d of 2 messages are as they should be", n)
+	}
+}

@@ -1,0 +1,34 @@
+package api
+
+import "testing"
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/", 404, ""}, {"GET", "/v1", 404, ""}, {"POST", "/v1/nope", 404, ""}, {"POST", "/v1/sms/", 404, ""}, {"GET", "/v1/sms/a/b", 404, ""},
+		{"POST", "/sms", 404, ""}, {"POST", "/V1/sms", 404, ""}, {"GET", "/v1/balance/", 404, ""}, {"GET", "/metrics", 404, ""},
+		{"PUT", "/v1/sms", 405, "POST, GET"}, {"DELETE", "/v1/sms/bulk", 405, "POST"}, {"GET", "/v1/sms/bulk", 405, "POST"},
+		{"GET", "/v1/sms/template", 405, "POST"}, {"GET", "/v1/sms/preview", 405, "POST"}, {"POST", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET"},
+		{"POST", "/v1/balance", 405, "GET"}, {"PATCH", "/v1/test-number", 405, "GET, PUT"}, {"GET", "/v1/test-number/verify", 405, "POST"},
+		{"DELETE", "/v1/sms/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET"}, {"OPTIONS", "/v1/sms", 405, "POST, GET"},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			w.t = t
+			for _, customer := range []string{"", "live"} {
+				got := w.do(customer, c.method, c.path, "")
+				want := says("Not found.")
+				if c.status == 405 {
+					want = says("Method not allowed.")
+				}
+				if got.status != c.status || got.header.Get("Allow") != c.allow || got.header.Get("X-RateLimit-Limit") != "" {
+					t.Errorf("status %d, Allow %q, %v", got.status, got.header.Get("Allow"), got.header)
+				}
+				sameJSON(t, got.body, want)
+			}
+		})
+	}
+}

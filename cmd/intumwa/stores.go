@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/queue"
+)
+
+const (
+	storesInterval = 2 * time.Second
+	storesPatience = time.Second // an answer that takes longer is none
+	settingsEvery  = 30          // looks at Redis' settings, in rounds
+)
+
+// stores asks PostgreSQL and Redis from time to time whether they are there, so
+// that an outage shows in the metrics also when nobody sends anything.
+type stores struct {
+	pool *pgxpool.Pool
+	rdb  redis.UniversalClient
+	belt *queue.Belt
+
+	database, redis, settings prometheus.Gauge
+}
+
+func newStores(pool *pgxpool.Pool, rdb redis.UniversalClient, belt *queue.Belt, reg prometheus.Registerer) *stores {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	s := &stores{pool: pool, rdb: rdb, belt: belt,
+		database: gauge("intumwa_database_up", "1 while PostgreSQL answers within a second, else 0."),
+		redis:    gauge("intumwa_redis_up", "1 while Redis answers within a second, else 0."),
+		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
+	}
+	// Until the first round says otherwise: a start is no outage.
+	s.database.Set(1)
+	s.redis.Set(1)
+	s.settings.Set(1)
+	reg.MustRegister(s.database, s.redis, s.settings)
+	return s
+}
+
+// Run asks until ctx ends.
+func (s *stores) Run(ctx context.Context) error {
+	tick := time.NewTicker(storesInterval)
+	defer tick.Stop()
+	for round := 0; ; round++ {
+		s.ask(ctx, s.database, s.pool.Ping)
+		s.ask(ctx, s.redis, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+		if round%settingsEvery == 0 {
+			s.askSettings(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *stores) ask(ctx context.Context, up prometheus.Gauge, ping func(context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, storesPatience)
+	defer cancel()
+	err := ping(limited)
+	switch {
+	case ctx.Err() != nil: // the process ends: that is no outage
+	case err != nil:
+		up.Set(0)
+	default:
+		up.Set(1)
+	}
+}
+
+// askSettings leaves the gauge as it is when Redis cannot be asked.
+func (s *stores) askSettings(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storesPatience)
+	defer cancel()
+	warnings, err := s.belt.CheckServer(ctx)
+	switch {
+	case err != nil:
+	case len(warnings) > 0:
+		s.settings.Set(0)
+	default:
+		s.settings.Set(1)
+	}
+}

@@ -1,0 +1,204 @@
+package dispatcher_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp/carriersim"
+	"intumwa/sms"
+)
+
+// TestHabitsOfReceipts: receipts in every shape and order that carriers are
+// known to send. The last two digits of the handset are the simulator's fate.
+func TestHabitsOfReceipts(t *testing.T) {
+	t.Parallel()
+	habits := []struct {
+		fate, habit, source string
+		text                string // "": a short one
+		ends, reason        string
+		event               string // counted besides: an outcome of receipts
+	}{
+		{fate: "00", habit: "text of appendix B", source: "A.2", ends: "sent", event: "matched"},
+		{fate: "01", habit: "UNDELIV, with the error code kept", source: "A.2 states", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "08", habit: "receipt before submit_sm_resp", source: "G 26, B 3 (jasmin 423)", ends: "sent"},
+		{fate: "11", habit: "the same receipt ten times", source: "G 24, A.2 re-delivery", ends: "sent", event: "duplicate"},
+		{fate: "12", habit: "DELIVRD, then UNDELIV", source: "G 27", ends: "sent", event: "contradiction"},
+		{fate: "13", habit: "ENROUTE first", source: "A.2 states", ends: "sent", event: "intermediate"},
+		{fate: "14", habit: "EXPIRED", source: "A.2 states, B 4 (jasmin 447)", ends: "failed", reason: "EXPIRED 027"},
+		{fate: "15", habit: "REJECTD", source: "A.2 states", ends: "failed", reason: "REJECTD 069"},
+		{fate: "16", habit: "ACCEPTD and nothing more", source: "decisions Lifecycle", ends: "sent"},
+		{fate: "18", habit: "TLVs only, short_message empty", source: "A.2 TLVs (php-smpp 70)", ends: "sent"},
+		{fate: "19", habit: "text in message_payload", source: "A.2, go-smpp C8", ends: "sent"},
+		{fate: "20", habit: "receipt in data_sm", source: "go-smpp C10", ends: "sent"},
+		{fate: "21", habit: "id's letter case differs", source: "B 2 (jasmin 366, 408)", ends: "sent"},
+		{fate: "26", habit: "handset forges a receipt, esm_class 0", source: "G 28, section 0.3", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "27", habit: "intermediate notification, 0x20", source: "A.2", ends: "sent", event: "intermediate"},
+		{fate: "30", habit: "DELETED", source: "A.2 states", ends: "failed", reason: "DELETED 088"},
+		{fate: "31", habit: "stat nobody has heard of first", source: "A.2 \"anything else\"", ends: "sent"},
+		{fate: "32", habit: "UNDELIV, then DELIVRD", source: "G 27", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "33", habit: "12-digit dates, four-digit err, vendor fields and TLVs", source: "A.2 (php-smpp 70)", ends: "sent"},
+		{fate: "34", habit: "stat before id, capitals, nothing else", source: "A.2 key by key", ends: "sent"},
+		{fate: "35", habit: "TLVs against the text", source: "A.2 \"TLVs win over text\"", ends: "sent"},
+		{fate: "50", habit: "UUID ids", source: "B 2 (jasmin 1129)", ends: "sent"},
+		{fate: "51", habit: "64-character ids", source: "G 29", ends: "sent"},
+		{fate: "53", habit: "zero-padded in the response only", source: "B 2 (jasmin 375)", ends: "sent"},
+		{fate: "61", habit: "a receipt for an id never given", source: "G 25", ends: "sent", event: "unmatched"},
+		{fate: "62", habit: "esm_class 0x44 without a UDH", source: "go-smpp C8", ends: "sent"},
+		{fate: "63", habit: "the handset answers", source: "issue 4.1 MO", ends: "sent"},
+		{fate: "64", habit: "zero-padded in the receipt only", source: "B 2 (jasmin 375)", ends: "sent"},
+		{fate: "65", habit: "alert_notification in between", source: "go-smpp C10, S2", ends: "sent"},
+		{fate: "28", habit: "second segment undeliverable", source: "G 30", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
+		{fate: "00", habit: "a receipt a segment", source: "A.2 multipart, B 5 (jasmin 363)", text: strings.Repeat("a", 400), ends: "sent"},
+		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "G 30", text: strings.Repeat("a", 200), ends: "pending"},
+		{fate: "07", habit: "no receipt", source: "A.2 watchdog", ends: "pending"},
+		{fate: "17", habit: "UNKNOWN and nothing more", source: "decisions Lifecycle", ends: "pending"},
+		{fate: "25", habit: "empty message_id", source: "A.3 last line", ends: "pending"},
+		{fate: "67", habit: "ENROUTE and nothing more", source: "decisions Lifecycle", ends: "pending"},
+	}
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
+	// The form of ids is given where the world has many on one link at once;
+	// TestHabitsOfIDs is about learning it.
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = dispatcher.IDSame }))
+	ids, final := make([]int64, len(habits)), 0
+	for i, h := range habits {
+		if h.ends != "pending" {
+			final++
+		}
+		ids[i] = w.send(note{to: w.number(h.fate), text: h.text})[0]
+	}
+	for i, h := range habits {
+		t.Run(strings.ReplaceAll(h.habit, "/", " "), func(t *testing.T) {
+			if h.ends != "pending" {
+				w.await(h.ends, 10*time.Second, ids[i])
+			}
+			if status, reason := w.statusOf(ids[i]); status != h.ends || reason != h.reason {
+				t.Errorf("%s (%s): the message is %s %q, want %s %q", h.habit, h.source, status, reason, h.ends, h.reason)
+			}
+			if h.event != "" && w.metric("intumwa_receipts_total", "carrier", "lumitel", "outcome", h.event) == 0 {
+				t.Errorf("%s (%s): no receipt was counted as %s", h.habit, h.source, h.event)
+			}
+		})
+	}
+	w.until("receipts are acknowledged", func() bool { return mno.Stats().ReceiptsWaiting == 0 })
+	w.settledAll()
+	for i, h := range habits { // nothing that came later changed anything
+		if status, _ := w.statusOf(ids[i]); status != h.ends {
+			t.Errorf("%s: %s in the end, want %s", h.habit, status, h.ends)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM inbound`); n != 2 { // 26's forgery and 63's answer
+		t.Errorf("%d messages from handsets are kept, want 2", n)
+	}
+	if n := w.metric("intumwa_inbound_messages_total", "carrier", "lumitel"); n != 2 {
+		t.Errorf("%v messages from handsets are counted, want 2", n)
+	}
+	if n := w.metric("intumwa_messages_final_total", "carrier", "lumitel"); n != float64(final) {
+		t.Errorf("%v messages became final, want %d", n, final)
+	}
+	if st := mno.Stats(); st.Discarded > 0 || st.Redelivered > 0 {
+		t.Errorf("%d receipts were refused, %d delivered again", st.Discarded, st.Redelivered)
+	}
+	w.clean(mno)
+}
+
+// TestHabitsOfReceiptStates: a carrier that means something of its own by a
+// state.
+//
+// Source: A.2 states "per link", decisions.md Lifecycle.
+func TestHabitsOfReceiptStates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno(func(c *dispatcher.Carrier) {
+		c.States = map[string]sms.Status{"UNKNOWN": sms.Failed, "ACCEPTD": sms.Pending}
+	}))
+	unknown, accepted, normal := w.sendTo("17"), w.sendTo("16"), w.sendTo("00")
+	w.await("failed", 10*time.Second, unknown)
+	w.await("sent", 10*time.Second, normal)
+	w.until("ACCEPTD is counted", func() bool { return w.metric("intumwa_receipts_total", "outcome", "intermediate") == 1 })
+	if status, _ := w.statusOf(accepted); status != "pending" {
+		t.Errorf("with ACCEPTD: none the message is %s", status)
+	}
+	w.clean(mno)
+}
+
+// TestHabitOfNoReceipts: a carrier that gives none, and one whose receipts do
+// not come in time.
+//
+// Source: A.2 sent_on and watchdog; decisions.md confirm, on_receipt_timeout.
+func TestHabitOfNoReceipts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	silent := w.carrier(carriersim.Options{Name: "silent", NoReceipts: true})
+	late := w.carrier(carriersim.Options{Name: "late", NoReceipts: true})
+	w.startWith(dispatcher.Options{Validity: time.Second},
+		named("silent", silent, func(c *dispatcher.Carrier) { c.Confirm = dispatcher.ConfirmBySubmit }),
+		named("late", late, func(c *dispatcher.Carrier) {
+			c.ReceiptTimeout, c.OnReceiptTimeout = 100*time.Millisecond, sms.Sent
+		}),
+		named("later", late, func(c *dispatcher.Carrier) { c.ReceiptTimeout = 100 * time.Millisecond }))
+	long := strings.Repeat("a", 200)
+	byAnswer := w.send(note{to: w.number("00"), carrier: "silent"}, note{to: w.number("00"), text: long, carrier: "silent"})
+	sent := w.send(note{to: w.number("00"), carrier: "late"})
+	failed := w.send(note{to: w.number("00"), carrier: "later"})
+	w.await("sent", 10*time.Second, byAnswer...)
+	w.await("sent", 10*time.Second, sent...)
+	w.await("failed", 10*time.Second, failed...)
+	if _, reason := w.statusOf(failed[0]); reason != "no_receipt" {
+		t.Errorf("it failed for %q, want no_receipt", reason)
+	}
+	for _, m := range silent.Submits() {
+		if m.RegisteredDelivery != 0 {
+			t.Errorf("registered_delivery is %d where no receipt is wanted", m.RegisteredDelivery)
+		}
+	}
+	w.clean(silent, late)
+}
+
+// TestHabitOfRemovedCarrier: a message whose carrier is configured no more gets
+// its end all the same.
+//
+// Source: G, promise P4.
+func TestHabitOfRemovedCarrier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	ids := w.send(note{to: w.number("00"), carrier: "gone"})
+	if _, err := w.pool.Exec(t.Context(), `DELETE FROM outbox`); err != nil { // a carrier has it
+		t.Fatal(err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `UPDATE messages SET created_at = now() - interval '3 days'`); err != nil {
+		t.Fatal(err)
+	}
+	w.start(mno.mno())
+	w.await("failed", 10*time.Second, ids...)
+}
+
+// TestHabitOfDatabaseAway: receipts that cannot be stored are refused with
+// ESME_RMSGQFUL and delivered again.
+//
+// Source: section 0.10, G 8.
+func TestHabitOfDatabaseAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
+	w.start(mno.mno())
+	ids := w.sendMany(20, "00")
+	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM parts`) == len(ids) })
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE parts RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
+	w.until("receipts are refused", func() bool { return w.metric("intumwa_receipts_refused_total") > 0 })
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO parts`); err != nil {
+		t.Fatal(err)
+	}
+	w.await("sent", 15*time.Second, ids...)
+	if st := mno.Stats(); st.Redelivered == 0 {
+		t.Error("no receipt was delivered again")
+	}
+	w.clean(mno)
+}

@@ -1,0 +1,403 @@
+package dispatcher_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/smpp/carriersim"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+// world is a dispatcher between real stores and simulated carriers, all over
+// TCP.
+type world struct {
+	*testing.T
+	pool, hot *pgxpool.Pool
+	url       string
+	belt      *queue.Belt
+	store     *messages.Store
+	registry  *prometheus.Registry
+	log       *logBook
+	d         *dispatcher.Dispatcher
+	stop      func()
+	ended     chan struct{}
+	serial    int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, url: testenv.Database(t), log: &logBook{}}
+	var err error
+	if w.pool, err = postgres.Open(t.Context(), w.url, postgres.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.pool.Close)
+	if w.hot, err = postgres.Open(t.Context(), w.url, postgres.Options{BatchUpdates: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.hot.Close)
+	rdb, prefix := testenv.Redis(t)
+	w.belt = queue.New(rdb, queue.Options{Prefix: prefix})
+	w.store = messages.New(w.hot)
+	return w
+}
+
+// sim is a simulated carrier that listens, and its address.
+type sim struct {
+	*carriersim.Carrier
+	address string
+	stop    func()
+}
+
+// carrier runs a simulated carrier. What the dispatcher writes to it goes into
+// the capture that TestWireshark reads.
+func (w *world) carrier(o carriersim.Options) *sim {
+	w.Helper()
+	o.Seed = cmp.Or(o.Seed, 7)
+	return w.listen(carriersim.New(o), nil, true)
+}
+
+func (w *world) listen(c *carriersim.Carrier, secure *tls.Config, captured bool) *sim {
+	w.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	s := &sim{Carrier: c, address: inner.Addr().String()}
+	listener := inner
+	if captured {
+		listener = capturing{inner}
+	}
+	if secure != nil {
+		listener = tls.NewListener(inner, secure)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = c.Serve(ctx, listener)
+	}()
+	s.stop = sync.OnceFunc(func() { cancel(); <-done })
+	w.Cleanup(s.stop)
+	return s
+}
+
+// link is the configuration of a link to the carrier, quick in all it does.
+func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
+	l := dispatcher.Link{Options: smpp.Options{Name: name, Address: s.address, SystemID: "intumwa", Password: "secret",
+		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: time.Second, ResponseTimeout: time.Second,
+		UnknownHold: 10 * time.Second, BindTimeout: 2 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
+	for _, c := range change {
+		c(&l)
+	}
+	return l
+}
+
+// mno is the configuration of a carrier called lumitel with one link.
+func (s *sim) mno(change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
+	return named("lumitel", s, change...)
+}
+
+func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
+	c := dispatcher.Carrier{Name: name, SourceTON: 5, DestTON: 1, DestNPI: 1, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
+	if s != nil {
+		c.Links = []dispatcher.Link{s.link(name + "-1")}
+	}
+	for _, change := range change {
+		change(&c)
+	}
+	return c
+}
+
+// start runs a dispatcher and waits until its links are bound.
+func (w *world) start(carriers ...dispatcher.Carrier) {
+	w.Helper()
+	w.startWith(dispatcher.Options{}, carriers...)
+	for _, c := range carriers {
+		for _, l := range c.Links {
+			w.awaitLink(l.Name, "bound")
+		}
+	}
+}
+
+func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) {
+	w.Helper()
+	w.registry = prometheus.NewRegistry()
+	o.Carriers = carriers
+	o.Heartbeat, o.SweepInterval = cmp.Or(o.Heartbeat, 100*time.Millisecond), cmp.Or(o.SweepInterval, 100*time.Millisecond)
+	o.DeadAfter, o.BreakerPause = cmp.Or(o.DeadAfter, 3*time.Second), cmp.Or(o.BreakerPause, time.Second)
+	o.Log, o.Metrics = slog.New(slog.NewTextHandler(w.log, nil)), w.registry
+	hooks := webhooks.New(w.hot, webhooks.Options{})
+	d, err := dispatcher.New(w.pool, w.hot, w.belt, hooks, o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := d.Run(ctx); err != nil {
+			w.Errorf("the dispatcher ended: %v", err)
+		}
+	}()
+	w.d, w.ended = d, ended
+	w.stop = sync.OnceFunc(func() { cancel(); <-ended })
+	w.Cleanup(w.stop)
+	w.Cleanup(func() {
+		if w.Failed() {
+			w.Logf("log:\n%s", w.log)
+		}
+	})
+}
+
+// number is a handset whose last two digits are the fate.
+func (w *world) number(fate string) sms.Number {
+	w.serial++
+	return sms.Number(fmt.Sprintf("+25761%04d%s", w.serial, fate))
+}
+
+// note is a message to be sent.
+type note struct {
+	to       sms.Number
+	text     string
+	carrier  string
+	company  int64
+	batch    *messages.Batch
+	validity time.Duration
+}
+
+// send accepts messages as intake does: recorded, then on the belt.
+func (w *world) send(notes ...note) []int64 {
+	w.Helper()
+	list := make([]*messages.Message, len(notes))
+	for i, n := range notes {
+		text := cmp.Or(n.text, "Muraho")
+		encoding, segments := sms.Count(text)
+		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: "DEMO", Body: text,
+			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour)}
+	}
+	var ids []int64
+	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
+		ids, err = w.store.Insert(w.Context(), tx, list)
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	items := make([]queue.Item, len(ids))
+	for i, id := range ids {
+		items[i] = queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())}
+	}
+	if err := w.belt.Push(w.Context(), items); err != nil {
+		w.Fatal(err)
+	}
+	return ids
+}
+
+// sendTo sends a short text to a new handset of a fate.
+func (w *world) sendTo(fate string) int64 {
+	w.Helper()
+	return w.send(note{to: w.number(fate)})[0]
+}
+
+// sendMany sends n short texts to new handsets of a fate.
+func (w *world) sendMany(n int, fate string) []int64 {
+	w.Helper()
+	notes := make([]note, n)
+	for i := range notes {
+		notes[i] = note{to: w.number(fate)}
+	}
+	return w.send(notes...)
+}
+
+// statusOf reads a message's status and why it failed.
+func (w *world) statusOf(id int64) (status, reason string) {
+	w.Helper()
+	var s sms.Status
+	if err := w.pool.QueryRow(w.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&s, &reason); err != nil {
+		w.Fatal(err)
+	}
+	return s.String(), reason
+}
+
+// await waits until messages have a status.
+func (w *world) await(want string, within time.Duration, ids ...int64) {
+	w.Helper()
+	code := map[string]sms.Status{"pending": sms.Pending, "sent": sms.Sent, "failed": sms.Failed}[want]
+	n := 0
+	w.eventually(within, func() bool {
+		n = w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = $2`, ids, int16(code))
+		return n == len(ids)
+	}, func() string { return fmt.Sprintf("%d of %d messages are %s", n, len(ids), want) })
+}
+
+// stays fails the test if a condition ceases to hold within d.
+func (w *world) stays(d time.Duration, what string, condition func() bool) {
+	w.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		if !condition() {
+			w.Fatalf("did not hold: %s", what)
+		}
+	}
+}
+
+func (w *world) eventually(within time.Duration, condition func() bool, what func() string) {
+	w.Helper()
+	for end := time.Now().Add(within * slack); !condition(); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("not within %s: %s", within, what())
+		}
+	}
+}
+
+func (w *world) until(what string, condition func() bool) {
+	w.Helper()
+	w.eventually(10*time.Second, condition, func() string { return what })
+}
+
+func (w *world) count(query string, args ...any) (n int) {
+	w.Helper()
+	if err := w.pool.QueryRow(w.Context(), query, args...).Scan(&n); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) text(query string, args ...any) (s string) {
+	w.Helper()
+	if err := w.pool.QueryRow(w.Context(), query, args...).Scan(&s); err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// linkState is what operators see of a link.
+func (w *world) linkState(name string) dispatcher.LinkState {
+	w.Helper()
+	links, err := dispatcher.Links(w.Context(), w.pool)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, l := range links {
+		if l.Link == name {
+			return l
+		}
+	}
+	return dispatcher.LinkState{State: "unknown"}
+}
+
+func (w *world) awaitLink(name, state string) {
+	w.Helper()
+	var last dispatcher.LinkState
+	w.eventually(10*time.Second, func() bool { last = w.linkState(name); return last.State == state },
+		func() string { return fmt.Sprintf("link %s is %s, not %s (%s)", name, last.State, state, last.LastError) })
+}
+
+// metric adds up the series of a counter or gauge that have all these labels
+// (name, value, name, value, ...).
+func (w *world) metric(name string, labels ...string) (sum float64) {
+	w.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			have := map[string]string{}
+			for _, pair := range m.GetLabel() {
+				have[pair.GetName()] = pair.GetValue()
+			}
+			all := true
+			for i := 0; i < len(labels); i += 2 {
+				all = all && have[labels[i]] == labels[i+1]
+			}
+			if all {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// submitsTo are the submit_sm that a carrier got for one handset.
+func (s *sim) submitsTo(number sms.Number) (list []carriersim.Submit) {
+	for _, m := range s.Submits() {
+		if m.Destination.Addr == number.Digits() {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// clean fails the test if the dispatcher broke the protocol or sent anything
+// twice.
+func (w *world) clean(carriers ...*sim) {
+	w.Helper()
+	for _, s := range carriers {
+		for _, v := range s.Violations() {
+			w.Errorf("%s: %s: %s", s.Name(), v.Command, v.Text)
+		}
+		if n := s.Stats().Duplicates; n > 0 {
+			w.Errorf("%s got %d segments twice", s.Name(), n)
+		}
+	}
+}
+
+// settledAll fails the test unless nothing is left over: no claim, no outbox
+// row, no slot.
+func (w *world) settledAll() {
+	w.Helper()
+	w.until("the outbox is empty", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
+}
+
+// logBook keeps a log for tests that look at it.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logBook) has(words ...string) bool {
+	text := l.String()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/smpp"
+)
+
+// ErrNotHeld says that another process, or none, holds a link.
+var ErrNotHeld = errors.New("the link is not held by this process")
+
+// Trace shows the PDUs of a link that this process holds, redacted, until ctx
+// ends or show returns an error, which it returns (smpp.Link.Trace). A link
+// that is held elsewhere is ErrNotHeld with the name of who holds it, one that
+// nobody ever announced ErrNoLink.
+func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
+	d.mu.Lock()
+	held := d.held[link]
+	d.mu.Unlock()
+	if held == nil {
+		return d.holder(ctx, link)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one sync.Mutex // several binds show in turn
+	var tracing sync.WaitGroup
+	failed := make([]error, len(held.links))
+	for i, bind := range held.links {
+		tracing.Go(func() {
+			failed[i] = bind.Trace(ctx, func(pdu smpp.TracedPDU) error {
+				one.Lock()
+				defer one.Unlock()
+				return show(pdu)
+			})
+			if failed[i] != nil {
+				cancel()
+			}
+		})
+	}
+	tracing.Wait()
+	return errors.Join(failed...)
+}
+
+// hold notes which links this process has at work; nil takes one off.
+func (d *Dispatcher) hold(link string, b *binds) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b == nil {
+		delete(d.held, link)
+		return
+	}
+	d.held[link] = b
+}
+
+// holder says as an error who holds a link.
+func (d *Dispatcher) holder(ctx context.Context, link string) error {
+	var name string
+	err := d.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links l LEFT JOIN dispatchers d ON d.id = l.owner WHERE l.name = $1`, link).Scan(&name)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%s: %w", link, ErrNoLink)
+	case err != nil:
+		return fmt.Errorf("asking who holds %s: %w", link, err)
+	case name == "":
+		return fmt.Errorf("%s: %w, nor by another", link, ErrNotHeld)
+	}
+	return fmt.Errorf("%s: %w but by %s", link, ErrNotHeld, name)
+}

@@ -1,0 +1,102 @@
+package intake
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// district is a database with one customer, for as many processes as a test
+// wants.
+type district struct {
+	pool      *pgxpool.Pool
+	accounts  *accounts.Accounts
+	principal *accounts.Principal
+}
+
+func newDistrict(t testing.TB, credits int64) *district {
+	t.Helper()
+	ctx := context.Background()
+	d := &district{pool: testenv.Pool(t)}
+	d.accounts = accounts.New(d.pool, accounts.Options{TestSender: "TEST"})
+	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := d.accounts.CreateToken(ctx, "a@example.com", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		c, err := d.accounts.CreateCompany(ctx, tx, accounts.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
+		if err != nil {
+			return err
+		}
+		if err := billing.Open(ctx, tx, c.ID); err != nil {
+			return err
+		}
+		_, err = billing.Grant(ctx, tx, c.ID, credits, "test")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.accounts.CreateSender(ctx, 1, "ACME", "", true); err != nil {
+		t.Fatal(err)
+	}
+	if d.principal, err = d.accounts.Authenticate(ctx, token); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// process is an Intake that runs until the test ends.
+func (d *district) process(t testing.TB) *Intake {
+	t.Helper()
+	rdb, prefix := testenv.Redis(t)
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := New(d.pool, d.accounts, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = in.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return in
+}
+
+func (d *district) request(text string, key *Key) Single {
+	return Single{Number: "+25779123456", Sender: "ACME", Message: text, Key: key}
+}
+
+// books holds what is recorded to the credits left and the messages made.
+func (d *district) books(t testing.TB, credits, count int64) {
+	t.Helper()
+	var gotCredits, ledger, gotCount, segments, debits int64
+	err := d.pool.QueryRow(context.Background(), `SELECT (SELECT credits FROM balances), (SELECT sum(amount) FROM ledger),
+		(SELECT count(*) FROM messages), (SELECT coalesce(sum(segments), 0) FROM messages),
+		(SELECT coalesce(-sum(amount), 0) FROM ledger WHERE kind = 'send')`).Scan(&gotCredits, &ledger, &gotCount, &segments, &debits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gotCredits != credits || ledger != credits || gotCount != count || segments != debits {
+		t.Errorf("%d credits (ledger %d), %d messages of %d segments for %d; want %d credits and %d messages",
+			gotCredits, ledger, gotCount, segments, debits, credits, count)
+	}
+	audit, err := messages.New(d.pool).Audit(context.Background(), time.Hour)
+	if err != nil || audit.Unpaid != 0 || audit.Unrecorded != 0 {
+		t.Errorf("audit: %+v, %v", audit, err)
+	}
+}

@@ -1,0 +1,104 @@
+package intake
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// The first process dies between its commit and its answer: the client asks
+// again, elsewhere, and gets the answer that it never saw.
+func TestCrashBetweenCommitAndAnswer(t *testing.T) {
+	d := newDistrict(t, 100)
+	key := &Key{Name: "k", Request: [32]byte{1}}
+	first, err := d.process(t).Send(t.Context(), d.principal, d.request("x", key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := d.process(t)
+	again, err := second.Send(t.Context(), d.principal, d.request("x", key))
+	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
+		t.Errorf("%s, replayed %v, %v; first %s", again.Body, again.Replayed, err, first.Body)
+	}
+	if _, err := second.Send(t.Context(), d.principal, d.request("y", &Key{Name: "k", Request: [32]byte{2}})); !errors.Is(err, ErrKeyReused) {
+		t.Errorf("another request: %v", err)
+	}
+	d.books(t, 99, 1)
+}
+
+// Two processes get the same requests at the same time, in opposite orders.
+func TestSameKeysInTwoProcesses(t *testing.T) {
+	d := newDistrict(t, 10_000)
+	processes := []*Intake{d.process(t), d.process(t)}
+	const keys, copies = 40, 2
+	type outcome struct {
+		body     string
+		replayed bool
+		err      error
+	}
+	outcomes := make([][]outcome, keys)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range keys * copies * len(processes) {
+		k := i % keys
+		if i/keys%2 == 1 {
+			k = keys - 1 - k
+		}
+		wg.Go(func() {
+			key := &Key{Name: fmt.Sprint(k), Request: [32]byte{byte(k)}}
+			answer, err := processes[i/keys%len(processes)].Send(t.Context(), d.principal, d.request(fmt.Sprint(k), key))
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[k] = append(outcomes[k], outcome{string(answer.Body), answer.Replayed, err})
+		})
+	}
+	wg.Wait()
+	for k, all := range outcomes {
+		first := ""
+		for _, o := range all {
+			switch {
+			case errors.Is(o.err, ErrKeyInUse):
+			case o.err != nil:
+				t.Errorf("key %d: %v", k, o.err)
+			case first == "":
+				first = o.body
+			case o.body != first:
+				t.Errorf("key %d has two answers: %s, %s", k, first, o.body)
+			}
+		}
+		if first == "" {
+			t.Errorf("key %d was never answered", k)
+		}
+	}
+	d.books(t, 10_000-keys, keys)
+}
+
+// A key that another process holds for long is a 409, and stops nobody else.
+func TestKeyHeldElsewhere(t *testing.T) {
+	d := newDistrict(t, 100)
+	in := d.process(t)
+	tx, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, 'held', '\x01')`, d.principal.UserID); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: "held"})); !errors.Is(err, ErrKeyInUse) {
+			t.Errorf("the held key: %v", err)
+		}
+	})
+	for i := range 5 {
+		wg.Go(func() {
+			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint(i)})); err != nil {
+				t.Errorf("key %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	d.books(t, 95, 5)
+}

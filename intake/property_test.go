@@ -1,0 +1,141 @@
+package intake
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"intumwa/sms"
+)
+
+// texts of every size and alphabet.
+func texts() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		unit := rapid.SampledFrom([]string{"a", "é", "€", "ж", "😀", "[", "\n"}).Draw(t, "character")
+		return strings.Repeat(unit, rapid.IntRange(1, 600).Draw(t, "length")) + rapid.SampledFrom([]string{"", "x", "ç"}).Draw(t, "end")
+	})
+}
+
+func numbers() *rapid.Generator[sms.Number] {
+	return rapid.SampledFrom([]sms.Number{"+25779123456", "+25761234567", "+25771000001"})
+}
+
+// What is charged is what is recorded, and that is what is cut on the wire.
+func TestChargedIsCut(t *testing.T) {
+	d := newDistrict(t, 1_000_000)
+	in := d.process(t)
+	credits := int64(1_000_000)
+	rapid.Check(t, func(rt *rapid.T) {
+		var req Bulk
+		req.Sender = "ACME"
+		want := 0
+		for range rapid.IntRange(1, 12).Draw(rt, "messages") {
+			text := texts().Draw(rt, "text")
+			req.Messages = append(req.Messages, BulkMessage{numbers().Draw(rt, "number"), text})
+			want += len(sms.SplitText(text).Parts)
+		}
+		answer, err := in.SendBulk(t.Context(), d.principal, req)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var got BatchAccepted
+		if err := json.Unmarshal(answer.Body, &got); err != nil {
+			rt.Fatal(err)
+		}
+		credits -= int64(want)
+		if got.ItemCount != want || got.RemainingItems != credits || got.RecipientsCount != len(req.Messages) {
+			rt.Fatalf("%+v, not %d segments and %d credits", got, want, credits)
+		}
+		var messages, segments, batch, outbox int
+		err = d.pool.QueryRow(t.Context(), `SELECT count(*), sum(m.segments), max(b.item_count), count(o.message_id)
+			FROM batches b JOIN messages m ON m.batch_id = b.id LEFT JOIN outbox o ON o.message_id = m.id
+			WHERE b.ulid = $1`, [16]byte(got.BatchID)).Scan(&messages, &segments, &batch, &outbox)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if messages != len(req.Messages) || segments != want || batch != want || outbox != messages {
+			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox, len(req.Messages), want)
+		}
+	})
+	var n int64
+	if err := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	d.books(t, credits, n)
+}
+
+// One recipient who fails is enough: nothing is charged, nothing recorded.
+func TestAnyFailureLeavesNothing(t *testing.T) {
+	d := newDistrict(t, 50)
+	in := d.process(t)
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Prefixes: []string{"7"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.SetRoutes(routes)
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 20).Draw(rt, "recipients")
+		bad := rapid.IntRange(0, n-1).Draw(rt, "the bad one")
+		one, empty, huge := "x", "", strings.Repeat("ж", 255)
+		req := Template{Sender: "ACME", Template: sms.ParseTemplate(strings.Repeat("{{a}}", 110) + "{{b}}")}
+		for range n {
+			req.Recipients = append(req.Recipients, TemplateRecipient{"+25779123456", map[string]*string{"a": &empty, "b": &one}})
+		}
+		r := &req.Recipients[bad]
+		switch rapid.SampledFrom([]string{"carrier", "variable", "empty", "long", "credits"}).Draw(rt, "how") {
+		case "carrier":
+			r.Number = "+25761234567"
+		case "variable":
+			r.Variables = map[string]*string{"a": &one}
+		case "empty":
+			r.Variables = map[string]*string{"a": nil, "b": &empty}
+		case "long":
+			r.Variables = map[string]*string{"a": &huge, "b": nil}
+		case "credits":
+			text := strings.Repeat("ж", 35)
+			r.Variables = map[string]*string{"a": &text, "b": nil} // 58 segments
+		}
+		_, err := in.SendTemplate(t.Context(), d.principal, req)
+		if _, refused := errors.AsType[sms.Refusal](err); !refused {
+			rt.Fatalf("not refused: %v", err)
+		}
+	})
+	d.books(t, 50, 0)
+}
+
+// Many callers draw on one balance: never below zero, and what was admitted is
+// what is recorded.
+func TestManyCallersOneBalance(t *testing.T) {
+	d := newDistrict(t, 100)
+	processes := []*Intake{d.process(t), d.process(t)}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	left := int64(100)
+	var accepted int64
+	for i := range 120 {
+		wg.Go(func() {
+			req := Bulk{Sender: "ACME"}
+			for range i%4 + 1 {
+				req.Messages = append(req.Messages, BulkMessage{"+25779123456", "x"})
+			}
+			_, err := processes[i%2].SendBulk(t.Context(), d.principal, req)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				left -= int64(len(req.Messages))
+				accepted += int64(len(req.Messages))
+			} else if _, refused := errors.AsType[sms.Refusal](err); !refused {
+				t.Errorf("neither accepted nor refused: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if left < 0 || left > 3 {
+		t.Errorf("%d credits left", left)
+	}
+	d.books(t, left, accepted)
+}

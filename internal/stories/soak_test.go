@@ -1,0 +1,143 @@
+package stories
+
+import (
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/smpp/carriersim"
+)
+
+// kinds are the messages of a mixed load: fate and end.
+var kinds = []struct {
+	fate int
+	ends string
+}{
+	{0, "sent"}, {0, "sent"}, {0, "sent"}, {0, "sent"}, {0, "sent"}, {0, "sent"},
+	{1, "failed"}, {2, "failed"}, {8, "sent"}, {11, "sent"}, {12, "sent"}, {13, "sent"}, {14, "failed"},
+	{18, "sent"}, {20, "sent"}, {26, "failed"}, {32, "failed"}, {35, "sent"}, {61, "sent"}, {66, "sent"},
+}
+
+// everyday is a load as it comes: most is delivered, some is not, some texts
+// are long, some are not GSM-7.
+func everyday() *mixture {
+	return &mixture{
+		fate: func(i int) int { return kinds[i%len(kinds)].fate },
+		ends: func(i int) string { return kinds[i%len(kinds)].ends },
+		tail: func(i int) string {
+			switch {
+			case i%17 == 0:
+				return strings.Repeat(" Amahoro {mwese}", 1+i%29)
+			case i%19 == 0:
+				return strings.Repeat(" 😀 Murakoze", 1+i%7)
+			}
+			return ""
+		},
+	}
+}
+
+// soak is how long the long run runs.
+func soak(t *testing.T) time.Duration {
+	t.Helper()
+	said := os.Getenv("INTUMWA_SOAK")
+	if said == "" {
+		return 6 * time.Second
+	}
+	length, err := time.ParseDuration(said)
+	if err != nil {
+		t.Fatalf("INTUMWA_SOAK: %v", err)
+	}
+	return length
+}
+
+// A gateway works for a long time under the traffic of every day. Every message
+// ends as it must, and at the end the process is no bigger than at the
+// beginning.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	const senders, pause = 20, 100 * time.Millisecond
+	length := soak(t)
+	messages := int(length/pause) * senders
+	w := play(t, scene{carriers: []carrier{{
+		sim: carriersim.Options{RespDelay: 5 * time.Millisecond, ReceiptDelay: 50 * time.Millisecond, ReceiptLead: 20 * time.Millisecond, MaxLog: 20*messages + 1000},
+	}}})
+	shop := w.company("Isoko", 100_000_000)
+	l := shop.sendsMany(&load{messages: messages, senders: senders, pause: pause, mixed: everyday()})
+	l.reachesIn(messages/5, length+time.Minute)
+	size := func() (memory, goroutines float64) {
+		return w.gateway.metric("process_resident_memory_bytes"), w.gateway.metric("go_goroutines")
+	}
+	memory, goroutines := size()
+	l.adds(0)
+	if length >= time.Minute { // before that it is still growing up
+		w.eventually(2*time.Minute, "the process is as big as before", func() bool {
+			nowMemory, nowGoroutines := size()
+			return nowGoroutines <= goroutines*1.1 && nowMemory <= memory*1.1
+		})
+	}
+	now, nowGoroutines := size()
+	t.Logf("after a fifth: %.0f MB and %.0f goroutines; at the end: %.0f MB and %.0f", memory/1e6, goroutines, now/1e6, nowGoroutines)
+}
+
+// Everything breaks in one run, in an order that is drawn.
+func TestEverythingBreaks(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	w := play(t, scene{carriers: []carrier{steady()}, gateways: []tree{{}, {}}, ownPostgres: true, ownRedis: true})
+	shop := w.company("Isoko", 1_000_000)
+	options, err := redis.ParseURL(w.redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+
+	troubles := []struct {
+		name    string
+		unknown int // how many windows it leaves without an answer
+		happens func()
+	}{
+		{"a gateway is killed", 1, func() {
+			g := w.gateways[random.IntN(2)]
+			g.kill()
+			g.start()
+		}},
+		{"a gateway is ended", 0, func() {
+			g := w.gateways[random.IntN(2)]
+			if code, took := g.terminate(); code != 0 || took > endWithin {
+				t.Errorf("%s ended with code %d after %v", g.name, code, took)
+			}
+			g.start()
+		}},
+		{"Redis forgets", 0, func() {
+			if err := client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"Redis dies", 0, func() { w.redisServer.Kill(); w.redisServer.Start() }},
+		{"PostgreSQL dies", 1, func() { w.postgresServer.Kill(); w.postgresServer.Start() }},
+		{"the carrier breaks the connection", 1, func() { w.lumitel.ResetAll() }},
+	}
+	rounds := chaos(10)
+	messages := 300 * len(troubles) * rounds
+	l := shop.sendsMany(&load{messages: messages, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
+	windows := 0
+	for range rounds {
+		for _, i := range random.Perm(len(troubles)) {
+			before := int(l.accepted.Load())
+			troubles[i].happens()
+			windows += troubles[i].unknown
+			l.reaches(min(before+150+random.IntN(150), messages))
+			t.Logf("%s; %d of %d accepted", troubles[i].name, l.accepted.Load(), messages)
+		}
+	}
+	l.adds(window * windows)
+}

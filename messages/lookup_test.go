@@ -1,0 +1,156 @@
+package messages_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// TestTenancy: another's message or batch is not found.
+func TestTenancy(t *testing.T) {
+	d := newDesk(t)
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	m := d.compose(func(m *messages.Message) { m.Batch = b })
+	id := d.insert(m)[0]
+	for company, found := range map[int64]bool{1: true, 2: false, 0: true} { // 0: an operator
+		r, err := d.ByULID(t.Context(), company, m.ULID)
+		if found && (err != nil || r.ID != id) || !found && !errors.Is(err, messages.ErrNotFound) {
+			t.Errorf("company %d: %+v, %v", company, r, err)
+		}
+	}
+	if _, err := d.ByULID(t.Context(), 1, ulid.Make()); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("nobody's message: %v", err)
+	}
+	if _, err := d.BatchByULID(t.Context(), 2, b.ULID); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("another's batch: %v", err)
+	}
+	if page, next, err := d.List(t.Context(), 2, messages.Filter{Batch: &b.ULID}, 0, 10); err != nil || next != 0 || len(page) != 0 {
+		t.Errorf("another's batch has %v, %d, %v", page, next, err)
+	}
+	if page, _, err := d.List(t.Context(), 2, messages.Filter{}, 0, 10); err != nil || len(page) != 0 {
+		t.Errorf("another's messages: %v, %v", page, err)
+	}
+}
+
+// TestJourney: of a message nothing is known about, and of one on its way.
+func TestJourney(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(2, segments(2))
+	d.claim(1, ids[0])
+	first := time.Now().Add(-time.Second).Truncate(time.Microsecond)
+	d.settle([]messages.Part{
+		part(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))), part(ids[0], "A", segment(1, 2), at(first)),
+	}, receipt("a", "DELIVRD"), receipt("b", "BUFFRED"))
+	journeys, err := d.JourneysOf(t.Context(), append(ids, 999))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journeys[ids[0]]
+	if len(j.Segments) != 2 || j.Segments[0].Segment != 1 || j.Segments[0].CarrierID != "A" || !j.Segments[0].SubmittedAt.Equal(first) ||
+		j.Segments[0].Receipt != "DELIVRD" || j.Segments[1].Receipt != "" || j.Segments[1].ReceiptAt != nil || j.Segments[1].Link != "lumitel-1" {
+		t.Errorf("segments %+v", j.Segments)
+	}
+	if len(j.Receipts) != 1 || j.Receipts[0].State != "BUFFRED" || j.Receipts[0].Outcome != messages.Intermediate {
+		t.Errorf("receipts %+v", j.Receipts)
+	}
+	if j.Waiting == nil || !j.Waiting.Claimed || j.Waiting.Attempts != 1 {
+		t.Errorf("waiting %+v", j.Waiting)
+	}
+	if j := journeys[ids[1]]; len(j.Segments)+len(j.Receipts) != 0 || j.Waiting == nil || j.Waiting.Claimed {
+		t.Errorf("the other %+v", j)
+	}
+	if j, err := d.JourneyOf(t.Context(), 999); err != nil || j.Waiting != nil || j.Segments != nil {
+		t.Errorf("nobody's %+v, %v", j, err)
+	}
+}
+
+// TestTimeline: in the order in which it happened, the end last, and cause
+// before effect where the clock does not tell.
+func TestTimeline(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	pointer := func(at time.Time) *time.Time { return &at }
+	r := messages.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
+	j := messages.Journey{
+		Segments: []messages.SegmentRecord{
+			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
+			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
+			{Segment: 2, Link: "l", SubmittedAt: after(2)},
+		},
+		Receipts: []messages.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: messages.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: messages.Intermediate}},
+	}
+	var got []string
+	for _, m := range messages.Timeline(r, j) {
+		got = append(got, m.Event+" "+m.Detail)
+	}
+	want := []string{
+		"accepted ", "submitted segment 1 of 2 by l", "submitted segment 2 of 2 by l", "submitted segment 2 of 2 by l",
+		"receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("timeline\n%q, want\n%q", got, want)
+	}
+}
+
+// TestList: pages from the newest on, by every filter.
+func TestList(t *testing.T) {
+	d := newDesk(t)
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 3, Segments: 3}
+	ids := slices.Concat(d.pending(4), d.pending(3, func(m *messages.Message) { m.Batch = b }), d.pending(1, to("+25761222333")))
+	d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
+	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()})
+	d.exec(`UPDATE messages SET created_at = now() - (100 - id) * interval '1 hour'`)
+	moment := func(id int64) time.Time {
+		var at time.Time
+		if err := d.pool.QueryRow(t.Context(), `SELECT created_at FROM messages WHERE id = $1`, id).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	all := slices.Clone(ids)
+	slices.Reverse(all)
+	status := sms.Sent
+	stranger := ulid.Make()
+	for _, c := range []struct {
+		name   string
+		filter messages.Filter
+		want   []int64
+	}{
+		{"all", messages.Filter{}, all},
+		{"sent", messages.Filter{Status: &status}, ids[1:2]},
+		{"a batch", messages.Filter{Batch: &b.ULID}, []int64{ids[6], ids[5], ids[4]}},
+		{"no batch", messages.Filter{Batch: &stranger}, nil},
+		{"a number", messages.Filter{Number: "+25761222333"}, ids[7:]},
+		{"from", messages.Filter{From: moment(ids[5])}, []int64{ids[7], ids[6], ids[5]}},
+		{"to", messages.Filter{To: moment(ids[2])}, []int64{ids[1], ids[0]}},
+		{"between", messages.Filter{From: moment(ids[2]), To: moment(ids[4])}, []int64{ids[3], ids[2]}},
+		{"of a batch, from", messages.Filter{Batch: &b.ULID, From: moment(ids[6])}, ids[6:7]},
+	} {
+		for _, limit := range []int{1, 2, 3, 100} {
+			var got []int64
+			before, pages := int64(0), 0
+			for {
+				page, next, err := d.List(t.Context(), 1, c.filter, before, limit)
+				if err != nil || len(page) > limit {
+					t.Fatalf("%s by %d: %d messages, %v", c.name, limit, len(page), err)
+				}
+				for _, r := range page {
+					got = append(got, r.ID)
+				}
+				if pages++; next == 0 || pages > 20 {
+					break
+				}
+				before = next
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s by %d: %v, want %v", c.name, limit, got, c.want)
+			}
+		}
+	}
+}

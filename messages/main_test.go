@@ -1,0 +1,203 @@
+package messages_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const carrier = "lumitel"
+
+// desk is a store on a database of its own, and what tests do to it.
+type desk struct {
+	testing.TB
+	pool *pgxpool.Pool
+	*messages.Store
+	numbered int
+}
+
+func newDesk(t testing.TB) *desk {
+	pool := testenv.Pool(t)
+	return &desk{TB: t, pool: pool, Store: messages.New(pool)}
+}
+
+// newHotDesk is a desk whose connections plan as those of the dispatcher and
+// of intake do.
+func newHotDesk(t testing.TB) *desk {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return &desk{TB: t, pool: pool, Store: messages.New(pool)}
+}
+
+func (d *desk) tx(do func(ctx context.Context, tx pgx.Tx) error) {
+	d.Helper()
+	ctx := d.Context()
+	if err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return do(ctx, tx) }); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) exec(statement string, args ...any) {
+	d.Helper()
+	if _, err := d.pool.Exec(d.Context(), statement, args...); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// count runs a query that answers one number.
+func (d *desk) count(query string, args ...any) (n int) {
+	d.Helper()
+	if err := d.pool.QueryRow(d.Context(), query, args...).Scan(&n); err != nil {
+		d.Fatal(err)
+	}
+	return n
+}
+
+// compose makes a message of one segment of company 1 for carrier.
+func (d *desk) compose(change ...func(*messages.Message)) *messages.Message {
+	d.numbered++
+	m := &messages.Message{
+		ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", d.numbered)), Sender: "DEMO",
+		Body: "Hello", Encoding: sms.GSM7, Segments: 1, Carrier: carrier, Validity: time.Hour,
+	}
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+func segments(n int) func(*messages.Message) { return func(m *messages.Message) { m.Segments = n } }
+
+func to(number sms.Number) func(*messages.Message) {
+	return func(m *messages.Message) { m.Number = number }
+}
+
+// insert records messages in one transaction.
+func (d *desk) insert(list ...*messages.Message) (ids []int64) {
+	d.Helper()
+	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		ids, err = d.Store.Insert(ctx, tx, list)
+		return err
+	})
+	return ids
+}
+
+// pending records n plain messages.
+func (d *desk) pending(n int, change ...func(*messages.Message)) []int64 {
+	d.Helper()
+	list := make([]*messages.Message, n)
+	for i := range list {
+		list[i] = d.compose(change...)
+	}
+	return d.insert(list...)
+}
+
+func (d *desk) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
+	d.Helper()
+	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return claimed
+}
+
+func idsOf(claimed []*messages.Claimed) []int64 {
+	ids := make([]int64, len(claimed))
+	for i, c := range claimed {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+func part(message int64, id string, change ...func(*messages.Part)) messages.Part {
+	p := messages.Part{MessageID: message, Segment: 1, Total: 1, Carrier: carrier, Link: "lumitel-1", CarrierID: id, At: time.Now()}
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
+func segment(n, total int) func(*messages.Part) {
+	return func(p *messages.Part) { p.Segment, p.Total = n, total }
+}
+
+func at(moment time.Time) func(*messages.Part) { return func(p *messages.Part) { p.At = moment } }
+
+// receipt is a receipt with the usual meaning of state.
+func receipt(id, state string) messages.Receipt {
+	r := messages.Receipt{Carrier: carrier, Link: "lumitel-1", CarrierID: id, Key: messages.Key(id), Number: "25761000001", State: state, At: time.Now()}
+	switch state {
+	case "DELIVRD", "ACCEPTD":
+		r.Status, r.Final = sms.Sent, true
+	case "UNDELIV", "EXPIRED", "REJECTD":
+		r.Status, r.Final, r.Error = sms.Failed, true, "027"
+	}
+	return r
+}
+
+// settlement is what came of one transaction of a settler.
+type settlement struct {
+	states   []messages.SegmentState
+	outcomes []messages.Outcome
+	settled  []messages.Settled
+}
+
+// settle does what a settler does with accepted segments and receipts.
+func (d *desk) settle(parts []messages.Part, receipts ...messages.Receipt) settlement {
+	d.Helper()
+	s, err := d.trySettle(parts, receipts...)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return s
+}
+
+func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s settlement, err error) {
+	ctx := d.Context()
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if err := d.LockCarrier(ctx, tx, carrier); err != nil {
+			return err
+		}
+		if s.states, err = d.Submitted(ctx, tx, parts); err != nil {
+			return err
+		}
+		reported, outcomes, err := d.Receipts(ctx, tx, receipts)
+		if err != nil {
+			return err
+		}
+		s.states, s.outcomes = append(s.states, reported...), outcomes
+		finals, err := d.Verdicts(ctx, tx, s.states)
+		if err != nil {
+			return err
+		}
+		s.settled, err = d.Finish(ctx, tx, finals)
+		return err
+	})
+	return s, err
+}
+
+// status is a message's status and reason.
+func (d *desk) status(id int64) (status sms.Status, reason string) {
+	d.Helper()
+	err := d.pool.QueryRow(d.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return status, reason
+}

@@ -1,0 +1,321 @@
+package messages_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+)
+
+func same(t *testing.T, what string, got, want []int64) {
+	t.Helper()
+	got = slices.Sorted(slices.Values(got))
+	if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// TestClaim: only what is there, due, in time, unclaimed and the carrier's own.
+func TestClaim(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(7)
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET expires_at = now() WHERE message_id = $1`, ids[2])
+	d.exec(`DELETE FROM outbox WHERE message_id = $1`, ids[3])
+	d.exec(`UPDATE outbox SET carrier = 'onatel' WHERE message_id = $1`, ids[4])
+	same(t, "first claim", idsOf(d.claim(1, ids[5])), ids[5:6])
+	got := d.claim(2, append(ids, ids[0], ids[6], 999)...) // ids twice, one unknown
+	same(t, "second claim", idsOf(got), []int64{ids[0], ids[6]})
+	same(t, "third claim", idsOf(d.claim(1, ids...)), nil)
+	same(t, "claim of nothing", idsOf(d.claim(1)), nil)
+
+	c := got[slices.IndexFunc(got, func(c *messages.Claimed) bool { return c.ID == ids[0] })]
+	r, err := d.ByULID(t.Context(), 1, c.ULID)
+	if err != nil || r.ID != ids[0] || c.Number != r.Number || c.Sender != r.Sender || c.Body != r.Body || c.CompanyID != 1 || c.Lane != 0 ||
+		c.Segments != 1 || c.Attempt != 1 || !c.CreatedAt.Equal(r.CreatedAt) || c.ExpiresAt.Sub(c.CreatedAt) != time.Hour || c.Accepted != nil {
+		t.Errorf("claimed %+v of %+v, %v", c, r, err)
+	}
+}
+
+// TestClaimOnce: dispatchers that reach for the same messages share them.
+func TestClaimOnce(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(200)
+	backwards := slices.Clone(ids)
+	slices.Reverse(backwards)
+	var mu sync.Mutex
+	var all []int64
+	var wg sync.WaitGroup
+	for dispatcher := range int64(4) {
+		wg.Go(func() {
+			want := ids
+			if dispatcher%2 == 1 {
+				want = backwards
+			}
+			for part := range slices.Chunk(want, 50) {
+				claimed, err := d.Claim(t.Context(), dispatcher, carrier, part)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				all = append(all, idsOf(claimed)...)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	same(t, "claimed", all, ids)
+}
+
+func TestClaimDue(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(4)
+	batched := d.pending(1, func(m *messages.Message) {
+		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	})
+	d.pending(1, func(m *messages.Message) { m.Carrier = "onatel" })
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[0])
+	claim := func(lane, limit int) []int64 {
+		t.Helper()
+		claimed, err := d.ClaimDue(t.Context(), 1, carrier, lane, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return idsOf(claimed)
+	}
+	same(t, "the oldest", claim(messages.LaneSingle, 2), ids[1:3])
+	same(t, "the rest", claim(messages.LaneSingle, 10), ids[3:])
+	same(t, "batches", claim(messages.LaneBatch, 10), batched)
+	same(t, "nothing", claim(messages.LaneSingle, 10), nil)
+}
+
+// waiting is a message's row in the outbox.
+func (d *desk) waiting(id int64) messages.WaitingRecord {
+	d.Helper()
+	j, err := d.JourneyOf(d.Context(), id)
+	if err != nil || j.Waiting == nil {
+		d.Fatalf("message %d is not in the outbox: %v", id, err)
+	}
+	return *j.Waiting
+}
+
+func (d *desk) claimants() []int64 {
+	d.Helper()
+	ids, err := d.Claimants(d.Context())
+	if err != nil {
+		d.Fatal(err)
+	}
+	return ids
+}
+
+// TestFencing: whoever has lost a message to another changes nothing of it.
+func TestFencing(t *testing.T) {
+	d := newDesk(t)
+	const ghost, heir = 1, 2
+	ids := d.pending(3)
+	d.claim(ghost, ids...)
+	same(t, "claimants", d.claimants(), []int64{ghost})
+	if n, err := d.Free(t.Context(), []int64{ghost, 3}); err != nil || n != 3 {
+		t.Fatalf("%d freed, %v", n, err)
+	}
+	same(t, "claimants", d.claimants(), nil)
+	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL AND claimed_by IS NULL AND attempts = 1`); n != 3 {
+		t.Errorf("%d free and off the belt, want 3", n)
+	}
+	d.claim(heir, ids...)
+	if err := d.Release(t.Context(), ghost, ids, 0); err != nil {
+		t.Fatal(err)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := d.Retry(ctx, tx, ghost, []messages.Retry{{MessageID: ids[0], Delay: time.Minute, Counts: true}}); err != nil {
+			return err
+		}
+		return d.Carried(ctx, tx, ghost, ids)
+	})
+	for _, id := range ids {
+		if w := d.waiting(id); !w.Claimed || w.Attempts != 2 || time.Until(w.DueAt) > 0 {
+			t.Errorf("the heir's message after the ghost was at it: %+v", w)
+		}
+	}
+	for _, dead := range [][]int64{nil, {ghost}} {
+		if n, err := d.Free(t.Context(), dead); err != nil || n != 0 {
+			t.Errorf("%d of the living's freed, %v", n, err)
+		}
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, heir, ids) })
+	if n := d.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Errorf("%d left", n)
+	}
+}
+
+// TestCarriedAfterFree: a message whose answer came after its claim was freed,
+// and that nobody has taken since, is carried.
+func TestCarriedAfterFree(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(1)
+	d.claim(1, ids...)
+	if _, err := d.Free(t.Context(), []int64{1}); err != nil {
+		t.Fatal(err)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, 1, ids) })
+	same(t, "claimed again", idsOf(d.claim(2, ids...)), nil)
+}
+
+func TestReleaseAndRetry(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(3)
+	d.claim(1, ids...)
+	if err := d.Release(t.Context(), 1, ids[:1], time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[1], Delay: time.Hour, Counts: true}, {MessageID: ids[2]}})
+	})
+	for i, want := range []struct {
+		attempts int
+		delay    time.Duration
+	}{{0, time.Minute}, {1, time.Hour}, {0, 0}} {
+		w := d.waiting(ids[i])
+		if delay := time.Until(w.DueAt); w.Claimed || w.Attempts != want.attempts || delay > want.delay || delay < want.delay-10*time.Second {
+			t.Errorf("message %d: %+v, due in %v; want %+v", i, w, delay, want)
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`); n != 3 {
+		t.Errorf("%d off the belt, want 3", n)
+	}
+	same(t, "claimed", idsOf(d.claim(2, ids...)), ids[2:])
+	if err := d.Release(t.Context(), 1, nil, 0); err != nil {
+		t.Error(err)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Retry(ctx, tx, 1, nil) })
+	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, 1, nil) })
+}
+
+// TestAcceptedSegments: what a carrier has already is told on the next claim.
+func TestAcceptedSegments(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(2, segments(3))
+	d.claim(1, ids...)
+	d.settle([]messages.Part{part(ids[0], "a", segment(3, 3)), part(ids[0], "b", segment(1, 3)), part(ids[0], "c", segment(1, 3))})
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}})
+	})
+	for _, c := range d.claim(1, ids...) {
+		want := []int{1, 3}
+		if c.ID == ids[1] {
+			want = nil
+		}
+		if c.Attempt != 2 || !slices.Equal(c.Accepted, want) {
+			t.Errorf("message %d: attempt %d, accepted %v; want %v", c.ID, c.Attempt, c.Accepted, want)
+		}
+	}
+}
+
+// TestMissing: what is due and not on the belt, by what the belt says of itself.
+func TestMissing(t *testing.T) {
+	d := newDesk(t)
+	now := time.Now().Truncate(time.Microsecond)
+	batch := func(company int64) func(*messages.Message) {
+		return func(m *messages.Message) {
+			m.CompanyID = company
+			m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+		}
+	}
+	ids := append(d.pending(5), append(d.pending(1, batch(1)), d.pending(1, batch(2))...)...)
+	stray := d.pending(1, func(m *messages.Message) { m.Carrier = "gone" })
+	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, stray[0]) // nobody would take it
+	// The belt has handed out, of the single lane, what was pushed before a
+	// minute ago; of company 1's batches what was pushed before an hour ago; of
+	// company 2's it holds nothing that is older than 10 s.
+	delivered := []messages.Delivered{
+		{Carrier: carrier, Lane: 0, Until: now.Add(-time.Minute)},
+		{Carrier: carrier, Lane: 1, CompanyID: 1, Until: now.Add(-time.Hour)},
+	}
+	pushed := func(i int, ago time.Duration) {
+		d.exec(`UPDATE outbox SET pushed_at = $2 WHERE message_id = $1`, ids[i], now.Add(-ago))
+	}
+	pushed(0, 30*time.Second) // still on it
+	pushed(1, 2*time.Minute)  // lost
+	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[2])
+	d.exec(`UPDATE outbox SET pushed_at = NULL, due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[3])
+	d.exec(`UPDATE outbox SET pushed_at = NULL, claimed_by = 1 WHERE message_id = $1`, ids[4])
+	pushed(5, 2*time.Minute)
+	pushed(6, 2*time.Minute)
+	missing := func(limit int) []int64 {
+		t.Helper()
+		waiting, err := d.Missing(t.Context(), delivered, now.Add(-10*time.Second), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]int64, len(waiting))
+		for i, w := range waiting {
+			got[i] = w.ID
+			if w.Carrier != carrier || w.CompanyID == 2 != (w.ID == ids[6]) || w.Lane == 1 != (w.ID == ids[6]) {
+				t.Errorf("%+v", w)
+			}
+		}
+		return got
+	}
+	if got, want := missing(10), []int64{ids[1], ids[2], ids[6]}; !slices.Equal(got, want) {
+		t.Errorf("missing %v, want %v", got, want)
+	}
+	if got, want := missing(2), []int64{ids[1], ids[2]}; !slices.Equal(got, want) {
+		t.Errorf("the first two: %v, want %v", got, want)
+	}
+	if err := d.Pushed(t.Context(), missing(10)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "missing after the push", missing(10), nil)
+	d.exec(`UPDATE outbox SET expires_at = now(), pushed_at = NULL`)
+	same(t, "missing and expired", missing(10), nil)
+}
+
+func TestReroute(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(4)
+	d.claim(1, ids[0])
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
+	if n, err := d.Reroute(t.Context(), carrier, "onatel", 1); err != nil || n != 1 {
+		t.Errorf("%d rerouted, %v", n, err)
+	}
+	if n, err := d.Reroute(t.Context(), carrier, "onatel", 10); err != nil || n != 1 {
+		t.Errorf("%d rerouted, %v", n, err)
+	}
+	claimed, err := d.Claim(t.Context(), 1, "onatel", ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the other's", idsOf(claimed), ids[2:])
+	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 4 {
+		t.Errorf("outbox and message agree on the carrier of %d, want 4", n)
+	}
+}
+
+func TestBacklogs(t *testing.T) {
+	d := newDesk(t)
+	if b, err := d.Backlogs(t.Context()); err != nil || len(b) != 0 {
+		t.Errorf("%v, %v", b, err)
+	}
+	ids := d.pending(3)
+	d.pending(1, func(m *messages.Message) { m.Carrier = "onatel" })
+	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE id = $1`, ids[0])
+	b, err := d.Backlogs(t.Context())
+	if err != nil || len(b) != 2 {
+		t.Fatalf("%v, %v", b, err)
+	}
+	for _, of := range b {
+		n, age := int64(1), time.Duration(0)
+		if of.Carrier == carrier {
+			n, age = 3, time.Hour
+		}
+		if got := time.Since(of.Oldest); of.Messages != n || got < age || got > age+time.Minute {
+			t.Errorf("%+v", of)
+		}
+	}
+}

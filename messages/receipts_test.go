@@ -1,0 +1,342 @@
+package messages_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+func TestKey(t *testing.T) {
+	for id, want := range map[string]string{
+		"": "", "0": "0", "000": "0", "00A1": "a1", "a1": "a1", " 7F ": "7f", "A\x00B": "ab", "\xffAB": "ab", "   ": "",
+		"0f3c6c1e-8B4D": "f3c6c1e-8b4d", "12345678901234567890123456789012345678901234567890": "12345678901234567890123456789012345678901234567890",
+	} {
+		if got := messages.Key(id); got != want {
+			t.Errorf("Key(%q) = %q, want %q", id, got, want)
+		}
+	}
+}
+
+// outcomes fails the test unless the receipts came to these.
+func outcomes(t *testing.T, s settlement, want ...messages.Outcome) {
+	t.Helper()
+	if !slices.Equal(s.outcomes, want) {
+		t.Errorf("outcomes %v, want %v", s.outcomes, want)
+	}
+}
+
+// sent fails the test unless exactly these messages were settled so.
+func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
+	t.Helper()
+	var got []int64
+	for _, m := range s.settled {
+		got = append(got, m.ID)
+		if m.Status != status {
+			t.Errorf("message %d became %v, want %v", m.ID, m.Status, status)
+		}
+	}
+	same(t, "settled", got, ids)
+}
+
+// TestReceiptAfterResponse: the usual order; whatever comes after the first
+// final word changes nothing.
+func TestReceiptAfterResponse(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(2)
+	s := d.settle([]messages.Part{part(ids[0], "00AB"), part(ids[1], "00AC")})
+	settledAs(t, s, sms.Sent)
+	s = d.settle(nil, receipt("00ab", "ENROUTE"), receipt("AB", "DELIVRD"), receipt("ac", "UNDELIV"))
+	outcomes(t, s, messages.Intermediate, messages.Matched, messages.Matched)
+	if status, reason := d.status(ids[0]); status != sms.Sent || reason != "" {
+		t.Errorf("delivered: %v %q", status, reason)
+	}
+	if status, reason := d.status(ids[1]); status != sms.Failed || reason != "UNDELIV 027" {
+		t.Errorf("undelivered: %v %q", status, reason)
+	}
+	s = d.settle(nil, receipt("ab", "DELIVRD"), receipt("ab", "ACCEPTD"), receipt("ab", "UNDELIV"), receipt("ac", "DELIVRD"), receipt("ac", "ENROUTE"))
+	outcomes(t, s, messages.Duplicate, messages.Duplicate, messages.Contradiction, messages.Contradiction, messages.Intermediate)
+	settledAs(t, s, sms.Sent)
+	if status, _ := d.status(ids[0]); status != sms.Sent {
+		t.Errorf("a contradiction made it %v", status)
+	}
+	j, err := d.JourneyOf(t.Context(), ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(j.Segments) != 1 || j.Segments[0].Receipt != "DELIVRD" || j.Segments[0].CarrierID != "00AB" || j.Segments[0].ReceiptAt == nil {
+		t.Errorf("segments %+v", j.Segments)
+	}
+	var kept []string
+	for _, r := range j.Receipts {
+		kept = append(kept, r.State+" "+string(r.Outcome))
+	}
+	if want := []string{"ENROUTE intermediate", "UNDELIV contradiction"}; !slices.Equal(kept, want) {
+		t.Errorf("kept %v, want %v", kept, want)
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`); n != 0 {
+		t.Errorf("%d in the inbox", n)
+	}
+}
+
+// TestReceiptsInOneLot: the first final one counts, the others are judged by it.
+func TestReceiptsInOneLot(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(1)
+	s := d.settle([]messages.Part{part(ids[0], "7")},
+		receipt("7", "UNDELIV"), receipt("07", "DELIVRD"), receipt("7", "UNDELIV"), receipt("7", "ENROUTE"))
+	outcomes(t, s, messages.Matched, messages.Contradiction, messages.Duplicate, messages.Intermediate)
+	settledAs(t, s, sms.Failed, ids[0])
+}
+
+// TestReceiptBeforeResponse: it waits in the inbox for its response. fault 26
+func TestReceiptBeforeResponse(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(3)
+	s := d.settle(nil, receipt("A1", "DELIVRD"), receipt("A1", "DELIVRD"), receipt("A2", "EXPIRED"), receipt("A2", "DELIVRD"), receipt("A3", "ENROUTE"))
+	outcomes(t, s, messages.Unmatched, messages.Unmatched, messages.Unmatched, messages.Unmatched, messages.Unmatched)
+	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
+		t.Errorf("%d in the inbox, want 4: the second A1 says nothing new", n)
+	}
+	s = d.settle([]messages.Part{part(ids[0], "a1"), part(ids[1], "a2"), part(ids[2], "a3")})
+	if len(s.settled) != 2 {
+		t.Errorf("settled %+v", s.settled)
+	}
+	for i, want := range []sms.Status{sms.Sent, sms.Failed, sms.Pending} {
+		if status, _ := d.status(ids[i]); status != want {
+			t.Errorf("message %d is %v, want %v", i, status, want)
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE key IN ('a1', 'a2')`); n != 0 {
+		t.Errorf("%d receipts still wait", n)
+	}
+	// One that waited too long is another message's: ids come round.
+	d.settle(nil, receipt("A4", "DELIVRD"))
+	d.exec(`UPDATE receipts SET received_at = now() - interval '16 minutes' WHERE key = 'a4'`)
+	late := d.pending(1)
+	settledAs(t, d.settle([]messages.Part{part(late[0], "a4")}), sms.Sent)
+	// Another carrier's id is another id.
+	d.settle(nil, receipt("A5", "DELIVRD"))
+	d.exec(`UPDATE receipts SET carrier = 'onatel' WHERE key = 'a5'`)
+	settledAs(t, d.settle([]messages.Part{part(d.pending(1)[0], "a5")}), sms.Sent)
+}
+
+// TestReceiptAndResponseRace: response and receipt of each message are worked
+// on in two transactions at once; whichever comes second settles it.
+func TestReceiptAndResponseRace(t *testing.T) {
+	d := newHotDesk(t)
+	const n = 60
+	ids := d.pending(n)
+	var mu sync.Mutex
+	settled := map[int64]int{}
+	var wg sync.WaitGroup
+	note := func(s settlement, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range s.settled {
+			settled[m.ID]++
+		}
+	}
+	for i, id := range ids {
+		key := fmt.Sprintf("R%d", i)
+		wg.Go(func() { note(d.trySettle([]messages.Part{part(id, key)})) })
+		wg.Go(func() { note(d.trySettle(nil, receipt(key, "DELIVRD"))) })
+		wg.Go(func() { note(d.trySettle(nil, receipt(key, "DELIVRD"))) })
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if settled[id] != 1 {
+			t.Errorf("message %d was settled %d times", id, settled[id])
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL AND received_at < now() - interval '1 hour'`); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+// TestReusedIDs: a carrier that counts its ids anew means the youngest segment
+// that nothing has been said of yet.
+func TestReusedIDs(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(3)
+	hour := time.Now().Add(-time.Hour)
+	d.settle([]messages.Part{part(ids[0], "1", at(hour)), part(ids[1], "1", at(hour.Add(30*time.Minute)))})
+	settledAs(t, d.settle(nil, receipt("1", "DELIVRD")), sms.Sent, ids[1])
+	settledAs(t, d.settle(nil, receipt("1", "DELIVRD")), sms.Sent, ids[0])
+	outcomes(t, d.settle(nil, receipt("1", "DELIVRD")), messages.Duplicate)
+	settledAs(t, d.settle([]messages.Part{part(ids[2], "1")}, receipt("1", "UNDELIV")), sms.Failed, ids[2])
+}
+
+// TestSegments: a message is sent when all its segments are and failed as soon
+// as one is, in whatever lots that becomes known. fault 30
+func TestSegments(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(3, segments(3))
+	parts := func(message int, keys ...string) (parts []messages.Part) {
+		for i, key := range keys {
+			parts = append(parts, part(ids[message], key, segment(i+1, 3)))
+		}
+		return parts
+	}
+	settledAs(t, d.settle(parts(0, "a", "b", "c"), receipt("b", "DELIVRD")), sms.Sent)
+	settledAs(t, d.settle(nil, receipt("c", "DELIVRD"), receipt("b", "DELIVRD")), sms.Sent)
+	settledAs(t, d.settle(nil, receipt("a", "DELIVRD")), sms.Sent, ids[0])
+
+	// All in one lot, and before the last response.
+	settledAs(t, d.settle(parts(1, "d", "e"), receipt("d", "DELIVRD"), receipt("e", "DELIVRD"), receipt("f", "DELIVRD")), sms.Sent)
+	last := part(ids[1], "f", segment(3, 3))
+	settledAs(t, d.settle([]messages.Part{last}), sms.Sent, ids[1])
+
+	s := d.settle(parts(2, "g", "h", "i"), receipt("g", "DELIVRD"), receipt("h", "UNDELIV"), receipt("i", "DELIVRD"))
+	settledAs(t, s, sms.Failed, ids[2])
+	if _, reason := d.status(ids[2]); reason != "UNDELIV 027" {
+		t.Errorf("reason %q", reason)
+	}
+
+	// A segment that was sent twice counts once.
+	twice := d.pending(1, segments(2))
+	settledAs(t, d.settle([]messages.Part{part(twice[0], "j", segment(1, 2)), part(twice[0], "k", segment(1, 2))},
+		receipt("j", "DELIVRD"), receipt("k", "DELIVRD")), sms.Sent)
+	settledAs(t, d.settle([]messages.Part{part(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent, twice[0])
+}
+
+// TestConfirmedBySubmit: for a carrier without receipts the response decides.
+func TestConfirmedBySubmit(t *testing.T) {
+	d := newHotDesk(t)
+	confirmed := func(p *messages.Part) { p.Confirmed = true }
+	one, two := d.pending(1), d.pending(1, segments(2))
+	s := d.settle([]messages.Part{part(one[0], "", confirmed), part(two[0], "", segment(1, 2), confirmed)})
+	settledAs(t, s, sms.Sent, one[0])
+	settledAs(t, d.settle([]messages.Part{part(two[0], "", segment(2, 2), confirmed)}), sms.Sent, two[0])
+}
+
+// TestEmptyIDs: accepted without an id; no receipt can speak of it.
+func TestEmptyIDs(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(2)
+	settledAs(t, d.settle([]messages.Part{part(ids[0], ""), part(ids[1], "")}, receipt("", "DELIVRD")), sms.Sent)
+	if status, _ := d.status(ids[0]); status != sms.Pending {
+		t.Errorf("it is %v", status)
+	}
+}
+
+// TestDirtyReceipts: what no database takes does not keep a receipt out of it.
+func TestDirtyReceipts(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(1)
+	r := receipt("D\x001\xff", "DELIVRD")
+	r.State, r.Error, r.Number = "DELI\x00VRD", "\xfe0", "\x00257\xc3"
+	stranger := r
+	stranger.CarrierID, stranger.Key = "S\x00", messages.Key("S\x00")
+	s := d.settle([]messages.Part{part(ids[0], "\x00D1\xff")}, r, stranger)
+	outcomes(t, s, messages.Matched, messages.Unmatched)
+	settledAs(t, s, sms.Sent, ids[0])
+}
+
+// TestInboxIsBounded: receipts that nobody waits for go after their time, and
+// no others. fault 25
+func TestInboxIsBounded(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(1)
+	d.settle([]messages.Part{part(ids[0], "k")}, receipt("k", "ENROUTE"), receipt("old", "DELIVRD"), receipt("new", "DELIVRD"))
+	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours' WHERE key <> 'new'`)
+	if n, err := d.ForgetReceipts(t.Context(), time.Hour); err != nil || n != 1 {
+		t.Errorf("%d forgotten, %v", n, err)
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE key IN ('k', 'new')`); n != 2 {
+		t.Errorf("%d of 2 left", n)
+	}
+}
+
+// TestUnanswered: a segment whose answer was lost is settled by a receipt that
+// echoes its reference from its own handset, and by no other; until then it
+// counts as not accepted.
+func TestUnanswered(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(2, to("+25761222333"), segments(2))
+	d.claim(1, ids...)
+	lost := func(id int64, n int, reference uint16) messages.Part {
+		return part(id, "", segment(n, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, reference })
+	}
+	d.settle([]messages.Part{part(ids[0], "x1", segment(1, 2)), lost(ids[0], 2, 77), lost(ids[1], 1, 78)})
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}})
+	})
+	for _, c := range d.claim(1, ids...) {
+		if want := map[int64][]int{ids[0]: {1}}[c.ID]; !slices.Equal(c.Accepted, want) {
+			t.Errorf("message %d: accepted %v, want %v", c.ID, c.Accepted, want)
+		}
+	}
+	echo := func(id, number string, reference uint16) messages.Receipt {
+		r := receipt(id, "DELIVRD")
+		r.Number, r.Reference = number, &reference
+		return r
+	}
+	s := d.settle(nil, echo("x2", "25761999999", 77), echo("x3", "25761222333", 79))
+	outcomes(t, s, messages.Unmatched, messages.Unmatched)
+	s = d.settle(nil, echo("x4", "61222333", 77), echo("x1", "25761222333", 76))
+	outcomes(t, s, messages.Matched, messages.Matched)
+	settledAs(t, s, sms.Sent, ids[0])
+	for _, st := range s.states {
+		if st.Unanswered != (st.Segment == 2) {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestVerify: until a link's form of ids is known, only a receipt from the
+// segment's own handset settles it; the others wait in the inbox, from where
+// another form can take them.
+func TestVerify(t *testing.T) {
+	d := newHotDesk(t)
+	ids := append(d.pending(1, to("+25761222333")), d.pending(1, to("+25779444555"))...)
+	d.settle([]messages.Part{part(ids[0], "10"), part(ids[1], "16")})
+	r := receipt("16", "DELIVRD") // decimal for hexadecimal 10
+	r.Verify, r.Number = true, "25761222333"
+	outcomes(t, d.settle(nil, r), messages.Unmatched)
+	var inbox []messages.InboxReceipt
+	var settled []messages.Settled
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		if inbox, err = d.Inbox(ctx, tx, carrier, 0, 0, 10); err != nil {
+			return err
+		}
+		if len(inbox) != 1 || inbox[0].CarrierID != "16" || inbox[0].Number != "25761222333" || inbox[0].Status != sms.Sent {
+			t.Fatalf("inbox %+v", inbox)
+		}
+		if rest, err := d.Inbox(ctx, tx, carrier, inbox[0].ID, 0, 10); err != nil || len(rest) != 0 {
+			t.Errorf("after it: %+v, %v", rest, err)
+		}
+		if young, err := d.Inbox(ctx, tx, carrier, 0, time.Hour, 10); err != nil || len(young) != 0 {
+			t.Errorf("older than an hour: %+v, %v", young, err)
+		}
+		if err := d.LockCarrier(ctx, tx, carrier); err != nil {
+			return err
+		}
+		inbox[0].Key = "10"
+		states, matched, err := d.Settle(ctx, tx, inbox)
+		if err != nil || !slices.Equal(matched, []bool{true}) {
+			t.Errorf("matched %v, %v", matched, err)
+		}
+		finals, err := d.Verdicts(ctx, tx, states)
+		if err != nil {
+			return err
+		}
+		settled, err = d.Finish(ctx, tx, finals)
+		return err
+	})
+	settledAs(t, settlement{settled: settled}, sms.Sent, ids[0])
+	if n := d.count(`SELECT count(*) FROM receipts`); n != 0 {
+		t.Errorf("%d left in the inbox", n)
+	}
+}

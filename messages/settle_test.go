@@ -1,0 +1,180 @@
+package messages_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+func (d *desk) finish(finals ...messages.Final) (settled []messages.Settled) {
+	d.Helper()
+	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		settled, err = d.Finish(ctx, tx, finals)
+		return err
+	})
+	return settled
+}
+
+// TestFinish: pending to sent or failed, once, with what is to be told of it.
+func TestFinish(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(4)
+	when := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
+	d.settle([]messages.Part{part(ids[1], "x")})
+	got := d.finish(
+		messages.Final{MessageID: ids[0], Status: sms.Sent, At: when, Reason: "not looked at"},
+		messages.Final{MessageID: ids[1], Status: sms.Failed, At: when, Reason: "UNDELIV \x00027"},
+		messages.Final{MessageID: ids[2], Status: sms.Failed, At: when, Reason: messages.ReasonExpired},
+		messages.Final{MessageID: ids[0], Status: sms.Failed, At: when}, // the first verdict counts
+		messages.Final{MessageID: 999, Status: sms.Failed, At: when},
+	)
+	if len(got) != 3 {
+		t.Fatalf("settled %+v", got)
+	}
+	for _, m := range got {
+		i := slices.Index(ids, m.ID)
+		want := []struct {
+			status      sms.Status
+			reason      string
+			unsubmitted bool
+		}{{sms.Sent, "", false}, {sms.Failed, "UNDELIV 027", false}, {sms.Failed, "expired", true}}[i]
+		r, err := d.ByULID(t.Context(), 1, m.ULID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Status != want.status || m.Reason != want.reason || m.Unsubmitted != want.unsubmitted || !m.At.Equal(when) ||
+			m.CompanyID != 1 || m.UserID != 1 || m.Number != r.Number || m.Segments != 1 || m.Test || m.Carrier != carrier || !m.CreatedAt.Equal(r.CreatedAt) {
+			t.Errorf("message %d: %+v", i, m)
+		}
+		if r.Status != want.status || r.FailureReason != want.reason ||
+			(r.SentAt != nil) != (want.status == sms.Sent) || (r.FailedAt != nil) != (want.status == sms.Failed) {
+			t.Errorf("message %d as recorded: %+v", i, r)
+		}
+	}
+	same(t, "in the outbox", idsOf(d.claim(1, ids...)), []int64{ids[0], ids[3]}) // what failed is not carried
+	if again := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: when}, messages.Final{MessageID: ids[1], Status: sms.Sent, At: when}); len(again) != 0 {
+		t.Errorf("final and settled again: %+v", again)
+	}
+	if nothing := d.finish(); nothing != nil {
+		t.Errorf("%+v", nothing)
+	}
+}
+
+// TestFinishOnce: many verdicts at once on the same messages, in one order as
+// LockCarrier and the relay's lock make it: each is settled once.
+func TestFinishOnce(t *testing.T) {
+	d := newHotDesk(t)
+	ids := d.pending(50)
+	var mu sync.Mutex
+	settled := map[int64]int{}
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			finals := make([]messages.Final, len(ids))
+			for i, id := range ids {
+				finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
+				if w%2 == 1 {
+					finals[i].Status, finals[i].Reason = sms.Failed, "UNDELIV"
+				}
+			}
+			err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+				got, err := d.Finish(t.Context(), tx, finals)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, m := range got {
+					settled[m.ID]++
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if settled[id] != 1 {
+			t.Errorf("message %d was settled %d times", id, settled[id])
+		}
+	}
+}
+
+func TestExpired(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(4)
+	d.exec(`UPDATE outbox SET expires_at = now() - interval '1 second' WHERE message_id <> $1`, ids[0])
+	d.exec(`UPDATE outbox SET claimed_by = 1 WHERE message_id = $1`, ids[1]) // being carried: its result comes first
+	expired := func(limit int) (got []int64) {
+		t.Helper()
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			finals, err := d.Expired(ctx, tx, limit)
+			for _, f := range finals {
+				got = append(got, f.MessageID)
+				if f.Status != sms.Failed || f.Reason != messages.ReasonExpired || time.Since(f.At).Abs() > time.Minute {
+					t.Errorf("%+v", f)
+				}
+			}
+			return err
+		})
+		return got
+	}
+	same(t, "the first", expired(1), ids[2:3])
+	same(t, "the rest", expired(10), ids[3:])
+	same(t, "no more", expired(10), nil)
+	d.exec(`UPDATE outbox SET claimed_by = NULL`)
+	same(t, "given back", expired(10), ids[1:2])
+}
+
+// TestOverdue: the sweep visits each message once and stops at its horizon.
+func TestOverdue(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(10)
+	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id <= $1`, ids[6])
+	d.exec(`UPDATE messages SET carrier = 'onatel' WHERE id = $1`, ids[1])
+	d.finish(messages.Final{MessageID: ids[2], Status: sms.Sent, At: time.Now()})
+	overdue := func(carrier string, horizon time.Duration, limit int) (got []int64, done bool) {
+		t.Helper()
+		d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
+			got, done, err = d.Overdue(ctx, tx, carrier, time.Now().Add(-horizon), limit)
+			return err
+		})
+		return got, done
+	}
+	step := func(carrier string, horizon time.Duration, limit int, wantDone bool, want ...int64) {
+		t.Helper()
+		got, done := overdue(carrier, horizon, limit)
+		same(t, "overdue", got, want)
+		if done != wantDone {
+			t.Errorf("done: %v, want %v", done, wantDone)
+		}
+	}
+	step(carrier, 3*time.Hour, 10, true)
+	step(carrier, time.Hour, 4, false, ids[0], ids[3])
+	step(carrier, time.Hour, 4, true, ids[4], ids[5], ids[6])
+	step(carrier, time.Hour, 4, true) // each once
+	step("onatel", time.Hour, 100, true, ids[1])
+	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id = $1`, ids[7])
+	step(carrier, time.Hour, 1, false, ids[7])
+	step(carrier, time.Hour, 1, true)
+	step(carrier, 0, 100, true, ids[8], ids[9])
+	step(carrier, 0, 100, true)
+
+	// A sweep that was rolled back has seen nothing.
+	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+		if _, _, err := d.Overdue(t.Context(), tx, "lacell", time.Now(), 100); err != nil {
+			return err
+		}
+		return fmt.Errorf("crash")
+	})
+	if err == nil || d.count(`SELECT coalesce(max(up_to), 0) FROM sweeps WHERE name = 'overdue lacell'`) != 0 {
+		t.Errorf("after a crash: %v", err)
+	}
+}

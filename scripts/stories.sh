@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The stories of internal/stories at full length, on servers of their own. Their
+# short forms are part of `make test`.
+#
+#   stories.sh chaos   everything that is killed, flushed or dropped, many times over
+#   stories.sh soak    the long run, for SOAK (10m)
+#
+# TESTFLAGS goes to go test as it is, e.g. TESTFLAGS='-run Redis'.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+chaos)
+	export INTUMWA_CHAOS=1
+	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks'
+	;;
+soak)
+	export INTUMWA_SOAK=${SOAK:-10m}
+	stories='Soak'
+	;;
+*)
+	sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
+	exit 2
+	;;
+esac
+assignments=$(scripts/deps.sh test) # installs what is missing; the tests find it again
+: "$assignments"
+# shellcheck disable=SC2086 # TESTFLAGS is a list of words
+exec go test -race -count=1 -timeout 0 -v -run "$stories" ${TESTFLAGS:-} ./internal/stories

@@ -1,0 +1,222 @@
+package smpp
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// traceBacklog is how many PDUs may wait for whoever traces; more are dropped.
+const traceBacklog = 1024
+
+// TracedPDU is one PDU as an operator may see it: numbers are masked, texts and
+// payloads are lengths, passwords are left out.
+type TracedPDU struct {
+	At        time.Time `json:"at"`
+	Link      string    `json:"link"`
+	Direction string    `json:"direction"` // in or out
+	Command   string    `json:"command"`
+	Status    string    `json:"status,omitempty"` // of a response
+	Sequence  uint32    `json:"sequence"`
+	Octets    int       `json:"octets"`            // of the whole PDU
+	Dropped   int       `json:"dropped,omitempty"` // PDUs before this one that were not traced: whoever reads was too slow
+
+	SystemID    string         `json:"system_id,omitempty"`
+	ServiceType string         `json:"service_type,omitempty"`
+	Source      *TracedAddress `json:"source,omitempty"`
+	Destination *TracedAddress `json:"destination,omitempty"`
+	ESMClass    *uint8         `json:"esm_class,omitempty"`
+	DataCoding  *uint8         `json:"data_coding,omitempty"`
+	Registered  *uint8         `json:"registered_delivery,omitempty"`
+	Validity    string         `json:"validity_period,omitempty"`
+	TextOctets  *int           `json:"text_octets,omitempty"` // of short_message or message_payload, UDH included
+	UDH         string         `json:"udh,omitempty"`         // hexadecimal
+	MessageID   string         `json:"message_id,omitempty"`
+	State       string         `json:"receipt_state,omitempty"`
+	Error       string         `json:"receipt_error,omitempty"`
+	TLVs        []TracedTLV    `json:"tlvs,omitempty"`
+}
+
+// TracedAddress is an address, its digits masked.
+type TracedAddress struct {
+	TON     uint8  `json:"ton"`
+	NPI     uint8  `json:"npi"`
+	Address string `json:"address"`
+}
+
+// TracedTLV is an optional parameter: its value only where it can hold no text.
+type TracedTLV struct {
+	Tag    uint16 `json:"tag"`
+	Octets int    `json:"octets"`
+	Value  string `json:"value,omitempty"` // hexadecimal
+}
+
+// plainTLVs are the optional parameters whose values are shown.
+var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSARTotalSegments, TagSARSegmentSeqnum,
+	TagNetworkErrorCode, TagMessageState, TagCongestionState}
+
+// tracer collects what passes on a link for one who looks.
+type tracer struct {
+	pdus    chan tracedOctets
+	dropped atomic.Int64
+}
+
+type tracedOctets struct {
+	at     time.Time
+	out    bool
+	octets []byte
+}
+
+// tracers are those who look at a link; nobody, as a rule.
+type tracers struct {
+	mu   sync.Mutex
+	list atomic.Pointer[[]*tracer] // nil: nobody
+}
+
+// Trace calls show for every PDU that the link sends or receives, in order,
+// until ctx ends or show returns an error, which it returns. show may block:
+// what it is too slow for is left out and counted in Dropped. A link that
+// nobody traces pays one atomic load a PDU.
+func (l *Link) Trace(ctx context.Context, show func(TracedPDU) error) error {
+	t := &tracer{pdus: make(chan tracedOctets, traceBacklog)}
+	l.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
+	defer l.tracers.change(func(list []*tracer) []*tracer {
+		return slices.DeleteFunc(list, func(other *tracer) bool { return other == t })
+	})
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case octets := <-t.pdus:
+			pdu := describe(octets)
+			pdu.Link, pdu.Dropped = l.opts.Name, int(t.dropped.Swap(0))
+			if err := show(pdu); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (t *tracers) change(edit func([]*tracer) []*tracer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*tracer
+	if now := t.list.Load(); now != nil {
+		list = slices.Clone(*now)
+	}
+	if list = edit(list); len(list) == 0 {
+		t.list.Store(nil)
+		return
+	}
+	t.list.Store(&list)
+}
+
+// wrote shows what was written: one or more whole PDUs.
+func (t *tracers) wrote(octets []byte) {
+	list := t.list.Load()
+	if list == nil {
+		return
+	}
+	now := time.Now()
+	for len(octets) >= headerLength {
+		n := int(binary.BigEndian.Uint32(octets))
+		if n < headerLength || n > len(octets) {
+			return
+		}
+		passOn(*list, tracedOctets{now, true, bytes.Clone(octets[:n])})
+		octets = octets[n:]
+	}
+}
+
+// read shows a PDU that came.
+func (t *tracers) read(h header, body []byte) {
+	list := t.list.Load()
+	if list == nil {
+		return
+	}
+	passOn(*list, tracedOctets{time.Now(), false, appendPDU(make([]byte, 0, headerLength+len(body)), h, body...)})
+}
+
+func passOn(list []*tracer, pdu tracedOctets) {
+	for _, t := range list {
+		select {
+		case t.pdus <- pdu:
+		default:
+			t.dropped.Add(1)
+		}
+	}
+}
+
+// describe tells what a PDU says without what nobody but its owner may read.
+func describe(o tracedOctets) TracedPDU {
+	cmd, body := command(binary.BigEndian.Uint32(o.octets[4:])), o.octets[headerLength:]
+	pdu := TracedPDU{At: o.at, Direction: directionIn, Command: cmd.String(),
+		Sequence: binary.BigEndian.Uint32(o.octets[12:]), Octets: len(o.octets)}
+	if o.out {
+		pdu.Direction = directionOut
+	}
+	if cmd.response() {
+		pdu.Status = Status(binary.BigEndian.Uint32(o.octets[8:])).String()
+	}
+	switch cmd {
+	case cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver,
+		cmdBindTransceiver | responseBit, cmdBindTransmitter | responseBit, cmdBindReceiver | responseBit:
+		pdu.SystemID = messageID(body)
+	case cmdSubmitSMResp, cmdDataSMResp:
+		pdu.MessageID = messageID(body)
+	case cmdSubmitSM:
+		pdu.describeMessage(cmdDeliverSM, body) // their mandatory fields are the same
+	case cmdDeliverSM, cmdDataSM:
+		pdu.describeMessage(cmd, body)
+	}
+	return pdu
+}
+
+func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
+	d, err := decodeDelivery(layout, bytes.Clone(body), pdu.At)
+	if err != nil {
+		return // its header is all that can be said
+	}
+	text := len(d.ShortMessage)
+	pdu.ServiceType = d.ServiceType
+	pdu.Source = &TracedAddress{d.SourceTON, d.SourceNPI, maskAddress(d.Source)}
+	pdu.Destination = &TracedAddress{d.DestTON, d.DestNPI, maskAddress(d.Dest)}
+	pdu.ESMClass, pdu.DataCoding, pdu.Registered, pdu.TextOctets = &d.ESMClass, &d.DataCoding, &d.RegisteredDelivery, &text
+	if d.ESMClass&0x40 != 0 && isConcat(d.ShortMessage) {
+		pdu.UDH = hex.EncodeToString(d.ShortMessage[:d.ShortMessage[0]+1])
+	}
+	if d.Receipt != nil && pdu.Command != cmdSubmitSM.String() {
+		pdu.MessageID, pdu.State, pdu.Error = d.Receipt.ID, d.Receipt.State, d.Receipt.Error
+	}
+	for _, t := range d.TLVs {
+		traced := TracedTLV{Tag: t.Tag, Octets: len(t.Value)}
+		if slices.Contains(plainTLVs, t.Tag) {
+			traced.Value = hex.EncodeToString(t.Value)
+		}
+		pdu.TLVs = append(pdu.TLVs, traced)
+	}
+}
+
+// isConcat tells whether a text begins with the header of a concatenated
+// message: any other may be no header at all, but text under a wrong esm_class.
+func isConcat(text []byte) bool {
+	return len(text) >= 6 && text[0] == 5 && text[1] == 0 && text[2] == 3 ||
+		len(text) >= 7 && text[0] == 6 && text[1] == 8 && text[2] == 4
+}
+
+// maskAddress hides the middle of a number; names and short codes stand as they
+// are.
+func maskAddress(address string) string {
+	digits := strings.TrimPrefix(address, "+")
+	if len(digits) < 7 || strings.Trim(digits, "0123456789") != "" {
+		return address
+	}
+	keep := min(5, len(digits)-4)
+	return digits[:keep] + strings.Repeat("*", len(digits)-keep-2) + digits[len(digits)-2:]
+}
