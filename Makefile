@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz chaos soak clean
+.PHONY: help build run test lint fuzz bench chaos soak clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,6 +24,9 @@ lint: ## go vet and the pinned golangci-lint
 
 fuzz: ## every fuzz test for FUZZTIME (30s) each
 	@exec scripts/fuzz.sh
+
+bench: build ## what it carries a second, at which latency and cost; the report is also bin/bench.json (BENCHFLAGS=-runs=1)
+	@go run ./internal/bench -json bin/bench.json $(BENCHFLAGS)
 
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos

@@ -115,7 +115,7 @@ func bulkBody(items int) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`{"phone_number":"+2577912345` + string(rune('0'+i%10)) + `0","message":"` + strings.Repeat("Amakuru yanyu ", 7) + `\n"}`)
+		b.WriteString(`{"phone_number":"+257791234` + string(rune('0'+i%10)) + `0","message":"` + strings.Repeat("Amakuru yanyu ", 7) + `\n"}`)
 	}
 	b.WriteString(`]}`)
 	return b.String()

@@ -75,7 +75,7 @@ func TestIdempotencyForgetsRefusals(t *testing.T) {
 	w.credits("live", 0)
 	for _, c := range []struct{ path, body string }{
 		{"/v1/sms", single("79123456", "ACME", "x")}, {"/v1/sms/bulk", bulk("ACME", item("79123456", "x"))},
-		{"/v1/sms/template", template("ACME", "x", to("79123456", vars{}))},
+		{"/v1/sms/template", templated("ACME", "x", to("79123456", vars{}))},
 	} {
 		if got := w.do("live", "POST", c.path, "{", keyHeader, c.path); got.status != 400 {
 			t.Errorf("malformed: %d", got.status)
@@ -90,7 +90,7 @@ func TestIdempotencyForgetsRefusals(t *testing.T) {
 	w.credits("live", 3)
 	for _, c := range []struct{ path, body string }{
 		{"/v1/sms", single("79123456", "ACME", "another")}, {"/v1/sms/bulk", bulk("ACME", item("79123456", "another"))},
-		{"/v1/sms/template", template("ACME", "another", to("79123456", vars{}))},
+		{"/v1/sms/template", templated("ACME", "another", to("79123456", vars{}))},
 	} {
 		for _, replayed := range []string{"", "true"} {
 			got := w.do("live", "POST", c.path, c.body, keyHeader, c.path)

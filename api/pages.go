@@ -1,11 +1,17 @@
 package api
 
 import (
-	_ "embed"
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/gin-gonic/gin"
+
+	"intumwa/webhooks"
 )
 
 // openAPIText describes every endpoint and webhook. The tests hold every
@@ -14,17 +20,105 @@ import (
 //go:embed openapi.json
 var openAPIText string
 
+//go:embed docs
+var docsFiles embed.FS
+
 // usualTestSender is the test sender's name in the documents, which show the
 // installation's own instead.
 const usualTestSender = "INTUMWATEST"
 
-// pages are the documents that describe the API, ready to be sent.
+// tokenExample is what a token looks like.
+const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+// assets are the files of the reference page.
+var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+// pages are the documents that describe the API.
 type pages struct {
 	openAPIDocument []byte
+	reference       *template.Template
+	content         reference
+	testSender      string
 }
 
-func newPages(testSender string) (*pages, error) {
-	return &pages{openAPIDocument: []byte(strings.ReplaceAll(openAPIText, usualTestSender, testSender))}, nil
+// reference is what the page shows.
+type reference struct {
+	BaseURL, TestSender            string
+	Quota, Replacements, RateLimit int
+	Steps                          []step
+	Send, Verify                   []sample
+	TemplateExample                string
+	Vectors                        []webhooks.TestVector
+	Errors                         []entry
+}
+
+// step is one of the quick start.
+type step struct{ Title, Text, Command string }
+
+// sample is a text in one language.
+type sample struct{ Group, Name, Label, Text string }
+
+func newPages(o Options, rateLimit int) (*pages, error) {
+	p := &pages{openAPIDocument: []byte(strings.ReplaceAll(openAPIText, usualTestSender, o.TestSender)), testSender: o.TestSender}
+	var err error
+	if p.reference, err = template.ParseFS(docsFiles, "docs/page.html"); err != nil {
+		return nil, fmt.Errorf("reading the reference: %w", err)
+	}
+	c := &p.content
+	c.TestSender, c.Quota, c.Replacements, c.RateLimit = o.TestSender, o.TestQuota, o.Replacements, rateLimit
+	c.TemplateExample = `{
+  "sender": "ACME",
+  "template": "Bonjour {{name}}, votre code est {{ code }}.",
+  "recipients": [
+    {"phone_number": "+25779123456", "variables": {"name": "Alice", "code": "1234"}},
+    {"phone_number": "61 23 45 67", "variables": {"name": null, "code": "5678"}}
+  ]
+}`
+	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt"); err != nil {
+		return nil, err
+	}
+	if c.Verify, err = p.samples("verify", "php", "js", "py", "go.txt"); err != nil {
+		return nil, err
+	}
+	if c.Vectors, err = webhooks.TestVectors(); err != nil {
+		return nil, fmt.Errorf("making the test vectors: %w", err)
+	}
+	for _, e := range catalogue {
+		e.Text = p.own(e.Text)
+		c.Errors = append(c.Errors, e)
+	}
+	return p, nil
+}
+
+// own puts the installation's test sender where the usual one stands.
+func (p *pages) own(text string) string {
+	return strings.ReplaceAll(text, usualTestSender, p.testSender)
+}
+
+var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go"}
+
+func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
+	for _, extension := range extensions {
+		text, err := docsFiles.ReadFile("docs/samples/" + group + "." + extension)
+		if err != nil {
+			return nil, fmt.Errorf("reading a sample: %w", err)
+		}
+		name, _, _ := strings.Cut(extension, ".")
+		all = append(all, sample{group, name, languages[extension], p.own(string(text))})
+	}
+	return all, nil
+}
+
+// steps reads the quick start: a title behind "# ", a line of text, commands.
+func (p *pages) steps(baseURL string) (steps []step) {
+	text, _ := docsFiles.ReadFile("docs/quickstart.txt") // embedded
+	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample, usualTestSender, p.testSender).Replace(string(text))
+	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
+		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
+		says, command, _ := strings.Cut(rest, "\n")
+		steps = append(steps, step{title, says, command})
+	}
+	return steps
 }
 
 // openAPI is GET /v1/openapi.json. Other sites' tools may read it.
@@ -34,5 +128,51 @@ func (p *pages) openAPI(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json", p.openAPIDocument)
 }
 
-func (p *pages) docs(c *gin.Context)  { c.Status(http.StatusOK) }
-func (p *pages) asset(c *gin.Context) { c.Status(http.StatusOK) }
+var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
+
+// docs is GET /docs: the reference, with the address under which it was asked
+// for.
+func (p *pages) docs(c *gin.Context) {
+	host, scheme := c.Request.Host, "https"
+	if c.Request.TLS == nil && c.GetHeader("X-Forwarded-Proto") != "https" {
+		scheme = "http"
+	}
+	if !hostName.MatchString(host) {
+		host = "localhost"
+	}
+	content := p.content
+	content.BaseURL = scheme + "://" + host + "/v1"
+	content.Steps = p.steps(content.BaseURL)
+	var out bytes.Buffer
+	if err := p.reference.Execute(&out, content); err != nil {
+		say(c, http.StatusInternalServerError, "Server error.")
+		return
+	}
+	p.harden(c)
+	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
+}
+
+// asset is GET /docs/{asset}.
+func (p *pages) asset(c *gin.Context) {
+	name := c.Param("asset")
+	kind, known := assets[name]
+	if !known {
+		say(c, http.StatusNotFound, textNotFound)
+		return
+	}
+	text, err := docsFiles.ReadFile("docs/" + name)
+	if err != nil {
+		say(c, http.StatusNotFound, textNotFound)
+		return
+	}
+	p.harden(c)
+	c.Data(http.StatusOK, kind, text)
+}
+
+// harden lets the page load what it brings and nothing else.
+func (p *pages) harden(c *gin.Context) {
+	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Referrer-Policy", "no-referrer")
+	c.Header("Cache-Control", "private, max-age=60")
+}

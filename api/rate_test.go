@@ -30,7 +30,7 @@ func TestRateLimit(t *testing.T) {
 	}{
 		{"/v1/sms", single("79123456", "ACME", "x"), 200, nil},
 		{"/v1/sms/bulk", bulk("ACME", item("79123456", "x")), 200, nil},
-		{"/v1/sms/template", template("ACME", "x", to("79123456", vars{})), 200, nil},
+		{"/v1/sms/template", templated("ACME", "x", to("79123456", vars{})), 200, nil},
 		{"/v1/sms", "{}", 422, nil},
 		{"/v1/sms/bulk", bulk("NONE", item("79123456", "x")), 400, nil},
 		{"/v1/sms/template", "{", 400, nil},

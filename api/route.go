@@ -18,7 +18,7 @@ type route struct {
 // table lists the endpoints. The OpenAPI document lists the same, which a test
 // checks.
 func (a *API) table() ([]route, error) {
-	page, err := newPages(a.opts.TestSender)
+	page, err := newPages(a.opts, a.throttle.Limit())
 	if err != nil {
 		return nil, fmt.Errorf("building the documentation: %w", err)
 	}

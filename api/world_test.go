@@ -29,6 +29,7 @@ const testSender = "INTUMWATEST"
 // world is a gateway without carriers, with the customers of the tests.
 type world struct {
 	t       testing.TB
+	plan    *sms.Plan
 	pool    *pgxpool.Pool
 	rooms   Rooms
 	handler http.Handler
@@ -73,7 +74,8 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.FailedLogins > 0 {
 		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
 	}
-	o.Plan, o.TestSender, o.TestQuota, o.Replacements = sms.NewPlan("6", "7", "31"), testSender, 5, 3
+	w.plan = sms.NewPlan("6", "7", "31")
+	o.Plan, o.TestSender, o.TestQuota, o.Replacements = w.plan, testSender, 5, 3
 	if w.handler, err = New(w.rooms, o.Options); err != nil {
 		t.Fatal(err)
 	}

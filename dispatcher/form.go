@@ -52,6 +52,13 @@ func (f *idForm) configure(configured IDFormat) {
 	}
 }
 
+// unsure tells whether it has to be found out.
+func (f *idForm) unsure() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.fixed
+}
+
 // known tells whether it is configured or has been learnt.
 func (f *idForm) known() bool {
 	f.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
@@ -58,7 +60,10 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(w.hot.Close)
 	rdb, prefix := testenv.Redis(t)
-	w.belt = queue.New(rdb, queue.Options{Prefix: prefix})
+	at := rdb.Options()
+	waiting := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password, DB: at.DB, PoolSize: 200}) // one a feeder that waits
+	t.Cleanup(func() { _ = waiting.Close() })
+	w.belt = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
 	w.store = messages.New(w.hot)
 	return w
 }
@@ -311,7 +316,9 @@ func (w *world) awaitLink(name, state string) {
 	w.Helper()
 	var last dispatcher.LinkState
 	w.eventually(10*time.Second, func() bool { last = w.linkState(name); return last.State == state },
-		func() string { return fmt.Sprintf("link %s is %s, not %s (%s)", name, last.State, state, last.LastError) })
+		func() string {
+			return fmt.Sprintf("link %s is %s, not %s (%s)", name, last.State, state, last.LastError)
+		})
 }
 
 // metric adds up the series of a counter or gauge that have all these labels
@@ -400,4 +407,13 @@ func (l *logBook) has(words ...string) bool {
 		}
 	}
 	return true
+}
+
+func jsonOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -21,6 +21,9 @@ const (
 	throttleTry      = 0.025           // of the configured rate, the first try beyond; it doubles
 	throttleTryMost  = 0.2
 	throttleTryEvery = 5 * time.Second
+	throttleTryAfter = 80   // segments at least, up to six times throttleTryEvery
+	throttleLeast    = 0.1  // segments a second: the smallest raise
+	throttleUnpaced  = 20   // segments a second: what an unpaced link is taken to have had at least
 	throttleFloor    = 0.05 // of the configured rate: whoever refuses at that, refuses at any
 	// congestion_state (SMPP 5.0, 4.8.4.18): from where the link slows.
 	congestionHigh = 80
@@ -98,7 +101,7 @@ func (p *pace) cutLocked(now time.Time, factor, least float64) {
 	p.cutAt, p.raisedAt = now, now
 	from := p.current
 	if from == 0 { // unpaced: from what the carrier took
-		from = max(p.taken.lastSecond(now), 1)
+		from = max(p.taken.lastSecond(now), throttleUnpaced)
 		p.peak = from
 	}
 	p.refused, p.step = from, throttleTry*p.usual()
@@ -147,11 +150,11 @@ func (p *pace) tick(now time.Time) {
 	near := throttleNear * p.refused
 	switch {
 	case p.current < near:
-		p.current = min(p.current+max(throttleClimb*p.usual(), 1), near)
-	case since < throttleTryEvery:
+		p.current = min(p.current+max(throttleClimb*p.usual(), throttleLeast), near)
+	case since < p.tryEvery():
 		return
 	default:
-		p.current += max(p.step, 1)
+		p.current += max(p.step, throttleLeast)
 		p.step = min(2*p.step, throttleTryMost*p.usual())
 	}
 	p.raisedAt = now
@@ -162,6 +165,13 @@ func (p *pace) tick(now time.Time) {
 		p.current, p.refused, p.peak = 0, 0, 0 // the carrier takes twice what it refused once
 	}
 	p.applyLocked(now)
+}
+
+// tryEvery lies between two tries: longer on a slow link, so that the refusals
+// that they cost are as small a share of its traffic.
+func (p *pace) tryEvery() time.Duration {
+	segments := time.Duration(throttleTryAfter / p.current * float64(time.Second))
+	return min(max(segments, throttleTryEvery), 6*throttleTryEvery)
 }
 
 // meter counts events of the last second, in tenths of it.

@@ -23,6 +23,9 @@ const (
 	reclaimIdle  = 10 * time.Minute
 	overdueLimit = 5_000
 	relayLock    = 0x696e7475 // advisory lock: one relay a database at a time
+	// relayPatience is how long a round may take before another process may
+	// begin one as well.
+	relayPatience = "10s"
 )
 
 // runRelay keeps the belt in step with Postgres until ctx ends. One process
@@ -58,21 +61,22 @@ func (d *Dispatcher) runRelay(ctx context.Context) {
 // messages, what the belt lacks; in a slow round also what need not be done
 // often.
 func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
-	conn, err := d.pool.Acquire(ctx)
+	// The lock is held by a transaction that does nothing else, so that the
+	// server takes it back from a process that sleeps or whose machine is gone.
+	// Two relays at once would do no harm, only the work twice.
+	tx, err := d.pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for the relay's lock: %w", err)
 	}
-	defer conn.Release()
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
 	var mine bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, relayLock).Scan(&mine); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', $2, true)`,
+		relayLock, relayPatience).Scan(&mine); err != nil {
 		return fmt.Errorf("asking for the relay's lock: %w", err)
 	}
 	if !mine {
 		return nil
 	}
-	defer func() {
-		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, relayLock)
-	}()
 
 	if err := d.free(ctx); err != nil {
 		return err

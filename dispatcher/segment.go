@@ -15,6 +15,10 @@ import (
 // esmUDHI says in esm_class that the text starts with a header.
 const esmUDHI = 0x40
 
+// longestRelative is what relative time can say without years: 11 months of 30
+// days, and 29 days.
+const longestRelative = 360*24*time.Hour - time.Second
+
 // registeredReceipt asks for a receipt on success and on failure.
 const registeredReceipt = 0x01
 
@@ -143,7 +147,7 @@ func (c *Carrier) validity(m *messages.Claimed, now time.Time) string {
 	case ValidityAbsolute:
 		return now.Add(left).UTC().Format("060102150405") + "000+"
 	case ValidityRelative:
-		seconds := int(left / time.Second)
+		seconds := int(min(left, longestRelative) / time.Second)
 		days := seconds / 86400
 		return fmt.Sprintf("%02d%02d%02d%02d%02d%02d000R", 0, days/30, days%30, seconds/3600%24, seconds/60%60, seconds%60)
 	}

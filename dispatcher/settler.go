@@ -33,6 +33,7 @@ const ambiguousDelay = 5 * time.Second
 type settler struct {
 	d       *Dispatcher
 	carrier *carrier
+	parked  time.Time // when a receipt last went into the inbox whose link's form of ids was unknown; run's
 
 	mu       sync.Mutex
 	results  []result
@@ -95,6 +96,14 @@ func (s *settler) grab() work {
 	return w
 }
 
+func (s *settler) grabReceipts() []arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	receipts := s.receipts
+	s.receipts = nil
+	return receipts
+}
+
 // run settles until ctx ends and nothing is left, or the database stays away.
 func (s *settler) run(ctx context.Context) {
 	for {
@@ -125,8 +134,9 @@ func (s *settler) settle(ctx context.Context, w work) {
 			s.settleEach(ctx, w, err)
 			return
 		}
-		// The carrier delivers its receipts again; they need not wait here.
-		for _, a := range w.receipts {
+		// The carrier delivers its receipts again; they need not wait here, nor
+		// those that came meanwhile.
+		for _, a := range append(w.receipts, s.grabReceipts()...) {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
 			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
@@ -247,8 +257,9 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.letGo(w, outcomes)
-	s.learn(w, outcomes, early, echoed)
+	s.learn(w, plan.parts, outcomes, early, echoed)
 	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(receiptsIn(early)))
+	s.tell(w, outcomes, echoed)
 	s.d.report(settled)
 	return nil
 }
@@ -278,8 +289,9 @@ func receiptsIn(states []messages.SegmentState) (n int) {
 }
 
 // learn looks at what a lot says of how links write ids in receipts. What was
-// found by its reference says nothing of that.
-func (s *settler) learn(w work, outcomes []messages.Outcome, early, reported []messages.SegmentState) {
+// found by its reference says nothing of that, nor does an id that is the same
+// in every form.
+func (s *settler) learn(w work, parts []messages.Part, outcomes []messages.Outcome, early, reported []messages.SegmentState) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	echoed := map[int]bool{}
@@ -293,13 +305,17 @@ func (s *settler) learn(w work, outcomes []messages.Outcome, early, reported []m
 		if a.inbound != nil {
 			continue
 		}
-		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" && !echoed[n] {
+		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" && !echoed[n] && otherKeys(a.CarrierID) != nil {
 			s.d.learn(ctx, s.carrier, a.Link, IDSame)
 		}
 		n++
 	}
+	telling := map[int64]bool{}
+	for _, p := range parts {
+		telling[p.MessageID] = telling[p.MessageID] || p.Other != nil
+	}
 	for _, st := range early {
-		if st.Receipt != "" && !st.Unanswered {
+		if st.Receipt != "" && !st.Unanswered && telling[st.MessageID] {
 			s.d.learn(ctx, s.carrier, st.Link, otherForms[st.Other])
 		}
 	}
@@ -315,6 +331,9 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 			continue
 		}
 		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcomes[n])).Inc()
+		if a.Verify && outcomes[n] == messages.Unmatched {
+			s.parked = time.Now()
+		}
 		n++
 	}
 	slots := map[*lane]int{}
@@ -367,8 +386,8 @@ func (s *settler) plan(w work) plan {
 				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
 				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.config().Confirm == ConfirmBySubmit,
 			}
-			if !j.lane.form.known() {
-				part.Unsure, part.Other = true, otherKeys(r.MessageID)
+			if part.Unsure = j.lane.form.unsure(); part.Unsure && time.Since(s.parked) < inboxReach {
+				part.Other = otherKeys(r.MessageID)
 			}
 			p.parts = append(p.parts, part)
 		}
@@ -514,9 +533,7 @@ func (d *Dispatcher) report(settled []messages.Settled) {
 	for _, m := range settled {
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
 		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(m.At.Sub(m.CreatedAt).Seconds())
-		if m.Status == sms.Failed {
-			d.log.Info("message failed", "id", m.ULID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
-		}
+		d.tell(m)
 	}
 }
 

@@ -216,6 +216,7 @@ func (d *desk) count(orders []*order) {
 		for _, msg := range o.messages {
 			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
 		}
+		d.tell(o)
 	}
 }
 

@@ -22,8 +22,8 @@ type Claimed struct {
 	Number    sms.Number
 	Body      string
 	Segments  int
-	ConcatRef byte
-	Attempt   int // 1 for the first
+	ConcatRef byte // of its id where it was billed as one segment: a carrier's alphabet may make more of it
+	Attempt   int  // 1 for the first
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	Accepted  []int // segments (from 1) that a carrier has already, ascending
@@ -34,7 +34,7 @@ type Claimed struct {
 }
 
 const claimedColumns = `o.message_id, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
-	coalesce(m.concat_ref, 0), o.attempts, m.created_at, o.expires_at`
+	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
@@ -112,7 +112,7 @@ func idsOf(claimed []*Claimed) []int64 {
 // segmentsOut notes in those of claimed whose ids are given which of their
 // segments are out already.
 func (s *Store) segmentsOut(ctx context.Context, claimed []*Claimed, ids []int64) error {
-	rows, err := s.pool.Query(ctx, `SELECT message_id, segment, bool_or(key NOT LIKE '?%' OR state = 1) FROM parts
+	rows, err := s.pool.Query(ctx, `SELECT message_id, segment, bool_or(key NOT LIKE '?%' OR coalesce(state = 1, false)) FROM parts
 		WHERE message_id = ANY($1) GROUP BY message_id, segment ORDER BY message_id, segment`, ids)
 	if err != nil {
 		return fmt.Errorf("reading which segments are out: %w", err)

@@ -30,11 +30,12 @@ type Part struct {
 	Unanswered bool
 	Reference  uint16
 
-	// Unsure says that it is not known yet how the link's receipts write ids: a
-	// receipt that came before the response counts only when it names the
-	// message's handset, and may have the id in one of the Other forms.
+	// Unsure says that how the link's receipts write ids was, or is yet to be,
+	// found out: a receipt that came before the response counts only when it
+	// names the message's handset. Other are the keys of the other forms that it
+	// may have the id in.
 	Unsure bool
-	Other  []string // keys
+	Other  []string
 }
 
 // referenceKey is the key of an unanswered segment. No carrier's id looks like

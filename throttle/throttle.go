@@ -151,3 +151,6 @@ type count struct {
 	requests int
 	left     time.Duration
 }
+
+// Limit is how many requests pass in a window.
+func (t *Throttle) Limit() int { return t.options.Limit }

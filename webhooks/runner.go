@@ -133,9 +133,8 @@ func (w *worker) deliver(company int64, t *target, c claimed) (took time.Duratio
 	w.metrics.attempt(eventOf(c.id), attempt.Result, took)
 	if r.state == exhausted {
 		w.metrics.exhausted.Inc()
-		w.log.Warn("webhook delivery given up", "company_id", company, "message_id", messageOf(c.id),
-			"event", eventOf(c.id), "host", t.url.Hostname(), "attempts", c.tries+1, "result", attempt.Result)
 	}
+	w.logAttempt(company, t, c, r)
 	w.results <- r
 	return took, success, true
 }

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -19,6 +20,10 @@ type Options struct {
 	AllowPrivate bool
 	// SecretKey encrypts signing secrets at rest; nil keeps them in plain.
 	SecretKey *[32]byte
+
+	// Name turns a message's id into its ULID for the log; "" when it is not
+	// known. nil: the log has the id alone.
+	Name func(ctx context.Context, messageID int64) string
 
 	// InFlight bounds the calls under way in this process; 1024. Half of it is for
 	// endpoints that answer quickly, a quarter for those not yet known, a quarter

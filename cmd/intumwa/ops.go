@@ -23,7 +23,13 @@ type ops struct {
 	serving atomic.Bool // the listeners are up and the process is not ending
 }
 
-func newOps(pool *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger) *ops {
+// registry takes metrics and shows them.
+type registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
+func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 	o := &ops{ServeMux: http.NewServeMux()}
 	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,9 +30,6 @@ type serveCmd struct {
 	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
 	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
 }
-
-// shutdownGrace bounds the end of the requests under way.
-const shutdownGrace = 3 * time.Second
 
 // failedLogins is how many wrong tokens an address may show in a minute before
 // it is told to wait.
@@ -70,14 +65,12 @@ type gateway struct {
 	config   *configs.Config
 	log      *slog.Logger
 	roles    []string
-	registry *prometheus.Registry
+	registry registry
 }
 
 func (g *gateway) has(role string) bool { return slices.Contains(g.roles, role) }
 
-// serve wires the roles together and runs them. What it starts ends in the
-// reverse order: listeners first, then intake, then the dispatcher, then the
-// webhooks, and the stores last.
+// serve wires the roles together and runs them until ctx ends.
 func (g *gateway) serve(ctx context.Context) error {
 	c := g.config
 	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
@@ -110,7 +103,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -122,7 +115,6 @@ func (g *gateway) serve(ctx context.Context) error {
 	life := newLife(ctx)
 	defer life.end()
 
-	// Started first, ended last.
 	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)
@@ -176,80 +168,4 @@ func beltWarnings(ctx context.Context, belt *queue.Belt) []string {
 		return []string{"its settings cannot be read: " + err.Error()}
 	}
 	return warnings
-}
-
-// life starts the parts of a process and ends them one after the other, the
-// last started first.
-type life struct {
-	ctx    context.Context //nolint:containedctx // the process's own; parts get contexts of their own
-	failed chan error
-	ends   []func()
-	once   sync.Once
-}
-
-func newLife(ctx context.Context) *life { return &life{ctx: ctx, failed: make(chan error, 16)} }
-
-// run starts a part. A part that returns before it is told to ends the
-// process.
-func (l *life) run(name string, part func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := part(ctx)
-		if ctx.Err() == nil {
-			l.failed <- fmt.Errorf("%s ended: %w", name, errors.Join(err, errEnded))
-		}
-	}()
-	l.ends = append(l.ends, func() { cancel(); <-done })
-}
-
-var errEnded = errors.New("it was not told to")
-
-// listen serves HTTP until the process ends, with at most that many open
-// connections (0: as many as come).
-func (l *life) listen(ctx context.Context, name, address string, connections int, server *http.Server) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listening for %s: %w", name, err)
-	}
-	if connections > 0 {
-		listener = limitListener(listener, connections)
-	}
-	server.ErrorLog = slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)
-	l.run(name, func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() {
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-			defer cancel()
-			if server.Shutdown(grace) != nil {
-				_ = server.Close()
-			}
-		})
-		defer stop()
-		err := server.Serve(listener)
-		if errors.Is(err, http.ErrServerClosed) {
-			return nil
-		}
-		return err
-	})
-	return nil
-}
-
-// wait returns when the process is told to end or a part has failed.
-func (l *life) wait() error {
-	select {
-	case <-l.ctx.Done():
-		return nil
-	case err := <-l.failed:
-		return err
-	}
-}
-
-func (l *life) end() {
-	l.once.Do(func() {
-		for _, end := range slices.Backward(l.ends) {
-			end()
-		}
-	})
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -65,6 +68,17 @@ func routesOf(c *configs.Config) (*sms.Routes, error) {
 	return table, nil
 }
 
+// namesOf looks up messages' ULIDs for the log.
+func namesOf(store *messages.Store) func(context.Context, int64) string {
+	return func(ctx context.Context, id int64) string {
+		names, err := store.ULIDs(ctx, []int64{id})
+		if name, known := names[id]; err == nil && known {
+			return name.String()
+		}
+		return ""
+	}
+}
+
 // The words of the configuration and what they are to the dispatcher.
 var (
 	confirms   = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
@@ -115,6 +129,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
 			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
 			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
+			DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
 		}})
 	}
 	return carrier

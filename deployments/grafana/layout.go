@@ -24,7 +24,7 @@ func page(uid, title, about, span string, variables []Variable, panels ...Panel)
 		Templating: Templating{List: append([]Variable{{Name: "datasource", Label: "Prometheus", Type: "datasource", Query: "prometheus"}},
 			variables...)},
 		Annotations: AnnotationList{List: []Annotation{{Name: "Pages", Datasource: source, Enable: true, IconColor: now,
-			Expr: `ALERTS{alertstate="firing", severity="page"}`, Step: "30s", TitleFormat: "{{alertname}}", TextFormat: "{{carrier}} {{link}}"}}},
+			Target: Target{RefID: "Pages", Datasource: source, Expr: `ALERTS{alertstate="firing", severity="page"}`, Range: true}, TitleFormat: "{{alertname}}", TextFormat: "{{carrier}} {{link}}"}}},
 		Panels: panels,
 	}
 }

@@ -72,8 +72,7 @@ type Annotation struct {
 	Enable      bool       `json:"enable"`
 	Hide        bool       `json:"hide"`
 	IconColor   string     `json:"iconColor"`
-	Expr        string     `json:"expr,omitempty"`
-	Step        string     `json:"step,omitempty"`
+	Target      Target     `json:"target"`
 	TitleFormat string     `json:"titleFormat,omitempty"`
 	TextFormat  string     `json:"textFormat,omitempty"`
 }

@@ -48,7 +48,7 @@ func wall() Dashboard {
 				thresholds: ptr(steps(calm, step{60, soon}, step{300, now}))},
 			column{title: "Unanswered", expr: `sum by (carrier, link) (intumwa_smpp_submit_unknown_outcome)`, unit: "short", decimals: ptr(0),
 				thresholds: ptr(steps(calm, step{1, soon}, step{50, now}))},
-			column{title: "Breaker", expr: `max by (carrier, link) (intumwa_link_breaker_open)`,
+			column{title: "Breaker", expr: `max by (carrier, link) (intumwa_link_breaker_open) or max by (carrier, link) (intumwa_smpp_sessions_configured) * 0`,
 				mappings: words(word{"0", "–", calm}, word{"1", "OPEN", now}), thresholds: ptr(steps(calm))},
 		),
 

@@ -36,6 +36,7 @@ type options struct {
 	json      string
 	strict    bool
 	keep      bool
+	limit     time.Duration
 }
 
 func main() {
@@ -52,10 +53,13 @@ func main() {
 	flag.StringVar(&o.json, "json", "", "write the report as JSON to this file")
 	flag.BoolVar(&o.strict, "strict", false, "fail when a bar is missed")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
+	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "give up after so long")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
 	missed, err := run(ctx, o)
 	switch {
 	case err != nil:

@@ -100,7 +100,10 @@ func (rep *report) missed() bool {
 }
 
 func (rep *report) print(to io.Writer) {
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	widest := 0
+	for _, f := range rep.Figures {
+		widest = max(widest, len(f.Name))
+	}
 	for _, f := range rep.Figures {
 		verdict := ""
 		if f.Bar != nil {
@@ -114,10 +117,10 @@ func (rep *report) print(to io.Writer) {
 				verdict += fmt.Sprintf("at most %.0f", *f.Bar.Most)
 			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t\t%s\n", f.Name, number(f.Value), f.Unit, verdict)
+		fmt.Fprintf(to, "%-*s %9s %-13s %s\n", widest, f.Name, number(f.Value), f.Unit, verdict)
 	}
-	_ = table.Flush() // a terminal that is gone has nobody to be told
 	fmt.Fprintln(to, "\nCPU seconds per 1,000 messages")
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	scenarios := make([]string, 0, len(rep.CPU))
 	for name := range rep.CPU {
 		scenarios = append(scenarios, name)
@@ -134,7 +137,7 @@ func (rep *report) print(to io.Writer) {
 		}
 		fmt.Fprintln(table)
 	}
-	_ = table.Flush()
+	_ = table.Flush() // a terminal that is gone has nobody to be told
 	fmt.Fprintf(to, "\nmeasured in %.0f s\n", rep.Seconds)
 }
 

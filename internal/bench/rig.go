@@ -92,7 +92,7 @@ func (r *rig) start(ctx context.Context) error {
 		"accounts":  tree{"otp_key": "a key of this measurement alone"},
 		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
 		"carriers": []tree{{"name": "bench", "prefixes": []string{"61"}, "default": true, "message_id_format": "same",
-			"links": []tree{{"name": "bench-1", "address": smpp, "system_id": "bench", "password": "bench", "window": r.o.window}}}},
+			"links": []tree{{"name": "bench-1", "address": smpp, "system_id": "bench", "password": "bench", "window": r.o.window, "tps": 0}}}},
 	}, "", "  ")
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func TestRedisFlushedMidLoad(t *testing.T) {
 		}
 	}
 	l.finishes()
-	w.eventually(onTheWayWithin, "everything is on its way", func() bool { return ask[int](w, `SELECT count(*) FROM outbox`) == 0 })
+	w.drains()
 	l.onlyAnswers(http.StatusOK)
 	l.adds(0)
 }
@@ -56,7 +56,7 @@ func TestRedisKilledMidLoad(t *testing.T) {
 		w.redisServer.Start()
 	}
 	l.finishes()
-	w.eventually(onTheWayWithin, "everything is on its way", func() bool { return ask[int](w, `SELECT count(*) FROM outbox`) == 0 })
+	w.drains()
 	l.onlyAnswers(http.StatusOK)
 	l.adds(0)
 }
@@ -90,7 +90,7 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 		t.Logf("outage %d: accepting again %v after PostgreSQL was back", kill+1, time.Since(back).Round(time.Millisecond))
 	}
 	l.finishes()
-	w.eventually(onTheWayWithin, "everything is on its way", func() bool { return ask[int](w, `SELECT count(*) FROM outbox`) == 0 })
+	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * kills)
 	w.eventually(finalWithin, "every receipt was taken", func() bool {

@@ -60,6 +60,9 @@ func New(o Options) *Carrier {
 	} else {
 		c.lastID = 2_684_354_560 + seed%1_000_000*1_000_000_000
 	}
+	if o.FirstID > 0 {
+		c.lastID = o.FirstID - 1
+	}
 	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it plays, it does not protect
 	c.log.init(o.MaxLog)
 	c.stats.Refused = map[Status]uint64{}

@@ -18,6 +18,9 @@ type Options struct {
 	// the same. Zero numbers the messages from the clock: ids then do not come
 	// back after a restart.
 	Seed uint64
+	// FirstID is the number of the first message, whatever the Seed; 0 = the
+	// Seed's.
+	FirstID uint64
 
 	// RespDelay passes before a submit_sm_resp, ReceiptDelay between the
 	// acceptance and the receipt.

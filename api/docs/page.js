@@ -1,0 +1,31 @@
+// What the page gains from JavaScript: the segment calculator and copy buttons.
+'use strict';
+
+(() => {
+  const calculator = document.getElementById('calculator');
+  const field = calculator.querySelector('textarea');
+  const outputs = Object.fromEntries([...calculator.querySelectorAll('output')].map((o) => [o.id, o]));
+  const show = () => {
+    const size = measure(field.value);
+    outputs['segment-count'].textContent = size.segments;
+    outputs['segment-encoding'].textContent = size.encoding === 'gsm7' ? 'GSM-7' : 'Unicode (UCS-2)';
+    outputs['segment-characters'].textContent = `${size.characters} of 600`;
+    outputs['segment-unicode'].textContent = size.unicode.length ? size.unicode.join('  ') : 'none';
+  };
+  field.addEventListener('input', show);
+  calculator.hidden = false;
+  show();
+
+  for (const block of document.querySelectorAll('pre.code')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'copy';
+    button.textContent = 'Copy';
+    button.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(block.querySelector('code').textContent);
+      button.textContent = 'Copied';
+      setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+    });
+    block.append(button);
+  }
+})();

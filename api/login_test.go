@@ -1,0 +1,87 @@
+package api
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBearerForms(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	token := w.tokens["live"]
+	for text, status := range map[string]int{
+		"Bearer " + token: 200, "bearer " + token: 200, "BEARER  " + token + " ": 200,
+		"": 401, "Bearer": 401, "Bearer ": 401, token: 401, "Basic " + token: 401, "Bearer " + token + "x": 401, "Bearer x" + token: 401,
+		"Bearer " + token[:len(token)-1] + "~": 401, "Bearer 1|": 401, "Bearer |": 401, "Bearer 999999|" + strings.Repeat("a", 40): 401,
+		"Bearer 99999999999999999999|" + strings.Repeat("a", 40): 401,
+	} {
+		got := w.do("", "GET", "/v1/balance", "", "Authorization", text)
+		if got.status != status {
+			t.Errorf("%q: %d %s", text, got.status, got.body)
+		}
+		if status == 401 && got.body != says("Unauthenticated.") {
+			t.Errorf("%q: %s", text, got.body)
+		}
+	}
+}
+
+// A token revoked by another process is refused within 5 seconds.
+func TestRevocation(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	if got := w.do("live", "GET", "/v1/balance", ""); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	w.exec(`UPDATE api_tokens SET revoked_at = now() WHERE user_id = $1`, w.users["live"])
+	start := time.Now()
+	for w.do("live", "GET", "/v1/balance", "").status != 401 {
+		if time.Since(start) > 5*time.Second {
+			t.Fatal("still good after 5 s")
+		}
+		time.Sleep(50 * time.Millisecond) // a condition with a deadline
+	}
+	if got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", "x")); got.status != 401 {
+		t.Errorf("sending: %d", got.status)
+	}
+}
+
+// An address that shows wrong tokens is told to wait; right tokens from it are
+// not, and other addresses are not.
+func TestFailedLogins(t *testing.T) {
+	w := newWorld(t, worldOptions{FailedLogins: 3, Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
+	wrong := "Bearer 1|" + strings.Repeat("a", 40)
+	from := func(address, token string) int {
+		return w.do("", "GET", "/v1/balance", "", "Authorization", token, "X-Forwarded-For", address).status
+	}
+	for i, want := range []int{401, 401, 401, 429, 429} {
+		if got := from("192.0.2.1", wrong); got != want {
+			t.Errorf("try %d: %d, not %d", i+1, got, want)
+		}
+	}
+	if got := from("192.0.2.2", wrong); got != 401 {
+		t.Errorf("another address: %d", got)
+	}
+	if got := from("192.0.2.1", "Bearer "+w.tokens["live"]); got != 200 {
+		t.Errorf("a right token: %d", got)
+	}
+	for i, address := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::ffff:1", "2001:db8::3"} { // one /64
+		want := 401
+		if i == 3 {
+			want = 429
+		}
+		if got := from(address, wrong); got != want {
+			t.Errorf("%s: %d, not %d", address, got, want)
+		}
+	}
+}
+
+// X-Forwarded-For of whoever is no trusted proxy does not count.
+func TestUntrustedProxy(t *testing.T) {
+	w := newWorld(t, worldOptions{FailedLogins: 1}).settle()
+	wrong := "Bearer 1|" + strings.Repeat("a", 40)
+	for i, want := range []int{401, 429, 429} {
+		address := "192.0.2." + string(rune('1'+i))
+		if got := w.do("", "GET", "/v1/balance", "", "Authorization", wrong, "X-Forwarded-For", address).status; got != want {
+			t.Errorf("%s: %d, not %d", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// code reads the one-time code out of the last SMS to a number.
+func (w *world) code(number string) string {
+	w.t.Helper()
+	var body string
+	err := w.pool.QueryRow(w.t.Context(), `SELECT body FROM messages WHERE phone_number = $1 AND company_id = 0 ORDER BY id DESC LIMIT 1`, number).Scan(&body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	code := regexp.MustCompile(`\b\d{6}\b`).FindString(body)
+	if code == "" {
+		w.t.Fatalf("no code in %q", body)
+	}
+	return code
+}
+
+// later makes the codes so far older than a minute, so that another may be asked for.
+func (w *world) later() {
+	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '61 s'`)
+}
+
+func testMode(number string, verified bool, left, remaining int) string {
+	out := vars{"phone_number": nil, "verified": verified, "replacements_left": left, "sender": testSender,
+		"quota": vars{"segments": 5, "remaining": remaining}}
+	if number != "" {
+		out["phone_number"] = number
+	}
+	return encode(out)
+}
+
+// The quick start's way: name a number, type the code, send.
+func TestVerifyTestNumber(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	const path, verify = "/v1/test-number", "/v1/test-number/verify"
+	sameJSON(t, w.do("new", "GET", path, "").body, testMode("", false, 3, 5))
+	sameJSON(t, w.do("new", "POST", verify, `{"code":"123456"}`).body, says("There is no code to confirm. Ask for a new one."))
+
+	got := w.do("new", "PUT", path, `{"phone_number":"79 12 34 56"}`)
+	if got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	sameJSON(t, got.body, testMode("+25779123456", false, 3, 5))
+	code := w.code("+25779123456")
+	if n := w.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id WHERE m.company_id = 0 AND o.company_id = 0
+		AND m.sender = $1 AND NOT m.test AND o.carrier = 'leo' AND o.expires_at < now() + interval '11 min'`, testSender); n != 1 {
+		t.Errorf("%d codes on their way, not 1", n)
+	}
+	if n := w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`) + w.count(`SELECT count(*) FROM test_pools`); n != 0 {
+		t.Error("a code was charged")
+	}
+	sameJSON(t, w.do("new", "GET", "/v1/sms", "").body, `{"data":[],"next_cursor":null}`)
+
+	got = w.do("new", "PUT", path, `{"phone_number":"79 12 34 56"}`)
+	wait, _ := strconv.Atoi(got.header.Get("Retry-After"))
+	if got.status != 429 || wait < 1 || wait > 61 {
+		t.Errorf("another at once: %d, wait %d", got.status, wait)
+	}
+	sameJSON(t, got.body, says("Too Many Attempts."))
+
+	wrong := "000000"
+	if code == wrong {
+		wrong = "000001"
+	}
+	sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, says("The code is not right."))
+	if got := w.do("new", "POST", "/v1/sms", single("79123456", testSender, "x")); got.status != 400 {
+		t.Errorf("before it is verified: %d", got.status)
+	}
+	got = w.do("new", "POST", verify, object("code", code[:3]+" "+code[3:]))
+	if got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	sameJSON(t, got.body, testMode("+25779123456", true, 3, 5))
+	w.sent("new", single("79123456", testSender, long(161)))
+	sameJSON(t, w.do("new", "GET", path, "").body, testMode("+25779123456", true, 3, 3))
+	w.later()
+	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123456"}`).body, says("This number is already your verified test number."))
+}
+
+func TestReplaceTestNumber(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	const path, verify = "/v1/test-number", "/v1/test-number/verify"
+	for i := range 4 { // the first and three that replace it
+		number := "7912345" + strconv.Itoa(i)
+		w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '1 h'`)
+		sameJSON(t, w.do("new", "PUT", path, object("phone_number", number)).body, testMode("+257"+number, false, 3-i, 5))
+		if i == 1 { // the verification is gone at once
+			sameJSON(t, w.do("new", "POST", "/v1/sms", single("79123450", testSender, "x")).body, says("Verify a test number before sending test messages."))
+		}
+		sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+257"+number))).body, testMode("+257"+number, true, 3-i, 5))
+	}
+	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '1 h'`)
+	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123459"}`).body, says("The test number cannot be replaced any more."))
+	sameJSON(t, w.do("new", "GET", path, "").body, testMode("+25779123453", true, 0, 5))
+}
+
+func TestTestNumberRefusals(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	const path, verify = "/v1/test-number", "/v1/test-number/verify"
+	for _, c := range []struct {
+		as, method, path, body string
+		status                 int
+		want                   string
+	}{
+		{"new", "PUT", path, `{}`, 422, failsFirst("phone_number", "The phone number is required.")},
+		{"new", "PUT", path, `{"phone_number":"22201234"}`, 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number.")},
+		{"new", "PUT", path, `{"phone_number":"29123456"}`, 400, says("No carrier serves this phone number.")},
+		{"new", "PUT", path, `{`, 400, says("The request body is not valid JSON.")},
+		{"new", "POST", verify, `{}`, 422, failsFirst("code", "The code is required.")},
+		{"new", "POST", verify, `{"code":"12345"}`, 422, failsFirst("code", "The code must be 6 digits.")},
+		{"new", "POST", verify, `{"code":"12345a"}`, 422, failsFirst("code", "The code must be 6 digits.")},
+		{"new", "POST", verify, `{"code":123456}`, 422, failsFirst("code", "The code must be 6 digits.")},
+		{"nobody", "PUT", path, `{"phone_number":"79123456"}`, 400, says("You must create a company before sending messages.")},
+		{"nobody", "POST", verify, `{"code":"123456"}`, 400, says("You must create a company before sending messages.")},
+		{"", "PUT", path, `{}`, 401, says("Unauthenticated.")}, {"", "POST", verify, `{}`, 401, says("Unauthenticated.")},
+	} {
+		got := w.do(c.as, c.method, c.path, c.body)
+		if got.status != c.status {
+			t.Errorf("%s %s: %d", c.method, c.body, got.status)
+		}
+		sameJSON(t, got.body, c.want)
+	}
+	if n := w.count(`SELECT count(*) FROM messages`) + w.count(`SELECT count(*) FROM test_number_codes`); n != 0 {
+		t.Error("a refused request left something")
+	}
+
+	if got := w.do("new", "PUT", path, `{"phone_number":"79123456"}`); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	code := w.code("+25779123456")
+	wrong := strings.Map(func(r rune) rune { return '0' + ('9'-r)%10 }, code)
+	for range 5 {
+		sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, says("The code is not right."))
+	}
+	sameJSON(t, w.do("new", "POST", verify, object("code", code)).body, says("The code was mistyped too often. Ask for a new one."))
+	w.later()
+	if got := w.do("new", "PUT", path, `{"phone_number":"79123456"}`); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '10 min'`)
+	sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+25779123456"))).body, says("The code has expired. Ask for a new one."))
+}

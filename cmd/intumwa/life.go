@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// shutdownGrace bounds the end of the requests under way.
+const shutdownGrace = 2 * time.Second
+
+// life starts the parts of a process and ends them: first the listeners, so
+// that nothing new comes in, then all the rest side by side. The whole end has
+// 10 s (interface.md), and the longest part of it, draining the carriers'
+// windows, needs most of them.
+type life struct {
+	ctx       context.Context //nolint:containedctx // the process's own; parts get contexts of their own
+	failed    chan error
+	listeners []func()
+	parts     []func()
+}
+
+func newLife(ctx context.Context) *life { return &life{ctx: ctx, failed: make(chan error, 16)} }
+
+var errEnded = errors.New("it was not told to")
+
+// run starts a part. A part that returns before it is told to ends the
+// process.
+func (l *life) run(name string, part func(context.Context) error) {
+	l.parts = append(l.parts, l.start(name, part))
+}
+
+// start starts a part and returns what ends it.
+func (l *life) start(name string, part func(context.Context) error) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := part(ctx)
+		if ctx.Err() == nil {
+			l.failed <- fmt.Errorf("%s ended: %w", name, errors.Join(err, errEnded))
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// listen serves HTTP until the process ends, with at most that many open
+// connections (0: as many as come). At the end the requests under way are
+// answered first.
+func (l *life) listen(ctx context.Context, name, address string, connections int, server *http.Server) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening for %s: %w", name, err)
+	}
+	if connections > 0 {
+		listener = limitListener(listener, connections)
+	}
+	server.ErrorLog = slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)
+	l.listeners = append(l.listeners, l.start(name, func(ctx context.Context) error {
+		answered := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(answered)
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+			defer cancel()
+			if server.Shutdown(grace) != nil {
+				_ = server.Close()
+			}
+		})
+		err := server.Serve(listener)
+		if !stop() {
+			<-answered // Serve returns as the shutdown begins, not as it ends
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	}))
+	return nil
+}
+
+// wait returns when the process is told to end or a part has failed.
+func (l *life) wait() error {
+	select {
+	case <-l.ctx.Done():
+		return nil
+	case err := <-l.failed:
+		return err
+	}
+}
+
+// end ends all parts.
+func (l *life) end() {
+	for _, ends := range [][]func(){l.listeners, l.parts} {
+		var ending sync.WaitGroup
+		for _, end := range ends {
+			ending.Go(end)
+		}
+		ending.Wait()
+	}
+	l.listeners, l.parts = nil, nil
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/configs"
+	"intumwa/deployments/grafana"
+	"intumwa/internal/testenv"
+)
+
+var updateMetrics = flag.Bool("update-metrics", false, "write the table of docs/metrics.md anew")
+
+// recorder is a registry that remembers what is registered with it, also what
+// has no series yet.
+type recorder struct {
+	*prometheus.Registry
+	mu      sync.Mutex
+	metrics map[string]registered
+}
+
+type registered struct {
+	help   string
+	labels []string
+}
+
+func (r *recorder) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+var descParts = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
+
+func (r *recorder) Register(c prometheus.Collector) error {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		c.Describe(descs)
+		close(descs)
+	}()
+	for d := range descs {
+		part := descParts.FindStringSubmatch(d.String())
+		if part == nil {
+			return fmt.Errorf("a description that is not understood: %s", d)
+		}
+		var labels []string
+		for _, label := range strings.Split(part[3]+","+part[4], ",") {
+			if name, _, _ := strings.Cut(strings.TrimSpace(label), "="); name != "" {
+				labels = append(labels, name)
+			}
+		}
+		r.mu.Lock()
+		r.metrics[part[1]] = registered{help: part[2], labels: labels}
+		r.mu.Unlock()
+	}
+	return r.Registry.Register(c)
+}
+
+// registeredMetrics starts a gateway with every role and tells what it
+// registers.
+func registeredMetrics(t *testing.T) map[string]registered {
+	t.Helper()
+	client, prefix := testenv.Redis(t)
+	belt := client.Options()
+	s := newShell(t, fmt.Sprintf(`
+api: {listen: "127.0.0.1:0"}
+ops: {listen: "127.0.0.1:0"}
+dashboard: {listen: "127.0.0.1:0"}
+database: {url: %q}
+redis: {url: "redis://:%s@%s/%d", prefix: %q}
+carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
+`, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix))
+	config, err := configs.Load(s.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer := io.Pipe()
+	r := &recorder{Registry: prometheus.NewRegistry(), metrics: map[string]registered{}}
+	g := &gateway{config: config, log: slog.New(slog.NewTextHandler(writer, nil)), registry: r,
+		roles: []string{"api", "dispatcher", "webhooks", "dashboard"}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- g.serve(ctx)
+		_ = writer.Close()
+	}()
+	lines := bufio.NewScanner(reader)
+	ready := false
+	for !ready && lines.Scan() {
+		ready = strings.Contains(lines.Text(), "msg=ready")
+	}
+	cancel()
+	_, _ = io.Copy(io.Discard, reader)
+	if err := <-done; err != nil || !ready {
+		t.Fatalf("the gateway: ready %v, %v", ready, err)
+	}
+	return r.metrics
+}
+
+// The labels there are. Each takes its values from a closed set: what the
+// configuration names (carrier, link, pool), or what a list in the code does.
+// A number, a company, a token or a URL is never one.
+var closedLabels = map[string]string{
+	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words",
+	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
+	"reason": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
+	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
+	"code": "status codes we answer", "event": "sms.sent, sms.failed", "source": "memory, database", "cause": "errors of the handler",
+	"quantile": "summary", "le": "histogram",
+}
+
+type rule struct {
+	Alert, Record, Expr string
+}
+
+// expressions are all PromQL expressions of rules and dashboards by where they
+// stand, and the names that rules record.
+func expressions(t *testing.T) (exprs map[string]string, recorded map[string]bool) {
+	t.Helper()
+	exprs, recorded = map[string]string{}, map[string]bool{}
+	files, err := filepath.Glob("../../deployments/prometheus/rules/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rules: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var groups struct {
+			Groups []struct{ Rules []rule }
+		}
+		if err := yaml.Unmarshal(text, &groups); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, g := range groups.Groups {
+			for _, r := range g.Rules {
+				exprs["rule "+r.Alert+r.Record] = r.Expr
+				if r.Record != "" {
+					recorded[r.Record] = true
+				}
+			}
+		}
+	}
+	for name, d := range grafana.Dashboards() {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				exprs["dashboard "+name+", panel "+p.Title+" "+target.RefID] = target.Expr
+			}
+		}
+		for _, v := range d.Templating.List {
+			if q, ok := v.Query.(map[string]string); ok {
+				inner, _ := strings.CutPrefix(q["query"], "label_values(")
+				cut := strings.LastIndexByte(inner, ',')
+				exprs["dashboard "+name+", variable "+v.Name] = inner[:cut]
+			}
+		}
+	}
+	return exprs, recorded
+}
+
+var (
+	stringLiteral = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	grouping      = regexp.MustCompile(`\b(by|on|without|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
+	selector      = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*\{([^}]*)\}`)
+	brackets      = regexp.MustCompile(`\[[^\]]*\]`)
+	identifier    = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+	matcher       = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)`)
+)
+
+// names takes an expression apart: the metrics in it, with the labels that
+// each is selected by, and the labels that it groups by.
+func names(expr string) (metrics map[string][]string, groups []string) {
+	metrics = map[string][]string{}
+	expr = stringLiteral.ReplaceAllString(expr, `""`)
+	expr = brackets.ReplaceAllString(expr, "")
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		groups = append(groups, identifier.FindAllString(g[2], -1)...)
+	}
+	expr = grouping.ReplaceAllString(expr, "")
+	for _, sel := range selector.FindAllStringSubmatch(expr, -1) {
+		for _, m := range matcher.FindAllStringSubmatch(sel[2], -1) {
+			metrics[sel[1]] = append(metrics[sel[1]], m[1])
+		}
+	}
+	expr = selector.ReplaceAllString(expr, "$1 ")
+	for _, at := range identifier.FindAllStringIndex(expr, -1) {
+		name, rest := expr[at[0]:at[1]], strings.TrimLeft(expr[at[1]:], " \n")
+		switch {
+		case strings.HasPrefix(rest, "("), at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9': // a function; a unit of time
+		case slices.Contains([]string{"and", "or", "unless", "bool", "offset", "by", "on", "Inf", "NaN"}, name):
+		default:
+			metrics[name] = append(metrics[name], []string{}...)
+		}
+	}
+	return metrics, groups
+}
+
+// family is the metric that a series belongs to.
+func family(series string, all map[string]registered) (string, bool) {
+	if _, there := all[series]; there {
+		return series, true
+	}
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, cut := strings.CutSuffix(series, suffix); cut {
+			if _, there := all[base]; there {
+				return base, true
+			}
+		}
+	}
+	return "", false
+}
+
+// TestMetrics: every name and label in a rule or dashboard is one that some
+// room registers, and every metric is used there and stands in docs/metrics.md.
+func TestMetrics(t *testing.T) {
+	all := registeredMetrics(t)
+	exprs, recorded := expressions(t)
+	own := map[string]bool{"up": true, "ALERTS": true, "ALERTS_FOR_STATE": true} // Prometheus' own
+	outside := []string{"job", "instance", "alertname", "alertstate", "severity"}
+	used := map[string]bool{}
+	for where, expr := range exprs {
+		metrics, groups := names(expr)
+		known := slices.Clone(outside)
+		for name, labels := range metrics {
+			base, there := family(name, all)
+			switch {
+			case there:
+				used[base] = true
+				allowed := append(slices.Clone(outside), all[base].labels...)
+				if base != name {
+					allowed = append(allowed, "le")
+				}
+				if base == "go_gc_duration_seconds" {
+					allowed = append(allowed, "quantile")
+				}
+				for _, label := range labels {
+					if !slices.Contains(allowed, label) {
+						t.Errorf("%s: %s has no label %s", where, name, label)
+					}
+				}
+				known = append(known, allowed...)
+			case recorded[name], own[name]:
+				known = append(known, slices.Collect(maps.Keys(closedLabels))...)
+			default:
+				t.Errorf("%s: no room registers %s", where, name)
+			}
+		}
+		for _, label := range groups {
+			if !slices.Contains(known, label) {
+				t.Errorf("%s groups by %s, which none of its metrics has", where, label)
+			}
+		}
+	}
+	for name := range recorded {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(exprs)), func(expr string) bool { return strings.Contains(expr, name) }) {
+			t.Errorf("nothing uses %s, which a rule records", name)
+		}
+	}
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := metricsTable(all, used)
+	const begin, end = "<!-- metrics: written by go test ./cmd/intumwa -run TestMetrics -update-metrics -->\n", "<!-- end of metrics -->"
+	before, rest, found := strings.Cut(string(page), begin)
+	old, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("docs/metrics.md has no place for the table")
+	}
+	if *updateMetrics {
+		if err := os.WriteFile("../../docs/metrics.md", []byte(before+begin+table+end+after), 0o644); err != nil { //nolint:gosec // not a secret
+			t.Fatal(err)
+		}
+	} else if old != table {
+		t.Error("docs/metrics.md does not list what is registered: go test ./cmd/intumwa -run TestMetrics -update-metrics")
+	}
+	for name, m := range all {
+		if !strings.HasPrefix(name, "intumwa_") {
+			continue
+		}
+		if m.help == "" {
+			t.Errorf("%s has no help", name)
+		}
+		for _, label := range m.labels {
+			if closedLabels[label] == "" {
+				t.Errorf("%s has a label %s: is the set of its values closed?", name, label)
+			}
+		}
+	}
+}
+
+func metricsTable(all map[string]registered, used map[string]bool) string {
+	var b strings.Builder
+	b.WriteString("| metric | labels | what it tells | shown or alerted on |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !strings.HasPrefix(name, "intumwa_") {
+			continue
+		}
+		shown := "–"
+		if used[name] {
+			shown = "yes"
+		}
+		help := strings.ReplaceAll(strings.ReplaceAll(all[name].help, `\"`, `"`), "|", `\|`)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, strings.Join(all[name].labels, ", "), help, shown)
+	}
+	return b.String()
+}
+
+func TestNames(t *testing.T) {
+	metrics, groups := names(`sum by (carrier, le) (rate(a_bucket{x="b{c}", y!~"z"}[5m] offset 1h)) > bool on (link) 3 * c:d:e unless f{} and on () vector(0)`)
+	if got := slices.Sorted(maps.Keys(metrics)); !slices.Equal(got, []string{"a_bucket", "c:d:e", "f"}) || !slices.Equal(metrics["a_bucket"], []string{"x", "y"}) {
+		t.Errorf("metrics %v", metrics)
+	}
+	if !slices.Equal(groups, []string{"carrier", "le", "link"}) {
+		t.Errorf("groups %v", groups)
+	}
+}

@@ -1,0 +1,201 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp"
+	"intumwa/smpp/carriersim"
+)
+
+// TestHabitsOfErrors: what a carrier refuses is tried again, failed, or waits,
+// by its class.
+func TestHabitsOfErrors(t *testing.T) {
+	t.Parallel()
+	habits := []struct {
+		fate, habit, source string
+		text                string
+		ends, reason        string
+		submits             int // that the carrier got; 0: two or more
+	}{
+		{fate: "02", habit: "ESME_RINVDSTADR", source: "A.3 permanent", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "03", habit: "throttled twice", source: "A.3 slow down, B 11 (jasmin 425)", ends: "sent", submits: 3},
+		{fate: "04", habit: "ESME_RSYSERR once", source: "A.3 temporary", ends: "sent", submits: 2},
+		{fate: "05", habit: "queue full once", source: "A.3 slow down", ends: "sent", submits: 2},
+		{fate: "29", habit: "second segment refused", source: "G 30", text: strings.Repeat("a", 200), ends: "failed", reason: "ESME_RINVDSTADR", submits: 2},
+		{fate: "41", habit: "ESME_RSUBMITFAIL once", source: "A.3 temporary", ends: "sent", submits: 2},
+		{fate: "42", habit: "throttled until the validity is over", source: "decisions Lifecycle, refund", ends: "failed", reason: "expired"},
+		{fate: "43", habit: "queue full until the validity is over", source: "A.3 RMSGQFUL per recipient", ends: "failed", reason: "expired"},
+		{fate: "44", habit: "system error until the validity is over", source: "B 8 (jasmin 247)", ends: "failed", reason: "expired"},
+		{fate: "47", habit: "ESME_RX_P_APPN", source: "A.3 permanent", ends: "failed", reason: "ESME_RX_P_APPN", submits: 1},
+		{fate: "48", habit: "ESME_RX_T_APPN once", source: "A.3 temporary", ends: "sent", submits: 2},
+		{fate: "49", habit: "a vendor's code once", source: "A.3 0x400-0x4FF", ends: "sent", submits: 2},
+		{fate: "56", habit: "refused without a body", source: "B 16 (gosmpp 117)", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "38", habit: "answered twice", source: "G 23", ends: "sent", submits: 1},
+		{fate: "39", habit: "a stranger's answer first", source: "G 23", ends: "sent", submits: 1},
+		{fate: "66", habit: "answers out of order", source: "G 15", ends: "sent", submits: 1},
+		{fate: "22", habit: "late answer", source: "G 15, B 7 (jsmpp 63)", ends: "sent", submits: 1},
+	}
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{LateResponse: 2 * time.Second})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMax = 300 * time.Millisecond }))
+	ids, numbers := make([]int64, len(habits)), make([]string, len(habits))
+	for i, h := range habits {
+		n := note{to: w.number(h.fate), text: h.text}
+		if h.reason == "expired" {
+			n.validity = 3 * time.Second
+		}
+		numbers[i], ids[i] = n.to.Digits(), w.send(n)[0]
+	}
+	for i, h := range habits {
+		w.await(h.ends, 15*time.Second, ids[i])
+		if _, reason := w.statusOf(ids[i]); reason != h.reason {
+			t.Errorf("%s (%s): it failed for %q, want %q", h.habit, h.source, reason, h.reason)
+		}
+		n := 0
+		for _, m := range mno.Submits() {
+			if m.Destination.Addr == numbers[i] {
+				n++
+			}
+		}
+		if h.submits > 0 && n != h.submits || h.submits == 0 && n < 2 {
+			t.Errorf("%s (%s): %d submit_sm, want %d", h.habit, h.source, n, h.submits)
+		}
+	}
+	w.settledAll()
+	w.clean(mno)
+}
+
+// TestHabitsOfErrorCodes: every code's class, as the carrier's answer to the
+// first submit_sm; those that are tried again are accepted then.
+//
+// Source: A.3, G 18.
+func TestHabitsOfErrorCodes(t *testing.T) {
+	t.Parallel()
+	const perm, temp, conf, slow = "permanent", "temporary", "configuration", "throttled"
+	classes := map[carriersim.Status]string{
+		0x01: perm, 0x0A: perm, 0x0B: perm, 0x61: perm, 0x62: perm, 0x65: perm, 0x66: perm,
+		0x02: conf, 0x03: conf, 0x06: conf, 0x07: conf, 0x15: conf, 0x33: conf, 0x34: conf, 0x40: conf, 0x42: conf, 0x43: conf, 0x44: conf,
+		0x48: conf, 0x49: conf, 0x50: conf, 0x51: conf, 0x53: conf, 0x54: conf, 0x55: conf, 0x63: conf,
+		0xC0: conf, 0xC1: conf, 0xC2: conf, 0xC3: conf, 0xC4: conf, 0x104: conf,
+		0x14: slow, 0x58: slow,
+	}
+	var codes []carriersim.Status
+	for code := carriersim.Status(1); code <= 0xFF; code++ {
+		codes = append(codes, code)
+	}
+	codes = append(codes, 0x104, 0x400, 0x401, 0x4FF, 0x0FFFFFFF)
+	if !chaos { // each named code and a few without a name
+		named := codes[:0:0]
+		for _, code := range codes {
+			if !strings.HasPrefix(smpp.Status(code).String(), "0x") || code%32 == 9 || code >= 0x400 {
+				named = append(named, code)
+			}
+		}
+		codes = named
+	}
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) {
+		c.Links[0].EnquireLink, c.Links[0].TPS = time.Minute, 1000
+		c.Classes = map[smpp.Status]smpp.Class{0x99: smpp.ClassPermanent, 0x0B: smpp.ClassTemporary, 0x08: smpp.ClassThrottled}
+	}))
+	classes[0x99], classes[0x0B], classes[0x08] = perm, temp, slow // the carrier's own
+	throttled := 1000.0
+	for _, code := range codes {
+		if code == carriersim.InvalidBindStatus { // ends the session: TestHabitsOfSessions
+			continue
+		}
+		mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = code })
+		before := mno.Stats().Submits
+		id := w.sendTo("00")
+		w.until("it was submitted", func() bool { return mno.Stats().Submits > before })
+		mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
+		want := classes[code]
+		if want == perm {
+			w.await("failed", 5*time.Second, id)
+			if _, reason := w.statusOf(id); reason != smpp.Status(code).String() {
+				t.Errorf("%s: it failed for %q", smpp.Status(code), reason)
+			}
+		} else {
+			w.await("sent", 5*time.Second, id)
+		}
+		pace := w.metric("intumwa_smpp_pace_limit_per_second")
+		if slowed := pace < throttled; slowed != (want == slow) {
+			t.Errorf("%s: the pace went from %v to %v", smpp.Status(code), throttled, pace)
+		}
+		throttled = pace
+	}
+	w.settledAll()
+	w.clean(mno)
+}
+
+// TestHabitOfWrongConfiguration: a carrier that refuses everything for what
+// looks like our settings stops the link after five handsets; the messages
+// wait; one probe at a time finds out that it is mended.
+//
+// Source: A.3 "circuit breaker", G 18, decisions.md.
+func TestHabitOfWrongConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, code := range []carriersim.Status{carriersim.InvalidSourceTON, carriersim.InvalidCommand} {
+		t.Run(fmt.Sprintf("%#x", uint32(code)), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitStatus: code}})
+			w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Window = 10 }))
+			same := w.number("00")
+			twice := w.send(note{to: same, text: "1"}, note{to: same, text: "2"}, note{to: same, text: "3"},
+				note{to: same, text: "4"}, note{to: same, text: "5"}, note{to: same, text: "6"})
+			w.until("one handset is tried again and again", func() bool { return mno.Stats().Submits >= 12 })
+			if w.metric("intumwa_link_breaker_open") != 0 {
+				t.Error("one handset opened the breaker")
+			}
+			ids := append(twice, w.sendMany(40, "00")...)
+			w.until("the breaker opens", func() bool { return w.metric("intumwa_link_breaker_open") == 1 })
+			w.until("operators see it", func() bool { return strings.Contains(w.linkState("lumitel-1").LastError, "stopped") })
+			if !w.log.has("level=ERROR", "link stopped") {
+				t.Error("no alarm was raised")
+			}
+			at := mno.Stats().Submits
+			w.stays(700*time.Millisecond, "no flood while it is open", func() bool { return mno.Stats().Submits <= at+10 })
+			w.until("a probe went", func() bool { return mno.Stats().Submits > at })
+			if n := w.count(`SELECT count(*) FROM messages WHERE status <> 0`); n > 0 {
+				t.Errorf("%d messages are no longer pending", n)
+			}
+			mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
+			w.await("sent", 20*time.Second, ids...)
+			if w.metric("intumwa_link_breaker_open") != 0 {
+				t.Error("the breaker is open still")
+			}
+			w.settledAll()
+			w.clean(mno)
+		})
+	}
+}
+
+// TestHabitOfFullHandset: one handset's queue is full again and again; the
+// link is not slowed for it.
+//
+// Source: A.3 "RMSGQFUL can be per recipient".
+func TestHabitOfFullHandset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
+	stuck := w.send(note{to: w.number("43"), validity: time.Minute})
+	ids := w.sendMany(300, "00")
+	w.await("sent", 10*time.Second, ids...)
+	if n := len(mno.Submits()) - len(ids); n < 2 {
+		t.Errorf("the full handset was tried %d times", n)
+	}
+	if tps := w.metric("intumwa_smpp_pace_limit_per_second"); tps < 130 {
+		t.Errorf("one full handset slowed the link to %v a second", tps)
+	}
+	if status, _ := w.statusOf(stuck[0]); status != "pending" {
+		t.Errorf("it is %s", status)
+	}
+	w.clean(mno)
+}

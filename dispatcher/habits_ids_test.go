@@ -1,0 +1,134 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp/carriersim"
+)
+
+// TestHabitsOfIDs: the form of a carrier's ids in receipts is found out from
+// the receipts, whatever their order, shown, and remembered; every message is
+// settled, also those from before it was known.
+func TestHabitsOfIDs(t *testing.T) {
+	t.Parallel()
+	habits := []struct {
+		habit, source string
+		ids           carriersim.IDFormat
+		learnt        string
+		faults        carriersim.Faults
+		lead, resp    time.Duration // a receipt before its response by so much
+	}{
+		{habit: "alike", source: "G 29", ids: carriersim.IDDecimal, learnt: "same"},
+		{habit: "hex, then decimal", source: "B 1 (jasmin 1034, 535; smscsim 4)", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal"},
+		{habit: "decimal, then hex", source: "B 1 (jsmpp 56)", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex"},
+		{habit: "zero-padded, then not", source: "B 2 (jasmin 375)", ids: carriersim.IDZeroPadded, learnt: "same"},
+		{habit: "not, then zero-padded", source: "B 2 (jasmin 366)", ids: carriersim.IDTrimmed, learnt: "same"},
+		{habit: "upper, then lower case", source: "B 2 (jasmin 408)", ids: carriersim.IDCase, learnt: "same"},
+		{habit: "UUID", source: "B 2 (jasmin 1129)", ids: carriersim.IDUUID, learnt: "same"},
+		{habit: "64 characters", source: "G 29", ids: carriersim.IDLong, learnt: "same"},
+		{habit: "hex, then decimal, all receipts first", source: "G 26 and 29", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal",
+			faults: carriersim.Faults{ReceiptFirst: true}},
+		{habit: "hex, then decimal, receipts first by more than the inbox waits", source: "G 26 and 29", ids: carriersim.IDHexThenDecimal,
+			learnt: "hex_to_decimal", faults: carriersim.Faults{ReceiptFirst: true}, lead: 3 * time.Second},
+		{habit: "decimal, then hex, all receipts ten times", source: "G 24 and 29", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex",
+			faults: carriersim.Faults{ReceiptCopies: 10}},
+	}
+	w := newWorld(t)
+	var carriers []dispatcher.Carrier
+	sims := make([]*sim, len(habits))
+	for i, h := range habits {
+		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), IDs: h.ids, Faults: h.faults, NoFates: true, ReceiptLead: h.lead})
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) { c.Links[0].Window = 100 }))
+	}
+	w.start(carriers...)
+	const before, after = 40, 20
+	ids := make([][]int64, len(habits))
+	sendTo := func(i, n int) {
+		notes := make([]note, n)
+		for j := range notes {
+			notes[j] = note{to: w.number("00"), carrier: fmt.Sprint("carrier", i)}
+		}
+		ids[i] = append(ids[i], w.send(notes...)...)
+	}
+	for i := range habits {
+		sendTo(i, before)
+	}
+	for i, h := range habits {
+		t.Run(h.habit, func(t *testing.T) {
+			w.await("sent", 20*time.Second, ids[i]...)
+			link := fmt.Sprintf("carrier%d-1", i)
+			w.until("the form is learnt", func() bool { return w.text(`SELECT id_format FROM links WHERE name = $1`, link) == h.learnt })
+			w.until("the form is shown", func() bool {
+				return w.metric("intumwa_receipt_match_mode_info", "link", link, "mode", h.learnt) == 1
+			})
+			sendTo(i, after)
+			w.await("sent", 20*time.Second, ids[i]...)
+			if n := w.count(`SELECT count(*) FROM receipts WHERE carrier = $1 AND message_id IS NULL`, fmt.Sprint("carrier", i)); n > 0 && h.faults.ReceiptCopies == 0 {
+				t.Errorf("%s (%s): %d receipts are left in the inbox", h.habit, h.source, n)
+			}
+			w.clean(sims[i])
+		})
+	}
+}
+
+// TestHabitOfSmallHexIDs: a carrier that counts from 1, hexadecimal in the
+// response and decimal in the receipt: one message's receipt has the digits of
+// another's id. As long as the form is not known, no receipt may settle
+// another handset's message.
+//
+// Source: B 1, B 2 "numeric only as a fallback".
+func TestHabitOfSmallHexIDs(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprintf("receipts first %v", first), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{FirstID: 1, IDs: carriersim.IDHexThenDecimal, Faults: carriersim.Faults{ReceiptFirst: first}})
+			w.start(mno.mno())
+			// Odd handsets are delivered, even ones are not: a mix-up shows.
+			const n = 120
+			notes := make([]note, n)
+			for i := range notes {
+				notes[i] = note{to: w.number(fmt.Sprintf("%02d", i%2))}
+			}
+			ids := w.send(notes...)
+			for i, id := range ids {
+				want := []string{"sent", "failed"}[i%2]
+				w.await(want, 20*time.Second, id)
+			}
+		})
+	}
+}
+
+// TestHabitOfIDsReconfigured: an operator sets the form that was to be learnt,
+// and the link keeps its bind.
+//
+// Source: issue 4.1 and 4.7.
+func TestHabitOfIDsReconfigured(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{IDs: carriersim.IDDecimalThenHex, NoFates: true})
+	conf := mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = dispatcher.IDSame })
+	w.start(conf)
+	ids := w.sendMany(3, "00")
+	w.until("the receipts wait", func() bool { return w.count(`SELECT count(*) FROM receipts`) == 3 })
+	conf.IDFormat = dispatcher.IDDecimalToHex
+	if err := w.d.Reload([]dispatcher.Carrier{conf}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the new form holds", func() bool {
+		more := w.sendTo("00")
+		<-time.After(50 * time.Millisecond)
+		status, _ := w.statusOf(more)
+		return status == "sent"
+	})
+	if status, _ := w.statusOf(ids[0]); status != "pending" {
+		t.Errorf("a receipt under a wrong configured form made the message %s", status)
+	}
+	if n := mno.Stats().Binds; n != 1 {
+		t.Errorf("%d binds, want the first kept", n)
+	}
+}

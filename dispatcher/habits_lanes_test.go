@@ -1,0 +1,215 @@
+package dispatcher_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/dispatcher"
+	"intumwa/messages"
+	"intumwa/smpp/carriersim"
+)
+
+// campaign is a batch of n messages of a company.
+func (w *world) campaign(company int64, n int, text string) []int64 {
+	w.Helper()
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
+	var ids []int64
+	for n > 0 {
+		notes := make([]note, min(n, 5000))
+		for i := range notes {
+			notes[i] = note{to: w.number("00"), text: text, company: company, batch: batch}
+		}
+		ids = append(ids, w.send(notes...)...)
+		n -= len(notes)
+	}
+	return ids
+}
+
+// TestHabitOfThrottlingLink: a throttling carrier over TCP, from the belt on.
+//
+// Source: G 16, issue 4 (what must be shown).
+func TestHabitOfThrottlingLink(t *testing.T) {
+	t.Parallel()
+	const limit, configured = 140, 200
+	settle, measured := 8*time.Second, 8*time.Second
+	if chaos {
+		settle, measured = 45*time.Second, 60*time.Second
+	}
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, TPS: limit})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = configured, 50 }))
+	ids := w.campaign(0, int((settle+measured).Seconds()*limit*1.2), "")
+	<-time.After(settle)
+	before, start := mno.Stats(), time.Now()
+	<-time.After(measured)
+	after, took := mno.Stats(), time.Since(start)
+	accepted, refused := float64(after.Accepted-before.Accepted), float64(after.Refused[carriersim.Throttled]-before.Refused[carriersim.Throttled])
+	rate, share := accepted/took.Seconds()/limit, refused/(accepted+refused)
+	t.Logf("a carrier that takes %d of %d a second: %.1f %% of its rate, %.2f %% refused", limit, configured, 100*rate, 100*share)
+	if rate < 0.9 || share > 0.02 {
+		t.Errorf("%.1f %% of the carrier's rate, %.2f %% refused", 100*rate, 100*share)
+	}
+	if n := w.count(`SELECT count(*) FROM messages WHERE status = 2`); n > 0 {
+		t.Errorf("%d messages failed", n)
+	}
+	if chaos {
+		w.await("sent", 5*time.Minute, ids...)
+	}
+	w.clean(mno)
+}
+
+// TestHabitOfFullQueue: a carrier whose queue is full for a while: nothing
+// fails, and it drains.
+//
+// Source: G 17.
+func TestHabitOfFullQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.QueueFull}})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
+	ids := w.sendMany(100, "00")
+	w.until("it slows down", func() bool { return w.metric("intumwa_smpp_pace_limit_per_second") < 20 })
+	mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
+	w.await("sent", 30*time.Second, ids...)
+	w.settledAll()
+	w.clean(mno)
+}
+
+// TestSinglesDoNotWaitBehindCampaigns: one-time passwords beside a campaign of
+// 100,000 recipients on a link of 100 a second. The time is from the request's
+// commit to submit_sm.
+//
+// Source: issue 4.5 and what must be shown.
+func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
+	t.Parallel()
+	recipients, singles := 5000, 60
+	if chaos {
+		recipients, singles = 100_000, 600
+	}
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 20 * time.Millisecond})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 100, 100 }))
+	w.campaign(1, recipients, "")
+	before := mno.Stats().Accepted
+	w.until("the campaign runs", func() bool { return mno.Stats().Accepted > before+100 })
+	start, first := time.Now(), mno.Stats().Accepted
+	requested := map[string]time.Time{}
+	for range singles {
+		to := w.number("00")
+		requested[to.Digits()] = time.Now()
+		w.send(note{to: to, company: 2})
+		<-time.After(100 * time.Millisecond)
+	}
+	var waited []time.Duration
+	w.until("every single is out", func() bool {
+		waited = waited[:0]
+		for _, m := range mno.Submits() {
+			if at, ok := requested[m.Destination.Addr]; ok {
+				waited = append(waited, m.At.Sub(at))
+			}
+		}
+		return len(waited) == singles
+	})
+	rate := float64(mno.Stats().Accepted-first) / time.Since(start).Seconds()
+	slices.Sort(waited)
+	p99 := waited[(len(waited)*99-1)/100]
+	t.Logf("%d singles beside a campaign of %d: p50 %s, p99 %s, most %s; the link carried %.0f a second",
+		singles, recipients, waited[len(waited)/2], p99, waited[len(waited)-1], rate)
+	if p99 > 500*time.Millisecond {
+		t.Errorf("p99 of singles is %s", p99)
+	}
+	if rate < 70 {
+		t.Errorf("the link carried %.0f a second of 100", rate)
+	}
+	if most := mno.Stats().Peak; most > 100 {
+		t.Errorf("%d segments in one second, 100 are configured", most)
+	}
+	w.stop()
+	w.clean(mno)
+}
+
+// TestBatchesKeepTheirShare: a flood of singles does not stop a campaign.
+//
+// Source: issue 4.5 "a guaranteed share".
+func TestBatchesKeepTheirShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
+	w.sendMany(3000, "00")
+	batch := w.campaign(1, 40, "campaign")
+	w.await("sent", 6*time.Second, batch...)
+	if n := w.count(`SELECT count(*) FROM messages WHERE status = 0 AND batch_id IS NULL`); n == 0 {
+		t.Error("the singles were through before the batch: nothing was shown")
+	}
+	w.stop()
+	w.clean(mno)
+}
+
+// TestCompaniesTakeTurns: one company's campaign does not hold up another's
+// fifty recipients, and each company's own order is kept.
+//
+// Source: issue 4.5.
+func TestCompaniesTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
+	big := w.campaign(1, 4000, "big")
+	w.until("the campaign runs", func() bool { return mno.Stats().Accepted > 100 })
+	start := time.Now()
+	small := w.campaign(2, 50, "small")
+	w.until("the small one is through", func() bool {
+		return w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, small) == len(small)
+	})
+	t.Logf("50 recipients beside 4,000 took %s", elapsed(start))
+	if n := w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, big); n > 2000 {
+		t.Errorf("the big campaign got %d out before the small one was through", n)
+	}
+	w.stop()
+	order := map[string][]string{}
+	for _, m := range mno.Submits() {
+		order[m.Text] = append(order[m.Text], m.Destination.Addr)
+	}
+	for name, numbers := range order {
+		if !slices.IsSorted(numbers) { // handsets are numbered as they were accepted
+			t.Errorf("company %s's order was not kept", name)
+		}
+	}
+	w.clean(mno)
+}
+
+// TestOrderWithinAMessage: the segments of a message arrive in order, on one
+// session, also over several binds.
+//
+// Source: A.1 "in order on the same bind", issue 4.5.
+func TestOrderWithinAMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Binds, c.Links[0].Window = 3, 12 }))
+	w.until("all binds are up", func() bool { return mno.Stats().Sessions == 3 })
+	notes := make([]note, 60)
+	for i := range notes {
+		notes[i] = note{to: w.number("00"), text: strings.Repeat("x", 500)}
+	}
+	ids := w.send(notes...)
+	w.await("sent", 10*time.Second, ids...)
+	sessions := map[int]bool{}
+	for _, m := range mno.Submits() {
+		sessions[m.Session] = true
+	}
+	for _, m := range mno.Messages() {
+		if !m.Complete || !m.InOrder {
+			t.Errorf("a message of %d segments: complete %v, in order %v", m.Segments, m.Complete, m.InOrder)
+		}
+	}
+	if len(sessions) != 3 {
+		t.Errorf("%d of 3 binds were used", len(sessions))
+	}
+	w.clean(mno)
+}

@@ -1,0 +1,426 @@
+package dispatcher_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp"
+	"intumwa/smpp/carriersim"
+)
+
+// TestFailover: another carrier takes the messages of one that has been down,
+// paused or broken for a while, and not those of one that only throttles; when
+// it is back it carries its own again.
+//
+// Source: issue 4.4, decisions.md Pace.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	down := map[string]func(w *world, s *sim){
+		"connection lost": func(_ *world, s *sim) {
+			s.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true })
+			s.DropAll()
+		},
+		"paused": func(w *world, _ *sim) {
+			if _, err := dispatcher.SetPaused(w.Context(), w.pool, "lumitel-1", true); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"breaker open": func(_ *world, s *sim) {
+			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidSourceTON })
+		},
+	}
+	up := func(w *world, s *sim) {
+		s.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
+		if _, err := dispatcher.SetPaused(w.Context(), w.pool, "lumitel-1", false); err != nil {
+			w.Fatal(err)
+		}
+	}
+	for name, goDown := range down {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+			w.startWith(dispatcher.Options{BreakerPause: 3 * time.Second},
+				first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }), named("leo", second))
+			w.awaitLink("lumitel-1", "bound")
+			w.awaitLink("leo-1", "bound")
+			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
+			goDown(w, first)
+			start := time.Now()
+			ids := w.sendMany(20, "00")
+			w.await("sent", 20*time.Second, ids...)
+			if took := time.Since(start); took < 900*time.Millisecond {
+				t.Errorf("the other took over after %s, not a second", took)
+			}
+			if n := second.Stats().Accepted; n != 20 {
+				t.Errorf("the second carrier accepted %d, want 20", n)
+			}
+			if n := w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel"); n != 20 {
+				t.Errorf("%v are counted as handed over", n)
+			}
+			up(w, first)
+			w.until("it carries its own again", func() bool {
+				before := first.Stats().Accepted
+				w.await("sent", 10*time.Second, w.sendTo("00"))
+				return first.Stats().Accepted > before
+			})
+			w.settledAll()
+			w.clean(second)
+		})
+	}
+	t.Run("throttled is not down", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.Throttled}}), w.carrier(carriersim.Options{Name: "second"})
+		w.start(first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 500*time.Millisecond }), named("leo", second))
+		ids := w.sendMany(5, "00")
+		w.stays(2*time.Second, "the other takes nothing", func() bool { return second.Stats().Submits == 0 })
+		first.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
+		w.await("sent", 20*time.Second, ids...)
+	})
+	t.Run("after a start the links get the time to bind", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second"})
+		conf := []dispatcher.Carrier{first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 3*time.Second }), named("leo", second)}
+		w.start(conf...)
+		w.stop()
+		if _, err := w.pool.Exec(t.Context(), `UPDATE links SET served_at = now() - interval '1 hour'`); err != nil {
+			t.Fatal(err)
+		}
+		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true }) // for a moment
+		ids := w.sendMany(5, "00")
+		w.startWith(dispatcher.Options{}, conf...)
+		<-time.After(time.Second)
+		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = false })
+		w.await("sent", 20*time.Second, ids...)
+		if n := second.Stats().Accepted; n != 0 {
+			t.Errorf("%d messages were handed to the other carrier right after the start", n)
+		}
+	})
+}
+
+// TestWeights: links of one carrier share its messages by weight; one that
+// takes nothing holds nobody up.
+//
+// Source: issue 4.4.
+func TestWeights(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, three := w.carrier(carriersim.Options{Name: "one", NoFates: true}), w.carrier(carriersim.Options{Name: "three", NoFates: true})
+	conf := one.mno(func(c *dispatcher.Carrier) {
+		c.Links[0].TPS = 400
+		c.Links = append(c.Links, three.link("lumitel-2", func(l *dispatcher.Link) { l.Weight, l.TPS = 3, 400 }))
+	})
+	w.start(conf)
+	ids := w.campaign(0, 1600, "")
+	w.await("sent", 20*time.Second, ids...)
+	a, b := one.Stats().Accepted, three.Stats().Accepted
+	if share := float64(b) / float64(a+b); share < 0.65 || share > 0.85 {
+		t.Errorf("weights 1 and 3: %d and %d messages", a, b)
+	}
+	// The link of weight 3 crawls: the other is not held to its step.
+	three.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.Throttled })
+	start := time.Now()
+	before := one.Stats().Accepted
+	w.campaign(0, 1200, "more")
+	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 800 }, func() string { return "the other link goes on" })
+	t.Logf("800 messages beside a link that takes none: %s", elapsed(start))
+	w.clean(one)
+}
+
+// TestBinds: several binds of a link share its window and its pace, and the
+// others go on when one of them is lost or does not answer.
+//
+// Source: A.4 "binds per link", issue 4.6.
+func TestBinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 10 * time.Millisecond})
+	w.start(mno.mno(func(c *dispatcher.Carrier) {
+		l := &c.Links[0]
+		l.Binds, l.Window, l.TPS = 2, 8, 200
+	}))
+	w.until("both are up", func() bool { return mno.Stats().Sessions == 2 })
+	ids := w.campaign(0, 600, "")
+	w.await("sent", 20*time.Second, ids...)
+	if peak := mno.Stats().Peak; peak > 200 {
+		t.Errorf("%d segments in one second over two binds, 200 are configured", peak)
+	}
+	ids = w.campaign(0, 600, "again")
+	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 700 })
+	mno.DropAll()
+	w.await("sent", 30*time.Second, ids...)
+	if peak := mno.Stats().Peak; peak > 200 {
+		t.Errorf("%d segments in one second after a bind was lost", peak)
+	}
+	if st := mno.Stats(); st.Duplicates > 8 {
+		t.Errorf("%d segments arrived twice, 8 were out at most", st.Duplicates)
+	}
+}
+
+// TestOperatorsHands: pause and resume, and a configuration that changes while
+// it works: what can stay bound stays bound, what cannot work is refused whole.
+//
+// Source: issue 4.7.
+func TestOperatorsHands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.carrier(carriersim.Options{Name: "a", NoFates: true}), w.carrier(carriersim.Options{Name: "b", NoFates: true})
+	conf := func(change ...func(*dispatcher.Carrier)) dispatcher.Carrier { return a.mno(change...) }
+	w.start(conf())
+
+	pause := func(paused bool) {
+		if _, err := dispatcher.SetPaused(t.Context(), w.pool, "lumitel-1", paused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause(true)
+	w.awaitLink("lumitel-1", "paused")
+	ids := w.sendMany(10, "00")
+	<-time.After(300 * time.Millisecond) // a heartbeat
+	w.stays(500*time.Millisecond, "nothing is sent over a paused link", func() bool { return a.Stats().Submits == 0 })
+	pause(false)
+	w.await("sent", 10*time.Second, ids...)
+
+	reload := func(carriers ...dispatcher.Carrier) {
+		t.Helper()
+		if err := w.d.Reload(carriers); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Another pace, window and weight: the bind stays.
+	faster := func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window, c.Links[0].Weight = 50, 5, 2 }
+	reload(conf(faster))
+	w.until("the new pace is shown", func() bool { l := w.linkState("lumitel-1"); return l.TPS == 50 && l.Window == 5 })
+	ids = w.sendMany(60, "00")
+	w.await("sent", 10*time.Second, ids...)
+	if st := a.Stats(); st.Binds != 1 || st.Peak > 100 {
+		t.Errorf("%d binds, at most %d segments in a second", st.Binds, st.Peak)
+	}
+	// A second link and a second carrier beside it.
+	two := func(c *dispatcher.Carrier) {
+		faster(c)
+		c.Links = append(c.Links, b.link("lumitel-2"))
+	}
+	reload(conf(two), named("leo", b))
+	w.awaitLink("lumitel-2", "bound")
+	w.awaitLink("leo-1", "bound")
+	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
+	// What cannot work changes nothing.
+	for name, bad := range map[string][]dispatcher.Carrier{
+		"no address":         {conf(func(c *dispatcher.Carrier) { c.Links[0].Address = "nowhere" })},
+		"two links alike":    {conf(func(c *dispatcher.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
+		"two carriers alike": {conf(), conf()},
+		"password too long":  {conf(two), named("leo", b, func(c *dispatcher.Carrier) { c.Links[0].Password = "far too long" })},
+		"TLV of ours":        {conf(func(c *dispatcher.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
+	} {
+		if err := w.d.Reload(bad); err == nil {
+			t.Errorf("%s: the configuration was taken", name)
+		}
+	}
+	w.stays(500*time.Millisecond, "all links stay", func() bool { return w.linkState("leo-1").State == "bound" && w.linkState("lumitel-2").State == "bound" })
+	// Another address binds anew, what is gone unbinds and leaves the list.
+	reload(conf(faster, func(c *dispatcher.Carrier) { c.Links[0].Address = b.address }))
+	w.until("the gone links are off the list", func() bool {
+		return w.linkState("leo-1").State == "unknown" && w.linkState("lumitel-2").State == "unknown"
+	})
+	w.until("the moved link is bound there", func() bool { return a.Stats().Sessions == 0 && b.Stats().Sessions == 1 })
+	w.awaitLink("lumitel-1", "bound")
+	w.await("sent", 10*time.Second, w.sendMany(10, "00")...)
+	if n := a.Stats().Unbinds; n != 1 {
+		t.Errorf("the link left its old place with %d unbinds", n)
+	}
+	w.settledAll()
+	w.clean(a, b)
+}
+
+// TestLinkLease: a link is bound by one process at a time, and another takes it
+// over when that one ends.
+//
+// Source: B 15 "bind lease so one node binds"; G 3.
+func TestLinkLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno())
+	first, firstD := w.stop, w.d
+	w.startWith(dispatcher.Options{}, mno.mno())
+	ids := w.sendMany(50, "00")
+	w.await("sent", 10*time.Second, ids...)
+	if n := mno.Stats().Binds; n != 1 {
+		t.Fatalf("%d binds by two processes", n)
+	}
+	nothing := func(smpp.TracedPDU) error { return nil }
+	if err := w.d.Trace(t.Context(), "lumitel-1", nothing); !errors.Is(err, dispatcher.ErrNotHeld) || !strings.Contains(err.Error(), "/") {
+		t.Errorf("tracing a link of another process: %v", err)
+	}
+	if err := firstD.Trace(t.Context(), "nobody", nothing); !errors.Is(err, dispatcher.ErrNoLink) {
+		t.Errorf("tracing a link that is not: %v", err)
+	}
+	first()
+	w.until("the other has it", func() bool { return mno.Stats().Sessions == 1 && mno.Stats().Binds == 2 })
+	w.await("sent", 10*time.Second, w.sendMany(50, "00")...)
+	w.settledAll()
+	w.clean(mno)
+}
+
+// TestTrace: the PDUs of a link as an operator sees them: no number whole, no
+// text, no password.
+//
+// Source: issue 4.7, F "logs".
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{EchoReference: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].EnquireLink = 100 * time.Millisecond }))
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen atomic.Pointer[[]smpp.TracedPDU]
+	seen.Store(&[]smpp.TracedPDU{})
+	done := make(chan error, 1)
+	go func() {
+		done <- w.d.Trace(ctx, "lumitel-1", func(pdu smpp.TracedPDU) error {
+			list := append(slices.Clone(*seen.Load()), pdu)
+			seen.Store(&list)
+			return nil
+		})
+	}()
+	has := func(command, direction string) *smpp.TracedPDU {
+		for _, pdu := range *seen.Load() {
+			if pdu.Command == command && pdu.Direction == direction {
+				return &pdu
+			}
+		}
+		return nil
+	}
+	w.until("enquire_link is shown", func() bool { return has("enquire_link", "out") != nil && has("enquire_link_resp", "in") != nil })
+	to := w.number("00")
+	id := w.send(note{to: to, text: "ibanga rikomeye " + strings.Repeat("b", 200)})
+	w.await("sent", 10*time.Second, id...)
+	mno.DropAll()
+	w.until("the next bind is shown", func() bool { return has("bind_transceiver", "out") != nil && has("bind_transceiver_resp", "in") != nil })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	submit, receipt := has("submit_sm", "out"), has("deliver_sm", "in")
+	switch {
+	case submit == nil || receipt == nil || has("submit_sm_resp", "in") == nil || has("deliver_sm_resp", "out") == nil:
+		t.Fatal("not all PDUs were shown")
+	case submit.TextOctets == nil || *submit.TextOctets != 159 || len(submit.UDH) != 12:
+		t.Errorf("the text is %v octets with UDH %q", submit.TextOctets, submit.UDH)
+	case receipt.State != "DELIVRD" || receipt.MessageID == "":
+		t.Errorf("the receipt says %q of %q", receipt.State, receipt.MessageID)
+	case has("bind_transceiver", "out").SystemID != "intumwa":
+		t.Error("the bind has no system_id")
+	}
+	shown := jsonOf(t, *seen.Load())
+	for _, secret := range []string{to.Digits(), to.National(), "ibanga", "secret", "bbbb"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("the trace shows %q", secret)
+		}
+	}
+}
+
+// TestTLS: SMPP over TLS with the carrier's own authority and a certificate of
+// ours.
+//
+// Source: A.4 TLS, issue 4.6.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	w := newWorld(t)
+	mno := w.listen(carriersim.New(carriersim.Options{Seed: 7}), &tls.Config{Certificates: []tls.Certificate{ca.certify("127.0.0.1")},
+		ClientCAs: ca.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}, false)
+	own := ca.certify("intumwa")
+	conf := func(config *tls.Config) dispatcher.Carrier {
+		return mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TLS = config })
+	}
+	for name, config := range map[string]*tls.Config{
+		"an authority we do not know": {Certificates: []tls.Certificate{own}},
+		"without our certificate":     {RootCAs: ca.pool, MaxVersion: tls.VersionTLS12},
+		"another name":                {RootCAs: ca.pool, Certificates: []tls.Certificate{own}, ServerName: "smsc.example"},
+	} {
+		w.startWith(dispatcher.Options{}, conf(config))
+		w.until("the handshake fails: "+name, func() bool { return w.linkState("lumitel-1").LastError != "" })
+		if n := mno.Stats().Binds; n != 0 {
+			t.Errorf("%s: bound", name)
+		}
+		w.stop()
+		if _, err := w.pool.Exec(t.Context(), `DELETE FROM links`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := func() *tls.Config { return &tls.Config{RootCAs: ca.pool, Certificates: []tls.Certificate{own}} }
+	w.start(conf(good()))
+	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
+	if err := w.d.Reload([]dispatcher.Carrier{conf(good())}); err != nil {
+		t.Fatal(err)
+	}
+	w.stays(500*time.Millisecond, "the same files keep the bind", func() bool { return mno.Stats().Binds == 1 })
+	w.clean(mno)
+}
+
+// authority signs certificates for a test.
+type authority struct {
+	*testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{T: t, pool: x509.NewCertPool()}
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	key, der := a.sign(a.cert)
+	a.key = key
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert = cert
+	a.pool.AddCert(cert)
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.Fatal(err)
+	}
+	signer := a.key
+	if signer == nil {
+		signer = key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return key, der
+}
+
+func (a *authority) certify(name string) tls.Certificate {
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	if ip := net.ParseIP(name); ip != nil {
+		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
+	}
+	key, der := a.sign(template)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

@@ -1,0 +1,182 @@
+package dispatcher_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp/carriersim"
+)
+
+// TestHabitsOfSessions: what carriers do to a session in the middle of traffic.
+// Every message gets through, none twice but what was out.
+func TestHabitsOfSessions(t *testing.T) {
+	t.Parallel()
+	habits := []struct {
+		habit, source string
+		fate          string // of one message among the others
+		faults        carriersim.Faults
+		act           func(*sim)
+		doubled       int // segments that may arrive twice
+		binds         uint64
+	}{
+		{habit: "unbind", source: "G 20", fate: "57", binds: 2},
+		{habit: "unbind every 20 submits", source: "G 20", faults: carriersim.Faults{UnbindAfter: 20}, binds: 2},
+		{habit: "text that is no PDU", source: "G 21, node-smpp 230", fate: "58", doubled: 20, binds: 2},
+		{habit: "command_length 0xFFFFFFFF", source: "G 22", fate: "59", doubled: 20, binds: 2},
+		{habit: "command_length 0", source: "G 22", act: func(s *sim) { s.SendRaw(make([]byte, 16)) }, doubled: 20, binds: 2},
+		{habit: "TLS hello on the port", source: "G 21", act: func(s *sim) { s.SendRaw([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 1, 2, 3, 4, 5}) }, doubled: 20, binds: 2},
+		{habit: "reset", source: "G 12", act: (*sim).reset, doubled: 20, binds: 2},
+		{habit: "half-open: takes all and says nothing", source: "G 13", act: (*sim).mute, doubled: 20, binds: 2},
+		{habit: "stops reading", source: "go-smpp S3", act: (*sim).stall, doubled: 20, binds: 2},
+		{habit: "enquire_link unanswered, traffic flows", source: "go-smpp S15, B 17", faults: carriersim.Faults{EnquireSilent: true}, doubled: 20},
+		{habit: "enquire_link from the carrier", source: "B 17 (gosmpp 81)", faults: carriersim.Faults{EnquireEvery: 20 * time.Millisecond}, binds: 1},
+		{habit: "a request of unknown command_id before each answer", source: "go-smpp S2", faults: carriersim.Faults{StrangeCommand: true}, binds: 1},
+		{habit: "answers to nobody", source: "G 23", faults: carriersim.Faults{WrongSequence: true}, binds: 1},
+		{habit: "every answer twice", source: "G 23", faults: carriersim.Faults{RespTwice: true}, binds: 1},
+		{habit: "answers out of order", source: "G 15", faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
+		{habit: "every tenth is nacked", source: "go-smpp S16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
+		{habit: "ESME_RINVBNDSTS", source: "A.3 session dead", act: func(s *sim) {
+			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidBindStatus })
+			<-time.After(100 * time.Millisecond)
+			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
+		}, doubled: 20, binds: 2},
+		{habit: "receipts of 1,000 unknown ids a second", source: "G 25", faults: carriersim.Faults{UnknownPerSec: 1000}, binds: 1},
+	}
+	for _, h := range habits {
+		t.Run(h.habit, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{RespDelay: 2 * time.Millisecond, Faults: h.faults})
+			w.start(mno.mno(func(c *dispatcher.Carrier) {
+				l := &c.Links[0]
+				l.TPS, l.EnquireLink, l.EnquireTimeout, l.WriteTimeout = 200, 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+			}))
+			ids := w.sendMany(40, "00")
+			if h.fate != "" {
+				ids = append(ids, w.sendTo(h.fate))
+			}
+			ids = append(ids, w.sendMany(40, "00")...)
+			if h.act != nil {
+				w.until("traffic flows", func() bool { return mno.Stats().Accepted > 10 })
+				h.act(mno)
+			}
+			w.await("sent", 25*time.Second, ids...)
+			w.settledAll()
+			st := mno.Stats()
+			if st.Binds < h.binds || h.binds == 1 && st.Binds > 1 {
+				t.Errorf("%s (%s): %d binds, want %d", h.habit, h.source, st.Binds, h.binds)
+			}
+			if int(st.Duplicates) > h.doubled {
+				t.Errorf("%s (%s): %d segments arrived twice, %d were out", h.habit, h.source, st.Duplicates, h.doubled)
+			}
+			for _, v := range mno.Violations() {
+				t.Errorf("%s: %s", v.Command, v.Text)
+			}
+		})
+	}
+}
+
+func (s *sim) reset() { s.ResetAll() }
+
+// mute has the sessions of now say nothing any more; those that come are well.
+func (s *sim) mute() {
+	s.Faults(func(f *carriersim.Faults) { f.HalfOpen = true })
+	<-time.After(time.Second)
+	s.Faults(func(f *carriersim.Faults) { f.HalfOpen = false })
+	s.DropAll()
+}
+
+func (s *sim) stall() {
+	s.Faults(func(f *carriersim.Faults) { f.StopReading = true })
+	<-time.After(time.Second)
+	s.Faults(func(f *carriersim.Faults) { f.StopReading = false })
+	s.DropAll()
+}
+
+// TestHabitsOfBinding: a carrier that does not let the link bind is not
+// hammered, and what waits is carried once it does.
+//
+// Source: G 19, A.3 bind, B 15.
+func TestHabitsOfBinding(t *testing.T) {
+	t.Parallel()
+	habits := []struct {
+		habit  string
+		faults carriersim.Faults
+		most   uint64 // attempts in three seconds
+		back   bool   // it comes back within seconds of the end of the fault
+	}{
+		{"connections refused", carriersim.Faults{RefuseConnections: true}, 6, true},
+		{"no answer to the bind", carriersim.Faults{BindSilent: true}, 6, true},
+		{"ESME_RBINDFAIL", carriersim.Faults{BindStatus: 0x0D}, 6, true},
+		{"ESME_RINVPASWD", carriersim.Faults{BindStatus: 0x0E}, 1, false},
+		{"ESME_RINVSYSID", carriersim.Faults{BindStatus: 0x0F}, 1, false},
+		{"ESME_RALYBND", carriersim.Faults{BindStatus: 0x05}, 1, false},
+	}
+	for _, h := range habits {
+		t.Run(h.habit, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{Faults: h.faults})
+			w.startWith(dispatcher.Options{}, mno.mno(func(c *dispatcher.Carrier) { c.Links[0].BindTimeout = 300 * time.Millisecond }))
+			ids := w.sendMany(5, "00")
+			<-time.After(3 * time.Second)
+			if n := mno.Stats().Connections; n > h.most || n == 0 {
+				t.Errorf("%d attempts in three seconds, want 1 to %d", n, h.most)
+			}
+			if l := w.linkState("lumitel-1"); l.State == "bound" || l.LastError == "" && l.State == "down" {
+				t.Errorf("the link is %s (%q)", l.State, l.LastError)
+			}
+			if n := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); n > 0 {
+				t.Errorf("%d messages are claimed for a link that is not bound", n)
+			}
+			mno.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
+			if h.back {
+				w.await("sent", 25*time.Second, ids...)
+				w.clean(mno)
+			}
+		})
+	}
+}
+
+// TestHabitOfAnswersFromHandsets: texts from handsets in every coding are
+// acknowledged, kept and can be listed; those that come again after a refusal
+// are kept once.
+//
+// Source: issue 4.1 MO.
+func TestHabitOfAnswersFromHandsets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno())
+	texts := []string{"Yego", "Urakoze cane, c'est noté: é è à {}[]€", "Ñandú ✓ 😀", ""}
+	for i, text := range texts {
+		if err := mno.SendMO(carriersim.MO{From: fmt.Sprintf("2576100000%d", i), To: "DEMO", Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("they are kept", func() bool { return w.count(`SELECT count(*) FROM inbound`) == len(texts) })
+	w.until("they are acknowledged", func() bool { return mno.Stats().ReceiptsWaiting == 0 })
+	inbound, err := w.store.Inbounds(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, m := range inbound {
+		if m.Body == nil {
+			t.Errorf("a text in data_coding %d was not read", m.DataCoding)
+			continue
+		}
+		got[*m.Body] = true
+	}
+	for _, text := range texts {
+		if !got[text] {
+			t.Errorf("%q is not among them", text)
+		}
+	}
+	if n := w.metric("intumwa_inbound_messages_total"); n != float64(len(texts)) {
+		t.Errorf("%v are counted", n)
+	}
+	w.clean(mno)
+}

@@ -1,0 +1,238 @@
+package dispatcher_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.uber.org/goleak"
+
+	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/smpp/carriersim"
+	"intumwa/webhooks"
+)
+
+// TestLane: what a carrier can do to one message, all at once over one link.
+func TestLane(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno())
+	fates := map[string]string{
+		"00": "sent", "01": "failed", "02": "failed", // delivered, undeliverable, rejected
+		"03": "sent", "04": "sent", "05": "sent", // throttled twice, system error once, queue full once
+		"08": "sent", "11": "sent", "12": "sent", // receipt first, ten receipts, contradictory ones
+		"13": "sent", "14": "failed", "41": "sent", // enroute first, expired, submit failed once
+	}
+	ids := map[string][]int64{}
+	for fate := range fates {
+		ids[fate] = w.sendMany(3, fate)
+	}
+	for fate, want := range fates {
+		if fate == "41" {
+			continue
+		}
+		w.await(want, 20*time.Second, ids[fate]...)
+	}
+}
+
+// TestLongMessages: segments in order, on one session, whatever else is on the
+// way, and the text comes out whole.
+func TestLongMessages(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno())
+	text := strings.Repeat("Amahoro 🌍 ", 30)
+	var notes []note
+	for range 20 {
+		notes = append(notes, note{to: w.number("00"), text: text}, note{to: w.number("00"), text: "short"})
+	}
+	w.await("sent", 20*time.Second, w.send(notes...)...)
+	long := 0
+	for _, m := range mno.Messages() {
+		if !m.Complete || !m.InOrder || m.Duplicates != 0 || m.Text != text && m.Text != "short" {
+			t.Errorf("%d of %d segments, in order %v, %d duplicates", m.Received, m.Segments, m.InOrder, m.Duplicates)
+		}
+		if m.Segments > 1 {
+			long++
+		}
+	}
+	if long != 20 {
+		t.Errorf("%d long messages, want 20", long)
+	}
+	w.clean(mno)
+}
+
+// TestEnd: told to end in the middle of its work, a dispatcher lets its window
+// drain, gives back what it had not begun, and leaves nothing running; the next
+// one sends the rest. Nothing is lost and nothing arrives twice.
+func TestEnd(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{RespDelay: 20 * time.Millisecond})
+	w.count(`SELECT 1`)
+	before := goleak.IgnoreCurrent()
+	const n = 600
+	long := strings.Repeat("a", 400)
+	notes := make([]note, n)
+	for i := range notes {
+		notes[i] = note{to: w.number("00")}
+		if i%10 == 0 {
+			notes[i].text = long
+		}
+	}
+	ids := w.send(notes...)
+	w.start(mno.mno())
+	w.until("some are out", func() bool { return mno.Stats().Accepted > 100 })
+	w.stop()
+	if left := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); left != 0 {
+		t.Errorf("%d messages are still claimed", left)
+	}
+	if left := w.count(`SELECT count(*) FROM outbox`); left == 0 || left == n {
+		t.Fatalf("%d of %d wait: the end did not come in the middle", left, n)
+	}
+	if seats := w.count(`SELECT count(*) FROM dispatchers`); seats != 0 {
+		t.Errorf("%d dispatchers on the list", seats)
+	}
+	if s := w.linkState("lumitel-1"); s.State != "down" || s.InFlight != 0 {
+		t.Errorf("link %+v", s)
+	}
+	if st := mno.Stats(); st.Unbinds != 1 || int(st.Accepted) != w.count(`SELECT count(*) FROM parts`) {
+		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM parts`))
+	}
+	mno.stop()
+	goleak.VerifyNone(t, before)
+
+	again := w.listen(mno.Carrier, nil, true)
+	w.start(again.mno())
+	w.await("sent", 30*time.Second, ids...)
+	if st := mno.Stats(); st.Duplicates != 0 {
+		t.Errorf("%d segments arrived twice", st.Duplicates)
+	}
+	w.clean(again)
+}
+
+// TestTakeOver: a dispatcher that cannot reach the database submits nothing
+// more; when it has been silent for long enough, another takes its link and
+// what it had claimed.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{RespDelay: 10 * time.Millisecond, RedeliverDelay: 200 * time.Millisecond})
+	const deadAfter = time.Second
+	first, err := postgres.Open(t.Context(), w.url, postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := dispatcher.Options{Carriers: []dispatcher.Carrier{mno.mno()}, Heartbeat: 100 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
+		DeadAfter: deadAfter, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	d, err := dispatcher.New(first, first, w.belt, webhooks.New(first, webhooks.Options{}), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = d.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	w.awaitLink("lumitel-1", "bound")
+	w.startWith(dispatcher.Options{DeadAfter: deadAfter}, mno.mno())
+	ids := w.sendMany(300, "00")
+	w.until("some are out", func() bool { return mno.Stats().Accepted > 50 })
+	if n := mno.Stats().Sessions; n != 1 {
+		t.Fatalf("%d sessions for one link", n)
+	}
+	if n := w.count(`SELECT count(*) FROM dispatchers`); n != 2 {
+		t.Fatalf("%d dispatchers", n)
+	}
+	first.Close()
+	w.await("sent", 30*time.Second, ids...)
+	if doubled := mno.Stats().Duplicates; doubled > 20 {
+		t.Errorf("%d arrived twice, more than the window", doubled)
+	}
+	if n := w.count(`SELECT count(*) FROM dispatchers`); n != 1 {
+		t.Errorf("%d dispatchers", n)
+	}
+}
+
+// TestReplaced: a dispatcher that was taken for dead finds that out, takes a
+// new seat and goes on.
+func TestReplaced(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno())
+	w.await("sent", 10*time.Second, w.sendTo("00"))
+	seat := w.count(`SELECT id FROM dispatchers`)
+	if _, err := w.pool.Exec(t.Context(), `DELETE FROM dispatchers`); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a new seat", func() bool { return w.count(`SELECT count(*) FROM dispatchers WHERE id <> $1`, seat) == 1 })
+	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
+	w.clean(mno)
+}
+
+// TestReloadUnderLoad: pace, window and weight change while messages flow,
+// without another bind.
+func TestReloadUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno())
+	ids := w.sendMany(400, "00")
+	for i := range 20 {
+		if err := w.d.Reload([]dispatcher.Carrier{mno.mno(func(c *dispatcher.Carrier) {
+			c.Links[0].Window, c.Links[0].TPS, c.Links[0].Weight = 5+i, float64(1000+i), 1+i%3
+		})}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.await("sent", 30*time.Second, ids...)
+	if st := mno.Stats(); st.Binds != 1 || st.Duplicates != 0 {
+		t.Errorf("%d binds, %d duplicates", st.Binds, st.Duplicates)
+	}
+	w.until("the link shows the last window", func() bool { return w.linkState("lumitel-1").Window == 24 })
+	w.clean(mno)
+}
+
+// TestBeltAway: what was recorded and never put on the belt, or lost there, is
+// carried all the same.
+func TestBeltAway(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	ids := w.sendMany(50, "00")
+	if _, err := w.pool.Exec(t.Context(), `UPDATE outbox SET pushed_at = NULL WHERE message_id % 2 = 0`); err != nil {
+		t.Fatal(err)
+	}
+	w.start(mno.mno())
+	w.await("sent", 20*time.Second, ids...)
+	// On the belt twice: sent once.
+	if st := mno.Stats(); st.Accepted != 50 || st.Duplicates != 0 {
+		t.Errorf("%d accepted, %d duplicates", st.Accepted, st.Duplicates)
+	}
+	if n := w.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Errorf("%d left", n)
+	}
+	w.clean(mno)
+}
+
+// TestBatchesTakeTurns: a single send overtakes a campaign.
+func TestBatchesTakeTurns(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 400, Segments: 400}
+	notes := make([]note, 400)
+	for i := range notes {
+		notes[i] = note{to: w.number("00"), company: 1, batch: batch, text: fmt.Sprint("campaign ", i)}
+	}
+	campaign := w.send(notes...)
+	w.until("the campaign is on its way", func() bool { return mno.Stats().Accepted > 40 })
+	single := w.sendTo("00")
+	w.await("sent", 10*time.Second, single)
+	if left := w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 0`, campaign); left < 100 {
+		t.Errorf("only %d of the campaign were left when the single send arrived", left)
+	}
+	w.stop()
+}

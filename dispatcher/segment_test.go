@@ -1,0 +1,260 @@
+package dispatcher
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+var noon = time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
+
+func claimed(body string) *messages.Claimed {
+	return &messages.Claimed{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
+}
+
+// TestSegmentFields: the fields exactly as decisions.md has them.
+func TestSegmentFields(t *testing.T) {
+	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
+	got := c.segments(claimed("Amahoro @ €"), noon)
+	want := []smpp.Submit{{
+		ServiceType: "SMS", SourceTON: 5, SourceNPI: 0, Source: "DEMO", DestTON: 1, DestNPI: 1, Dest: "25779123456",
+		RegisteredDelivery: 1, DataCoding: 0, Validity: "000001000000000R",
+		ShortMessage: []byte("Amahoro \x00 \x1b\x65"), TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}},
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("GSM-7:\n%+v, want\n%+v", got, want)
+	}
+	got = c.segments(claimed("Bonjour ô 🌍"), noon)
+	text, _ := hex.DecodeString("0042006f006e006a006f0075007200200" + "0f40020d83cdf0d")
+	if len(got) != 1 || got[0].DataCoding != 8 || got[0].ESMClass != 0 || !bytes.Equal(got[0].ShortMessage, text) {
+		t.Errorf("UCS-2: %+v", got)
+	}
+	c.Confirm = ConfirmBySubmit
+	if got := c.segments(claimed("x"), noon); got[0].RegisteredDelivery != 0 {
+		t.Errorf("a carrier without receipts is asked for one: %d", got[0].RegisteredDelivery)
+	}
+	if len(c.TLVs) != 1 {
+		t.Errorf("the carrier's own TLVs: %v", c.TLVs)
+	}
+}
+
+// TestReference: every segment has a user_message_reference of its own, behind
+// the carrier's own TLVs, which stay as they are.
+func TestReference(t *testing.T) {
+	own := make([]smpp.TLV, 1, 8) // with room that must not be shared
+	own[0] = smpp.TLV{Tag: 0x1400, Value: []byte{7}}
+	c := Carrier{TLVs: own}
+	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
+		c.Concat = concat
+		submits := c.segments(claimed(strings.Repeat("a", 400)), noon)
+		seen := map[uint16]bool{}
+		for i, s := range submits {
+			last := s.TLVs[len(s.TLVs)-1]
+			if s.TLVs[0].Tag != 0x1400 || last.Tag != smpp.TagUserMessageReference || len(last.Value) != 2 {
+				t.Fatalf("concat %d, segment %d: %v", concat, i+1, s.TLVs)
+			}
+			ref := binary.BigEndian.Uint16(last.Value)
+			if seen[ref] || ref != reference(0x12345, i+1) {
+				t.Errorf("concat %d, segment %d: reference %d", concat, i+1, ref)
+			}
+			seen[ref] = true
+		}
+	}
+	if len(c.TLVs) != 1 || own[:2][1].Tag != 0 {
+		t.Errorf("the carrier's own TLVs: %v", own[:2])
+	}
+}
+
+func total(c *Carrier, body string) (submits []smpp.Submit, parts [][]byte) {
+	submits = c.segments(claimed(body), noon)
+	for _, s := range submits {
+		parts = append(parts, s.ShortMessage)
+	}
+	return submits, parts
+}
+
+// TestConcatenation: header, esm_class and sizes of each way of marking
+// segments; the text comes out again, and with an 8-bit reference the segments
+// are those that were billed.
+func TestConcatenation(t *testing.T) {
+	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67), strings.Repeat("a", 600)}
+	for _, text := range texts {
+		encoding, billed := sms.Count(text)
+		c := &Carrier{NoReference: true}
+		submits, parts := total(c, text)
+		if len(submits) != billed {
+			t.Errorf("%d segments go out, %d were billed", len(submits), billed)
+		}
+		join := func(name string, header int, parts [][]byte) {
+			t.Helper()
+			var rest [][]byte
+			for _, p := range parts {
+				rest = append(rest, p[header:])
+				if len(p) > 140 && encoding == sms.UCS2 || len(p)-header > 153 {
+					t.Errorf("%s: a segment of %d octets", name, len(p))
+				}
+			}
+			if back, err := sms.Join(encoding, rest); err != nil || back != text {
+				t.Errorf("%s: %d characters came back as %d, %v", name, len(text), len(back), err)
+			}
+		}
+		for i, s := range submits {
+			if want := []byte{5, 0, 3, 0xAB, byte(billed), byte(i + 1)}; s.ESMClass != 0x40 || !bytes.Equal(s.ShortMessage[:6], want) || s.DataCoding != encoding.DataCoding() {
+				t.Errorf("UDH8: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:6], want)
+			}
+		}
+		join("UDH8", 6, parts)
+
+		c.Concat = ConcatUDH16
+		submits, parts = total(c, text)
+		for i, s := range submits {
+			if want := []byte{6, 8, 4, 0x23, 0x45, byte(len(submits)), byte(i + 1)}; s.ESMClass != 0x40 || !bytes.Equal(s.ShortMessage[:7], want) {
+				t.Errorf("UDH16: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:7], want)
+			}
+			if body := len(s.ShortMessage) - 7; encoding == sms.GSM7 && body > 152 || encoding == sms.UCS2 && body > 132 {
+				t.Errorf("UDH16: %d octets behind the header", body)
+			}
+		}
+		join("UDH16", 7, parts)
+
+		c.Concat = ConcatSAR
+		submits, parts = total(c, text)
+		for i, s := range submits {
+			want := []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{0, 0xAB}}, {Tag: smpp.TagSARTotalSegments, Value: []byte{byte(billed)}},
+				{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{byte(i + 1)}}}
+			if s.ESMClass != 0 || !reflect.DeepEqual(s.TLVs, want) {
+				t.Errorf("SAR: esm_class %#x, %v, want %v", s.ESMClass, s.TLVs, want)
+			}
+		}
+		join("SAR", 0, parts)
+
+		c.Concat = ConcatPayload
+		submits, _ = total(c, text)
+		if len(submits) != 1 || len(submits[0].ShortMessage) != 0 || submits[0].ESMClass != 0 || len(submits[0].TLVs) != 1 || submits[0].TLVs[0].Tag != smpp.TagMessagePayload {
+			t.Errorf("payload: %+v", submits)
+		} else if back, err := sms.Join(encoding, [][]byte{submits[0].TLVs[0].Value}); err != nil || back != text {
+			t.Errorf("payload: %d characters came back as %d, %v", len(text), len(back), err)
+		}
+	}
+	// What fits into one segment has no mark in any way.
+	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
+		for _, text := range []string{strings.Repeat("a", 160), strings.Repeat("ê", 70), "€"} {
+			c := &Carrier{Concat: concat, NoReference: true}
+			if s, _ := total(c, text); len(s) != 1 || s[0].ESMClass != 0 || len(s[0].TLVs) != 0 || len(s[0].ShortMessage) == 0 {
+				t.Errorf("concat %d, %d characters: %+v", concat, len(text), s)
+			}
+		}
+	}
+}
+
+// TestAlphabets: what data_coding 0 means differs by carrier; UCS-2 does not.
+func TestAlphabets(t *testing.T) {
+	for _, a := range []struct {
+		alphabet Alphabet
+		text     string
+		want     string
+	}{
+		{AlphabetGSM7, "@£$é{Δ", "\x00\x01\x02\x05\x1b\x28\x10"},
+		{AlphabetLatin1, "@£$é{ñ", "@\xa3$\xe9{\xf1"},
+		{AlphabetASCII, "@$a{~", "@$a{~"},
+	} {
+		c := &Carrier{Alphabet: a.alphabet}
+		if s, _ := total(c, a.text); s[0].DataCoding != 0 || string(s[0].ShortMessage) != a.want {
+			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
+		}
+		if s, _ := total(c, "ô"); s[0].DataCoding != 8 || string(s[0].ShortMessage) != "\x00\xf4" {
+			t.Errorf("alphabet %d of UCS-2: % x", a.alphabet, s[0].ShortMessage)
+		}
+	}
+	// What the alphabet lacks goes as UCS-2: what was sent is what arrives.
+	for _, a := range []struct {
+		alphabet Alphabet
+		text     string
+		want     string
+	}{{AlphabetASCII, "£é", "\x00\xa3\x00\xe9"}, {AlphabetLatin1, "€", "\x20\xac"}, {AlphabetLatin1, "Δ", "\x03\x94"}} {
+		c := &Carrier{Alphabet: a.alphabet}
+		if s, _ := total(c, a.text); s[0].DataCoding != 8 || string(s[0].ShortMessage) != a.want {
+			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
+		}
+	}
+	c := &Carrier{Alphabet: AlphabetLatin1}
+	if s, parts := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(parts[0][6:]) != strings.Repeat("{", 76) || string(parts[1][6:]) != strings.Repeat("{", 24) {
+		t.Errorf("Latin-1 in segments: % x", parts)
+	}
+}
+
+// TestValidity: the formats of SMPP 3.4, 7.1.1. Relative time is years,
+// months, days, hours, minutes, seconds, tenths and 00R.
+func TestValidity(t *testing.T) {
+	for _, v := range []struct {
+		format Validity
+		left   time.Duration
+		want   string
+	}{
+		{ValidityNone, time.Hour, ""},
+		{ValidityRelative, 24 * time.Hour, "000001000000000R"},
+		{ValidityRelative, 23*time.Hour + 59*time.Minute + 59*time.Second + 900*time.Millisecond, "000000235959000R"},
+		{ValidityRelative, 90 * time.Second, "000000000130000R"},
+		{ValidityRelative, 60 * time.Second, "000000000100000R"},
+		{ValidityRelative, time.Second, "000000000100000R"}, // a minute at least: it has to get there
+		{ValidityRelative, -time.Hour, "000000000100000R"},
+		{ValidityRelative, 29 * 24 * time.Hour, "000029000000000R"},
+		{ValidityAbsolute, 24 * time.Hour, "260204120000000+"},
+		{ValidityAbsolute, 90 * time.Minute, "260203133000000+"},
+		{ValidityAbsolute, 26 * 24 * time.Hour, "260301120000000+"},
+		{ValidityAbsolute, 333 * 24 * time.Hour, "270102120000000+"},
+	} {
+		c := &Carrier{Validity: v.format}
+		m := claimed("x")
+		m.ExpiresAt = noon.Add(v.left)
+		for _, zone := range []*time.Location{time.UTC, time.FixedZone("CAT", 2*3600)} {
+			if got := c.validity(m, noon.In(zone)); got != v.want {
+				t.Errorf("format %d, %v left, clock in %v: %q, want %q", v.format, v.left, zone, got, v.want)
+			}
+		}
+	}
+}
+
+// TestRelativeValidityIsValid: whatever is left, each field is in its range and
+// the whole is never longer than what is left (a month counts 30 days).
+func TestRelativeValidityIsValid(t *testing.T) {
+	c := &Carrier{}
+	for left := time.Minute; left < 20*365*24*time.Hour; left += left/7 + 13*time.Second {
+		m := claimed("x")
+		m.ExpiresAt = noon.Add(left)
+		got := c.validity(m, noon)
+		if len(got) != 16 || got[12:] != "000R" {
+			t.Fatalf("%v: %q", left, got)
+		}
+		field := func(i int) int { return int(got[2*i]-'0')*10 + int(got[2*i+1]-'0') }
+		years, months, days, hours, minutes, seconds := field(0), field(1), field(2), field(3), field(4), field(5)
+		if months > 11 || days > 30 || hours > 23 || minutes > 59 || seconds > 59 {
+			t.Fatalf("%v: %q has a field out of its range", left, got)
+		}
+		sum := time.Duration(((years*365+months*30+days)*24+hours)*3600+minutes*60+seconds) * time.Second
+		if sum > left || left-sum > time.Second && left < 300*24*time.Hour {
+			t.Fatalf("%v: %q is %v", left, got, sum)
+		}
+	}
+}
+
+func BenchmarkSegments(b *testing.B) {
+	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1}
+	for name, text := range map[string]string{"one": "Amahoro! Ubutumwa bwawe bwashitse.", "four": strings.Repeat("a", 600)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			m := claimed(text)
+			for b.Loop() {
+				c.segments(m, noon)
+			}
+		})
+	}
+}

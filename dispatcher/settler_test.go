@@ -1,0 +1,486 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/billing"
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+// bench is a settler by itself: its lane's link never runs.
+type bench struct {
+	*testing.T
+	pool *pgxpool.Pool
+	d    *Dispatcher
+	lane *lane
+	s    *settler
+	n    int
+}
+
+func newBench(t *testing.T, change ...func(*Carrier)) *bench {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	rdb, prefix := testenv.Redis(t)
+	conf := Carrier{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	for _, c := range change {
+		c(&conf)
+	}
+	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, Options{Carriers: []Carrier{conf}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.member.id.Store(7)
+	b := &bench{T: t, pool: pool, d: d}
+	at := d.running()[0]
+	at.setForm("l1", newIDForm(IDSame, ""))
+	if b.lane, err = newLane(d, at, &at.config().Links[0]); err != nil {
+		t.Fatal(err)
+	}
+	b.s = at.settler
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := billing.Open(t.Context(), tx, 1); err != nil {
+			return err
+		}
+		_, err := billing.Grant(t.Context(), tx, 1, 100, "")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hooks.SetEndpoint(t.Context(), 1, webhooks.Setting{URL: "http://127.0.0.1:1/"}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// begun is a message whose segments are all out: claimed, with its slots taken.
+func (b *bench) begun(segments int) *journey {
+	b.Helper()
+	b.n++
+	m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", b.n)), Sender: "DEMO",
+		Body: "Hello", Segments: segments, Carrier: "lumitel", Validity: time.Hour}
+	var ids []int64
+	if err := pgx.BeginFunc(b.Context(), b.pool, func(tx pgx.Tx) (err error) {
+		if _, err = billing.Charge(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(segments), Ref: m.ULID}}); err != nil {
+			return err
+		}
+		ids, err = b.d.store.Insert(b.Context(), tx, []*messages.Message{m})
+		return err
+	}); err != nil {
+		b.Fatal(err)
+	}
+	return b.claim(ids[0], segments)
+}
+
+func (b *bench) claim(id int64, segments int) *journey {
+	b.Helper()
+	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id})
+	if err != nil || len(claimed) != 1 {
+		b.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+	b.d.hands.take(id)
+	b.lane.open.Add(1)
+	for range segments {
+		if err := b.lane.slots.take(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return &journey{lane: b.lane, msg: claimed[0], total: segments, open: segments}
+}
+
+// fate is how one segment ended.
+type fate func(j *journey, segment int) result
+
+func accepted(id string) fate {
+	return func(j *journey, segment int) result {
+		return result{journey: j, segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now(), slot: true}
+	}
+}
+
+func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
+	return func(j *journey, segment int) result {
+		return result{journey: j, segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, at: time.Now(), slot: true}
+	}
+}
+
+func (b *bench) settle(w work) {
+	b.Helper()
+	if err := b.s.commit(w); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) receipt(key, state string) arrival {
+	status, final := b.s.carrier.config().meaning(state)
+	return arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key), State: state,
+		Status: status, Final: final, At: time.Now()}, pdu: &smpp.Delivery{}}
+}
+
+func (b *bench) status(id int64) (status sms.Status, reason string) {
+	b.Helper()
+	if err := b.pool.QueryRow(b.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason); err != nil {
+		b.Fatal(err)
+	}
+	return status, reason
+}
+
+func (b *bench) count(query string, args ...any) (n int) {
+	b.Helper()
+	if err := b.pool.QueryRow(b.Context(), query, args...).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// clean fails the test unless nothing is held any more.
+func (b *bench) clean() {
+	b.Helper()
+	done := make(chan struct{})
+	go func() { b.lane.open.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		b.Error("journeys are still open")
+	}
+	for end := time.Now().Add(5 * time.Second); b.free() != 10; time.Sleep(time.Millisecond) { // given just behind
+		if time.Now().After(end) {
+			b.Fatalf("%d slots are free, want 10", b.free())
+		}
+	}
+}
+
+func (b *bench) free() int {
+	b.lane.slots.mu.Lock()
+	defer b.lane.slots.mu.Unlock()
+	return b.lane.slots.free
+}
+
+// TestSettle: what becomes of a message by the fates of its segments, in one
+// lot and one by one.
+func TestSettle(t *testing.T) {
+	type outcome struct {
+		status  sms.Status
+		reason  string
+		waits   bool // in the outbox, to be sent again
+		attempt int  // attempts that count
+		delay   time.Duration
+		parts   int
+	}
+	gone := errors.New("connection lost")
+	cases := []struct {
+		name   string
+		on     Ambiguous
+		by     Confirm
+		fates  []fate
+		result outcome
+	}{
+		{"accepted", 0, 0, []fate{accepted("a")}, outcome{parts: 1}},
+		{"confirmed by the acceptance", 0, ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, parts: 2}},
+		{"refused for good", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)}, outcome{status: sms.Failed, reason: "ESME_RINVDSTADR"}},
+		{"throttled", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusThrottled, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
+		{"a setting of ours", 0, 0, []fate{ended(smpp.Rejected, 0x48, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
+		{"not written", 0, 0, []fate{ended(smpp.NotWritten, 0, smpp.ErrNotBound)}, outcome{waits: true}},
+		{"cannot be written", 0, 0, []fate{ended(smpp.NotWritten, 0, &smpp.FieldError{Field: "source_addr", Problem: "is odd"})},
+			outcome{status: sms.Failed, reason: "smpp: source_addr is odd"}},
+		{"unanswered, sent again", AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: ambiguousDelay, parts: 1}},
+		{"unanswered, held", AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{parts: 1}},
+		{"unanswered, given up", AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", parts: 1}},
+		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
+			outcome{waits: true, attempt: 1, delay: time.Second, parts: 1}},
+		// The attempt counts although the rest was never written: the next
+		// claim then asks which segments are out.
+		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, parts: 1}},
+		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
+			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", parts: 2}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for _, together := range []bool{true, false} {
+				b := newBench(t, func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
+				j := b.begun(len(c.fates))
+				var w work
+				for i, f := range c.fates {
+					w.results = append(w.results, f(j, i+1))
+				}
+				if together {
+					b.settle(w)
+				} else {
+					for _, r := range w.results {
+						b.settle(work{results: []result{r}})
+					}
+				}
+				b.clean()
+				var got outcome
+				got.status, got.reason = b.status(j.msg.ID)
+				got.parts = b.count(`SELECT count(*) FROM parts WHERE message_id = $1`, j.msg.ID)
+				rest, err := b.d.store.JourneyOf(t.Context(), j.msg.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rest.Waiting != nil {
+					got.waits, got.attempt, got.delay = true, rest.Waiting.Attempts, max(time.Until(rest.Waiting.DueAt), 0)
+					if rest.Waiting.Claimed {
+						t.Error("it is still claimed")
+					}
+				}
+				if got.delay < c.result.delay-time.Second || got.delay > 2*c.result.delay {
+					t.Errorf("it waits %v, want %v", got.delay, c.result.delay)
+				}
+				got.delay = c.result.delay
+				if got != c.result {
+					t.Errorf("%+v, want %+v", got, c.result)
+				}
+				events := 0
+				if c.result.status != sms.Pending {
+					events = 1
+				}
+				if n := b.count(`SELECT count(*) FROM webhook_deliveries`); n != events {
+					t.Errorf("%d webhooks, want %d", n, events)
+				}
+			}
+		})
+	}
+}
+
+// TestResumed: the next attempt sends what no carrier has, and only that.
+func TestResumed(t *testing.T) {
+	b := newBench(t)
+	j := b.begun(3)
+	b.settle(work{results: []result{accepted("a")(j, 1), ended(smpp.NotWritten, 0, nil)(j, 2), ended(smpp.NotWritten, 0, nil)(j, 3)}})
+	j = b.claim(j.msg.ID, 2)
+	if !slices.Equal(j.msg.Accepted, []int{1}) {
+		t.Errorf("accepted %v, want the first", j.msg.Accepted)
+	}
+	b.settle(work{results: []result{accepted("b")(j, 2), accepted("c")(j, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	if status, _ := b.status(j.msg.ID); status != sms.Sent {
+		t.Errorf("it is %v", status)
+	}
+	b.clean()
+}
+
+// TestPoison: what the database does not take stops nothing else, alone or
+// among others, result or receipt.
+func TestPoison(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE parts ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
+		t.Fatal(err)
+	}
+	good, bad := []*journey{b.begun(1), b.begun(1)}, b.begun(1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.s.settle(t.Context(), work{
+			results:  []result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
+			receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
+		})
+		alone := b.begun(1)
+		b.s.settle(t.Context(), work{results: []result{accepted("poison")(alone, 1)}})
+		b.s.settle(t.Context(), work{receipts: []arrival{b.receipt("poison", "UNDELIV")}})
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the settler is stuck")
+	}
+	for _, j := range good {
+		if status, _ := b.status(j.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", j.msg.ID, status)
+		}
+	}
+	b.clean()
+}
+
+// TestDatabaseAway: results are kept, and their slots, until they are written.
+func TestDatabaseAway(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE parts RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); b.s.run(ctx) }()
+	first, second := b.begun(1), b.begun(1)
+	b.s.take(accepted("a")(first, 1))
+	b.s.receive(b.receipt("a", "DELIVRD"))
+	time.Sleep(300 * time.Millisecond) // it tries, and tries again
+	b.s.take(accepted("b")(second, 1))
+	b.s.putBack([]int64{999})
+	if free := b.free(); free != 8 {
+		t.Errorf("%d slots are free while nothing could be written, want 8", free)
+	}
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO parts`); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+	if n := b.count(`SELECT count(*) FROM parts`); n != 2 {
+		t.Errorf("%d segments recorded, want 2", n)
+	}
+	cancel()
+	<-done
+}
+
+// TestEndWithoutDatabase: a settler that can write nothing lets go at its end.
+func TestEndWithoutDatabase(t *testing.T) {
+	b := newBench(t)
+	j := b.begun(1)
+	b.pool.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); b.s.run(ctx) }()
+	b.s.take(accepted("a")(j, 1))
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not end")
+	}
+	b.clean()
+}
+
+// TestExpiredIsRefundedOnce: a message that no carrier ever took is paid back
+// when its time is over, and its customer told, once; one that a carrier had a
+// part of is not paid back.
+func TestExpiredIsRefundedOnce(t *testing.T) {
+	b := newBench(t)
+	never, half := b.begun(2), b.begun(2)
+	b.settle(work{results: []result{
+		ended(smpp.Rejected, smpp.StatusThrottled, nil)(never, 1), ended(smpp.NotWritten, 0, nil)(never, 2),
+		accepted("a")(half, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(half, 2),
+	}})
+	if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET expires_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.d.expire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, j := range []*journey{never, half} {
+		if status, reason := b.status(j.msg.ID); status != sms.Failed || reason != messages.ReasonExpired {
+			t.Errorf("message %d: %v %q", j.msg.ID, status, reason)
+		}
+	}
+	ledger := billing.New(b.pool)
+	if credits, err := ledger.Balance(t.Context(), 1); err != nil || credits != 98 {
+		t.Errorf("%d credits, %v; want 98: 100, less 4, and 2 back", credits, err)
+	}
+	if n := b.count(`SELECT count(*) FROM webhook_deliveries`); n != 2 {
+		t.Errorf("%d webhooks, want 2", n)
+	}
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}
+
+// TestFreeSparesTheLiving: only claims of dispatchers that are off the list
+// are given out again.
+func TestFreeSparesTheLiving(t *testing.T) {
+	b := newBench(t)
+	mine, dead, new := b.begun(1), b.begun(1), b.begun(1)
+	if _, err := b.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me'), (9, 'new')`); err != nil {
+		t.Fatal(err)
+	}
+	for id, claimant := range map[int64]int64{dead.msg.ID: 8, new.msg.ID: 9} {
+		if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.d.free(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[int64]int{mine.msg.ID: 7, dead.msg.ID: 0, new.msg.ID: 9} {
+		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, id); got != want {
+			t.Errorf("message %d is claimed by %d, want %d", id, got, want)
+		}
+	}
+}
+
+// TestStrays: a claim that is nobody's in this process is given back at the
+// second look; what is in hand stays.
+func TestStrays(t *testing.T) {
+	b := newBench(t)
+	held, lost := b.begun(1), b.begun(1)
+	b.d.hands.leave(lost.msg.ID)
+	for look, want := range []int{7, 0} {
+		if err := b.d.strays(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, lost.msg.ID); got != want {
+			t.Errorf("look %d: the stray is claimed by %d, want %d", look+1, got, want)
+		}
+	}
+	if got := b.count(`SELECT claimed_by FROM outbox WHERE message_id = $1`, held.msg.ID); got != 7 {
+		t.Errorf("what is in hand is claimed by %d", got)
+	}
+}
+
+// BenchmarkSettler is the settling of 100 accepted segments and their receipts.
+func BenchmarkSettler(b *testing.B) {
+	const n = 100
+	pool, err := postgres.Open(b.Context(), testenv.Database(b), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+	rdb, prefix := testenv.Redis(b)
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), webhooks.New(pool, webhooks.Options{}), Options{Carriers: []Carrier{{
+		Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: n}}}}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := d.running()[0]
+	at.setForm("l1", newIDForm(IDSame, ""))
+	l, err := newLane(d, at, &at.config().Links[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.WithoutCancel(b.Context())
+	for round := 0; b.Loop(); round++ {
+		b.StopTimer()
+		list := make([]*messages.Message, n)
+		for i := range list {
+			list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: "+25761000000", Sender: "DEMO", Body: "Hello", Segments: 1, Carrier: "lumitel", Validity: time.Hour}
+		}
+		var ids []int64
+		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) { ids, err = d.store.Insert(ctx, tx, list); return err }); err != nil {
+			b.Fatal(err)
+		}
+		claimed, err := d.store.Claim(ctx, 0, "lumitel", ids)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var w, reported work
+		for i, m := range claimed {
+			l.open.Add(1)
+			key := fmt.Sprintf("%d-%d", round, i)
+			j := &journey{lane: l, msg: m, total: 1, open: 1}
+			w.results = append(w.results, result{journey: j, segment: 1, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: key}, at: time.Now()})
+			reported.receipts = append(reported.receipts, arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key),
+				State: "DELIVRD", Status: sms.Sent, Final: true, At: time.Now()}, pdu: &smpp.Delivery{}})
+		}
+		b.StartTimer()
+		if err := errors.Join(at.settler.commit(w), at.settler.commit(reported)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
+}

@@ -1,0 +1,206 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+)
+
+func journeysOf(lane queue.Lane, n int) []*journey {
+	list := make([]*journey, n)
+	for i := range list {
+		list[i] = &journey{msg: &messages.Claimed{ID: int64(i + 1), Lane: int(lane)}}
+	}
+	return list
+}
+
+// TestShelfFairness: single sends have most of the link, batches their share
+// of it, and each side keeps its order.
+func TestShelfFairness(t *testing.T) {
+	s := newShelf(1000)
+	s.put(queue.Single, journeysOf(queue.Single, 90))
+	s.put(queue.Batch, journeysOf(queue.Batch, 30))
+	var last [2]int64
+	singles, batches := 0, 0
+	for range 120 {
+		j, err := s.next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.msg.ID != last[j.msg.Lane]+1 {
+			t.Fatalf("lane %d: %d after %d", j.msg.Lane, j.msg.ID, last[j.msg.Lane])
+		}
+		last[j.msg.Lane] = j.msg.ID
+		if j.msg.Lane == int(queue.Single) {
+			singles++
+		} else {
+			batches++
+		}
+		if singles < 90 && batches != singles/singlesBeforeBatch && batches != (singles-1)/singlesBeforeBatch {
+			t.Fatalf("%d batch messages after %d single ones", batches, singles)
+		}
+	}
+	// A batch that comes late does not find its share saved up against it.
+	s.put(queue.Single, journeysOf(queue.Single, 50))
+	for range 20 {
+		if _, err := s.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put(queue.Batch, journeysOf(queue.Batch, 1))
+	for i := range singlesBeforeBatch + 1 {
+		j, err := s.next(t.Context())
+		if err != nil || (j.msg.Lane == int(queue.Batch)) != (i == singlesBeforeBatch) {
+			t.Errorf("message %d of lane %d, %v", i, j.msg.Lane, err)
+		}
+	}
+}
+
+func TestShelfRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(10)
+		ctx, cancel := context.WithCancel(t.Context())
+		if room, err := s.waitRoom(ctx, queue.Single); room != 10 || err != nil {
+			t.Errorf("an empty shelf has room for %d, %v", room, err)
+		}
+		s.put(queue.Single, journeysOf(queue.Single, 8))
+		if room, err := s.waitRoom(ctx, queue.Batch); room != 10 || err != nil {
+			t.Errorf("the other side has room for %d, %v", room, err)
+		}
+		got := make(chan int)
+		wait := func() {
+			room, err := s.waitRoom(ctx, queue.Single)
+			if err != nil {
+				room = -1
+			}
+			got <- room
+		}
+		go wait()
+		for range 2 { // 8, 7, 6: still more than half full
+			if _, err := s.next(ctx); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case room := <-got:
+				t.Fatalf("room for %d while more than half full", room)
+			default:
+			}
+		}
+		if _, err := s.next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if room := <-got; room != 5 {
+			t.Errorf("room for %d, want 5", room)
+		}
+		s.put(queue.Single, journeysOf(queue.Single, 5))
+		go wait()
+		synctest.Wait()
+		if all := s.empty(); len(all) != 10 {
+			t.Errorf("%d taken off", len(all))
+		}
+		if room := <-got; room != 10 {
+			t.Errorf("room for %d, want 10", room)
+		}
+		s.put(queue.Single, journeysOf(queue.Single, 10))
+		go wait()
+		synctest.Wait()
+		s.resize(40)
+		if room := <-got; room != 30 {
+			t.Errorf("room for %d on a larger shelf, want 30", room)
+		}
+		s.put(queue.Single, journeysOf(queue.Single, 30))
+		go wait()
+		synctest.Wait()
+		cancel()
+		if room := <-got; room != -1 {
+			t.Errorf("room for %d after the end", room)
+		}
+	})
+}
+
+func TestShelfNextWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(10)
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan error)
+		go func() {
+			_, err := s.next(ctx)
+			got <- err
+			_, err = s.next(ctx)
+			got <- err
+		}()
+		synctest.Wait()
+		s.put(queue.Batch, nil)
+		s.put(queue.Batch, journeysOf(queue.Batch, 1))
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-got; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestShelfSize(t *testing.T) {
+	for _, c := range []struct {
+		window int
+		tps    float64
+		want   int
+	}{{10, 100, 25}, {10, 1, 1}, {10, 0, 20}, {100, 0, 200}, {1, 0, 20}, {1000, 0, 500}, {1, 1e6, 500}} {
+		if got := shelfSize(c.window, c.tps); got != c.want {
+			t.Errorf("window %d, tps %v: %d, want %d", c.window, c.tps, got, c.want)
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2)
+		ctx, cancel := context.WithCancel(t.Context())
+		taken := make(chan error, 10)
+		go func() {
+			for {
+				err := s.take(ctx)
+				taken <- err
+				if err != nil {
+					return
+				}
+			}
+		}()
+		expect := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(taken) != n {
+				t.Fatalf("%d slots taken, want %d", len(taken), n)
+			}
+			for range n {
+				if err := <-taken; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		expect(2)
+		s.give(1)
+		expect(1)
+		s.give(-2) // the window shrinks: what is out is paid back first
+		expect(0)
+		s.give(2)
+		expect(0)
+		s.give(3)
+		expect(3)
+		time.Sleep(time.Hour)
+		expect(0)
+		cancel()
+		synctest.Wait()
+		if err := <-taken; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package intake
+
+import (
+	"context"
+	"log/slog"
+)
+
+// tell logs at debug level the messages of an order that is committed: the
+// first line of each one's story. At other levels it costs nothing.
+func (d *desk) tell(o *order) {
+	log := d.in.opts.Log
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	for _, m := range o.messages {
+		fields := []any{"id", m.ULID, "kind", o.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
+			"number", m.Number.Masked(), "segments", m.Segments}
+		if m.Batch != nil {
+			fields = append(fields, "batch_id", o.ref)
+		}
+		log.Debug("message accepted", fields...)
+	}
+}

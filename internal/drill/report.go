@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// result is what came of a fault.
+type result struct {
+	fault
+	after    time.Duration // until its alert fired; 0: it did not
+	others   []string      // what else paged
+	warnings []string
+}
+
+func (r result) line() string {
+	took := "did not fire"
+	if r.after > 0 {
+		took = fmt.Sprintf("%.0f s", r.after.Seconds())
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.name, r.alert, took, orNone(r.others), orNone(r.warnings))
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "–"
+	}
+	return strings.Join(list, ", ")
+}
+
+// panelSample is what one query of a panel gave.
+type panelSample struct {
+	dashboard, panel, ref, expr, value string
+	series                             int
+}
+
+type report struct {
+	normal      time.Duration
+	normalFired []string
+	faults      []result
+	panels      []panelSample
+}
+
+func (r *report) print(w io.Writer) {
+	fmt.Fprintf(w, "\nNormal load for %s fired: %s\n\n", r.normal.Round(time.Second), orNone(r.normalFired))
+	fmt.Fprintln(w, "| fault | alert | after | also paged | also warned |\n|---|---|---|---|---|")
+	for _, f := range r.faults {
+		fmt.Fprintln(w, f.line())
+	}
+	if len(r.panels) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\n| dashboard | panel | query | series | a sample |\n|---|---|---|---|---|")
+	for _, p := range r.panels {
+		fmt.Fprintf(w, "| %s | %s | %s | %d | %s |\n", p.dashboard, p.panel, p.ref, p.series, short(p.value))
+	}
+}
+
+func short(value string) string {
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return "NO DATA"
+	}
+	return strconv.FormatFloat(n, 'g', 4, 64)
+}
+
+// verdict is an error that says everything that was not as it should be.
+func (r *report) verdict() error {
+	var wrong []error
+	if len(r.normalFired) > 0 {
+		wrong = append(wrong, fmt.Errorf("normal load fired %s", orNone(r.normalFired)))
+	}
+	for _, f := range r.faults {
+		switch {
+		case f.after == 0 || f.after > limit:
+			wrong = append(wrong, fmt.Errorf("%s: %s did not fire within %s", f.name, f.alert, limit))
+		case len(f.others) > 0:
+			wrong = append(wrong, fmt.Errorf("%s: paged besides: %s", f.name, orNone(f.others)))
+		}
+	}
+	for _, p := range r.panels {
+		if p.value == "" {
+			wrong = append(wrong, fmt.Errorf("dashboard %s, panel %q, query %s gives no data: %s", p.dashboard, p.panel, p.ref, p.expr))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# `make drill`: a real Prometheus watches a real gateway while faults are
+# played; each has to fire its alert within two minutes and nothing else may
+# page. Takes about half an hour with the ten minutes of normal load.
+#
+#   NORMAL=30s     a shorter time of normal load
+#   PROGRAM=FILE   another gateway than bin/intumwa
+#   ONLY=receipts  only the faults whose name contains this
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+program=${PROGRAM:-bin/intumwa}
+[ -x "$program" ] || { echo "drill: there is no $program: run make build" >&2; exit 1; }
+scripts/prometheus.sh need prometheus
+
+for name in "${!INTUMWA_@}"; do # the drill's gateway knows its own configuration only
+	unset "$name"
+done
+dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-drill-XXXXXXXX")
+child=
+
+finish() {
+	local code=$?
+	trap '' INT TERM HUP
+	if [ -n "$child" ]; then
+		kill -TERM "$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	scripts/servers.sh stop "$dir" || code=1
+	if [ "$code" -eq 0 ]; then
+		scripts/servers.sh remove "$dir"
+	else
+		echo "drill: the logs are in $dir" >&2
+	fi
+	exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+scripts/servers.sh start "$dir"
+# shellcheck source=/dev/null
+. "$dir/servers.env"
+export DATABASE_URL REDIS_URL
+go build -o "$dir/drill" ./internal/drill
+"$dir/drill" -dir "$dir" -intumwa "$program" -normal "${NORMAL:-10m}" -only "${ONLY:-}" </dev/null &
+child=$!
+code=0
+wait "$child" || code=$?
+child=
+exit "$code"
