@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench chaos soak clean
+.PHONY: help build run test lint fuzz bench chaos soak drill clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,8 +31,11 @@ bench: build ## what it carries a second, at which latency and cost; the report 
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos
 
-soak: ## the long run, for SOAK (10m)
+soak: build ## the long run, for SOAK (10m)
 	@exec scripts/stories.sh soak
+
+drill: build ## a night's faults before a real Prometheus: does the right alert fire? (NORMAL=30s ONLY=receipts)
+	@exec scripts/drill.sh
 
 clean: ## delete what was built, and what `make run` keeps in .run
 	@if [ -d '$(RUN_DIR)' ]; then scripts/servers.sh remove '$(RUN_DIR)'; fi

@@ -48,7 +48,9 @@ func tryAfter(c *gin.Context, wait time.Duration) {
 // unavailable answers for a database that is away, or a process with its hands
 // full: nothing was charged.
 func (a *API) unavailable(c *gin.Context, doing string, err error) {
-	if c.Request.Context().Err() == nil {
+	// One line a second: every request fails alike while the database is away.
+	now := time.Now().Unix()
+	if c.Request.Context().Err() == nil && a.awayLogged.Swap(now) != now {
 		a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
 	}
 	tryAfter(c, 5*time.Second)

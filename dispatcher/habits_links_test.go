@@ -114,10 +114,11 @@ func TestFailover(t *testing.T) {
 	})
 }
 
-// TestWeights: links of one carrier share its messages by weight; one that
-// takes nothing holds nobody up.
+// TestWeights: links of one carrier share its messages by weight as long as all
+// of them keep up; one that takes nothing holds nobody up. The two SMSCs give
+// the same ids: no receipt is taken for the other's.
 //
-// Source: issue 4.4.
+// Source: issue 4.4, B 1.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,19 +128,23 @@ func TestWeights(t *testing.T) {
 		c.Links = append(c.Links, three.link("lumitel-2", func(l *dispatcher.Link) { l.Weight, l.TPS = 3, 400 }))
 	})
 	w.start(conf)
-	ids := w.campaign(0, 1600, "")
+	var ids []int64
+	for range 40 {
+		ids = append(ids, w.campaign(0, 20, "")...)
+		<-time.After(40 * time.Millisecond)
+	}
 	w.await("sent", 20*time.Second, ids...)
 	a, b := one.Stats().Accepted, three.Stats().Accepted
-	if share := float64(b) / float64(a+b); share < 0.65 || share > 0.85 {
+	if share := float64(b) / float64(a+b); share > 0.85 || share < 0.65 && chaos || b <= a {
 		t.Errorf("weights 1 and 3: %d and %d messages", a, b)
 	}
 	// The link of weight 3 crawls: the other is not held to its step.
 	three.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.Throttled })
 	start := time.Now()
 	before := one.Stats().Accepted
-	w.campaign(0, 1200, "more")
-	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 800 }, func() string { return "the other link goes on" })
-	t.Logf("800 messages beside a link that takes none: %s", elapsed(start))
+	w.campaign(0, 600, "more")
+	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 400 }, func() string { return "the other link goes on" })
+	t.Logf("400 messages beside a link that takes none: %s", elapsed(start))
 	w.clean(one)
 }
 
@@ -156,13 +161,13 @@ func TestBinds(t *testing.T) {
 		l.Binds, l.Window, l.TPS = 2, 8, 200
 	}))
 	w.until("both are up", func() bool { return mno.Stats().Sessions == 2 })
-	ids := w.campaign(0, 600, "")
+	ids := w.campaign(0, 300, "")
 	w.await("sent", 20*time.Second, ids...)
 	if peak := mno.Stats().Peak; peak > 200 {
 		t.Errorf("%d segments in one second over two binds, 200 are configured", peak)
 	}
-	ids = w.campaign(0, 600, "again")
-	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 700 })
+	ids = w.campaign(0, 300, "again")
+	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 350 })
 	mno.DropAll()
 	w.await("sent", 30*time.Second, ids...)
 	if peak := mno.Stats().Peak; peak > 200 {

@@ -151,8 +151,8 @@ func TestHabitOfNoReceipts(t *testing.T) {
 		t.Errorf("it failed for %q, want no_receipt", reason)
 	}
 	for _, m := range silent.Submits() {
-		if m.RegisteredDelivery != 0 {
-			t.Errorf("registered_delivery is %d where no receipt is wanted", m.RegisteredDelivery)
+		if m.RegisteredDelivery != 1 {
+			t.Errorf("registered_delivery is %d: it is 1 for every carrier (decisions.md)", m.RegisteredDelivery)
 		}
 	}
 	w.clean(silent, late)

@@ -44,26 +44,31 @@ func TestHabitsOfSessions(t *testing.T) {
 		}, doubled: 20, binds: 2},
 		{habit: "receipts of 1,000 unknown ids a second", source: "G 25", faults: carriersim.Faults{UnknownPerSec: 1000}, binds: 1},
 	}
-	for _, h := range habits {
+	w := newWorld(t)
+	var carriers []dispatcher.Carrier
+	sims := make([]*sim, len(habits))
+	for i, h := range habits {
+		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), RespDelay: 2 * time.Millisecond, Faults: h.faults})
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+			l := &c.Links[0]
+			l.TPS, l.EnquireLink, l.EnquireTimeout, l.WriteTimeout = 200, 500*time.Millisecond, time.Second, 300*time.Millisecond
+		}))
+	}
+	w.start(carriers...)
+	for i, h := range habits {
 		t.Run(h.habit, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{RespDelay: 2 * time.Millisecond, Faults: h.faults})
-			w.start(mno.mno(func(c *dispatcher.Carrier) {
-				l := &c.Links[0]
-				l.TPS, l.EnquireLink, l.EnquireTimeout, l.WriteTimeout = 200, 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
-			}))
-			ids := w.sendMany(40, "00")
+			w, mno, name := w.in(t), sims[i], fmt.Sprint("carrier", i)
+			ids := w.sendVia(name, 40, "00")
 			if h.fate != "" {
-				ids = append(ids, w.sendTo(h.fate))
+				ids = append(ids, w.sendVia(name, 1, h.fate)...)
 			}
-			ids = append(ids, w.sendMany(40, "00")...)
+			ids = append(ids, w.sendVia(name, 40, "00")...)
 			if h.act != nil {
 				w.until("traffic flows", func() bool { return mno.Stats().Accepted > 10 })
 				h.act(mno)
 			}
 			w.await("sent", 25*time.Second, ids...)
-			w.settledAll()
 			st := mno.Stats()
 			if st.Binds < h.binds || h.binds == 1 && st.Binds > 1 {
 				t.Errorf("%s (%s): %d binds, want %d", h.habit, h.source, st.Binds, h.binds)
@@ -114,29 +119,41 @@ func TestHabitsOfBinding(t *testing.T) {
 		{"ESME_RINVSYSID", carriersim.Faults{BindStatus: 0x0F}, 1, false},
 		{"ESME_RALYBND", carriersim.Faults{BindStatus: 0x05}, 1, false},
 	}
-	for _, h := range habits {
-		t.Run(h.habit, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{Faults: h.faults})
-			w.startWith(dispatcher.Options{}, mno.mno(func(c *dispatcher.Carrier) { c.Links[0].BindTimeout = 300 * time.Millisecond }))
-			ids := w.sendMany(5, "00")
-			<-time.After(3 * time.Second)
-			if n := mno.Stats().Connections; n > h.most || n == 0 {
-				t.Errorf("%d attempts in three seconds, want 1 to %d", n, h.most)
-			}
-			if l := w.linkState("lumitel-1"); l.State == "bound" || l.LastError == "" && l.State == "down" {
-				t.Errorf("the link is %s (%q)", l.State, l.LastError)
-			}
-			if n := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); n > 0 {
-				t.Errorf("%d messages are claimed for a link that is not bound", n)
-			}
-			mno.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
-			if h.back {
-				w.await("sent", 25*time.Second, ids...)
-				w.clean(mno)
-			}
-		})
+	w := newWorld(t)
+	var carriers []dispatcher.Carrier
+	sims := make([]*sim, len(habits))
+	for i, h := range habits {
+		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), Faults: h.faults})
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) { c.Links[0].BindTimeout = 300 * time.Millisecond }))
+	}
+	w.startWith(dispatcher.Options{}, carriers...)
+	ids := make([][]int64, len(habits))
+	for i := range habits {
+		ids[i] = w.sendVia(carriers[i].Name, 5, "00")
+	}
+	for _, s := range sims {
+		w.until("it was tried", func() bool { return s.Stats().Connections > 0 })
+	}
+	<-time.After(3 * time.Second)
+	for i, h := range habits {
+		if n := sims[i].Stats().Connections; n > h.most {
+			t.Errorf("%s: %d attempts in three seconds, want 1 to %d", h.habit, n, h.most)
+		}
+		if l := w.linkState(carriers[i].Links[0].Name); l.State == "bound" || l.LastError == "" && l.State == "down" {
+			t.Errorf("%s: the link is %s (%q)", h.habit, l.State, l.LastError)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); n > 0 {
+		t.Errorf("%d messages are claimed for links that are not bound", n)
+	}
+	for _, s := range sims {
+		s.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
+	}
+	for i, h := range habits {
+		if h.back {
+			w.await("sent", 25*time.Second, ids[i]...)
+			w.clean(sims[i])
+		}
 	}
 }
 

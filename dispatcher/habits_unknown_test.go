@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,6 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		text          string
 		policy        dispatcher.Ambiguous
 		echo          bool // user_message_reference is sent
-		confirm       dispatcher.Confirm
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64
@@ -42,29 +42,33 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		{habit: "several segments, taken and never answered, echoed", source: "B 6 (jasmin 850)", fate: "36", text: strings.Repeat("a", 400),
 			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3, resent: 3},
 	}
-	for _, h := range habits {
+	w := newWorld(t)
+	var carriers []dispatcher.Carrier
+	sims := make([]*sim, len(habits))
+	for i, h := range habits {
+		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i)})
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+			c.OnAmbiguous, c.NoReference = h.policy, !h.echo
+			c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = hold, 300*time.Millisecond
+		}))
+	}
+	w.start(carriers...)
+	for i, h := range habits {
 		t.Run(h.habit, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{})
-			w.start(mno.mno(func(c *dispatcher.Carrier) {
-				c.OnAmbiguous, c.NoReference, c.Confirm = h.policy, !h.echo, h.confirm
-				c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = hold, 300*time.Millisecond
-			}))
+			w, mno, name := w.in(t), sims[i], fmt.Sprint("carrier", i)
 			to := w.number(h.fate)
-			id := w.send(note{to: to, text: h.text})[0]
+			id := w.send(note{to: to, text: h.text, carrier: name})[0]
 			if h.fate == "06" || h.fate == "36" {
-				w.until("the alarm is raised", func() bool { return w.metric("intumwa_smpp_submit_timeouts_total") > 0 })
-				if n := w.metric("intumwa_smpp_window_in_flight"); n == 0 {
+				w.until("the alarm is raised", func() bool { return w.metric("intumwa_smpp_submit_timeouts_total", "carrier", name) > 0 })
+				if n := w.metric("intumwa_smpp_window_in_flight", "carrier", name); n == 0 {
 					t.Error("the slot was not kept")
 				}
 			}
-			w.eventually(20*time.Second, func() bool {
+			w.until("its end", func() bool {
 				status, _ := w.statusOf(id)
-				return status == h.ends && len(mno.submitsTo(to)) >= h.submits && w.metric("intumwa_smpp_window_in_flight") == 0 || h.fate == "06" && len(mno.submitsTo(to)) >= h.submits && status == h.ends
-			}, func() string {
-				status, reason := w.statusOf(id)
-				return status + " " + reason
+				return status == h.ends && len(mno.submitsTo(to)) >= h.submits &&
+					(h.submits > 1 || w.metric("intumwa_smpp_window_in_flight", "carrier", name) == 0)
 			})
 			// It is left alone from now on: longer than a resend waits.
 			if h.submits == 1 {
@@ -76,7 +80,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 			if status, reason := w.statusOf(id); status != h.ends || reason != h.reason {
 				t.Errorf("%s (%s): %s %q, want %s %q", h.habit, h.source, status, reason, h.ends, h.reason)
 			}
-			if n := w.metric("intumwa_segments_resent_total"); n != h.resent {
+			if n := w.metric("intumwa_segments_resent_total", "carrier", name); n != h.resent {
 				t.Errorf("%s: %v segments are counted as sent again, want %v", h.habit, n, h.resent)
 			}
 			for _, v := range mno.Violations() {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,12 +45,12 @@ type world struct {
 	d         *dispatcher.Dispatcher
 	stop      func()
 	ended     chan struct{}
-	serial    int
+	serial    *atomic.Int64
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, url: testenv.Database(t), log: &logBook{}}
+	w := &world{T: t, url: testenv.Database(t), log: &logBook{}, serial: new(atomic.Int64)}
 	var err error
 	if w.pool, err = postgres.Open(t.Context(), w.url, postgres.Options{}); err != nil {
 		t.Fatal(err)
@@ -66,6 +67,13 @@ func newWorld(t *testing.T) *world {
 	w.belt = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
 	w.store = messages.New(w.hot)
 	return w
+}
+
+// in is the world as a subtest sees it.
+func (w *world) in(t *testing.T) *world {
+	other := *w
+	other.T = t
+	return &other
 }
 
 // sim is a simulated carrier that listens, and its address.
@@ -150,7 +158,7 @@ func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) 
 	w.Helper()
 	w.registry = prometheus.NewRegistry()
 	o.Carriers = carriers
-	o.Heartbeat, o.SweepInterval = cmp.Or(o.Heartbeat, 100*time.Millisecond), cmp.Or(o.SweepInterval, 100*time.Millisecond)
+	o.Heartbeat, o.SweepInterval = cmp.Or(o.Heartbeat, 200*time.Millisecond), cmp.Or(o.SweepInterval, 100*time.Millisecond)
 	o.DeadAfter, o.BreakerPause = cmp.Or(o.DeadAfter, 3*time.Second), cmp.Or(o.BreakerPause, time.Second)
 	o.Log, o.Metrics = slog.New(slog.NewTextHandler(w.log, nil)), w.registry
 	hooks := webhooks.New(w.hot, webhooks.Options{})
@@ -178,8 +186,7 @@ func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) 
 
 // number is a handset whose last two digits are the fate.
 func (w *world) number(fate string) sms.Number {
-	w.serial++
-	return sms.Number(fmt.Sprintf("+25761%04d%s", w.serial, fate))
+	return sms.Number(fmt.Sprintf("+257%06d%s", 610_000+w.serial.Add(1), fate))
 }
 
 // note is a message to be sent.
@@ -348,6 +355,16 @@ func (w *world) metric(name string, labels ...string) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// sendVia sends n short texts over a carrier to new handsets of a fate.
+func (w *world) sendVia(carrier string, n int, fate string) []int64 {
+	w.Helper()
+	notes := make([]note, n)
+	for i := range notes {
+		notes[i] = note{to: w.number(fate), carrier: carrier}
+	}
+	return w.send(notes...)
 }
 
 // submitsTo are the submit_sm that a carrier got for one handset.

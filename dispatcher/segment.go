@@ -34,9 +34,6 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 		Validity:           c.validity(m, now),
 		TLVs:               c.TLVs,
 	}
-	if c.Confirm == ConfirmBySubmit {
-		template.RegisteredDelivery = 0
-	}
 	encoding, payload := c.encode(m.Body)
 	template.DataCoding = encoding.DataCoding()
 	if c.Concat == ConcatPayload {

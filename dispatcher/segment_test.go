@@ -38,8 +38,8 @@ func TestSegmentFields(t *testing.T) {
 		t.Errorf("UCS-2: %+v", got)
 	}
 	c.Confirm = ConfirmBySubmit
-	if got := c.segments(claimed("x"), noon); got[0].RegisteredDelivery != 0 {
-		t.Errorf("a carrier without receipts is asked for one: %d", got[0].RegisteredDelivery)
+	if got := c.segments(claimed("x"), noon); got[0].RegisteredDelivery != 1 {
+		t.Errorf("registered_delivery is %d: it is 1 for every carrier (decisions.md)", got[0].RegisteredDelivery)
 	}
 	if len(c.TLVs) != 1 {
 		t.Errorf("the carrier's own TLVs: %v", c.TLVs)

@@ -48,6 +48,7 @@ type arrival struct {
 	messages.Receipt
 	inbound *messages.Inbound // nil: a receipt
 	pdu     *smpp.Delivery
+	guess   bool // the form of the link's ids was not known
 }
 
 func newSettler(d *Dispatcher, c *carrier) *settler {
@@ -305,7 +306,13 @@ func (s *settler) learn(w work, parts []messages.Part, outcomes []messages.Outco
 		if a.inbound != nil {
 			continue
 		}
-		if outcomes[n] == messages.Matched && a.Verify && a.Number != "" && !echoed[n] && otherKeys(a.CarrierID) != nil {
+		switch {
+		case outcomes[n] != messages.Matched || !a.Verify || a.Number == "" || echoed[n]:
+		case !a.guess:
+			if form := s.carrier.form(a.Link); form != nil {
+				form.confirm()
+			}
+		case otherKeys(a.CarrierID) != nil:
 			s.d.learn(ctx, s.carrier, a.Link, IDSame)
 		}
 		n++
@@ -331,7 +338,7 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 			continue
 		}
 		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcomes[n])).Inc()
-		if a.Verify && outcomes[n] == messages.Unmatched {
+		if a.guess && outcomes[n] == messages.Unmatched {
 			s.parked = time.Now()
 		}
 		n++

@@ -102,7 +102,7 @@ func TestInsertTwice(t *testing.T) {
 	m := d.compose()
 	d.insert(m)
 	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-		_, err := d.Store.Insert(t.Context(), tx, []*messages.Message{d.compose(), m})
+		_, err := d.Insert(t.Context(), tx, []*messages.Message{d.compose(), m})
 		return err
 	})
 	if err == nil {
@@ -200,7 +200,7 @@ func TestConcatReferencesConcurrently(t *testing.T) {
 						Number: sms.Number(fmt.Sprintf("+2577900000%d", (i*(1+w%2)+w)%pairs)), Carrier: carrier})
 				}
 				if err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-					_, err := d.Store.Insert(context.WithoutCancel(t.Context()), tx, list)
+					_, err := d.Insert(context.WithoutCancel(t.Context()), tx, list)
 					return err
 				}); err != nil {
 					t.Error(err)

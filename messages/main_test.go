@@ -92,7 +92,7 @@ func to(number sms.Number) func(*messages.Message) {
 func (d *desk) insert(list ...*messages.Message) (ids []int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		ids, err = d.Store.Insert(ctx, tx, list)
+		ids, err = d.Insert(ctx, tx, list)
 		return err
 	})
 	return ids

@@ -58,7 +58,7 @@ func (s *Store) Receipts(ctx context.Context, tx pgx.Tx, receipts []Receipt) ([]
 		return nil, nil, err
 	}
 	for i, r := range receipts {
-		if r.Final && outcomes[i] == "" && r.Reference != nil && !byID.shared(i, r.Key) {
+		if r.Final && outcomes[i] == "" && r.Reference != nil && !byID.shared(i, r.Key, r) {
 			byReference.add(i, referenceKey(*r.Reference), r, true)
 		}
 	}
@@ -75,36 +75,42 @@ func (s *Store) Receipts(ctx context.Context, tx pgx.Tx, receipts []Receipt) ([]
 // lookups are final receipts by column, one a key: of several receipts for one
 // segment the first counts.
 type lookups struct {
-	n                             []int32
-	keys, words, errors, handsets []string
-	status                        []int16
-	at                            []time.Time
-	first                         map[string]int
+	n                                    []int32
+	keys, words, errors, handsets, links []string
+	status                               []int16
+	at                                   []time.Time
+	first                                map[string]int
 }
 
 func (l *lookups) add(i int, key string, r Receipt, verify bool) {
 	if key == "" {
 		return
 	}
-	if _, taken := l.first[key]; taken {
+	whose := identity(key, r)
+	if _, taken := l.first[whose]; taken {
 		return
 	}
 	if l.first == nil {
 		l.first = make(map[string]int)
 	}
-	l.first[key] = i
+	l.first[whose] = i
 	handset := ""
 	if verify {
 		handset = lastDigits(r.Number)
 	}
+	l.links = append(l.links, r.Link)
 	l.n, l.keys, l.words = append(l.n, int32(i)), append(l.keys, key), append(l.words, clean(r.State))
 	l.status, l.errors, l.at = append(l.status, int16(r.Status)), append(l.errors, clean(r.Error)), append(l.at, r.At)
 	l.handsets = append(l.handsets, handset)
 }
 
-// shared tells whether another receipt before i had the same key.
-func (l *lookups) shared(i int, key string) bool {
-	first, ok := l.first[key]
+// identity is what two receipts of one segment share. Two SMSCs of a carrier
+// may give the same ids, so the key alone is not enough.
+func identity(key string, r Receipt) string { return key + " " + r.Link + " " + lastDigits(r.Number) }
+
+// shared tells whether another receipt before i spoke of the same segment.
+func (l *lookups) shared(i int, key string, r Receipt) bool {
+	first, ok := l.first[identity(key, r)]
 	return ok && first != i
 }
 
@@ -121,25 +127,27 @@ func lastDigits(address string) string {
 // settle gives each undecided segment its first final receipt.
 //
 // A carrier that counts its ids anew has used a key before: the youngest
-// undecided segment is meant. One row a key and the carrier's lock make the
-// row's address (ctid) safe to name.
+// undecided segment is meant, one of the receipt's own link first. The
+// carrier's lock makes the row's address (ctid) safe to name; that two receipts
+// name one segment under different identities changes nothing: the first
+// decides.
 func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcomes []Outcome) ([]SegmentState, error) {
 	if len(l.n) == 0 {
 		return nil, nil
 	}
 	rows, err := tx.Query(ctx, `
 		UPDATE parts p SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
-		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[])
-			u(n, key, word, status, error, at, handset)
+		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
+			u(n, key, word, status, error, at, handset, link)
 		CROSS JOIN LATERAL (
 			SELECT c.ctid AS address FROM parts c
 			WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
 				AND (u.handset = '' OR EXISTS (SELECT FROM messages m WHERE m.id = c.message_id AND right(m.phone_number, 8) = u.handset))
-			ORDER BY c.submitted_at DESC LIMIT 1
+			ORDER BY c.link = u.link DESC, c.submitted_at DESC LIMIT 1
 		) youngest
 		WHERE p.ctid = youngest.address
 		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at, p.key LIKE '?%'`,
-		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets)
+		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links)
 	if err != nil {
 		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
 	}
@@ -229,7 +237,7 @@ func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, out
 		}
 		batch.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, message_id, outcome, reference)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-			ON CONFLICT (key, carrier, state) WHERE message_id IS NULL DO NOTHING`,
+			ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL DO NOTHING`,
 			r.Carrier, r.Link, key, clean(r.CarrierID), clean(r.Number), clean(r.State), status, clean(r.Error), message, string(outcomes[i]), reference)
 	}
 	if batch.Len() == 0 {

@@ -19,6 +19,7 @@ done
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-drill-XXXXXXXX")
 child=
 
+# shellcheck disable=SC2317 # the trap calls it
 finish() {
 	local code=$?
 	trap '' INT TERM HUP

@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 
 assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
 : "$assignments"
+scripts/prometheus.sh need promtool || echo "test: without promtool the tests of the alerts are skipped" >&2
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 

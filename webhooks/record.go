@@ -88,6 +88,8 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 		ids[i], tries[i], states[i] = r.id, int16(r.tries), int16(r.state)
 		delays[i], attempts[i] = r.delay.Seconds(), encoded
 	}
+	// state + 0: after an ANALYZE that met few pending deliveries, the planner
+	// would else walk the index of the pending ones, once for each result.
 	rows, err := w.pool.Query(ctx, `
 		UPDATE webhook_deliveries d SET
 			attempts = d.attempts || r.attempt,
@@ -98,7 +100,7 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 			finished_at = CASE WHEN r.state <> 0 THEN now() END
 		FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::float8[], $5::jsonb[])
 			AS r(id, tries, state, delay, attempt)
-		WHERE d.id = r.id AND d.state = 0 AND (d.tries = r.tries OR r.state = 1)
+		WHERE d.id = r.id AND d.state + 0 = 0 AND (d.tries = r.tries OR r.state = 1)
 		RETURNING d.id`, ids, tries, states, delays, attempts)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)

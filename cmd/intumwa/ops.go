@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -49,7 +50,9 @@ func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
-		if err := postgres.Current(ctx, pool); err != nil {
+		// A schema of the next release is one that this one works on (CONTRIBUTING.md): an upgrade migrates first and
+		// then replaces the processes, which have to go on meanwhile.
+		if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 			state(w, http.StatusServiceUnavailable, "unready", err.Error())
 			return
 		}

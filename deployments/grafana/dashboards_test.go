@@ -25,7 +25,7 @@ func TestFiles(t *testing.T) {
 		}
 		path := filepath.Join("dashboards", name+".json")
 		if *update {
-			if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil { //nolint:gosec // not a secret
+			if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

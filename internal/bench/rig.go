@@ -120,11 +120,12 @@ func (r *rig) start(ctx context.Context) error {
 // startServers starts PostgreSQL and Redis and answers their URLs.
 func (r *rig) startServers(ctx context.Context) (database, redis string, err error) {
 	servers := filepath.Join(r.dir, "servers")
-	if out, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", servers).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", servers).CombinedOutput(); err != nil { //nolint:gosec // our own folder
 		return "", "", fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
 	// The file is for a shell to read: let one.
-	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL" "$POSTGRES_PID" "$REDIS_PID"`,
+	out, err := exec.CommandContext(ctx, "bash", "-c", //nolint:gosec // our own folder
+		`. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL" "$POSTGRES_PID" "$REDIS_PID"`,
 		"bash", servers).Output()
 	if err != nil {
 		return "", "", fmt.Errorf("reading where the servers are: %w", err)
@@ -246,7 +247,7 @@ func (r *rig) close() {
 		verb = "stop"
 		fmt.Fprintln(os.Stderr, "bench: data and logs are in", r.dir)
 	}
-	out, err := exec.Command("scripts/servers.sh", verb, filepath.Join(r.dir, "servers")).CombinedOutput() //nolint:noctx // it must end
+	out, err := exec.Command("scripts/servers.sh", verb, filepath.Join(r.dir, "servers")).CombinedOutput() //nolint:gosec,noctx // our own folder; it must end
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bench: ending the servers: %v\n%s", err, out)
 		return

@@ -19,8 +19,8 @@ func (s *stage) settle(ctx context.Context) error {
 	return s.calm(ctx, "")
 }
 
-// calm waits until no alert is pending or firing that concerns about ("" is
-// anybody).
+// calm waits until no page or warning is pending or firing that concerns about
+// ("" is anybody).
 func (s *stage) calm(ctx context.Context, about string) error {
 	since := time.Now()
 	for deadline := since.Add(8 * time.Minute); time.Now().Before(deadline); {
@@ -30,7 +30,7 @@ func (s *stage) calm(ctx context.Context, about string) error {
 		}
 		disturbed := false
 		for _, a := range alerts {
-			disturbed = disturbed || about == "" || concerns(a, about)
+			disturbed = disturbed || a.Labels["severity"] != "info" && (about == "" || concerns(a, about))
 		}
 		if disturbed {
 			since = time.Now()

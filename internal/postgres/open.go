@@ -23,7 +23,7 @@ const (
 	connectTimeout   = 5 * time.Second
 	statementTimeout = 10 * time.Second
 	lockTimeout      = 5 * time.Second
-	idleInTxTimeout  = 30 * time.Second
+	idleInTxTimeout  = 5 * time.Second
 )
 
 // errURL replaces every parse error of a database URL: the original quotes
@@ -52,7 +52,7 @@ type Options struct {
 // contains the password. The caller closes the pool.
 //
 // Every connection runs in UTC and gives up a statement after 10 s, a lock
-// after 5 s and a transaction that its client left idle after 30 s, so that one
+// after 5 s and a transaction that its client left idle after 5 s, so that one
 // stuck session cannot hold a company's row for everybody else. A statement
 // that may take longer (an audit) says SET LOCAL statement_timeout in its own
 // transaction. Parameters given in the URL win over these.
@@ -97,6 +97,11 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	setDefault(params, "statement_timeout", milliseconds(statementTimeout))
 	setDefault(params, "lock_timeout", milliseconds(lockTimeout))
 	setDefault(params, "idle_in_transaction_session_timeout", milliseconds(idleInTxTimeout))
+	// A host that vanished must not keep its locks for the two hours of TCP's
+	// own patience.
+	setDefault(params, "tcp_keepalives_idle", "10")
+	setDefault(params, "tcp_keepalives_interval", "5")
+	setDefault(params, "tcp_keepalives_count", "3")
 	// Compiling a plan takes longer than any statement of ours, and the cost
 	// penalty of a disabled scan would trigger it on every batch.
 	setDefault(params, "jit", "off")

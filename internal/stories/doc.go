@@ -18,4 +18,6 @@
 //
 // `make test` plays all of them. INTUMWA_CHAOS=1 (make chaos) plays the ones
 // that break things many times over, INTUMWA_SOAK=10m (make soak) the long run.
+// INTUMWA_STORIES_BINARY names a gateway that is built already. With -artifacts
+// the configurations and logs of every gateway are kept.
 package stories

@@ -1,10 +1,8 @@
 package stories
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -14,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -76,17 +75,23 @@ func (g *gateway) configure() {
 	}
 }
 
-// freeAddress is a loopback address that nobody listens on, below the range
-// from which systems choose the ports of outgoing connections.
+// freeAddress is a loopback address that nobody listens on and that no other
+// world was given, below the range from which systems choose the ports of
+// outgoing connections.
 func freeAddress() string {
 	for {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
+		if _, given := addresses.LoadOrStore(at, true); given {
+			continue
+		}
 		if listener, err := net.Listen("tcp", at); err == nil {
 			_ = listener.Close()
 			return at
 		}
 	}
 }
+
+var addresses sync.Map // that were given
 
 // start runs the process and returns when it is ready.
 func (g *gateway) start() {
@@ -217,40 +222,6 @@ func (g *gateway) terminate() (code int, took time.Duration) {
 	return code, took
 }
 
-// metric is the sum of a metric's series whose labels contain all of those given.
-func (g *gateway) metric(name string, labels ...string) float64 {
-	g.w.t.Helper()
-	response, err := g.w.client.Get("http://" + g.ops + "/metrics")
-	if err != nil {
-		g.w.t.Fatalf("reading the metrics: %v", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		g.w.t.Fatalf("reading the metrics: %v", err)
-	}
-	var sum float64
-lines:
-	for line := range strings.Lines(string(text)) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if found, rest, _ := strings.Cut(series, "{"); found != name {
-			continue
-		} else {
-			for _, label := range labels {
-				if !strings.Contains(rest, label) {
-					continue lines
-				}
-			}
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			g.w.t.Fatalf("metric %s: %v", series, err)
-		}
-		sum += n
-	}
-	return sum
-}
-
 func (g *gateway) logText() []byte {
 	text, err := os.ReadFile(g.log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -263,31 +234,4 @@ func (g *gateway) logTail() string {
 	const most = 4000
 	text := g.logText()
 	return string(text[max(0, len(text)-most):])
-}
-
-// admin runs an operator's command and reads what it prints.
-func (w *world) admin(result any, stdin string, args ...string) error {
-	w.t.Helper()
-	cmd := exec.Command(built.get(w.t), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
-	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if stdout.Len() > 0 {
-		if err := json.Unmarshal(stdout.Bytes(), result); err != nil {
-			w.t.Fatalf("admin %v prints no JSON: %v\n%s", args, err, stdout.Bytes())
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("admin %v: %w: %s", args, err, stderr.Bytes())
-	}
-	return nil
-}
-
-// orders is admin for a command that must succeed.
-func (w *world) orders(result any, stdin string, args ...string) {
-	w.t.Helper()
-	if err := w.admin(result, stdin, args...); err != nil {
-		w.t.Fatal(err)
-	}
 }

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -75,13 +76,17 @@ func TestSoak(t *testing.T) {
 	memory, goroutines := size()
 	l.adds(0)
 	if length >= time.Minute { // before that it is still growing up
-		w.eventually(2*time.Minute, "the process is as big as before", func() bool {
+		w.comesTrue(2*time.Minute, func() bool {
 			nowMemory, nowGoroutines := size()
 			return nowGoroutines <= goroutines*1.1 && nowMemory <= memory*1.1
 		})
 	}
-	now, nowGoroutines := size()
-	t.Logf("after a fifth: %.0f MB and %.0f goroutines; at the end: %.0f MB and %.0f", memory/1e6, goroutines, now/1e6, nowGoroutines)
+	nowMemory, nowGoroutines := size()
+	figures := fmt.Sprintf("after a fifth %.0f MB and %.0f goroutines, at the end %.0f MB and %.0f", memory/1e6, goroutines, nowMemory/1e6, nowGoroutines)
+	t.Log(figures)
+	if length >= time.Minute && (nowGoroutines > goroutines*1.1 || nowMemory > memory*1.1) {
+		t.Errorf("the process grew by more than a tenth: %s", figures)
+	}
 }
 
 // Everything breaks in one run, in an order that is drawn.

@@ -1,0 +1,225 @@
+// Package deployments has no code of its own: it tests what stands beside it.
+package deployments
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"intumwa/configs"
+)
+
+// documents reads every document of a YAML file.
+func documents(t *testing.T, path string) (docs []map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var doc map[string]any
+		err := decoder.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return docs
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		docs = append(docs, doc)
+	}
+}
+
+// at walks down maps and lists; nil when there is nothing.
+func at(v any, path ...any) any {
+	for _, step := range path {
+		switch key := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[key]
+		case int:
+			l, _ := v.([]any)
+			if key >= len(l) {
+				return nil
+			}
+			v = l[key]
+		}
+	}
+	return v
+}
+
+func text(v any) string { s, _ := v.(string); return s }
+
+// gatewayConfigs are the configurations that come with the deployments.
+var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.yaml", "kubernetes/overlays/example/intumwa.yaml"}
+
+// TestConfigurations: what is deployed starts with the secrets of its
+// environment.
+func TestConfigurations(t *testing.T) {
+	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d", "INTUMWA_REDIS_URL=redis://e:6379/0", "CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
+	for _, path := range gatewayConfigs {
+		config, err := configs.Load(path, environment)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if problems := config.Check(); len(problems) > 0 {
+			t.Errorf("%s: %v", path, problems)
+		}
+	}
+}
+
+func TestDockerfile(t *testing.T) {
+	dockerfile, err := os.ReadFile("docker/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
+	for _, want := range []string{"FROM golang:" + string(version[1]), "CGO_ENABLED=0", "-trimpath", "-buildid=", "USER 65532", "distroless/static"} {
+		if !bytes.Contains(dockerfile, []byte(want)) {
+			t.Errorf("the Dockerfile lacks %s", want)
+		}
+	}
+}
+
+func TestCompose(t *testing.T) {
+	doc := documents(t, "compose/compose.yaml")[0]
+	services, _ := doc["services"].(map[string]any)
+	for _, want := range []string{"postgres", "redis", "carriers", "gateway", "prometheus", "grafana"} {
+		service := services[want]
+		if service == nil {
+			t.Errorf("compose lacks %s", want)
+			continue
+		}
+		if image := text(at(service, "image")); image != "intumwa" && !regexp.MustCompile(`:v?\d`).MatchString(image) {
+			t.Errorf("%s: image %q has no version", want, image)
+		}
+		volumes, _ := at(service, "volumes").([]any)
+		for _, v := range volumes {
+			if host, _, _ := strings.Cut(text(v), ":"); strings.HasPrefix(host, ".") {
+				if _, err := os.Stat(filepath.Join("compose", host)); err != nil {
+					t.Errorf("%s mounts %s: %v", want, host, err)
+				}
+			}
+		}
+		ports, _ := at(service, "ports").([]any)
+		for _, p := range ports {
+			if !strings.HasPrefix(text(p), "127.0.0.1:") {
+				t.Errorf("%s opens %s to everybody", want, p)
+			}
+		}
+	}
+	// Every variable without a default stands in env.example.
+	raw, err := os.ReadFile("compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("compose/env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\$\{([A-Z_]+)(:\?[^}]*)?\}`).FindAllSubmatch(raw, -1) {
+		if !bytes.Contains(example, append(name[1], '=')) {
+			t.Errorf("env.example lacks %s", name[1])
+		}
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	kustomization := documents(t, "kubernetes/base/kustomization.yaml")[0]
+	resources, _ := kustomization["resources"].([]any)
+	kinds := map[string][]any{}
+	for _, r := range resources {
+		for _, doc := range documents(t, filepath.Join("kubernetes/base", text(r))) {
+			if text(doc["apiVersion"]) == "" || text(at(doc, "metadata", "name")) == "" {
+				t.Errorf("%s: a document without apiVersion or name", r)
+			}
+			kinds[text(doc["kind"])] = append(kinds[text(doc["kind"])], doc)
+			if text(doc["kind"]) == "Secret" {
+				t.Errorf("%s holds a Secret: they are referred to only", r)
+			}
+		}
+	}
+	roles := []string{}
+	for _, d := range append(slices.Clone(kinds["Deployment"]), kinds["Job"]...) {
+		name := text(at(d, "metadata", "name"))
+		pod := at(d, "spec", "template", "spec")
+		container := at(pod, "containers", 0)
+		if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true ||
+			at(container, "securityContext", "allowPrivilegeEscalation") != false || text(at(container, "securityContext", "capabilities", "drop", 0)) != "ALL" {
+			t.Errorf("%s may do too much", name)
+		}
+		if text(at(container, "envFrom", 0, "secretRef", "name")) != "intumwa" || at(container, "resources", "limits", "memory") == nil {
+			t.Errorf("%s: secrets by reference, and a limit of memory", name)
+		}
+		if text(at(d, "kind")) == "Job" {
+			continue
+		}
+		for probe, path := range map[string]string{"livenessProbe": "/healthz", "readinessProbe": "/readyz", "startupProbe": "/healthz"} {
+			if text(at(container, probe, "httpGet", "path")) != path {
+				t.Errorf("%s: %s does not ask %s", name, probe, path)
+			}
+		}
+		args, _ := at(container, "args").([]any)
+		if !slices.Contains(args, any("--no-migrate")) {
+			t.Errorf("%s migrates: that is the job's", name)
+		}
+		roles = append(roles, text(args[len(args)-1]))
+	}
+	if !slices.Equal(roles, []string{"api", "dispatcher", "webhooks"}) || len(kinds["Job"]) != 1 {
+		t.Errorf("roles %v", roles)
+	}
+	if len(kinds["PodDisruptionBudget"]) != 3 || len(kinds["NetworkPolicy"]) < 4 {
+		t.Error("disruption budgets or network policies are missing")
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("kubectl is not there: the kustomization is not built")
+	}
+	for _, folder := range []string{"kubernetes/base", "kubernetes/overlays/example"} {
+		if said, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", folder).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", folder, said)
+		}
+	}
+}
+
+func TestUnit(t *testing.T) {
+	unit, err := os.ReadFile("systemd/intumwa.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve --config"} {
+		if !bytes.Contains(unit, []byte(want)) {
+			t.Errorf("the unit lacks %s", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not there")
+	}
+	// It wants to see the program that the unit starts.
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "intumwa.service")
+	if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/intumwa"), []byte(program)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("systemd-analyze verify: %v %s", err, said)
+	}
+}

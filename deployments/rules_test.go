@@ -1,0 +1,153 @@
+package deployments
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const runbooks = "{{ $externalLabels.runbooks }}/"
+
+// alerts are the alerting rules by name.
+func alerts(t *testing.T) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, file := range files(t, "prometheus/rules/*.yaml") {
+		groups, _ := documents(t, file)[0]["groups"].([]any)
+		for _, g := range groups {
+			rules, _ := at(g, "rules").([]any)
+			for _, r := range rules {
+				if name := text(at(r, "alert")); name != "" {
+					if all[name] != nil {
+						t.Errorf("%s is there twice", name)
+					}
+					all[name] = r
+				}
+			}
+		}
+	}
+	return all
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s: nothing (%v)", pattern, err)
+	}
+	return found
+}
+
+// TestAlerts: each says how urgent it is, what to do first, and where its
+// runbook is; the runbook is there and knows the alert.
+func TestAlerts(t *testing.T) {
+	unread := map[string]bool{}
+	for _, page := range files(t, "../docs/runbooks/*.md") {
+		unread[filepath.Base(page)] = true
+	}
+	index, err := os.ReadFile("../docs/runbooks/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(unread, "README.md")
+	for name, rule := range alerts(t) {
+		if severity := text(at(rule, "labels", "severity")); !slices.Contains([]string{"page", "warning", "info"}, severity) {
+			t.Errorf("%s: severity %q", name, severity)
+		}
+		for _, annotation := range []string{"summary", "description"} {
+			if len(text(at(rule, "annotations", annotation))) < 20 {
+				t.Errorf("%s: %s is missing", name, annotation)
+			}
+		}
+		page, ok := strings.CutPrefix(text(at(rule, "annotations", "runbook_url")), runbooks)
+		runbook, err := os.ReadFile(filepath.Join("../docs/runbooks", page))
+		if !ok || err != nil {
+			t.Errorf("%s: its runbook %q: %v", name, page, err)
+			continue
+		}
+		delete(unread, page)
+		if !strings.Contains(string(runbook), "`"+name+"`") || !strings.Contains(string(index), "`"+name+"`") {
+			t.Errorf("%s: %s or the index of the runbooks does not name it", name, page)
+		}
+		for _, part := range []string{"## What it means", "## Look first", "## Put it right", "## Call somebody"} {
+			if !strings.Contains(string(runbook), part) {
+				t.Errorf("%s has no %q", page, part)
+			}
+		}
+	}
+	for page := range unread {
+		t.Errorf("no alert leads to %s", page)
+	}
+}
+
+// TestAlertsAreTested: each alert has a case in which it fires and one in which
+// it does not.
+func TestAlertsAreTested(t *testing.T) {
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, file := range files(t, "prometheus/tests/*.yaml") {
+		tests, _ := documents(t, file)[0]["tests"].([]any)
+		for _, test := range tests {
+			cases, _ := at(test, "alert_rule_test").([]any)
+			for _, c := range cases {
+				name := text(at(c, "alertname"))
+				if expected, _ := at(c, "exp_alerts").([]any); len(expected) > 0 {
+					fires[name] = true
+				} else {
+					silent[name] = true
+				}
+			}
+		}
+	}
+	all := alerts(t)
+	for name := range all {
+		if !fires[name] || !silent[name] {
+			t.Errorf("%s: tested firing %v, not firing %v", name, fires[name], silent[name])
+		}
+	}
+	for _, name := range slices.Collect(maps.Keys(fires)) {
+		if all[name] == nil {
+			t.Errorf("%s is tested and is no alert", name)
+		}
+	}
+}
+
+// TestPromtool checks rules and configurations, and runs the rules' tests.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not there (Debian: apt-get install prometheus): rules and their tests were not run")
+	}
+	rules, err := filepath.Abs("prometheus/rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// compose mounts the rules where its configuration looks for them.
+	compose, err := os.ReadFile("compose/prometheus.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := filepath.Join(t.TempDir(), "prometheus.yaml")
+	if err := os.WriteFile(mounted, []byte(strings.ReplaceAll(string(compose), "/etc/prometheus/rules", rules)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files(t, "prometheus/rules/*.yaml")...),
+		{"check", "config", "prometheus/prometheus.yaml"},
+		{"check", "config", mounted},
+		append([]string{"test", "rules"}, files(t, "prometheus/tests/*.yaml")...),
+	} {
+		said, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args[:2], " "), err, said)
+		}
+	}
+	if amtool, err := exec.LookPath("amtool"); err == nil {
+		if said, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
+			t.Errorf("amtool: %v\n%s", err, said)
+		}
+	}
+}
