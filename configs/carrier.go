@@ -21,8 +21,9 @@ type Carrier struct {
 	DestTON          int               `yaml:"dest_ton" min:"0" max:"255"`
 	DestNPI          int               `yaml:"dest_npi" min:"0" max:"255"`
 	ServiceType      string            `yaml:"service_type"`
-	TLVs             map[string]string `yaml:"tlvs"`          // tag -> value, on every submit_sm; see Carrier.StaticTLVs
-	ErrorClasses     map[string]string `yaml:"error_classes"` // command_status -> class; see Carrier.Classes
+	TLVs             map[string]string `yaml:"tlvs"`                   // tag -> value, on every submit_sm; see Carrier.StaticTLVs
+	ErrorClasses     map[string]string `yaml:"error_classes"`          // command_status -> class; see Carrier.Classes
+	UserReference    bool              `yaml:"user_message_reference"` // sent, and used where the carrier echoes it
 	OnAmbiguous      string            `yaml:"on_ambiguous" oneof:"resend|hold|fail"`
 	UnknownHold      time.Duration     `yaml:"unknown_hold" min:"1"` // how long an unanswered submit_sm is waited for while its bind lives
 	RetryMin         time.Duration     `yaml:"retry_min" min:"1"`

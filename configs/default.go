@@ -68,6 +68,7 @@ func DefaultCarrier() Carrier {
 		DestNPI:          1,
 		TLVs:             map[string]string{},
 		ErrorClasses:     map[string]string{},
+		UserReference:    true,
 		OnAmbiguous:      "resend",
 		UnknownHold:      5 * time.Minute,
 		RetryMin:         time.Second,

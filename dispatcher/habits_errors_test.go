@@ -19,7 +19,7 @@ func TestHabitsOfErrors(t *testing.T) {
 		fate, habit, source string
 		text                string
 		ends, reason        string
-		submits             int // that the carrier got; 0: two or more
+		submits             int // that the carrier got; 0: some, in the long form two or more
 	}{
 		{fate: "02", habit: "ESME_RINVDSTADR", source: "A.3 permanent", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
 		{fate: "03", habit: "throttled twice", source: "A.3 slow down, B 11 (jasmin 425)", ends: "sent", submits: 3},
@@ -61,7 +61,7 @@ func TestHabitsOfErrors(t *testing.T) {
 				n++
 			}
 		}
-		if h.submits > 0 && n != h.submits || h.submits == 0 && n < 2 {
+		if h.submits > 0 && n != h.submits || h.submits == 0 && (n == 0 || n == 1 && chaos) {
 			t.Errorf("%s (%s): %d submit_sm, want %d", h.habit, h.source, n, h.submits)
 		}
 	}

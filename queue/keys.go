@@ -27,11 +27,8 @@ func (b *Belt) streamsKey(carrier string, lane Lane) string {
 // bellKey: list with a token while the ring is not empty.
 func (b *Belt) bellKey(carrier string, lane Lane) string { return b.laneKey(carrier, lane) + ":bell" }
 
-// streamKey: a company's stream; entries hold m (message id) and c (company id).
-func (b *Belt) streamKey(carrier string, lane Lane, company int64) string {
-	return b.streamPrefix(carrier, lane) + strconv.FormatInt(company, 10)
-}
-
+// streamPrefix, followed by a company's id, names its stream; entries hold m
+// (message id) and c (company id).
 func (b *Belt) streamPrefix(carrier string, lane Lane) string {
 	return b.laneKey(carrier, lane) + ":stream:"
 }

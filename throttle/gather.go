@@ -45,7 +45,7 @@ func (g *gather) ask(ctx context.Context, user int64) (count, error) {
 	g.flying = true
 	g.mu.Unlock()
 	if lead {
-		go g.fly()
+		go g.fly() //nolint:gosec // it asks for whoever comes, not for this caller alone
 	}
 	select {
 	case <-f.landed:

@@ -109,7 +109,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
 		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
 		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
-		OnAmbiguous: ambiguous[c.OnAmbiguous], RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
+		NoReference: !c.UserReference, OnAmbiguous: ambiguous[c.OnAmbiguous], RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
 	}
 	for state, meaning := range c.ReceiptStates {
 		carrier.States[state] = states[meaning]

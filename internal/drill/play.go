@@ -131,6 +131,9 @@ func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
 		if r.panels, err = s.panels(ctx); err != nil {
 			return out, err
 		}
+		if r.series, r.badLabels, err = s.watch.labels(ctx); err != nil {
+			return out, err
+		}
 	}
 	if err := f.lift(ctx, s); err != nil {
 		return out, err

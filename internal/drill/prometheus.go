@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -112,6 +113,27 @@ func (p *prometheus) sample(ctx context.Context, expr string) (value string, ser
 		}
 	}
 	return "", len(data.Result), nil
+}
+
+// telling is what no label's value may look like: a long number, an address, a
+// URL, a token.
+var telling = regexp.MustCompile(`[0-9]{7,}|@|://|whsec|\|`)
+
+// labels counts the gateway's series and lists the label values that look like
+// something that has no end.
+func (p *prometheus) labels(ctx context.Context) (series int, bad []string, err error) {
+	var all []map[string]string
+	if err := p.get(ctx, "/api/v1/series", url.Values{"match[]": {`{__name__=~"intumwa_.+"}`}}, &all); err != nil {
+		return 0, nil, err
+	}
+	for _, one := range all {
+		for name, value := range one {
+			if name != "instance" && telling.MatchString(value) {
+				bad = append(bad, one["__name__"]+" "+name+"="+value)
+			}
+		}
+	}
+	return len(all), bad, nil
 }
 
 // variables stand in for a dashboard's.

@@ -43,6 +43,8 @@ type report struct {
 	normalFired []string
 	faults      []result
 	panels      []panelSample
+	series      int
+	badLabels   []string // label values that do not belong into a metric
 }
 
 func (r *report) print(w io.Writer) {
@@ -55,6 +57,9 @@ func (r *report) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\n| dashboard | panel | query | series | a sample |\n|---|---|---|---|---|")
+	defer func() {
+		fmt.Fprintf(w, "\nSeries of the gateway: %d; label values that look like a number, an address or a token: %s\n", r.series, orNone(r.badLabels))
+	}()
 	for _, p := range r.panels {
 		fmt.Fprintf(w, "| %s | %s | %s | %d | %s |\n", p.dashboard, p.panel, p.ref, p.series, short(p.value))
 	}
@@ -81,6 +86,9 @@ func (r *report) verdict() error {
 		case len(f.others) > 0:
 			wrong = append(wrong, fmt.Errorf("%s: paged besides: %s", f.name, orNone(f.others)))
 		}
+	}
+	if len(r.badLabels) > 0 {
+		wrong = append(wrong, fmt.Errorf("labels from no closed set: %s", orNone(r.badLabels)))
 	}
 	for _, p := range r.panels {
 		if p.value == "" {

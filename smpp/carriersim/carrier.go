@@ -55,7 +55,7 @@ func New(o Options) *Carrier {
 		accepted: acceptMeter{times: make([]int64, max(o.TPS, 0))},
 	}
 	if seed == 0 {
-		seed = uint64(c.epoch.UnixMicro()) //nolint:gosec // after 1970
+		seed = uint64(c.epoch.UnixMicro())
 		c.lastID = seed
 	} else {
 		c.lastID = 2_684_354_560 + seed%1_000_000*1_000_000_000
@@ -63,7 +63,7 @@ func New(o Options) *Carrier {
 	if o.FirstID > 0 {
 		c.lastID = o.FirstID - 1
 	}
-	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it plays, it does not protect
+	c.random = rand.New(rand.NewPCG(seed, 0))
 	c.log.init(o.MaxLog)
 	c.stats.Refused = map[Status]uint64{}
 	c.setFaults(o.Faults)

@@ -1,6 +1,7 @@
 package carriersim
 
 import (
+	"errors"
 	"bufio"
 	"bytes"
 	"context"
@@ -146,7 +147,7 @@ func (k *client) next() pdu {
 	_ = k.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	var head [16]byte
 	if n, err := io.ReadFull(k.r, head[:]); err != nil {
-		if e, ok := err.(net.Error); ok && e.Timeout() {
+		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 			k.t.Fatal("nothing came within 10 s")
 		}
 		if n > 0 {

@@ -141,7 +141,7 @@ func (m *submit) checkTLVs() {
 	case m.sar[1] == 0 || m.sar[2] == 0 || m.sar[2] > m.sar[1]:
 		m.breach(InvalidTLVValue, "sar segment %d of %d", m.sar[2], m.sar[1])
 	default:
-		m.concat = Concat{Ref: uint16(m.sar[0]), Total: uint8(m.sar[1]), Seq: uint8(m.sar[2]), By: "sar"} //nolint:gosec // they come from one and two octets
+		m.concat = Concat{Ref: uint16(m.sar[0]), Total: uint8(m.sar[1]), Seq: uint8(m.sar[2]), By: "sar"}
 	}
 }
 

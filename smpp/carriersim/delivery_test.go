@@ -1,6 +1,7 @@
 package carriersim
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -92,7 +93,7 @@ func TestRestart(t *testing.T) {
 	k := bound(t, addr)
 	k.submit(usual("25779000000", "a"))
 	says(t, k, "resp ESME_ROK")
-	if err := c.Serve(t.Context(), nil); err != ErrServing {
+	if err := c.Serve(t.Context(), nil); !errors.Is(err, ErrServing) {
 		t.Errorf("a second Serve: %v", err)
 	}
 	c.DropAll()
@@ -103,7 +104,7 @@ func TestRestart(t *testing.T) {
 
 func TestMO(t *testing.T) {
 	c, addr := serve(t, Options{})
-	if err := c.SendMO(MO{From: "25779000001", To: "1234", Text: "x"}); err != ErrNoSession {
+	if err := c.SendMO(MO{From: "25779000001", To: "1234", Text: "x"}); !errors.Is(err, ErrNoSession) {
 		t.Errorf("with nobody bound: %v", err)
 	}
 	k := bound(t, addr)

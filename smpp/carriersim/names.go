@@ -25,7 +25,7 @@ func byName[T ~uint8](into *T, text []byte, what string, names []string) error {
 	if i < 0 {
 		return fmt.Errorf("%s %q: not one of %s", what, text, strings.Join(names, ", "))
 	}
-	*into = T(i) //nolint:gosec // the lists are short
+	*into = T(i)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func appendDeliver(dst []byte, d delivery) []byte {
 	dst = appendHeader(dst, cmdDeliverSM, OK, 0)
 	dst = append(dst, 0, d.srcTON, d.srcNPI)
 	dst = append(append(dst, d.src...), 0, d.dstTON, d.dstNPI)
-	dst = append(append(dst, d.dst...), 0, d.esmClass, 0, 0, 0, 0, 0, 0, d.coding, 0, byte(len(d.text))) //nolint:gosec // at most 254
+	dst = append(append(dst, d.dst...), 0, d.esmClass, 0, 0, 0, 0, 0, 0, d.coding, 0, byte(len(d.text)))
 	return finish(append(append(dst, d.text...), d.tlvs...), 0)
 }
 

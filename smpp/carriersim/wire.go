@@ -91,7 +91,7 @@ func appendHeader(dst []byte, command uint32, status Status, seq uint32) []byte 
 
 // finish sets the length of the PDU that began at start.
 func finish(dst []byte, start int) []byte {
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start)) //nolint:gosec // a PDU of ours is far below 4 GiB
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start))
 	return dst
 }
 
@@ -99,7 +99,7 @@ func appendCString(dst []byte, s string) []byte { return append(append(dst, s...
 
 func appendTLV(dst []byte, tag uint16, value []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, tag)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(value))) //nolint:gosec // values of ours are short
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(value)))
 	return append(dst, value...)
 }
 
