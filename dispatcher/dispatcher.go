@@ -220,6 +220,12 @@ func (d *Dispatcher) removed() []*carrier {
 	return gone
 }
 
+// Check tells whether Reload would take a set of carriers, and why not.
+func (d *Dispatcher) Check(carriers []Carrier) error {
+	_, err := d.check(carriers)
+	return err
+}
+
 // Reload puts another set of carriers in force. A set that cannot work is
 // refused whole and the old one goes on. Links that are as before keep their
 // binds, also when only their pace or window changed; the others are started,

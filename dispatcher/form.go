@@ -61,13 +61,6 @@ func (f *idForm) unsure() bool {
 	return !f.fixed
 }
 
-// known tells whether it is configured or has been learnt.
-func (f *idForm) known() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.format != IDAuto
-}
-
 // otherForms are the forms in which a receipt may have the id of otherKeys;
 // the first is the id itself.
 var otherForms = [...]IDFormat{IDSame, IDHexToDecimal, IDDecimalToHex}

@@ -13,13 +13,13 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
-// campaign is a batch of n messages of a company.
+// campaign is n messages of a company, in batches of at most 5,000.
 func (w *world) campaign(company int64, n int, text string) []int64 {
 	w.Helper()
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
 	var ids []int64
 	for n > 0 {
 		notes := make([]note, min(n, 5000))
+		batch := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: len(notes), Segments: len(notes)}
 		for i := range notes {
 			notes[i] = note{to: w.number("00"), text: text, company: company, batch: batch}
 		}

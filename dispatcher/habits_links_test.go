@@ -61,7 +61,9 @@ func TestFailover(t *testing.T) {
 			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
 			goDown(w, first)
 			if name != "breaker open" { // that takes messages to find out
-				w.until("the link is not bound", func() bool { return w.linkState("lumitel-1").State != "bound" })
+				w.until("the link is not bound", func() bool {
+					return w.metric("intumwa_smpp_session_state", "link", "lumitel-1", "state", "bound") == 0
+				})
 			}
 			start := time.Now()
 			ids := w.sendMany(20, "00")
@@ -199,8 +201,8 @@ func TestOperatorsHands(t *testing.T) {
 	}
 	pause(true)
 	w.awaitLink("lumitel-1", "paused")
+	w.until("its holder has heard", func() bool { return w.metric("intumwa_smpp_link_paused") == 1 })
 	ids := w.sendMany(10, "00")
-	<-time.After(300 * time.Millisecond) // a heartbeat
 	w.stays(500*time.Millisecond, "nothing is sent over a paused link", func() bool { return a.Stats().Submits == 0 })
 	pause(false)
 	w.await("sent", 10*time.Second, ids...)

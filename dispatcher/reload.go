@@ -19,5 +19,5 @@ func (l *Link) equal(other *Link) bool {
 		}
 		a.TLS, b.TLS = nil, nil
 	}
-	return reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(a, b) //nolint:govet // what may hold an error (the log, the TLS files) is out of it by now
 }

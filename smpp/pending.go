@@ -75,8 +75,6 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-func (q *fifo[T]) peek() T { return q.items[q.head] }
-
 // removeFunc takes out the first item that matches and reports whether there was one.
 func (q *fifo[T]) removeFunc(match func(T) bool) bool {
 	for i := q.head; i < len(q.items); i++ {

@@ -26,7 +26,8 @@ type adminCmd struct {
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that the books are right."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
-	Link       adminLinkCmd       `cmd:"" help:"Pause or resume a link."`
+	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
+	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`
 }
 
 // operator is what an admin command works with.

@@ -25,6 +25,7 @@ func (adminLinksCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 type adminLinkCmd struct {
 	Pause  adminLinkPauseCmd  `cmd:"" help:"Stop submitting over a link; what is in flight is finished."`
 	Resume adminLinkResumeCmd `cmd:"" help:"Submit over a link again."`
+	Trace  adminLinkTraceCmd  `cmd:"" help:"Show the PDUs of a link for a while; numbers are masked, texts are lengths."`
 }
 
 type adminLinkPauseCmd struct {

@@ -53,7 +53,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	g := &gateway{config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry()}
+	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry()}
 	if len(g.roles) == 0 {
 		g.roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
 	}
@@ -71,6 +71,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 
 // gateway is one process with its roles.
 type gateway struct {
+	program  *program
 	config   *configs.Config
 	log      *slog.Logger
 	roles    []string
@@ -124,6 +125,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	life := newLife(ctx)
 	defer life.end()
 
+	plan := planOf(c)
+	reload := &reloader{program: g.program, log: g.log, inForce: c, intake: in, plan: plan}
+	ops := newOps(pool, g.registry, g.log)
 	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)
@@ -134,6 +138,8 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 		life.run("dispatcher", d.Run)
+		reload.dispatcher = d
+		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
 	if g.has("api") {
@@ -141,7 +147,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("intake", in.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: store, Ledger: billing.New(pool),
 			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
-		handler, err := api.New(rooms, api.Options{Plan: planOf(c), TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
 			MaxLargeBodies: c.API.MaxLargeBodies, TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
@@ -155,9 +161,12 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	ops := newOps(pool, g.registry, g.log)
+	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, 0, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
+	}
+	for _, warning := range c.Warnings() {
+		g.log.Warn("the configuration", "warning", warning.String())
 	}
 	for _, warning := range beltWarnings(ctx, belt) {
 		g.log.Warn("redis is not set up for a queue", "warning", warning)

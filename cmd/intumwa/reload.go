@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"intumwa/configs"
+	"intumwa/dispatcher"
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+// reloader puts a changed configuration in force while the process works: the
+// carriers, their links and prefixes. Everything else takes effect at the next
+// start.
+type reloader struct {
+	program    *program
+	log        *slog.Logger
+	inForce    *configs.Config
+	dispatcher *dispatcher.Dispatcher // nil without that role
+	intake     *intake.Intake
+	plan       *sms.Plan
+}
+
+// Run reloads at every SIGHUP until ctx ends.
+func (r *reloader) Run(ctx context.Context) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangups:
+			r.reload()
+		}
+	}
+}
+
+// reload reads the configuration again. One with any mistake is refused whole,
+// with all its mistakes in the log, and the one in force goes on.
+func (r *reloader) reload() {
+	refuse := func(err error) {
+		r.log.Error("the changed configuration is refused; the one before goes on", "error", err)
+	}
+	c, err := r.program.checkedConfig()
+	if err != nil {
+		refuse(err)
+		return
+	}
+	routes, err := routesOf(c)
+	if err != nil {
+		refuse(err)
+		return
+	}
+	carriers := dispatcherOptions(c, r.log, nil).Carriers
+	if r.dispatcher != nil {
+		if err := r.dispatcher.Check(carriers); err != nil {
+			refuse(err)
+			return
+		}
+	}
+	// Routes first: what is accepted for a new carrier waits a moment for its
+	// lanes, while nothing more is accepted for one that goes.
+	r.plan.Replace(planOf(c))
+	r.intake.SetRoutes(routes)
+	if r.dispatcher != nil {
+		if err := r.dispatcher.Reload(carriers); err != nil { // Check has just taken it
+			refuse(err)
+			return
+		}
+	}
+	changed, waiting := r.changes(c)
+	r.log.Info("the changed configuration is in force", "changed", changed)
+	if len(waiting) > 0 {
+		r.log.Warn("these changes take effect at the next start", "keys", waiting)
+	}
+	r.inForce = c
+}
+
+// changes are the key paths whose values differ: those that are in force now
+// and those that wait for the next start.
+func (r *reloader) changes(c *configs.Config) (now, later []string) {
+	before, after := r.inForce.Redacted(), c.Redacted()
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		switch {
+		case before[key] == after[key]:
+		case strings.HasPrefix(key, "carriers["):
+			now = append(now, key)
+		default:
+			later = append(later, key)
+		}
+	}
+	return now, later
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/internal/testenv"
+	"intumwa/smpp/carriersim"
+)
+
+// safeBuffer takes the log of a process that goes on writing.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// playCarrier runs a simulated carrier and gives its address.
+func playCarrier(t *testing.T, name string) (*carriersim.Carrier, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	carrier := carriersim.New(carriersim.Options{Name: name, Seed: 7})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = carrier.Serve(ctx, listener)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return carrier, listener.Addr().String()
+}
+
+// TestReload: a running process takes over changed carriers at SIGHUP and keeps
+// the binds that can stay; a bad file is refused whole. Its links can be
+// traced, and what handsets send can be listed.
+//
+// Source: issue 4.7, interface.md.
+func TestReload(t *testing.T) {
+	leo, leoAt := playCarrier(t, "leo")
+	lumitel, lumitelAt := playCarrier(t, "lumitel")
+	rdb, prefix := testenv.Redis(t)
+	listen := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: test}\n",
+		testenv.Database(t), redisURL(rdb), prefix, listen(), listen(), listen())
+	carrier := func(name, address, prefixes string, tps int) string {
+		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: demo, tps: %d}]}\n", name, prefixes, name, address, tps)
+	}
+	s := newShell(t, base+"carriers:\n"+carrier("leo", leoAt, `"71"`, 100))
+	write := func(config string) {
+		t.Helper()
+		if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var log safeBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"serve", "--config", s.config}, strings.NewReader(""), &log, &log) }()
+	defer func() {
+		cancel()
+		if code := <-ended; code != exitOK {
+			t.Errorf("serve ended with %d", code)
+		}
+		if t.Failed() {
+			t.Logf("log:\n%s", log.String())
+		}
+	}()
+	until := func(what string, condition func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !condition(); <-time.After(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not within 30 s: %s\n%s", what, log.String())
+			}
+		}
+	}
+	hangUp := func() {
+		t.Helper()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until("it is ready", func() bool { return strings.Contains(log.String(), "msg=ready") })
+	until("leo is bound", func() bool { return leo.Stats().Sessions == 1 })
+
+	// Another carrier beside it, and another pace for the one that is there.
+	write(base + "carriers:\n" + carrier("leo", leoAt, `"71"`, 50) + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
+	hangUp()
+	until("lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
+	until("it says so", func() bool { return strings.Contains(log.String(), "in force") })
+	if n := leo.Stats().Binds; n != 1 {
+		t.Errorf("leo was bound %d times", n)
+	}
+	// A bad one changes nothing and says every mistake.
+	write(base + "carriers:\n" + carrier("leo", leoAt, `"7x"`, -1))
+	hangUp()
+	until("it is refused", func() bool { return strings.Contains(log.String(), "refused") })
+	for _, mistake := range []string{"carriers[0].prefixes[0]", "carriers[0].links[0].tps"} {
+		if !strings.Contains(log.String(), mistake) {
+			t.Errorf("the log does not name %s", mistake)
+		}
+	}
+	// What needs a start is said.
+	write(strings.Replace(base, "otp_key: test", "otp_key: test, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
+	hangUp()
+	until("leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
+	until("the other key is named", func() bool { return strings.Contains(log.String(), "accounts.test_quota") })
+	if st := lumitel.Stats(); st.Sessions != 1 || st.Binds != 1 {
+		t.Errorf("lumitel has %d sessions after %d binds", st.Sessions, st.Binds)
+	}
+
+	// A trace of its link, and a text from a handset.
+	until("the links are listed", func() bool {
+		code, out, _ := s.run("", "admin", "links", "--json")
+		return code == exitOK && strings.Contains(out, `"lumitel-1"`) && !strings.Contains(out, `"leo-1"`)
+	})
+	traced := make(chan string, 1)
+	go func() {
+		_, out, _ := s.run("", "admin", "link", "trace", "--name", "lumitel-1", "--seconds", "2")
+		traced <- out
+	}()
+	until("it is traced", func() bool { return strings.Contains(log.String(), "traced") })
+	if err := lumitel.SendMO(carriersim.MO{From: "25761000001", To: "DEMO", Text: "Yego ni meza"}); err != nil {
+		t.Fatal(err)
+	}
+	out := <-traced
+	lines := bufio.NewScanner(strings.NewReader(out))
+	commands := map[string]bool{}
+	for lines.Scan() {
+		var pdu struct{ Command string }
+		if err := json.Unmarshal(lines.Bytes(), &pdu); err != nil {
+			t.Errorf("a line of the trace: %v", err)
+		}
+		commands[pdu.Command] = true
+	}
+	if !commands["deliver_sm"] || !commands["deliver_sm_resp"] || strings.Contains(out, "Yego") || strings.Contains(out, "25761000001") {
+		t.Errorf("the trace is %s", out)
+	}
+	s.refused("no such link", "", "admin", "link", "trace", "--name", "leo-1")
+	s.refused("seconds must be", "", "admin", "link", "trace", "--name", "lumitel-1", "--seconds", "100000")
+	code, out, _ := s.run("", "admin", "inbound", "--limit", "5", "--json")
+	if code != exitOK || !strings.Contains(out, `"message":"Yego ni meza"`) || !strings.Contains(out, `"from":"25761000001"`) {
+		t.Errorf("admin inbound: %d %s", code, out)
+	}
+}
+
+func redisURL(rdb *redis.Client) string {
+	o := rdb.Options()
+	if o.Network == "unix" {
+		return "unix://" + o.Addr + fmt.Sprintf("?db=%d", o.DB)
+	}
+	return fmt.Sprintf("redis://%s/%d", o.Addr, o.DB)
+}

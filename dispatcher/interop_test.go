@@ -1,0 +1,268 @@
+package dispatcher_test
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// foreign is a message centre that we did not write, in a process of its own.
+type foreign struct {
+	*testing.T
+	stdin io.WriteCloser
+	mu    sync.Mutex
+	lines []string
+}
+
+func startForeign(t *testing.T, dir, name string, args ...string) *foreign {
+	t.Helper()
+	f := &foreign{T: t}
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		f.stdin, err = cmd.StdinPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			f.mu.Lock()
+			f.lines = append(f.lines, lines.Text())
+			f.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = f.stdin.Close() // it ends with its standard input, or is ended
+		stop := time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() })
+		<-read
+		_ = cmd.Wait()
+		stop.Stop()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, strings.Join(f.said(), "\n"))
+		}
+	})
+	return f
+}
+
+func (f *foreign) said() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.lines)
+}
+
+// installNodeSMPP puts node-smpp into a directory of the test, or skips it.
+func installNodeSMPP(t *testing.T) (dir string) {
+	t.Helper()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+	dir = t.TempDir()
+	for _, name := range []string{"package.json", "server.js"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "node-smpp", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := exec.Command("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("the npm package smpp cannot be installed here: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// nodeEvent is a line of testdata/node-smpp/server.js.
+type nodeEvent struct {
+	Event, SystemID, Text, Source, Dest, Validity, UDH, Payload, SAR string
+	Port, Version, SourceTON, DestTON, ESMClass, DataCoding          int
+	Registered, Status                                               int
+}
+
+func (f *foreign) events(kind string) (list []nodeEvent) {
+	f.Helper()
+	for _, line := range f.said() {
+		var e nodeEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			f.Fatalf("%q: %v", line, err)
+		}
+		if e.Event == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// TestNodeSMPP: the dispatcher with a message centre made of the npm package
+// smpp: bind, texts in both alphabets, long ones in every form, receipts with
+// the id in another base, a text from a handset, enquire_link, unbind from
+// either side.
+//
+// Source: issue 4, what must be shown.
+func TestNodeSMPP(t *testing.T) {
+	t.Parallel()
+	dir := installNodeSMPP(t)
+	node := startForeign(t, dir, "node", "server.js")
+	w := newWorld(t)
+	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
+	at := &sim{address: fmt.Sprintf("127.0.0.1:%d", node.events("listening")[0].Port)}
+	forms := map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+	var carriers []dispatcher.Carrier
+	for name, concat := range forms {
+		carriers = append(carriers, named(name, at, func(c *dispatcher.Carrier) {
+			c.Concat = concat
+			c.Links[0].EnquireLink = 300 * time.Millisecond
+		}))
+	}
+	w.start(carriers...)
+	if bind := node.events("bind"); len(bind) != len(forms) || bind[0].SystemID != "intumwa" || bind[0].Version != 0x34 {
+		t.Errorf("node-smpp was bound as %+v", bind)
+	}
+
+	texts := []string{"Muraho @£$¥èéùìòÇ", "[]{}~\\|^€", strings.Repeat("Bonjour à tous {€} ", 25), "Ça coûte: ê œ 😀", strings.Repeat("ê😀", 60)}
+	want := map[string]string{}
+	var ids []int64
+	for name := range forms {
+		for _, text := range texts {
+			to := w.number("00")
+			want[to.Digits()] = text
+			ids = append(ids, w.send(note{to: to, text: text, carrier: name})...)
+		}
+	}
+	failed := w.sendVia("udh8", 3, "01")
+	w.await("sent", 20*time.Second, ids...)
+	w.await("failed", 20*time.Second, failed...)
+	if form := w.text(`SELECT id_format FROM links WHERE name = 'udh8-1'`); form != "hex_to_decimal" {
+		t.Errorf("the form of ids was learnt as %q", form)
+	}
+	got := map[string]string{}
+	for _, e := range node.events("submit") { // segments come in order
+		got[e.Dest] += e.Text + e.Payload
+		if e.Source != "DEMO" || e.SourceTON != 5 || e.DestTON != 1 || e.Registered != 1 {
+			t.Errorf("node-smpp read %+v", e)
+		}
+		if e.UDH != "" && (e.ESMClass != 0x40 || !strings.HasPrefix(e.UDH, "0003")) { // it takes the length octet off
+			t.Errorf("node-smpp read esm_class %#x with UDH %s", e.ESMClass, e.UDH)
+		}
+	}
+	for to, text := range want {
+		if got[to] != text {
+			t.Errorf("node-smpp read %q, want %q", got[to], text)
+		}
+	}
+	for _, e := range node.events("receipt_answered") {
+		if e.Status != 0 {
+			t.Errorf("a receipt was answered with %#x", e.Status)
+		}
+	}
+	w.until("enquire_link", func() bool { return len(node.events("enquire_link")) > 0 })
+
+	_, _ = io.WriteString(node.stdin, "text\n")
+	w.until("the text is kept and answered", func() bool {
+		return w.count(`SELECT count(*) FROM inbound WHERE body = 'Amakuru é @ €'`) == len(forms) && len(node.events("text_answered")) == len(forms)
+	})
+	_, _ = io.WriteString(node.stdin, "unbind\n")
+	w.until("it is bound again", func() bool { return len(node.events("bind")) == 2*len(forms) })
+	w.await("sent", 20*time.Second, w.sendVia("udh8", 5, "00")...)
+	w.stop()
+	w.until("it was unbound from", func() bool { return len(node.events("unbind")) == len(forms) })
+	for _, kind := range []string{"error", "unknown"} {
+		if list := node.events(kind); len(list) > 0 {
+			t.Errorf("node-smpp complained: %+v", list)
+		}
+	}
+}
+
+// TestNetSMPP: the link with a message centre made of Perl's Net::SMPP, an
+// implementation of the standard's own time.
+//
+// Source: issue 4, what must be shown.
+func TestNetSMPP(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("perl", "-MNet::SMPP", "-e1").Run(); err != nil {
+		t.Skip("Perl's Net::SMPP is not installed (Debian package libnet-smpp-perl)")
+	}
+	perl := startForeign(t, ".", "perl", filepath.Join("testdata", "net-smpp", "server.pl"))
+	w := newWorld(t)
+	saw := func(prefix string) (list []string) {
+		for _, line := range perl.said() {
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				list = append(list, strings.TrimSpace(rest))
+			}
+		}
+		return list
+	}
+	w.until("Net::SMPP listens", func() bool { return len(saw("listening ")) == 1 })
+	at := &sim{address: "127.0.0.1:" + saw("listening ")[0]}
+	w.start(at.mno(func(c *dispatcher.Carrier) { c.Links[0].EnquireLink = 300 * time.Millisecond }))
+	texts := []string{"Muraho @£$ {€}", strings.Repeat("abcdefghij", 40), "Ça coûte 😀"}
+	want := map[string]string{}
+	var ids []int64
+	for _, text := range texts {
+		to := w.number("00")
+		want[to.Digits()] = text
+		ids = append(ids, w.send(note{to: to, text: text})...)
+	}
+	w.await("sent", 20*time.Second, ids...)
+	parts := map[string][][]byte{}
+	encodings := map[string]sms.Encoding{}
+	for _, line := range saw("submit ") {
+		var to, text string
+		var esm, coding int
+		if _, err := fmt.Sscan(line, &to, &esm, &coding, &text); err != nil {
+			t.Fatal(err)
+		}
+		octets, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if esm&0x40 != 0 {
+			octets = octets[6:]
+		}
+		if coding == 8 {
+			encodings[to] = sms.UCS2
+		}
+		parts[to] = append(parts[to], octets)
+	}
+	for to, text := range want {
+		if got, err := sms.Join(encodings[to], parts[to]); err != nil || got != text {
+			t.Errorf("Net::SMPP read %q, want %q (%v)", got, text, err)
+		}
+	}
+	for _, status := range saw("receipt_answered ") {
+		if status != fmt.Sprint(uint32(smpp.StatusOK)) {
+			t.Errorf("a receipt was answered with %s", status)
+		}
+	}
+	w.until("enquire_link", func() bool { return len(saw("enquire_link")) > 0 })
+	w.stop()
+	w.until("it was unbound from", func() bool { return len(saw("unbind")) == 1 })
+	if other := saw("other "); len(other) > 0 {
+		t.Errorf("Net::SMPP did not know %v", other)
+	}
+}
