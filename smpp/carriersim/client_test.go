@@ -1,11 +1,11 @@
 package carriersim
 
 import (
-	"errors"
 	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"

@@ -1,0 +1,179 @@
+package smpp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTraceRedacts: what an operator sees of PDUs has no text, no whole number
+// and no password, whatever esm_class pretends.
+func TestTraceRedacts(t *testing.T) {
+	submit := sample()
+	submit.Source, submit.Dest = "79111222", "25761000001"
+	submit.ShortMessage = []byte("ibanga rikomeye cane")
+	submit.ESMClass = 0x40 // although no UDH follows: the text is not to be shown as one
+	submit.TLVs = []TLV{{Tag: TagUserMessageReference, Value: []byte{0x12, 0x34}}, {Tag: 0x1401, Value: []byte("ibanga")}}
+	var f frame
+	if err := encodeSubmit(&f, submit); err != nil {
+		t.Fatal(err)
+	}
+	bind, err := encodeBind(&Options{SystemID: "intumwa", Password: "hush", SystemType: "x"}, cmdBindTransceiver, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := appendPDU(nil, header{cmdDeliverSM, StatusOK, 9}, []byte("ibanga")...)
+	for name, octets := range map[string][]byte{"submit": f, "bind": bind, "broken": broken} {
+		text, err := json.Marshal(describe(tracedOctets{time.Now(), true, octets}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"ibanga", "6962616e6761", "25761000001", "79111222", "hush"} {
+			if strings.Contains(string(text), secret) {
+				t.Errorf("%s shows %q: %s", name, secret, text)
+			}
+		}
+	}
+	pdu := describe(tracedOctets{time.Now(), true, f})
+	if pdu.Source.Address != "7911**22" || pdu.Destination.Address != "25761****01" || *pdu.TextOctets != 20 || pdu.UDH != "" ||
+		len(pdu.TLVs) != 2 || pdu.TLVs[0].Value != "1234" || pdu.TLVs[1].Value != "" || pdu.TLVs[1].Octets != 6 {
+		t.Errorf("a submit_sm is shown as %+v", pdu)
+	}
+}
+
+// TestMaskAddress: names and short codes stand, numbers lose their middle.
+func TestMaskAddress(t *testing.T) {
+	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "25761****01", "25761000001": "25761****01",
+		"1234567": "123**67", "INFO2026": "INFO2026"} {
+		if got := maskAddress(address); got != want {
+			t.Errorf("%q is shown as %q, want %q", address, got, want)
+		}
+	}
+}
+
+// TestTrace: several look at one link; who is too slow is told what it missed;
+// nobody is looked for when all have gone.
+func TestTrace(t *testing.T) {
+	c := newCarrier(t)
+	l, stop := run(t, options(c.ln.Addr().String()))
+	defer stop()
+	p := c.bound()
+	waitBound(t, l)
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, ended := make(chan TracedPDU, 4096), make(chan error, 2)
+	release := make(chan struct{})
+	go func() {
+		ended <- l.Trace(ctx, func(pdu TracedPDU) error { seen <- pdu; return nil })
+	}()
+	go func() { // a slow one
+		ended <- l.Trace(ctx, func(pdu TracedPDU) error { <-release; seen <- pdu; return nil })
+	}()
+	until(t, "both look", func() bool { list := l.tracers.list.Load(); return list != nil && len(*list) == 2 })
+	for i := range uint32(traceBacklog + 100) {
+		p.send(uint32(cmdEnquireLink), 0, i+100)
+		if p.next().command != uint32(cmdEnquireLinkResp) {
+			t.Fatal("no enquire_link_resp")
+		}
+	}
+	close(release)
+	dropped := 0
+	for dropped == 0 {
+		select {
+		case pdu := <-seen:
+			dropped += pdu.Dropped
+			if pdu.Command != "enquire_link" && pdu.Command != "enquire_link_resp" || pdu.Octets != 16 {
+				t.Fatalf("shown: %+v", pdu)
+			}
+			if len(seen) == 0 && dropped == 0 { // the next PDU tells what went missing
+				p.send(uint32(cmdEnquireLink), 0, 50)
+				p.next()
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody was told that PDUs are missing")
+		}
+	}
+	cancel()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if l.tracers.list.Load() != nil {
+		t.Error("somebody looks still")
+	}
+	gone := errors.New("gone")
+	go func() { ended <- l.Trace(t.Context(), func(TracedPDU) error { return gone }) }()
+	until(t, "one looks", func() bool { return l.tracers.list.Load() != nil })
+	p.send(uint32(cmdEnquireLink), 0, 7)
+	if err := <-ended; !errors.Is(err, gone) {
+		t.Errorf("a trace whose reader has gone ended with %v", err)
+	}
+}
+
+// TestCongestion: congestion_state is found in any response, with and without
+// the fields before it.
+func TestCongestion(t *testing.T) {
+	tlv := []byte{0x04, 0x28, 0, 1, 90}
+	for name, c := range map[string]struct {
+		cmd  command
+		body []byte
+		ok   bool
+	}{
+		"behind the id":    {cmdSubmitSMResp, append([]byte("abc\x00"), tlv...), true},
+		"behind another":   {cmdSubmitSMResp, append([]byte("abc\x00\x14\x01\x00\x02hi"), tlv...), true},
+		"an id alone":      {cmdSubmitSMResp, []byte("abcdefgh\x00"), false},
+		"no id":            {cmdSubmitSMResp, tlv, true},
+		"enquire_link":     {cmdEnquireLinkResp, tlv, true},
+		"of two octets":    {cmdEnquireLinkResp, []byte{0x04, 0x28, 0, 2, 0, 90}, false},
+		"cut off":          {cmdEnquireLinkResp, tlv[:4], false},
+		"a length too far": {cmdEnquireLinkResp, []byte{0x14, 0x01, 0xFF, 0xFF, 0x04, 0x28, 0, 1, 90}, false},
+		"nothing":          {cmdSubmitSMResp, nil, false},
+	} {
+		state, ok := congestionOf(c.cmd, c.body)
+		if ok != c.ok || ok && state != 90 {
+			t.Errorf("%s: %d %v", name, state, ok)
+		}
+	}
+}
+
+// TestCongestionIsTold: the owner of a link hears of it.
+func TestCongestionIsTold(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	told := make(chan uint8, 1)
+	o.OnCongestion = func(state uint8) { told <- state }
+	l, stop := run(t, o)
+	defer stop()
+	p := c.bound()
+	waitBound(t, l)
+	results := submit(t, l)
+	request := p.next()
+	p.send(uint32(cmdSubmitSMResp), 0, request.sequence, append([]byte("1\x00"), 0x04, 0x28, 0, 1, 85)...)
+	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "1" {
+		t.Errorf("the submit ended as %+v", r)
+	}
+	if state := <-told; state != 85 {
+		t.Errorf("told %d", state)
+	}
+}
+
+// FuzzTrace: no PDU, whole or broken, can make the trace panic.
+func FuzzTrace(f *testing.F) {
+	var submit frame
+	if err := encodeSubmit(&submit, sample()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(submit))
+	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01257\x00\x05\x00DEMO\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00\x02ab")...))
+	f.Add(appendPDU(nil, header{cmdSubmitSMResp, StatusOK, 1}, 'a', 0, 4, 40, 0, 1, 90))
+	f.Fuzz(func(_ *testing.T, octets []byte) {
+		if len(octets) < headerLength {
+			return
+		}
+		_ = describe(tracedOctets{time.Now(), true, octets})
+		congestionOf(cmdSubmitSMResp, octets[headerLength:])
+	})
+}
