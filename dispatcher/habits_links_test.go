@@ -101,7 +101,7 @@ func TestFailover(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second"})
-		conf := []dispatcher.Carrier{first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 3*time.Second }), named("leo", second)}
+		conf := []dispatcher.Carrier{first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 6*time.Second }), named("leo", second)}
 		w.start(conf...)
 		w.stop()
 		if _, err := w.pool.Exec(t.Context(), `UPDATE links SET served_at = now() - interval '1 hour'`); err != nil {
@@ -110,7 +110,7 @@ func TestFailover(t *testing.T) {
 		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true }) // for a moment
 		ids := w.sendMany(5, "00")
 		w.startWith(dispatcher.Options{}, conf...)
-		<-time.After(time.Second)
+		<-time.After(300 * time.Millisecond)
 		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = false })
 		w.await("sent", 20*time.Second, ids...)
 		if n := second.Stats().Accepted; n != 0 {

@@ -71,13 +71,25 @@ var receiptKeys = []struct {
 			r.ID = v
 		}
 	}},
-	{[]string{"stat"}, func(r *Receipt, v string) { r.State = strings.ToUpper(v[:min(len(v), maxReceiptWord)]) }},
+	{[]string{"stat"}, func(r *Receipt, v string) { r.State = upper(v[:min(len(v), maxReceiptWord)]) }},
 	{[]string{"err"}, func(r *Receipt, v string) { r.Error = v[:min(len(v), maxReceiptWord)] }},
 	{[]string{"submit", "date"}, func(r *Receipt, v string) { r.Submitted = receiptDate(v) }},
 	{[]string{"done", "date"}, func(r *Receipt, v string) { r.Done = receiptDate(v) }},
 	{[]string{"sub"}, func(*Receipt, string) {}},
 	{[]string{"dlvrd"}, func(*Receipt, string) {}},
 	{[]string{"text"}, nil}, // what follows is the message's own text
+}
+
+// upper writes the letters a to z in capitals and leaves all else, also what is
+// no UTF-8 (strings.ToUpper would lengthen that).
+func upper(word string) string {
+	octets := []byte(word)
+	for i, b := range octets {
+		if b >= 'a' && b <= 'z' {
+			octets[i] = b - 'a' + 'A'
+		}
+	}
+	return string(octets)
 }
 
 // readText reads the text form key by key: in any order, any of them missing,
