@@ -181,5 +181,5 @@ func redisURL(rdb *redis.Client) string {
 	if o.Network == "unix" {
 		return "unix://" + o.Addr + fmt.Sprintf("?db=%d", o.DB)
 	}
-	return fmt.Sprintf("redis://%s/%d", o.Addr, o.DB)
+	return fmt.Sprintf("redis://:%s@%s/%d", o.Password, o.Addr, o.DB)
 }
