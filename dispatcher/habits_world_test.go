@@ -159,7 +159,7 @@ func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) 
 	w.registry = prometheus.NewRegistry()
 	o.Carriers = carriers
 	o.Heartbeat, o.SweepInterval = cmp.Or(o.Heartbeat, 200*time.Millisecond), cmp.Or(o.SweepInterval, 100*time.Millisecond)
-	o.DeadAfter, o.BreakerPause = cmp.Or(o.DeadAfter, 3*time.Second), cmp.Or(o.BreakerPause, time.Second)
+	o.DeadAfter, o.BreakerPause = cmp.Or(o.DeadAfter, 10*time.Second), cmp.Or(o.BreakerPause, time.Second)
 	o.Log, o.Metrics = slog.New(slog.NewTextHandler(w.log, nil)), w.registry
 	hooks := webhooks.New(w.hot, webhooks.Options{})
 	d, err := dispatcher.New(w.pool, w.hot, w.belt, hooks, o)

@@ -30,7 +30,8 @@ const (
 
 // runRelay keeps the belt in step with Postgres until ctx ends. One process
 // does it at a time. Its rounds are paced by what they cost, so that a backlog
-// of millions does not make it sweep without pause.
+// of millions does not make it sweep without pause; one round that was held up
+// (a database that stood still) does not hold up the next for long.
 func (d *Dispatcher) runRelay(ctx context.Context) {
 	failing := false
 	lastSlow := time.Time{}
@@ -51,15 +52,14 @@ func (d *Dispatcher) runRelay(ctx context.Context) {
 			failing = false
 			d.log.Info("the relay works again")
 		}
-		if sleep(ctx, max(d.opts.SweepInterval, 5*time.Since(start))) != nil {
+		if sleep(ctx, min(max(d.opts.SweepInterval, 5*time.Since(start)), 10*d.opts.SweepInterval)) != nil {
 			return
 		}
 	}
 }
 
-// relay does one round: dead dispatchers' claims, expired and overdue
-// messages, what the belt lacks; in a slow round also what need not be done
-// often.
+// relay does one round: dead dispatchers' claims, expired messages, what the
+// belt lacks; in a slow round also what need not be done often.
 func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	// The lock is held by a transaction that does nothing else, so that the
 	// server takes it back from a process that sleeps or whose machine is gone.
@@ -84,9 +84,6 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	if err := d.expire(ctx); err != nil {
 		return err
 	}
-	if err := d.overdue(ctx); err != nil {
-		return err
-	}
 	for _, c := range d.running() {
 		if err := d.rematch(ctx, c); err != nil {
 			return err
@@ -96,6 +93,9 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 		return err
 	}
 	if slow {
+		if err := d.overdue(ctx); err != nil {
+			return err
+		}
 		if _, err := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention); err != nil {
 			return err
 		}
