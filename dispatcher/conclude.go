@@ -1,0 +1,96 @@
+package dispatcher
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/billing"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+// conclude makes verdicts final and does, in the same transaction, all that
+// follows from them: the customers' webhooks and what is paid back.
+func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final) ([]messages.Settled, error) {
+	settled, err := store.Finish(ctx, tx, finals)
+	if err != nil || len(settled) == 0 {
+		return nil, err
+	}
+	events := make([]webhooks.Event, 0, len(settled))
+	var refunds []billing.Debit
+	for _, m := range settled {
+		if m.CompanyID != 0 {
+			events = append(events, event(m))
+		}
+		switch {
+		case m.Status != sms.Failed:
+		case m.Test:
+			if err := billing.ReturnTest(ctx, tx, m.UserID, m.Segments); err != nil {
+				return nil, err
+			}
+		case m.CompanyID != 0 && d.refunds(m):
+			refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
+		}
+	}
+	if _, err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
+		return nil, err
+	}
+	refunded, err := billing.Refund(ctx, tx, refunds)
+	if err != nil {
+		return nil, err
+	}
+	if refunded > 0 {
+		d.metrics.refunds.Add(float64(refunded))
+	}
+	return settled, nil
+}
+
+// refunds applies billing.refund to a failed live message.
+func (d *Dispatcher) refunds(m messages.Settled) bool {
+	switch d.opts.Refund {
+	case RefundFailed:
+		return true
+	case RefundUnsubmitted:
+		return m.Unsubmitted && m.Reason == messages.ReasonExpired
+	}
+	return false
+}
+
+func event(m messages.Settled) webhooks.Event {
+	at := m.At
+	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: "sms.failed", PhoneNumber: string(m.Number), At: at}
+	if m.Status == sms.Sent {
+		e.Name, e.SentAt = "sms.sent", &at
+	} else {
+		e.FailedAt = &at
+	}
+	return e
+}
+
+// report counts what became final and wakes the webhooks.
+func (d *Dispatcher) report(settled []messages.Settled) {
+	if len(settled) == 0 {
+		return
+	}
+	d.webhooks.Kick()
+	for _, m := range settled {
+		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
+		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(m.At.Sub(m.CreatedAt).Seconds())
+		d.tell(m)
+	}
+}
+
+// reasonClass is a reason of failure for a metric.
+func reasonClass(m messages.Settled) string {
+	switch {
+	case m.Status == sms.Sent:
+		return "none"
+	case m.Reason == messages.ReasonExpired || m.Reason == messages.ReasonNoReceipt:
+		return m.Reason
+	case len(m.Reason) > 5 && m.Reason[:5] == "ESME_":
+		return "refused"
+	}
+	return "receipt"
+}
