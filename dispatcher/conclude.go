@@ -11,10 +11,11 @@ import (
 	"intumwa/webhooks"
 )
 
-// conclude makes verdicts final and does, in the same transaction, all that
-// follows from them: the customers' webhooks and what is paid back.
-func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final) ([]messages.Settled, error) {
-	settled, err := store.Finish(ctx, tx, finals)
+// conclude makes verdicts final, ends journeys, and does in the same
+// transaction all that follows from the verdicts: the customers' webhooks and
+// what is paid back.
+func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
+	settled, err := store.Finish(ctx, tx, finals, ends)
 	if err != nil || len(settled) == 0 {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err er
 		if err != nil {
 			return err
 		}
-		settled, err = d.conclude(ctx, tx, d.carrying, finals)
+		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{})
 		return err
 	})
 	if err != nil {

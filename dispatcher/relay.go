@@ -178,9 +178,6 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, horizon
 			for i, id := range ids {
 				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: messages.ReasonNoReceipt}
 			}
-			if err == nil && status == sms.Sent {
-				err = d.store.Carried(ctx, tx, d.member.id.Load(), ids)
-			}
 			return finals, err
 		})
 		if err != nil {
@@ -245,7 +242,7 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = d.conclude(ctx, tx, d.store, finals)
+		settled, err = d.conclude(ctx, tx, d.store, finals, messages.Ends{Dispatcher: d.member.id.Load(), Carried: sentIDs(finals)})
 		return err
 	})
 	if err != nil {
@@ -323,4 +320,14 @@ func (d *Dispatcher) reclaim(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// sentIDs are those that a verdict takes as sent: their journeys are over.
+func sentIDs(finals []messages.Final) (ids []int64) {
+	for _, f := range finals {
+		if f.Status == sms.Sent {
+			ids = append(ids, f.MessageID)
+		}
+	}
+	return ids
 }

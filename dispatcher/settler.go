@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -219,59 +220,43 @@ func (s *settler) commit(w work) error {
 		}
 	}
 	var settled []messages.Settled
-	var outcomes []messages.Outcome
-	var early, echoed []messages.SegmentState
-	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) error {
-		settled, outcomes = nil, nil
+	var recorded messages.Recorded
+	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		if err := store.LockCarrier(ctx, tx, s.carrier.name); err != nil {
-			return err
-		}
-		states, err := store.Submitted(ctx, tx, plan.parts)
-		if err != nil {
+		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.parts, receipts); err != nil {
 			return err
 		}
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
 			return err
 		}
-		reported, outcome, err := store.Receipts(ctx, tx, receipts)
+		finals, err := store.Verdicts(ctx, tx, slices.Concat(recorded.Submitted, recorded.Reported))
 		if err != nil {
 			return err
 		}
-		outcomes, early, echoed = outcome, states, reported
-		finals, err := store.Verdicts(ctx, tx, append(states, reported...))
-		if err != nil {
-			return err
-		}
-		if settled, err = s.d.conclude(ctx, tx, store, append(plan.finals, finals...)); err != nil {
-			return err
-		}
-		id := s.d.member.id.Load()
-		if err := store.Carried(ctx, tx, id, append(plan.carried, answeredLate(states, reported)...)); err != nil {
-			return err
-		}
-		return store.Retry(ctx, tx, id, plan.retries)
+		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(plan.finals, finals), messages.Ends{
+			Dispatcher: s.d.member.id.Load(),
+			Carried:    slices.Concat(plan.carried, answeredLate(recorded)),
+			Retries:    plan.retries,
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
-	s.letGo(w, outcomes)
-	s.learn(w, plan.parts, outcomes, early, echoed)
-	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(receiptsIn(early)))
-	s.tell(w, outcomes, echoed)
+	s.letGo(w, recorded.Outcomes)
+	s.learn(w, plan.parts, recorded)
+	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(receiptsIn(recorded.Submitted)))
+	s.tell(w, recorded.Outcomes, recorded.Reported)
 	s.d.report(settled)
 	return nil
 }
 
 // answeredLate are messages whose segment had no answer and was settled by a
 // receipt that echoed its reference: they must not be sent again.
-func answeredLate(lots ...[]messages.SegmentState) []int64 {
-	var ids []int64
-	for _, states := range lots {
-		for _, st := range states {
-			if st.Unanswered && st.Total == 1 {
-				ids = append(ids, st.MessageID)
-			}
+func answeredLate(r messages.Recorded) (ids []int64) {
+	for _, st := range slices.Concat(r.Submitted, r.Reported) {
+		if st.Unanswered && st.Total == 1 {
+			ids = append(ids, st.MessageID)
 		}
 	}
 	return ids
@@ -290,11 +275,11 @@ func receiptsIn(states []messages.SegmentState) (n int) {
 // learn looks at what a lot says of how links write ids in receipts. What was
 // found by its reference says nothing of that, nor does an id that is the same
 // in every form.
-func (s *settler) learn(w work, parts []messages.Part, outcomes []messages.Outcome, early, reported []messages.SegmentState) {
+func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorded) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	echoed := map[int]bool{}
-	for _, st := range reported {
+	for _, st := range recorded.Reported {
 		if st.Unanswered {
 			echoed[st.From] = true
 		}
@@ -305,7 +290,7 @@ func (s *settler) learn(w work, parts []messages.Part, outcomes []messages.Outco
 			continue
 		}
 		switch {
-		case outcomes[n] != messages.Matched || !a.Verify || a.Number == "" || echoed[n]:
+		case recorded.Outcomes[n] != messages.Matched || !a.Verify || a.Number == "" || echoed[n]:
 		case !a.guess:
 			if form := s.carrier.form(a.Link); form != nil {
 				form.confirm()
@@ -319,7 +304,7 @@ func (s *settler) learn(w work, parts []messages.Part, outcomes []messages.Outco
 	for _, p := range parts {
 		telling[p.MessageID] = telling[p.MessageID] || p.Other != nil
 	}
-	for _, st := range early {
+	for _, st := range recorded.Submitted {
 		if st.Receipt != "" && !st.Unanswered && telling[st.MessageID] {
 			s.d.learn(ctx, s.carrier, st.Link, otherForms[st.Other])
 		}

@@ -49,13 +49,10 @@ func BenchmarkSettle(b *testing.B) {
 			parts[i], receipts[i] = part(id, key, at(time.Now())), receipt(key, "DELIVRD")
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
-			if err := d.LockCarrier(ctx, tx, carrier); err != nil {
+			if _, err := d.Record(ctx, tx, carrier, parts, nil); err != nil {
 				return err
 			}
-			if _, err := d.Submitted(ctx, tx, parts); err != nil {
-				return err
-			}
-			return d.Carried(ctx, tx, 1, ids)
+			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
 		})
 		if s := d.settle(nil, receipts...); len(s.settled) != n {
 			b.Fatalf("%d settled", len(s.settled))

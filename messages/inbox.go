@@ -51,7 +51,7 @@ func (s *Store) InboxEnd(ctx context.Context, age time.Duration) (id int64, err 
 }
 
 // Settle applies inbox receipts under another key and takes those that found
-// their segment out of the inbox. It answers, as Receipts does, the segments
+// their segment out of the inbox. It answers, as Record does, the segments
 // settled, and which receipts settled one. The caller holds LockCarrier.
 func (s *Store) Settle(ctx context.Context, tx pgx.Tx, inbox []InboxReceipt) (states []SegmentState, matched []bool, err error) {
 	if len(inbox) == 0 {
@@ -62,7 +62,7 @@ func (s *Store) Settle(ctx context.Context, tx pgx.Tx, inbox []InboxReceipt) (st
 	for i, r := range inbox {
 		found.add(i, r.Key, r.Receipt, true)
 	}
-	if states, err = found.settle(ctx, tx, inbox[0].Carrier, outcomes); err != nil {
+	if err := found.settle(ctx, tx, inbox[0].Carrier, outcomes); err != nil {
 		return nil, nil, err
 	}
 	matched = make([]bool, len(inbox))
@@ -78,5 +78,5 @@ func (s *Store) Settle(ctx context.Context, tx pgx.Tx, inbox []InboxReceipt) (st
 			return nil, nil, fmt.Errorf("taking %d receipts out of the inbox: %w", len(ids), err)
 		}
 	}
-	return states, matched, nil
+	return found.states, matched, nil
 }

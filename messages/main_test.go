@@ -3,6 +3,7 @@ package messages_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -171,25 +172,25 @@ func (d *desk) settle(parts []messages.Part, receipts ...messages.Receipt) settl
 func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s settlement, err error) {
 	ctx := d.Context()
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if err := d.LockCarrier(ctx, tx, carrier); err != nil {
-			return err
-		}
-		if s.states, err = d.Submitted(ctx, tx, parts); err != nil {
-			return err
-		}
-		reported, outcomes, err := d.Receipts(ctx, tx, receipts)
+		recorded, err := d.Record(ctx, tx, carrier, parts, receipts)
 		if err != nil {
 			return err
 		}
-		s.states, s.outcomes = append(s.states, reported...), outcomes
+		s.states, s.outcomes = slices.Concat(recorded.Submitted, recorded.Reported), recorded.Outcomes
 		finals, err := d.Verdicts(ctx, tx, s.states)
 		if err != nil {
 			return err
 		}
-		s.settled, err = d.Finish(ctx, tx, finals)
+		s.settled, err = d.Finish(ctx, tx, finals, messages.Ends{})
 		return err
 	})
 	return s, err
+}
+
+// end ends journeys, or puts them off, without a verdict.
+func (d *desk) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
+	_, err := d.Finish(ctx, tx, nil, ends)
+	return err
 }
 
 // status is a message's status and reason.

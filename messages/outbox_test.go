@@ -133,10 +133,8 @@ func TestFencing(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := d.Retry(ctx, tx, ghost, []messages.Retry{{MessageID: ids[0], Delay: time.Minute, Counts: true}}); err != nil {
-			return err
-		}
-		return d.Carried(ctx, tx, ghost, ids)
+		return d.end(ctx, tx, messages.Ends{Dispatcher: ghost, Carried: ids,
+			Retries: []messages.Retry{{MessageID: ids[0], Delay: time.Minute, Counts: true}}})
 	})
 	for _, id := range ids {
 		if w := d.waiting(id); !w.Claimed || w.Attempts != 2 || time.Until(w.DueAt) > 0 {
@@ -148,7 +146,9 @@ func TestFencing(t *testing.T) {
 			t.Errorf("%d of the living's freed, %v", n, err)
 		}
 	}
-	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, heir, ids) })
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.end(ctx, tx, messages.Ends{Dispatcher: heir, Carried: ids})
+	})
 	if n := d.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Errorf("%d left", n)
 	}
@@ -163,7 +163,9 @@ func TestCarriedAfterFree(t *testing.T) {
 	if _, err := d.Free(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
-	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, 1, ids) })
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+	})
 	same(t, "claimed again", idsOf(d.claim(2, ids...)), nil)
 }
 
@@ -175,7 +177,7 @@ func TestReleaseAndRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[1], Delay: time.Hour, Counts: true}, {MessageID: ids[2]}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{MessageID: ids[1], Delay: time.Hour, Counts: true}, {MessageID: ids[2]}}})
 	})
 	for i, want := range []struct {
 		attempts int
@@ -193,8 +195,7 @@ func TestReleaseAndRetry(t *testing.T) {
 	if err := d.Release(t.Context(), 1, nil, 0); err != nil {
 		t.Error(err)
 	}
-	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Retry(ctx, tx, 1, nil) })
-	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.Carried(ctx, tx, 1, nil) })
+	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.end(ctx, tx, messages.Ends{Dispatcher: 1}) })
 }
 
 // TestAcceptedSegments: what a carrier has already is told on the next claim.
@@ -204,7 +205,7 @@ func TestAcceptedSegments(t *testing.T) {
 	d.claim(1, ids...)
 	d.settle([]messages.Part{part(ids[0], "a", segment(3, 3)), part(ids[0], "b", segment(1, 3)), part(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}}})
 	})
 	for _, c := range d.claim(1, ids...) {
 		want := []int{1, 3}

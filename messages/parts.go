@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,23 +90,68 @@ type SegmentState struct {
 // transaction must not keep the carrier from the others: the server ends a
 // transaction that is left idle for three seconds.
 func (s *Store) LockCarrier(ctx context.Context, tx pgx.Tx, carrier string) error {
-	if _, err := tx.Exec(ctx, `SELECT set_config('idle_in_transaction_session_timeout', '3000', true),
-			pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`, carrier); err != nil {
+	if _, err := tx.Exec(ctx, lockCarrier, carrier); err != nil {
 		return fmt.Errorf("locking carrier %s: %w", carrier, err)
 	}
 	return nil
+}
+
+const lockCarrier = `SELECT set_config('idle_in_transaction_session_timeout', '3000', true),
+	pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`
+
+// Recorded is what came of the segments and receipts of one Record.
+type Recorded struct {
+	Submitted []SegmentState // settled as their segments were recorded
+	Reported  []SegmentState // settled by one of the receipts
+	Outcomes  []Outcome      // of the receipts, in their order
+}
+
+// Record takes the carrier's lock (LockCarrier) and records segments that it
+// has accepted, then receipts in the order given; all are of that carrier. Of a
+// segment's final states the first wins (decisions.md, Lifecycle). Segments
+// that are final at once (confirmed by the acceptance itself, or by a receipt
+// that came before the response) are among Submitted. Commonly it costs one
+// round trip.
+func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, parts []Part, receipts []Receipt) (Recorded, error) {
+	b := &pgx.Batch{}
+	b.Queue(lockCarrier, carrier)
+	written := submitted{parts: parts}
+	written.queue(b)
+	reports := newReports(receipts)
+	reports.byID.queue(b, carrier)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return Recorded{}, fmt.Errorf("recording %d segments and %d receipts of carrier %s: %w", len(parts), len(receipts), carrier, err)
+	}
+	otherwise, err := s.earlyOtherwise(ctx, tx, parts, written.early)
+	if err != nil {
+		return Recorded{}, err
+	}
+	if err := reports.finish(ctx, tx, carrier); err != nil {
+		return Recorded{}, err
+	}
+	return Recorded{
+		Submitted: slices.Concat(written.confirmed, written.early, otherwise),
+		Reported:  reports.states(),
+		Outcomes:  reports.outcomes,
+	}, nil
 }
 
 // inboxReach is how long before its response a receipt may have come. Longer
 // would match receipts of old messages when a carrier counts its ids anew.
 const inboxReach = 15 * time.Minute
 
-// Submitted records accepted segments, all of one carrier, and returns those
-// that are final at once: confirmed by the acceptance itself, or by a receipt
-// that came before the response. The caller holds LockCarrier.
-func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]SegmentState, error) {
+// submitted is the recording of accepted segments, on its way in a pipeline.
+type submitted struct {
+	parts     []Part
+	confirmed []SegmentState // final by their acceptance
+	early     []SegmentState // final by a receipt that came before the response
+}
+
+// queue adds the recording of parts, all of one carrier, to a pipeline.
+func (r *submitted) queue(b *pgx.Batch) {
+	parts := r.parts
 	if len(parts) == 0 {
-		return nil, nil
+		return
 	}
 	n := len(parts)
 	var (
@@ -116,7 +162,6 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		at               = make([]time.Time, n)
 		states           = make([]*int16, n)
 		unsure           = make([]bool, n)
-		final            []SegmentState
 	)
 	sent := int16(sms.Sent)
 	for i, p := range parts {
@@ -131,12 +176,12 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		}
 		if p.Confirmed {
 			states[i] = &sent
-			final = append(final, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At, Link: p.Link})
+			r.confirmed = append(r.confirmed, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At, Link: p.Link})
 		}
 	}
 	// Every answer that a carrier confirms by receipt may have its receipt in
 	// the inbox. The part takes over its state as it is written.
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		WITH input AS (
 			SELECT * FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::smallint[], $11::boolean[])
 				AS u(message_id, segment, total, link, key, raw, at, state, unsure)
@@ -156,22 +201,17 @@ func (s *Store) Submitted(ctx context.Context, tx pgx.Tx, parts []Part) ([]Segme
 		)
 		SELECT i.message_id, i.segment, i.total, i.link, i.key LIKE '?%', f.status, f.state, f.error, f.received_at
 		FROM input i JOIN first f USING (key)`,
-		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach, unsure)
-	if err != nil {
-		return nil, fmt.Errorf("recording %d segments: %w", n, err)
-	}
-	early, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
-		err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Status, &st.Receipt, &st.Error, &st.At)
-		return st, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("recording %d segments: %w", n, err)
-	}
-	other, err := s.earlyOtherwise(ctx, tx, parts, early)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(final, early...), other...), nil
+		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach, unsure).
+		Query(func(rows pgx.Rows) (err error) {
+			r.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
+				err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Status, &st.Receipt, &st.Error, &st.At)
+				return st, err
+			})
+			if err != nil {
+				return fmt.Errorf("recording %d segments: %w", n, err)
+			}
+			return nil
+		})
 }
 
 // earlyOtherwise settles parts just recorded by receipts of the inbox that name
@@ -248,15 +288,11 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 	return states, nil
 }
 
-// Carried ends the journey of messages all of whose segments a carrier has.
-func (s *Store) Carried(ctx context.Context, tx pgx.Tx, dispatcher int64, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, ids, dispatcher); err != nil {
-		return fmt.Errorf("ending %d journeys: %w", len(ids), err)
-	}
-	return nil
+// Ends says how the journeys of messages go on that a dispatcher had claimed.
+type Ends struct {
+	Dispatcher int64
+	Carried    []int64 // a carrier has all their segments
+	Retries    []Retry
 }
 
 // Retry is a message to be tried again after Delay.
@@ -266,24 +302,24 @@ type Retry struct {
 	Counts    bool // whether this attempt counts
 }
 
-// Retry gives claimed messages back, due later.
-func (s *Store) Retry(ctx context.Context, tx pgx.Tx, dispatcher int64, retries []Retry) error {
-	if len(retries) == 0 {
-		return nil
+// queue adds the statements that end journeys, or put them off, to a pipeline.
+func (e Ends) queue(b *pgx.Batch) {
+	if len(e.Carried) > 0 {
+		b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, e.Carried, e.Dispatcher)
 	}
-	ids, delays, free := make([]int64, len(retries)), make([]float64, len(retries)), make([]int32, len(retries))
-	for i, r := range retries {
+	if len(e.Retries) == 0 {
+		return
+	}
+	n := len(e.Retries)
+	ids, delays, free := make([]int64, n), make([]float64, n), make([]int32, n)
+	for i, r := range e.Retries {
 		ids[i], delays[i] = r.MessageID, r.Delay.Seconds()
 		if !r.Counts {
 			free[i] = 1
 		}
 	}
-	_, err := tx.Exec(ctx, `UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
+	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
 			due_at = now() + make_interval(secs => u.delay), attempts = greatest(o.attempts - u.free, 0)
 		FROM unnest($2::bigint[], $3::float8[], $4::int[]) u(id, delay, free)
-		WHERE o.message_id = u.id AND o.claimed_by = $1`, dispatcher, ids, delays, free)
-	if err != nil {
-		return fmt.Errorf("putting off %d messages: %w", len(ids), err)
-	}
-	return nil
+		WHERE o.message_id = u.id AND o.claimed_by = $1`, e.Dispatcher, ids, delays, free)
 }

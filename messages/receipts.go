@@ -39,38 +39,39 @@ const (
 	Intermediate  Outcome = "intermediate"  // settles nothing: kept
 )
 
-// Receipts records receipts, all of one carrier, in the order given: the first
-// final state of a segment wins (decisions.md, Lifecycle). It returns the
-// segments settled and an Outcome a receipt. The caller holds LockCarrier.
-func (s *Store) Receipts(ctx context.Context, tx pgx.Tx, receipts []Receipt) ([]SegmentState, []Outcome, error) {
-	if len(receipts) == 0 {
-		return nil, nil, nil
-	}
-	outcomes := make([]Outcome, len(receipts))
-	var byID, byReference lookups
-	for i, r := range receipts {
-		if r.Final {
-			byID.add(i, r.Key, r, r.Verify)
-		}
-	}
-	states, err := byID.settle(ctx, tx, receipts[0].Carrier, outcomes)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, r := range receipts {
-		if r.Final && outcomes[i] == "" && r.Reference != nil && !byID.shared(i, r.Key, r) {
-			byReference.add(i, referenceKey(*r.Reference), r, true)
-		}
-	}
-	late, err := byReference.settle(ctx, tx, receipts[0].Carrier, outcomes)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.keepRest(ctx, tx, receipts, outcomes); err != nil {
-		return nil, nil, err
-	}
-	return append(states, late...), outcomes, nil
+// reports are the receipts of one Record, on their way.
+type reports struct {
+	receipts          []Receipt
+	outcomes          []Outcome
+	byID, byReference lookups
 }
+
+func newReports(receipts []Receipt) *reports {
+	r := &reports{receipts: receipts, outcomes: make([]Outcome, len(receipts))}
+	for i := range receipts {
+		if receipts[i].Final {
+			r.byID.add(i, receipts[i].Key, receipts[i], receipts[i].Verify)
+		}
+	}
+	return r
+}
+
+// finish goes on where no segment was found by its id: by the reference that a
+// receipt echoes, or else into the inbox.
+func (r *reports) finish(ctx context.Context, tx pgx.Tx, carrier string) error {
+	r.byID.note(r.outcomes)
+	for i, receipt := range r.receipts {
+		if receipt.Final && r.outcomes[i] == "" && receipt.Reference != nil && !r.byID.shared(i, receipt.Key, receipt) {
+			r.byReference.add(i, referenceKey(*receipt.Reference), receipt, true)
+		}
+	}
+	if err := r.byReference.settle(ctx, tx, carrier, r.outcomes); err != nil {
+		return err
+	}
+	return keepRest(ctx, tx, r.receipts, r.outcomes)
+}
+
+func (r *reports) states() []SegmentState { return append(r.byID.states, r.byReference.states...) }
 
 // lookups are final receipts by column, one a key: of several receipts for one
 // segment the first counts.
@@ -80,6 +81,7 @@ type lookups struct {
 	status                               []int16
 	at                                   []time.Time
 	first                                map[string]int
+	states                               []SegmentState // of the segments settled
 }
 
 func (l *lookups) add(i int, key string, r Receipt, verify bool) {
@@ -124,18 +126,19 @@ func lastDigits(address string) string {
 	return digits[len(digits)-8:]
 }
 
-// settle gives each undecided segment its first final receipt.
+// queue adds to a pipeline what gives each undecided segment its first final
+// receipt.
 //
 // A carrier that counts its ids anew has used a key before: the youngest
 // undecided segment is meant, one of the receipt's own link first. The
 // carrier's lock makes the row's address (ctid) safe to name; that two receipts
 // name one segment under different identities changes nothing: the first
 // decides.
-func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcomes []Outcome) ([]SegmentState, error) {
+func (l *lookups) queue(b *pgx.Batch, carrier string) {
 	if len(l.n) == 0 {
-		return nil, nil
+		return
 	}
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		UPDATE parts p SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
 		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
 			u(n, key, word, status, error, at, handset, link)
@@ -147,24 +150,41 @@ func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcome
 		) youngest
 		WHERE p.ctid = youngest.address
 		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at, p.key LIKE '?%'`,
-		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links)
-	if err != nil {
-		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
+		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links).
+		Query(func(rows pgx.Rows) (err error) {
+			l.states, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
+				err = row.Scan(&st.From, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At, &st.Unanswered)
+				return st, err
+			})
+			if err != nil {
+				return fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
+			}
+			return nil
+		})
+}
+
+// note enters which receipts found their segment.
+func (l *lookups) note(outcomes []Outcome) {
+	for _, st := range l.states {
+		outcomes[st.From] = Matched
 	}
-	states, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
-		var i int32
-		err = row.Scan(&i, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At, &st.Unanswered)
-		outcomes[i], st.From = Matched, int(i)
-		return st, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("settling segments by %d receipts: %w", len(l.n), err)
+}
+
+// settle does what queue does, at once.
+func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcomes []Outcome) error {
+	b := &pgx.Batch{}
+	if l.queue(b, carrier); b.Len() == 0 {
+		return nil
 	}
-	return states, nil
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	l.note(outcomes)
+	return nil
 }
 
 // keepRest files the receipts that settled nothing.
-func (s *Store) keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) error {
+func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) error {
 	var n []int32
 	var keys, handsets []string
 	for i, r := range receipts {

@@ -270,7 +270,7 @@ func TestUnanswered(t *testing.T) {
 	}
 	d.settle([]messages.Part{part(ids[0], "x1", segment(1, 2)), lost(ids[0], 2, 77), lost(ids[1], 1, 78)})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.Retry(ctx, tx, 1, []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}}})
 	})
 	for _, c := range d.claim(1, ids...) {
 		if want := map[int64][]int{ids[0]: {1}}[c.ID]; !slices.Equal(c.Accepted, want) {
@@ -332,7 +332,7 @@ func TestVerify(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		settled, err = d.Finish(ctx, tx, finals)
+		settled, err = d.Finish(ctx, tx, finals, messages.Ends{})
 		return err
 	})
 	settledAs(t, settlement{settled: settled}, sms.Sent, ids[0])

@@ -46,12 +46,39 @@ type Settled struct {
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
-// that is final already is not among those returned (contract 3). It also ends
-// their journeys. Whoever calls it emits the events and the refunds in the
-// same transaction.
-func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final) ([]Settled, error) {
-	if len(finals) == 0 {
+// that is final already is not among those returned (contract 3). It ends the
+// journeys of those that failed, and then the others as ends says. Whoever calls it
+// emits the events and the refunds in the same transaction. It costs one round
+// trip.
+func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends) ([]Settled, error) {
+	b := &pgx.Batch{}
+	done := finishing{finals: finals}
+	done.queue(b)
+	if ends.queue(b); b.Len() == 0 {
 		return nil, nil
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("finishing %d messages, ending %d journeys, putting off %d: %w",
+			len(finals), len(ends.Carried), len(ends.Retries), err)
+	}
+	for i := range done.settled {
+		m := &done.settled[i]
+		m.Unsubmitted = m.Status == sms.Failed && !done.submitted[m.ID]
+	}
+	return done.settled, nil
+}
+
+// finishing is the way of messages to their final state, in a pipeline.
+type finishing struct {
+	finals    []Final
+	settled   []Settled
+	submitted map[int64]bool // failed ones of which a carrier has accepted a segment
+}
+
+func (f *finishing) queue(b *pgx.Batch) {
+	finals := f.finals
+	if len(finals) == 0 {
+		return
 	}
 	var (
 		ids     = make([]int64, 0, len(finals))
@@ -61,64 +88,47 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final) ([]Settle
 		failed  []int64
 		seen    = make(map[int64]bool, len(finals))
 	)
-	for _, f := range finals {
-		if seen[f.MessageID] {
+	for _, final := range finals {
+		if seen[final.MessageID] {
 			continue
 		}
-		seen[f.MessageID] = true
+		seen[final.MessageID] = true
 		var reason *string
-		if f.Status == sms.Failed {
-			r := clean(f.Reason)
-			reason, failed = &r, append(failed, f.MessageID)
+		if final.Status == sms.Failed {
+			r := clean(final.Reason)
+			reason, failed = &r, append(failed, final.MessageID)
 		}
-		ids, status, at, reasons = append(ids, f.MessageID), append(status, int16(f.Status)), append(at, f.At), append(reasons, reason)
+		ids, status = append(ids, final.MessageID), append(status, int16(final.Status))
+		at, reasons = append(at, final.At), append(reasons, reason)
 	}
-	rows, err := tx.Query(ctx, `
+	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END
 		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[]) u(id, status, at, reason)
 		WHERE m.id = u.id AND m.status = 0
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons)
-	if err != nil {
-		return nil, fmt.Errorf("finishing %d messages: %w", len(ids), err)
-	}
-	settled, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
-		var id pgtype.UUID
-		err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-			&st.Reason, &st.CreatedAt, &st.At)
-		st.ULID = id.Bytes
-		return st, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("finishing %d messages: %w", len(ids), err)
-	}
+			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons).
+		Query(func(rows pgx.Rows) (err error) {
+			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
+				var id pgtype.UUID
+				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
+					&st.Reason, &st.CreatedAt, &st.At)
+				st.ULID = id.Bytes
+				return st, err
+			})
+			return err
+		})
 	if len(failed) == 0 {
-		return settled, nil
+		return
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, failed); err != nil {
-		return nil, fmt.Errorf("ending the journeys of failed messages: %w", err)
-	}
-	if err := markUnsubmitted(ctx, tx, settled, failed); err != nil {
-		return nil, err
-	}
-	return settled, nil
-}
-
-func markUnsubmitted(ctx context.Context, tx pgx.Tx, settled []Settled, failed []int64) error {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed)
-	if err != nil {
-		return fmt.Errorf("looking for accepted segments: %w", err)
-	}
-	submitted := map[int64]bool{}
-	var id int64
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { submitted[id] = true; return nil }); err != nil {
-		return fmt.Errorf("looking for accepted segments: %w", err)
-	}
-	for i := range settled {
-		settled[i].Unsubmitted = settled[i].Status == sms.Failed && !submitted[settled[i].ID]
-	}
-	return nil
+	b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1)`, failed)
+	b.Queue(`SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
+		Query(func(rows pgx.Rows) error {
+			f.submitted = map[int64]bool{}
+			var id int64
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { f.submitted[id] = true; return nil })
+			return err
+		})
 }
 
 // Verdicts turns segments that just became final into verdicts on their

@@ -17,7 +17,7 @@ import (
 func (d *desk) finish(finals ...messages.Final) (settled []messages.Settled) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
-		settled, err = d.Finish(ctx, tx, finals)
+		settled, err = d.Finish(ctx, tx, finals, messages.Ends{})
 		return err
 	})
 	return settled
@@ -86,7 +86,7 @@ func TestFinishOnce(t *testing.T) {
 				}
 			}
 			err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-				got, err := d.Finish(t.Context(), tx, finals)
+				got, err := d.Finish(t.Context(), tx, finals, messages.Ends{})
 				mu.Lock()
 				defer mu.Unlock()
 				for _, m := range got {
