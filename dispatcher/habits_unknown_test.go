@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,13 +15,13 @@ import (
 // got of it, and what became of the message, depends on on_ambiguous.
 func TestHabitsOfLostAnswers(t *testing.T) {
 	t.Parallel()
-	const hold = 1500 * time.Millisecond
 	habits := []struct {
 		habit, source string
 		fate          string
 		text          string
 		policy        dispatcher.Ambiguous
-		echo          bool // user_message_reference is sent
+		echo          bool          // user_message_reference is sent
+		hold          time.Duration // unknown_hold; 0 stands for 1.5 s
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64
@@ -29,10 +30,12 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		{habit: "silent on a live link, hold", source: "A.4", fate: "06", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
 		{habit: "silent on a live link, fail", source: "A.4", fate: "06", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
 		{habit: "taken and never answered, the receipt echoes the reference", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousResend, echo: true,
-			ends: "sent", submits: 1, resent: 1},
+			ends: "sent", submits: 1},
+		{habit: "the same, long before unknown_hold is over", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousResend, echo: true, hold: time.Hour,
+			ends: "sent", submits: 1},
 		{habit: "the same, held", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousHold, echo: true, ends: "sent", submits: 1},
 		{habit: "taken and dropped, the receipt echoes the reference", source: "A.4 \"before resending wait\"", fate: "37", policy: dispatcher.AmbiguousResend, echo: true,
-			ends: "sent", submits: 1, resent: 1},
+			ends: "sent", submits: 1},
 		{habit: "taken and dropped, no reference: it arrives twice", source: "A.4, section 0.9", fate: "37", policy: dispatcher.AmbiguousResend,
 			ends: "sent", submits: 2, resent: 1},
 		{habit: "dropped, resend", source: "G 11", fate: "23", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
@@ -40,7 +43,9 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		{habit: "dropped, fail", source: "A.4", fate: "23", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
 		{habit: "half an answer, resend", source: "G 12", fate: "24", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
 		{habit: "several segments, taken and never answered, echoed", source: "B 6 (jasmin 850)", fate: "36", text: strings.Repeat("a", 400),
-			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3, resent: 3},
+			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3},
+		{habit: "the same, long before unknown_hold is over", source: "A.2 last", fate: "36", text: strings.Repeat("a", 400),
+			policy: dispatcher.AmbiguousResend, echo: true, hold: time.Hour, ends: "sent", submits: 3},
 	}
 	w := newWorld(t)
 	var carriers []dispatcher.Carrier
@@ -49,7 +54,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i)})
 		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
 			c.OnAmbiguous, c.NoReference = h.policy, !h.echo
-			c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = hold, 300*time.Millisecond
+			c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = cmp.Or(h.hold, 1500*time.Millisecond), 300*time.Millisecond
 		}))
 	}
 	w.start(carriers...)

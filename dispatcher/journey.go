@@ -87,6 +87,7 @@ func (j *journey) begin(ctx context.Context) {
 		if !l.d.member.fresh() {
 			err = smpp.ErrNotBound
 		} else {
+			submits[i].Key = submitKey(j.msg.ID, i+1)
 			err = link.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
 				j.answered(r)
@@ -97,6 +98,8 @@ func (j *journey) begin(ctx context.Context) {
 			j.stopped.Store(true)
 			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
 			l.carrier.settler.take(r)
+		} else if slices.Contains(j.msg.Unanswered, i+1) {
+			l.d.metrics.resent.WithLabelValues(l.carrier.name).Inc()
 		}
 	}
 }

@@ -145,6 +145,7 @@ func (l *lane) run(ctx context.Context) {
 	hands.Go(func() { l.feed(ctx, queue.Batch) })
 	hands.Go(func() { l.submitAll(ctx) })
 	hands.Go(func() { l.watch(ctx) })
+	hands.Go(func() { l.heedEchoes(ctx) })
 	hands.Wait()
 	for _, share := range l.carrier.shares {
 		share.leave(l)

@@ -332,9 +332,6 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 		if r.slot {
 			slots[j.lane]++
 		}
-		if r.Outcome == smpp.NoAnswer && j.lane.carrier.config().OnAmbiguous == AmbiguousResend {
-			s.d.metrics.resent.WithLabelValues(s.carrier.name).Inc()
-		}
 		j.apply(r)
 		if j.open == 0 {
 			j.ack()

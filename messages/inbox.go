@@ -40,6 +40,38 @@ func (s *Store) Inbox(ctx context.Context, tx pgx.Tx, carrier string, after int6
 	return inbox, nil
 }
 
+// Unanswered is a segment that a carrier has left unanswered so far.
+type Unanswered struct {
+	MessageID int64
+	Segment   int    // from 1
+	Reference uint16 // its user_message_reference
+}
+
+// Echoed returns those of segments, all of one carrier, whose final receipt
+// waits in the inbox: it echoes their reference and names their handset.
+func (s *Store) Echoed(ctx context.Context, carrier string, segments []Unanswered) ([]Unanswered, error) {
+	n := len(segments)
+	ids, parts, references := make([]int64, n), make([]int16, n), make([]int32, n)
+	for i, seg := range segments {
+		ids[i], parts[i], references[i] = seg.MessageID, int16(seg.Segment), int32(seg.Reference)
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT u.message_id, u.segment, u.reference
+		FROM unnest($2::bigint[], $3::smallint[], $4::int[]) u(message_id, segment, reference)
+		JOIN messages m ON m.id = u.message_id
+		WHERE EXISTS (SELECT FROM receipts r WHERE r.reference = u.reference AND r.carrier = $1 AND r.message_id IS NULL
+			AND r.status IS NOT NULL AND r.received_at > now() - $5::interval AND right(r.number, 8) = right(m.phone_number, 8))`,
+		carrier, ids, parts, references, inboxReach)
+	if err != nil {
+		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
+	}
+	echoed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Unanswered])
+	if err != nil {
+		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
+	}
+	return echoed, nil
+}
+
 // InboxEnd returns the id of the youngest receipt older than age, the place
 // from which a new process goes on looking.
 func (s *Store) InboxEnd(ctx context.Context, age time.Duration) (id int64, err error) {

@@ -89,7 +89,7 @@ func (l *Link) Submit(ctx context.Context, m *Submit, done func(Result)) error {
 	if s == nil {
 		return l.refusal()
 	}
-	p := newPending(done)
+	p := newPending(m.Key, done)
 	if err := encodeSubmit(&p.frame, m); err != nil {
 		p.recycle()
 		return err

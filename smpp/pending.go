@@ -10,6 +10,7 @@ import (
 type pending struct {
 	frame    frame // the whole PDU
 	done     func(Result)
+	key      uint64 // Submit.Key
 	sequence uint32
 	order    uint64    // place in the session's order of writing, from 1
 	written  time.Time // zero until it is handed to the connection
@@ -18,9 +19,9 @@ type pending struct {
 
 var pendings = sync.Pool{New: func() any { return &pending{frame: make(frame, 0, 512)} }}
 
-func newPending(done func(Result)) *pending {
+func newPending(key uint64, done func(Result)) *pending {
 	p := pendings.Get().(*pending)
-	p.done = done
+	p.key, p.done = key, done
 	return p
 }
 

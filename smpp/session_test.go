@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -266,6 +267,42 @@ func TestLateResponse(t *testing.T) {
 	}
 	if s := l.Snapshot(); s.Totals.Late != 1 || s.Overdue != 0 || s.InFlight != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// An owner that has learnt what became of a silent submit ends its wait; what
+// the carrier was not yet to have answered is left alone, and the answer that
+// comes after all goes nowhere.
+func TestGiveUp(t *testing.T) {
+	l, p, _ := boundLink(t, func(o *Options) {
+		o.ResponseTimeout = 30 * time.Millisecond
+		o.Window = 2
+	})
+	results := make(chan Result, 2)
+	m := sample()
+	m.Key = 7
+	if err := l.Submit(t.Context(), m, func(r Result) { results <- r }); err != nil {
+		t.Fatal(err)
+	}
+	learnt := errors.New("learnt otherwise")
+	sent := p.expect(rawSubmit)
+	until(t, "overdue", func() bool { return slices.Equal(l.Overdue(), []uint64{7}) })
+	l.GiveUp(learnt, 8)
+	if s := l.Snapshot(); s.Overdue != 1 || len(results) != 0 {
+		t.Fatalf("another's key ended it: %+v", s)
+	}
+	l.GiveUp(learnt, 8, 7)
+	if r := <-results; r.Outcome != NoAnswer || !errors.Is(r.Err, learnt) {
+		t.Errorf("got %+v", r)
+	}
+	if s := l.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || s.Totals.NoAnswer != 1 || len(l.Overdue()) != 0 {
+		t.Errorf("%+v", s)
+	}
+	p.accepted(sent, "late")
+	next := submit(t, l)
+	p.accepted(p.expect(rawSubmit), "next")
+	if r := result(t, next); r.MessageID != "next" || len(results) != 0 {
+		t.Errorf("%+v after an answer that nobody waits for", r)
 	}
 }
 

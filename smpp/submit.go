@@ -40,7 +40,11 @@ type TLV struct {
 // sets a UDH sets ESMClass 0x40 with it. Validity is empty or the 16 characters
 // of validity_period. No tag may come twice in TLVs. The caller may reuse every
 // slice as soon as Link.Submit has returned.
+//
+// Key is the caller's own name for it (Link.Overdue, Link.GiveUp); it is not
+// sent.
 type Submit struct {
+	Key                uint64
 	ServiceType        string
 	SourceTON          uint8
 	SourceNPI          uint8
