@@ -99,6 +99,7 @@ type Messages struct {
 	Validity         time.Duration `yaml:"validity" min:"1"`
 	MaxSegments      int           `yaml:"max_segments" min:"1" max:"255"` // the limit of the concatenation header
 	ReceiptRetention time.Duration `yaml:"receipt_retention" min:"1"`      // of receipts that match no message
+	InboundRetention time.Duration `yaml:"inbound_retention" min:"1"`      // of messages from handsets
 }
 
 // Webhooks says how customers are told.

@@ -35,6 +35,7 @@ func Default() *Config {
 			Validity:         24 * time.Hour,
 			MaxSegments:      255,
 			ReceiptRetention: 7 * 24 * time.Hour,
+			InboundRetention: 30 * 24 * time.Hour,
 		},
 		Webhooks: Webhooks{
 			Timeout: 10 * time.Second,

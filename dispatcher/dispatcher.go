@@ -43,6 +43,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -63,11 +64,17 @@ type Options struct {
 	Refund           Refund
 	SweepInterval    time.Duration // between two looks for what the belt lacks; default 1 s
 	ReceiptRetention time.Duration // of receipts that match no segment; default 72 h
+	InboundRetention time.Duration // of messages from handsets; default 30 days
+	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
 	Heartbeat        time.Duration // default 1 s
 	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
+
+	// Route answers which carrier takes a number now: messages that wait for a
+	// carrier which is no more go there. nil: they wait until they expire.
+	Route func(sms.Number) (carrier string, ok bool)
 }
 
 // Dispatcher is one process's back half.
@@ -129,6 +136,8 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 	setDefault(&opts.Validity, 24*time.Hour)
 	setDefault(&opts.SweepInterval, time.Second)
 	setDefault(&opts.ReceiptRetention, 72*time.Hour)
+	setDefault(&opts.InboundRetention, 30*24*time.Hour)
+	setDefault(&opts.StrandedAfter, 10*time.Minute)
 	setDefault(&opts.Heartbeat, time.Second)
 	setDefault(&opts.DeadAfter, 5*time.Second)
 	setDefault(&opts.BreakerPause, breakerFirst)

@@ -177,6 +177,38 @@ func TestHabitOfRemovedCarrier(t *testing.T) {
 	w.await("failed", 10*time.Second, ids...)
 }
 
+// TestMessagesOfRemovedCarrier: what still waits for a carrier that no process
+// configures any more goes to the carrier that takes its number now; what
+// another process serves, or may yet come back to serve, is left alone.
+//
+// Source: G, promise P4.
+func TestMessagesOfRemovedCarrier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	gone := w.send(note{to: w.number("00"), carrier: "gone"}, note{to: w.number("00"), carrier: "gone"})
+	elsewhere := w.send(note{to: w.number("00"), carrier: "elsewhere"})
+	nowhere := w.send(note{to: "+25779000000", carrier: "gone"})
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, updated_at) VALUES
+		('elsewhere-1', 'elsewhere', now()), ('gone-1', 'gone', now() - interval '11 minutes')`); err != nil {
+		t.Fatal(err)
+	}
+	w.startWith(dispatcher.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }}, mno.mno())
+	w.await("sent", 10*time.Second, gone...)
+	if n := w.metric("intumwa_messages_rerouted_total", "carrier", "gone"); n != 2 {
+		t.Errorf("%v counted as handed over, want 2", n)
+	}
+	for _, id := range append(elsewhere, nowhere...) {
+		if status, _ := w.statusOf(id); status != "pending" {
+			t.Errorf("a message of another process' carrier, or for which there is no other, is %s", status)
+		}
+	}
+	if n := w.count(`SELECT count(*) FROM outbox WHERE carrier = 'elsewhere'`); n != 1 {
+		t.Error("the message for another process' carrier was moved")
+	}
+	w.clean(mno)
+}
+
 // TestHabitOfDatabaseAway: receipts that cannot be stored are refused with
 // ESME_RMSGQFUL and delivered again.
 //

@@ -58,7 +58,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		stale: counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
 		resent: counter("intumwa_segments_resent_total",
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
-		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down.", "carrier"),
+		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is configured no more.", "carrier"),
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		idForm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",

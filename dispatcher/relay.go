@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -78,34 +79,33 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 		return nil
 	}
 
-	if err := d.free(ctx); err != nil {
-		return err
-	}
-	if err := d.expire(ctx); err != nil {
-		return err
-	}
+	// What one step cannot do does not keep the next from its work.
+	steps := []func(context.Context) error{d.free, d.expire}
 	for _, c := range d.running() {
-		if err := d.rematch(ctx, c); err != nil {
-			return err
-		}
+		steps = append(steps, func(ctx context.Context) error { return d.rematch(ctx, c) })
 	}
-	if err := d.failover(ctx); err != nil {
-		return err
-	}
+	steps = append(steps, d.failover)
 	if slow {
-		if err := d.overdue(ctx); err != nil {
-			return err
-		}
-		if _, err := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention); err != nil {
-			return err
-		}
-		d.reclaim(ctx)
+		steps = append(steps, d.readdress, d.overdue, d.forget, d.reclaim)
 	}
-	if err := d.refill(ctx); err != nil {
-		return err
+	steps = append(steps, d.refill)
+	var failed error
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			failed = errors.Join(failed, err)
+		}
 	}
-	d.metrics.relayed.SetToCurrentTime()
-	return nil
+	if failed == nil {
+		d.metrics.relayed.SetToCurrentTime()
+	}
+	return failed
+}
+
+// forget deletes what has been kept long enough.
+func (d *Dispatcher) forget(ctx context.Context) error {
+	_, receipts := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention)
+	_, inbound := d.store.ForgetInbound(ctx, d.opts.InboundRetention)
+	return errors.Join(receipts, inbound)
 }
 
 // free gives out again what dead dispatchers had claimed. Who claims is asked
@@ -187,53 +187,6 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, horizon
 	return nil
 }
 
-// failover hands the messages of a carrier none of whose links has served for
-// FailoverAfter to the first of its stand-ins that serves. Throttling is not
-// down.
-func (d *Dispatcher) failover(ctx context.Context) error {
-	const most = 5000 // messages a round
-	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM now() - max(served_at))::float8 FROM links GROUP BY carrier`)
-	if err != nil {
-		return fmt.Errorf("asking which carriers serve: %w", err)
-	}
-	idle := map[string]time.Duration{}
-	var name string
-	var seconds float64
-	if _, err := pgx.ForEachRow(rows, []any{&name, &seconds}, func() error {
-		idle[name] = time.Duration(seconds * float64(time.Second))
-		return nil
-	}); err != nil {
-		return fmt.Errorf("asking which carriers serve: %w", err)
-	}
-	up := time.Since(d.member.start)
-	for _, c := range append(d.removed(), d.running()...) {
-		config := c.config()
-		away, known := idle[c.name]
-		if !known {
-			away = up // it has no link any more
-		}
-		// A process that has just come has not had the time to bind.
-		if min(away, up) < config.FailoverAfter {
-			continue
-		}
-		for _, other := range config.Failover {
-			if away, known := idle[other]; !known || away > d.opts.DeadAfter {
-				continue
-			}
-			n, err := d.store.Reroute(ctx, c.name, other, most)
-			if err != nil {
-				return err
-			}
-			if n > 0 {
-				d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
-				d.log.Warn("carrier is down; another takes its messages", "carrier", c.name, "by", other, "messages", n)
-			}
-			break
-		}
-	}
-	return nil
-}
-
 // finish concludes, in one transaction, what find brings.
 func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
@@ -308,18 +261,20 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 
 // reclaim does away with entries that a dead consumer left pending. Their rows
 // are the relay's business, so they are not carried from here.
-func (d *Dispatcher) reclaim(ctx context.Context) {
+func (d *Dispatcher) reclaim(ctx context.Context) error {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 			entries, err := d.belt.Reclaim(ctx, c.name, lane, "relay", reclaimIdle, 1000)
 			if err != nil {
 				d.log.Debug("reclaiming entries", "carrier", c.name, "error", err)
+				return nil // the belt is away: the lanes do without it
 			}
 			for _, e := range entries {
 				d.acker.ack(c.name, lane, e.ID)
 			}
 		}
 	}
+	return nil
 }
 
 // sentIDs are those that a verdict takes as sent: their journeys are over.

@@ -91,6 +91,9 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 // SetRoutes puts another routing table in force.
 func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
 
+// Route answers which carrier takes a number now.
+func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.routes.Load().Carrier(n) }
+
 // Run commits what requests bring until ctx ends and everything taken by then
 // is answered. End it after the listeners: a request that comes later gets
 // ErrUnavailable.

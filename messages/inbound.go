@@ -61,3 +61,13 @@ func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inboun
 	}
 	return inbound, nil
 }
+
+// ForgetInbound deletes messages from handsets older than life and answers how
+// many.
+func (s *Store) ForgetInbound(ctx context.Context, life time.Duration) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE received_at < now() - $1::interval`, life)
+	if err != nil {
+		return 0, fmt.Errorf("forgetting messages from handsets: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

@@ -265,23 +265,3 @@ func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 	}
 	return backlogs, nil
 }
-
-// Reroute hands unclaimed messages of one carrier to another and answers how
-// many. They are off the belt then; the relay pushes them into the other's
-// lanes. A message of which the carrier has accepted a segment stays: the other
-// could only send it twice, or cut it otherwise.
-func (s *Store) Reroute(ctx context.Context, from, to string, limit int) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `
-		WITH moved AS (
-			SELECT message_id FROM outbox w WHERE carrier = $1 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND p.key NOT LIKE '?%'))
-			ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED
-		), o AS (
-			UPDATE outbox o SET carrier = $2, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
-		)
-		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, limit)
-	if err != nil {
-		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
-	}
-	return tag.RowsAffected(), nil
-}

@@ -133,7 +133,9 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("webhooks", hooks.Run)
 	}
 	if g.has("dispatcher") {
-		d, err := dispatcher.New(pool, hot, belt, hooks, dispatcherOptions(c, g.log, g.registry))
+		options := dispatcherOptions(c, g.log, g.registry)
+		options.Route = in.Route
+		d, err := dispatcher.New(pool, hot, belt, hooks, options)
 		if err != nil {
 			return err
 		}

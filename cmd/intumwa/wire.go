@@ -95,7 +95,7 @@ var (
 
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
 	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
-		ReceiptRetention: c.Messages.ReceiptRetention, Log: log, Metrics: metrics}
+		ReceiptRetention: c.Messages.ReceiptRetention, InboundRetention: c.Messages.InboundRetention, Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}
