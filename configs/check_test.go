@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"intumwa/smpp"
 )
 
 const sound = `
@@ -152,6 +155,109 @@ carriers:
 		if g != w {
 			t.Errorf("problem %d\n got %s\nwant %s", i, g, w)
 		}
+	}
+}
+
+// TestWireKeys: what fails every message, or what serve refuses, config check refuses.
+func TestWireKeys(t *testing.T) {
+	long := strings.Repeat("a", 40_000)
+	for _, try := range []struct {
+		name, carrier string // lines of the carrier, the first of them line 6
+		want          []string
+	}{
+		{"several of each", "tlvs: {0x1401: abc, 0x1402: def}\n    error_classes: {0x58: permanent, 0x59: throttled}", nil},
+		{"one tag in two spellings", "tlvs: {0x1401: abc,\n      5121: def, 0X1401: x}", []string{
+			"carriers[0].tlvs.0x1401 (line 6): carriers[0].tlvs.0X1401 has this already",
+			"carriers[0].tlvs.5121 (line 7): carriers[0].tlvs.0X1401 has this already"}},
+		{"one code in two spellings", "error_classes: {0x58: permanent, 88: throttled}", []string{
+			"carriers[0].error_classes.88 (line 6): carriers[0].error_classes.0x58 has this already"}},
+		{"how the text is cut", "tlvs: {0x020C: a, 0x020E: b, 527: c, 0x0424: d}", []string{
+			"carriers[0].tlvs.0x020C (line 6): cannot be static: it says how the text is cut",
+			"carriers[0].tlvs.0x020E (line 6): cannot be static: it says how the text is cut",
+			"carriers[0].tlvs.0x0424 (line 6): cannot be static: it says how the text is cut",
+			"carriers[0].tlvs.527 (line 6): cannot be static: it says how the text is cut"}},
+		{"too much for a PDU", fmt.Sprintf("tlvs: {0x1401: %s, 0x1402: %s}", long, long), []string{
+			"carriers[0].tlvs (line 6): take 80008 octets, headers included, and a PDU has room for 68970"}},
+		{"too much beside a text of 64 KiB", fmt.Sprintf("concat: payload\n    tlvs: {0x1401: %s}", long), []string{
+			"carriers[0].tlvs (line 7): take 40004 octets, headers included, and a PDU has room for 3431"}},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			text := strings.Replace(sound, "    links:", "    "+try.carrier+"\n    links:", 1)
+			if got := checked(t, text); !slices.Equal(got, try.want) {
+				t.Errorf("got  %q\nwant %q", got, try.want)
+			}
+		})
+	}
+}
+
+// TestRoomForTLVs: static TLVs that config check just passes can be sent beside what the dispatcher adds, and not an
+// octet more.
+func TestRoomForTLVs(t *testing.T) {
+	link, err := smpp.New(smpp.Options{Address: "h:1", SystemID: "s", Deliver: func(*smpp.Delivery) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := smpp.TLV{Tag: smpp.TagUserMessageReference, Value: make([]byte, 2)}
+	for _, try := range []struct {
+		name    string
+		carrier Carrier
+		own     []smpp.TLV // what the dispatcher adds
+	}{
+		{"nothing of ours", Carrier{}, nil},
+		{"a reference", Carrier{UserReference: true}, []smpp.TLV{reference}},
+		{"a segment's place", Carrier{UserReference: true, Concat: "sar"}, []smpp.TLV{reference,
+			{Tag: smpp.TagSARMessageReference, Value: make([]byte, 2)},
+			{Tag: smpp.TagSARTotalSegments, Value: make([]byte, 1)}, {Tag: smpp.TagSARSegmentSeqnum, Value: make([]byte, 1)}}},
+		{"the longest text", Carrier{Concat: "payload"}, []smpp.TLV{{Tag: smpp.TagMessagePayload, Value: make([]byte, 0xFFFF)}}},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			sent := func(size int) error { // of static TLVs that take so many octets
+				static := []smpp.TLV{{Tag: 0x1401, Value: make([]byte, size/2-4)}, {Tag: 0x1402, Value: make([]byte, size-size/2-4)}}
+				return link.Submit(t.Context(), &smpp.Submit{Dest: "25779000001", TLVs: append(static, try.own...)}, nil)
+			}
+			var refused *smpp.FieldError
+			room := try.carrier.roomForTLVs()
+			if err := sent(room); !errors.Is(err, smpp.ErrNotBound) {
+				t.Errorf("%d octets: %v", room, err)
+			}
+			if err := sent(room + 1); !errors.As(err, &refused) {
+				t.Errorf("%d octets: %v", room+1, err)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const empty = ": is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; " +
+		"set it to 32 random octets, the same in every process: openssl rand -base64 32"
+	reference := strings.Replace(sound, "    links:", "    tlvs: {0x0204: ab}\n    links:", 1)
+	for _, try := range []struct {
+		name, text string
+		env        []string
+		want       []string
+	}{
+		{"no key of the codes", sound, nil, []string{"accounts.otp_key" + empty}},
+		{"an empty one", "accounts: {otp_key: ''}" + sound, nil, []string{"accounts.otp_key (line 1)" + empty}},
+		{"one in the file", "accounts: {otp_key: k}" + sound, nil, nil},
+		{"one in the environment", sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY=k"}, nil},
+		{"an empty one in the environment", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY="}, []string{"accounts.otp_key" + empty}},
+		{"a reference of the carrier's own", "accounts: {otp_key: k}" + reference, nil, []string{
+			"carriers[0].tlvs.0x0204 (line 6): takes the place of user_message_reference, so no receipt can echo ours; say so with user_message_reference: false"}},
+		{"one that was meant", "accounts: {otp_key: k}" + reference, []string{"INTUMWA_CARRIERS_LUMITEL_USER_MESSAGE_REFERENCE=false"}, nil},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			c := load(t, try.text, try.env...)
+			if problems := c.Check(); problems != nil {
+				t.Errorf("mistakes: %v", problems)
+			}
+			var got []string
+			for _, w := range c.Warnings() {
+				got = append(got, w.String())
+			}
+			if !slices.Equal(got, try.want) {
+				t.Errorf("got  %q\nwant %q", got, try.want)
+			}
+		})
 	}
 }
 

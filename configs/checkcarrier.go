@@ -96,19 +96,31 @@ func (k *checker) carrier(at string, c *Carrier) {
 			k.problem(path, "must be one of sent, failed, none, not %q", result)
 		}
 	}
+	statuses := map[string]string{} // the same number may be spelled in several ways
 	for _, code := range slices.Sorted(maps.Keys(c.ErrorClasses)) {
 		path := at + ".error_classes." + code
-		if _, err := commandStatus(code); err != nil {
+		if status, err := commandStatus(code); err != nil {
 			k.problem(path, "%s", err)
+		} else {
+			k.unique(path, fmt.Sprint(status), statuses)
 		}
 		if class := c.ErrorClasses[code]; !slices.Contains(errorClasses, class) {
 			k.problem(path, "must be one of %s, not %q", strings.Join(errorClasses, ", "), class)
 		}
 	}
+	tags, size := map[string]string{}, 0
 	for _, tag := range slices.Sorted(maps.Keys(c.TLVs)) {
-		if _, err := parseTLV(tag, c.TLVs[tag]); err != nil {
-			k.problem(at+".tlvs."+tag, "%s", err)
+		path := at + ".tlvs." + tag
+		tlv, err := parseTLV(tag, c.TLVs[tag])
+		if err != nil {
+			k.problem(path, "%s", err)
+			continue
 		}
+		k.unique(path, fmt.Sprint(tlv.Tag), tags)
+		size += tlvHeader + len(tlv.Value)
+	}
+	if room := c.roomForTLVs(); size > room {
+		k.problem(at+".tlvs", "take %d octets, headers included, and a PDU has room for %d", size, room)
 	}
 	if c.RetryMin > c.RetryMax {
 		k.problem(at+".retry_min", "must not be longer than retry_max")

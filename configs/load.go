@@ -3,7 +3,11 @@ package configs
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+
+	"intumwa/smpp"
 )
 
 // Sample is a file with every key at its default and what each is for.
@@ -43,5 +47,24 @@ func Load(path string, env []string) (*Config, error) {
 	return c, d.problems.orNil()
 }
 
-// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key.
-func (c *Config) Warnings() []Problem { return c.warnings }
+// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes stored under
+// no key, a reference that a static TLV takes the place of.
+func (c *Config) Warnings() []Problem {
+	out := slices.Clone(c.warnings)
+	warn := func(path, text string) { out = append(out, Problem{Key: path, Line: c.lines[path], Text: text}) }
+	if c.Accounts.OTPKey == "" {
+		warn("accounts.otp_key", "is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; "+
+			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
+	}
+	for i := range c.Carriers {
+		carrier := &c.Carriers[i]
+		for _, tag := range slices.Sorted(maps.Keys(carrier.TLVs)) {
+			tlv, err := parseTLV(tag, carrier.TLVs[tag])
+			if err == nil && tlv.Tag == smpp.TagUserMessageReference && carrier.UserReference {
+				warn(fmt.Sprintf("carriers[%d].tlvs.%s", i, tag), "takes the place of user_message_reference, so no receipt can echo ours; "+
+					"say so with user_message_reference: false")
+			}
+		}
+	}
+	return out
+}

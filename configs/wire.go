@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"intumwa/smpp"
 )
 
 // What error_classes may say of a command_status:
@@ -44,6 +46,10 @@ func parseTLV(tag, value string) (TLV, error) {
 	if err != nil {
 		return TLV{}, errors.New("must have a tag from 0x0000 to 0xFFFF")
 	}
+	switch uint16(n) { // the dispatcher refuses the same ones: a test of cmd/intumwa holds the two together
+	case smpp.TagMessagePayload, smpp.TagSARMessageReference, smpp.TagSARTotalSegments, smpp.TagSARSegmentSeqnum:
+		return TLV{}, errors.New("cannot be static: it says how the text is cut")
+	}
 	octets := []byte(value)
 	if digits, ok := strings.CutPrefix(value, "hex:"); ok {
 		if octets, err = hex.DecodeString(digits); err != nil {
@@ -54,6 +60,25 @@ func parseTLV(tag, value string) (TLV, error) {
 		return TLV{}, errors.New("must not be longer than 65535 octets")
 	}
 	return TLV{Tag: uint16(n), Value: octets}, nil
+}
+
+// tlvHeader is the tag and the length of a TLV, in octets.
+const tlvHeader = 4
+
+// roomForTLVs is how many octets the carrier's static TLVs may take, headers included: those of a PDU (70000, less 1024
+// for everything else, as smpp has it) without what the dispatcher adds of its own.
+func (c *Carrier) roomForTLVs() int {
+	room := 70_000 - 1024
+	if c.UserReference {
+		room -= tlvHeader + 2
+	}
+	switch c.Concat {
+	case "sar":
+		room -= tlvHeader + 2 + tlvHeader + 1 + tlvHeader + 1
+	case "payload":
+		room -= tlvHeader + 0xFFFF
+	}
+	return room
 }
 
 // Classes are the carrier's own classes of command_status values, written 0x58 or 88: throttled, temporary, permanent

@@ -63,9 +63,10 @@ func text(v any) string { s, _ := v.(string); return s }
 var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.yaml", "kubernetes/overlays/example/intumwa.yaml"}
 
 // TestConfigurations: what is deployed starts with the secrets of its
-// environment.
+// environment, and nothing is to be warned of.
 func TestConfigurations(t *testing.T) {
-	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d", "INTUMWA_REDIS_URL=redis://e:6379/0", "CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
+	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs {
 		config, err := configs.Load(path, environment)
 		if err != nil {
@@ -74,6 +75,25 @@ func TestConfigurations(t *testing.T) {
 		}
 		if problems := config.Check(); len(problems) > 0 {
 			t.Errorf("%s: %v", path, problems)
+		}
+		if warnings := config.Warnings(); len(warnings) > 0 {
+			t.Errorf("%s: %v", path, warnings)
+		}
+	}
+}
+
+// TestKeys: every way to deploy sets the keys under which codes and secrets are
+// stored.
+func TestKeys(t *testing.T) {
+	for _, path := range []string{"compose/compose.yaml", "kubernetes/overlays/example/kustomization.yaml", "../docs/install.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"ACCOUNTS_OTP_KEY", "WEBHOOKS_ENCRYPTION_KEY"} {
+			if !bytes.Contains(text, []byte(key)) {
+				t.Errorf("%s does not set INTUMWA_%s", path, key)
+			}
 		}
 	}
 }

@@ -23,8 +23,8 @@ type binds struct {
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
-// by its name and a number.
-func newBinds(d *Dispatcher, carrier string, conf *Link, deliver func(*smpp.Delivery), congested func(uint8)) (*binds, error) {
+// by its name and a number. Of heed only what listens is used.
+func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*binds, error) {
 	n := max(conf.Binds, 1)
 	b := &binds{tps: conf.TPS}
 	for i := range n {
@@ -32,7 +32,8 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, deliver func(*smpp.Deli
 		if i > 0 {
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
-		options.Carrier, options.Log, options.Metrics, options.Deliver, options.OnCongestion = carrier, d.log, d.smpp, deliver, congested
+		options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
+		options.Deliver, options.OnLate, options.OnCongestion = heed.Deliver, heed.OnLate, heed.OnCongestion
 		b.window = options.Window
 		link, err := smpp.New(options)
 		if err != nil {

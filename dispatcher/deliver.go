@@ -50,11 +50,11 @@ func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
 		text = text[int(text[0])+1:]
 	}
 	switch {
-	case pdu.DataCoding == 0:
+	case pdu.DataCoding == 0 && l.carrier.config().Alphabet == AlphabetGSM7:
 		if body, err := sms.Join(sms.GSM7, [][]byte{text}); err == nil {
 			m.Body = &body
 		}
-	case pdu.DataCoding == 1 || pdu.DataCoding == 3: // IA5, Latin-1
+	case pdu.DataCoding == 0 || pdu.DataCoding == 1 || pdu.DataCoding == 3: // the carrier's own, IA5, Latin-1: an octet a character
 		runes := make([]rune, len(text))
 		for i, b := range text {
 			runes[i] = rune(b)

@@ -180,7 +180,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newBinds(d, c.Name, link, func(*smpp.Delivery) {}, nil); err != nil {
+			if _, err := newBinds(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}); err != nil {
 				return nil, err
 			}
 		}

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"intumwa/messages"
@@ -31,7 +32,7 @@ func (l *lane) heedEchoes(ctx context.Context) {
 			}
 			segments := make([]messages.Unanswered, len(overdue))
 			for i, key := range overdue {
-				id, n := fromKey(key)
+				id, n, _ := fromKey(key)
 				segments[i] = messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)}
 			}
 			echoed, err := l.d.carrying.Echoed(ctx, l.carrier.name, segments)
@@ -39,15 +40,19 @@ func (l *lane) heedEchoes(ctx context.Context) {
 				l.d.log.Debug("looking for receipts of unanswered segments", "carrier", l.carrier.name, "link", l.link, "error", err)
 				break
 			}
-			for i, s := range echoed {
-				overdue[i] = submitKey(s.MessageID, s.Segment)
-			}
-			link.GiveUp(errEchoed, overdue[:len(echoed)]...)
+			link.GiveUp(errEchoed, slices.DeleteFunc(overdue, func(key uint64) bool {
+				id, n, _ := fromKey(key)
+				return !slices.Contains(echoed, messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)})
+			})...)
 		}
 	}
 }
 
 // submitKey names a segment in flight; fromKey reads it.
-func submitKey(messageID int64, segment int) uint64 { return uint64(messageID)<<8 | uint64(segment) }
+func submitKey(messageID int64, segment, total int) uint64 {
+	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
+}
 
-func fromKey(key uint64) (messageID int64, segment int) { return int64(key >> 8), int(key & 0xFF) }
+func fromKey(key uint64) (messageID int64, segment, total int) {
+	return int64(key >> 16), int(key >> 8 & 0xFF), int(key & 0xFF)
+}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/queue"
 )
 
 // failover hands the messages of a carrier none of whose links has served for
 // FailoverAfter to the first of its stand-ins that serves. Throttling is not
 // down.
 func (d *Dispatcher) failover(ctx context.Context) error {
-	const most = 5000 // messages a round
 	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM now() - max(served_at))::float8 FROM links GROUP BY carrier`)
 	if err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
@@ -42,7 +43,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 			if away, known := idle[other]; !known || away > d.opts.DeadAfter {
 				continue
 			}
-			n, err := d.store.Reroute(ctx, c.name, other, most)
+			n, err := d.handOver(ctx, c, other)
 			if err != nil {
 				return err
 			}
@@ -51,6 +52,81 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 				d.log.Warn("carrier is down; another takes its messages", "carrier", c.name, "by", other, "messages", n)
 			}
 			break
+		}
+	}
+	return nil
+}
+
+const (
+	handOverMost = 5000 // messages a lane and a round
+	// handOverAhead is how much of its own time a stand-in is given at once: what
+	// is not handed over yet goes back to its carrier's links when they return.
+	handOverAhead = 30 * time.Second
+)
+
+// handOver gives the stand-in what it can carry soon: single sends first, of
+// batches no more than its own customers can bear to wait behind.
+func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
+	held := c.config().OnAmbiguous == AmbiguousHold
+	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+		limit := handOverMost
+		if tps := d.tpsOf(other); tps > 0 {
+			limit = min(limit, max(int(tps*handOverAhead.Seconds()), 1))
+			waiting, err := d.store.Ready(ctx, other, int(lane), limit)
+			if err != nil {
+				return n, err
+			}
+			limit -= waiting
+		}
+		if limit <= 0 {
+			continue
+		}
+		moved, err := d.store.Reroute(ctx, c.name, other, int(lane), limit, held)
+		if n += moved; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// tpsOf is how many segments a second a carrier's links carry together; 0: as
+// many as they can, or a carrier that is not configured here.
+func (d *Dispatcher) tpsOf(name string) (tps float64) {
+	for _, c := range d.running() {
+		if c.name != name {
+			continue
+		}
+		for _, l := range c.config().Links {
+			if l.TPS == 0 {
+				return 0
+			}
+			tps += l.TPS
+		}
+	}
+	return tps
+}
+
+// takeBack gives a carrier that serves again what its stand-ins have not tried.
+func (d *Dispatcher) takeBack(ctx context.Context) error {
+	for _, c := range d.running() {
+		config := c.config()
+		if len(config.Failover) == 0 {
+			continue
+		}
+		var serves bool
+		if err := d.pool.QueryRow(ctx, `SELECT coalesce(now() - max(served_at) < $2::interval, false) FROM links WHERE carrier = $1`,
+			c.name, min(2*d.opts.Heartbeat, config.FailoverAfter)).Scan(&serves); err != nil {
+			return fmt.Errorf("asking whether %s serves: %w", c.name, err)
+		}
+		if !serves {
+			continue
+		}
+		n, err := d.store.Return(ctx, c.name, handOverMost)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			d.log.Info("carrier serves again and takes its messages back", "carrier", c.name, "messages", n)
 		}
 	}
 	return nil

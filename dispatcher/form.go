@@ -132,9 +132,17 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		}
 		c.inboxSeen = end
 	}
+	end, err := d.store.InboxEnd(ctx, inboxAge)
+	if err != nil {
+		return err
+	}
 	for range inboxRounds {
-		if n, err := d.rematchSome(ctx, c); err != nil || n < inboxLimit {
+		switch n, err := d.rematchSome(ctx, c); {
+		case err != nil:
 			return err
+		case n < inboxLimit:
+			c.inboxSeen = max(c.inboxSeen, end) // others' receipts are not looked at again either
+			return nil
 		}
 	}
 	return nil

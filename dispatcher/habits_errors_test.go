@@ -113,8 +113,11 @@ func TestHabitsOfErrorCodes(t *testing.T) {
 		before := mno.Stats().Submits
 		id := w.sendTo("00")
 		w.until("it was submitted", func() bool { return mno.Stats().Submits > before })
-		mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		want := classes[code]
+		if want == slow {
+			w.until("the link slows", func() bool { return w.metric("intumwa_smpp_pace_limit_per_second") < throttled })
+		}
+		mno.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		if want == perm {
 			w.await("failed", 5*time.Second, id)
 			if _, reason := w.statusOf(id); reason != smpp.Status(code).String() {

@@ -50,6 +50,11 @@ type result struct {
 func (j *journey) begin(ctx context.Context) {
 	l := j.lane
 	j.began = time.Now()
+	if !j.began.Before(j.msg.ExpiresAt) { // it waited here too long; the relay ends it
+		j.open = 1
+		l.carrier.settler.take(result{journey: j, at: j.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
+		return
+	}
 	submits := l.carrier.config().segments(j.msg, j.began)
 	if j.total = len(submits); j.total > sms.MaxSegments {
 		j.open = 1
@@ -87,7 +92,7 @@ func (j *journey) begin(ctx context.Context) {
 		if !l.d.member.fresh() {
 			err = smpp.ErrNotBound
 		} else {
-			submits[i].Key = submitKey(j.msg.ID, i+1)
+			submits[i].Key = submitKey(j.msg.ID, i+1, j.total)
 			err = link.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
 				j.answered(r)
@@ -98,7 +103,7 @@ func (j *journey) begin(ctx context.Context) {
 			j.stopped.Store(true)
 			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
 			l.carrier.settler.take(r)
-		} else if slices.Contains(j.msg.Unanswered, i+1) {
+		} else if j.msg.Begun || slices.Contains(j.msg.Unanswered, i+1) {
 			l.d.metrics.resent.WithLabelValues(l.carrier.name).Inc()
 		}
 	}

@@ -34,6 +34,7 @@ type lane struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
+	ending atomic.Bool
 	open   sync.WaitGroup // journeys not yet settled
 	paused atomic.Bool
 }
@@ -44,7 +45,8 @@ const settleWait = 2 * time.Second
 
 func newLane(d *Dispatcher, c *carrier, conf *Link) (*lane, error) {
 	l := &lane{d: d, carrier: c, link: conf.Name, conf: conf, form: c.form(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
-	binds, err := newBinds(d, c.name, conf, l.deliver, func(state uint8) { l.pace.congested(time.Now(), state) })
+	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: l.deliver, OnLate: l.late,
+		OnCongestion: func(state uint8) { l.pace.congested(time.Now(), state) }})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,11 @@ func (l *lane) start() {
 }
 
 // end tells the lane to stop; wait waits until it has; ended looks.
-func (l *lane) end()  { l.cancel() }
+func (l *lane) end() {
+	l.ending.Store(true)
+	l.cancel()
+}
+
 func (l *lane) wait() { <-l.done }
 func (l *lane) ended() bool {
 	select {
@@ -172,8 +178,9 @@ func (l *lane) awaitSettled() {
 	}
 }
 
-// watch minds the link's pace and, when the link goes down, gives back what
-// lies on the shelf: another link of the carrier may take it.
+// watch minds the link's pace and, when the link goes down or its carrier
+// answers nothing, gives back what lies on the shelf: another link of the
+// carrier may take it.
 func (l *lane) watch(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -184,7 +191,7 @@ func (l *lane) watch(ctx context.Context) {
 		case now := <-tick.C:
 			l.pace.tick(now)
 			l.binds.balance()
-			if !l.binds.up() || !l.d.member.fresh() || !l.breaker.ready(now) {
+			if !l.binds.up() || !l.d.member.fresh() || !l.breaker.ready(now) || l.slots.stalled(now) {
 				l.giveBack(l.shelf.empty())
 			}
 		}
@@ -197,7 +204,7 @@ func (l *lane) ready(ctx context.Context) error {
 		if err := l.binds.waitBound(ctx); err != nil {
 			return err
 		}
-		if l.d.member.fresh() && l.breaker.ready(time.Now()) {
+		if now := time.Now(); l.d.member.fresh() && l.breaker.ready(now) && !l.slots.stalled(now) {
 			return nil
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
@@ -291,7 +298,7 @@ func (l *lane) journeys(claimed []*messages.Claimed) []*journey {
 	journeys := make([]*journey, len(claimed))
 	for i, m := range claimed {
 		journeys[i] = &journey{lane: l, msg: m}
-		l.d.hands.take(m.ID)
+		l.d.hands.take(journeys[i])
 	}
 	return journeys
 }
@@ -301,38 +308,75 @@ func (l *lane) giveBack(journeys []*journey) {
 	if len(journeys) == 0 {
 		return
 	}
-	ids := make([]int64, len(journeys))
+	claims := make([]messages.Claim, len(journeys))
 	for i, j := range journeys {
-		ids[i] = j.msg.ID
+		claims[i] = j.msg.Claim()
 		j.ack()
-		defer l.d.hands.leave(j.msg.ID)
+		defer l.d.hands.leave(j)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := l.d.carrying.Release(ctx, l.d.member.id.Load(), ids, 0); err != nil {
+	if err := l.d.carrying.Release(ctx, l.d.member.id.Load(), claims, 0); err != nil {
 		// They stay claimed until this process ends. Try through the settler,
 		// which does not give up.
-		l.carrier.settler.putBack(ids)
+		l.carrier.settler.putBack(claims)
 	}
 }
 
-// submitAll submits what is on the shelf, one message after another.
+// submitAll submits what is on the shelf, one message after another. The next
+// is chosen when it can go out, so that nothing that comes meanwhile and goes
+// before it is held up.
 func (l *lane) submitAll(ctx context.Context) {
 	for {
-		if l.ready(ctx) != nil {
+		if l.slots.wait(ctx) != nil || l.ready(ctx) != nil {
 			return
 		}
 		j, err := l.shelf.next(ctx)
 		if err != nil {
 			return
 		}
-		if !l.breaker.enter(time.Now()) {
-			l.giveBack([]*journey{j})
-			continue
+		for _, j := range l.lot(j) {
+			if !l.breaker.enter(time.Now()) {
+				l.giveBack([]*journey{j})
+				continue
+			}
+			l.open.Add(1)
+			j.begin(ctx)
 		}
-		l.open.Add(1)
-		j.begin(ctx)
 	}
+}
+
+// lot is what goes out next, first at the head. A carrier that may have what it
+// was sent is not always to be sent it again (on_ambiguous): for such a one it
+// is noted before a message goes out, for several at once and never more than
+// the window has room for.
+func (l *lane) lot(first *journey) []*journey {
+	lot := []*journey{first}
+	if l.carrier.config().OnAmbiguous == AmbiguousResend {
+		return lot
+	}
+	claims := []messages.Claim{first.msg.Claim()}
+	for len(lot) < l.slots.left() {
+		j := l.shelf.poll()
+		if j == nil {
+			break
+		}
+		lot, claims = append(lot, j), append(claims, j.msg.Claim())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := l.d.carrying.Begin(ctx, l.d.member.id.Load(), claims); err != nil {
+		l.d.log.Warn("messages wait: it cannot be noted that they begin", "carrier", l.carrier.name, "link", l.link, "messages", len(lot), "error", err)
+		l.giveBack(lot)
+		return nil
+	}
+	return lot
+}
+
+// late takes the answer to a segment that had been given up.
+func (l *lane) late(key uint64, r smpp.Result) {
+	id, segment, total := fromKey(key)
+	l.carrier.settler.takeLate(lateAnswer{link: l.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
 }
 
 // retryAfter is how long a message waits that was refused for now.

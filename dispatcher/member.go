@@ -25,6 +25,10 @@ type member struct {
 	start time.Time
 	lanes map[string]*lane // by link name; owned by run
 	wake  chan struct{}    // beat now: the configuration changed
+
+	announced bool      // the links that are configured now; run's
+	healed    time.Time // when heartbeats began to succeed again; zero: they never failed; run's
+	last      time.Time // the last one that succeeded; run's
 }
 
 func newMember(d *Dispatcher) *member {
@@ -50,7 +54,8 @@ func (m *member) register(ctx context.Context) error {
 		if err == nil {
 			m.id.Store(id)
 			m.beat.Store(int64(sent))
-			return m.announce(ctx)
+			m.announced = false
+			return nil
 		}
 		if !failing {
 			m.d.log.Error("registering this dispatcher; trying on", "error", err)
@@ -64,7 +69,8 @@ func (m *member) register(ctx context.Context) error {
 	}
 }
 
-// announce makes the rows of the configured links.
+// announce makes the rows of the configured links, and keeps those that nobody
+// owns from being taken off the list (disown).
 func (m *member) announce(ctx context.Context) error {
 	var links, carriers []string
 	for _, c := range m.d.running() {
@@ -73,10 +79,12 @@ func (m *member) announce(ctx context.Context) error {
 		}
 	}
 	_, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT * FROM unnest($1::text[], $2::text[])
-		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers)
-	if err != nil && ctx.Err() == nil {
+		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier, updated_at =
+			CASE WHEN EXISTS (SELECT FROM dispatchers d WHERE d.id = links.owner) THEN links.updated_at ELSE now() END`, links, carriers)
+	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
 	}
+	m.announced = true
 	return nil
 }
 
@@ -102,9 +110,7 @@ func (m *member) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-m.wake:
-			if err := m.announce(ctx); err != nil {
-				m.d.log.Error("announcing the links of the new configuration", "error", err)
-			}
+			m.announced = false
 		}
 	}
 }
@@ -130,10 +136,30 @@ func (m *member) heartbeat(ctx context.Context) error {
 		return errReplaced
 	}
 	m.beat.Store(int64(sent))
-	if err := m.bury(ctx); err != nil {
-		return err
+	if !m.announced {
+		if err := m.announce(ctx); err != nil {
+			return err
+		}
+	}
+	if m.mayBury() {
+		if err := m.bury(ctx); err != nil {
+			return err
+		}
 	}
 	return m.lease(ctx, id)
+}
+
+// mayBury tells whether the others' silence is theirs. When this process could
+// not be heard for a while (a database that was away, a machine that stood
+// still), they may not have been heard for the same reason: they get the time
+// to come back.
+func (m *member) mayBury() bool {
+	now := time.Now()
+	if !m.last.IsZero() && now.Sub(m.last) > m.d.opts.DeadAfter/2 {
+		m.healed = now
+	}
+	m.last = now
+	return now.Sub(m.healed) >= m.d.opts.DeadAfter
 }
 
 // bury takes the dead off the list and frees what they had claimed.
@@ -201,13 +227,15 @@ func (m *member) lease(ctx context.Context, id int64) error {
 }
 
 // disown takes links off the list that are configured no more, once their
-// lanes have ended.
+// lanes have ended: one's own, and those that no living dispatcher has had for
+// long.
 func (m *member) disown(ctx context.Context, id int64, names []string) error {
 	keep := names
 	for name := range m.lanes {
 		keep = append(keep, name)
 	}
-	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links WHERE owner = $1 AND name <> ALL($2)`, id, keep); err != nil {
+	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links l WHERE name <> ALL($2) AND (owner = $1
+		OR (updated_at < now() - $3::interval AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner)))`, id, keep, m.d.opts.StrandedAfter); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)
 	}
 	return nil
@@ -239,6 +267,9 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 	}
 	for name, h := range held {
 		at, w := m.lanes[name], wishes[name]
+		if at == nil && m.drains(w.link) {
+			continue
+		}
 		if at == nil {
 			form := newIDForm(w.carrier.config().IDFormat, h.form)
 			w.carrier.setForm(name, form)
@@ -256,6 +287,17 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 		at.setPaused(h.paused)
 	}
 	return nil
+}
+
+// drains tells whether the bind of a link is still in use by one that ends,
+// under another name. A carrier may allow it once only.
+func (m *member) drains(link *Link) bool {
+	for _, at := range m.lanes {
+		if at.ending.Load() && at.conf.Address == link.Address && at.conf.SystemID == link.SystemID {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends all lanes side by side and waits for them.

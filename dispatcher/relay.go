@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/messages"
 	"intumwa/queue"
@@ -41,7 +42,7 @@ func (d *Dispatcher) runRelay(ctx context.Context) {
 		slow := start.Sub(lastSlow) >= 10*d.opts.SweepInterval
 		err := d.relay(ctx, slow)
 		if slow {
-			lastSlow = start
+			lastSlow = time.Now()
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -80,19 +81,21 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	}
 
 	// What one step cannot do does not keep the next from its work.
-	steps := []func(context.Context) error{d.free, d.expire}
+	steps := []func(context.Context) error{d.free, d.expire, d.refill}
 	for _, c := range d.running() {
 		steps = append(steps, func(ctx context.Context) error { return d.rematch(ctx, c) })
 	}
 	steps = append(steps, d.failover)
 	if slow {
-		steps = append(steps, d.readdress, d.overdue, d.forget, d.reclaim)
+		steps = append(steps, d.takeBack, d.readdress, d.overdue, d.forget, d.reclaim)
 	}
-	steps = append(steps, d.refill)
 	var failed error
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			failed = errors.Join(failed, err)
+			if _, refused := errors.AsType[*pgconn.PgError](err); !refused {
+				break // the database is away
+			}
 		}
 	}
 	if failed == nil {
@@ -121,6 +124,14 @@ func (d *Dispatcher) free(ctx context.Context) error {
 		return err
 	}
 	dead := slices.DeleteFunc(claimants, func(id int64) bool { return slices.Contains(living, id) })
+	if len(dead) == 0 {
+		return nil
+	}
+	for _, c := range append(d.removed(), d.running()...) {
+		if err := d.settleBegun(ctx, c, dead); err != nil {
+			return err
+		}
+	}
 	n, err := d.store.Free(ctx, dead)
 	if err != nil {
 		return err
@@ -143,11 +154,77 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
+// settleBegun decides, as the carrier's on_ambiguous says, of what dispatchers
+// had begun to write to it when they died; what is to be sent again is left to
+// Free.
+func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
+	policy := c.config().OnAmbiguous
+	if policy == AmbiguousResend {
+		return nil
+	}
+	for n := overdueLimit; n == overdueLimit; {
+		var settled []messages.Settled
+		err := pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
+			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
+			if n = len(begun); err != nil || n == 0 {
+				return err
+			}
+			var parts []messages.Part
+			var finals []messages.Final
+			for _, m := range begun {
+				unanswered := c.config().unanswered(m, c.name)
+				parts = append(parts, unanswered...)
+				if policy == AmbiguousFail && len(unanswered) > 0 {
+					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: "no_answer"})
+				}
+			}
+			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil)
+			if err != nil {
+				return err
+			}
+			early, err := d.carrying.Verdicts(ctx, tx, recorded.Submitted)
+			if err != nil {
+				return err
+			}
+			settled, err = d.conclude(ctx, tx, d.carrying, append(early, finals...), messages.Ends{})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("settling what dead dispatchers had begun for %s: %w", c.name, err)
+		}
+		if n > 0 {
+			d.log.Warn("a dispatcher died with messages begun; their carrier may have them, they are not sent again", "carrier", c.name, "messages", n)
+		}
+		d.report(settled)
+	}
+	return nil
+}
+
+// unanswered are the segments of a message of which it is not known that the
+// carrier has them, as parts to be recorded.
+func (c *Carrier) unanswered(m *messages.Claimed, name string) (parts []messages.Part) {
+	total := len(c.segments(m, time.Now()))
+	for n := 1; n <= total; n++ {
+		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
+			parts = append(parts, messages.Part{MessageID: m.ID, Segment: n, Total: total, Carrier: name,
+				At: time.Now(), Unanswered: true, Reference: reference(m.ID, n)})
+		}
+	}
+	return parts
+}
+
 // expire fails what could not be carried within its validity.
 func (d *Dispatcher) expire(ctx context.Context) error {
-	return d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
-		return d.store.Expired(ctx, tx, overdueLimit)
-	})
+	for n := overdueLimit; n == overdueLimit; {
+		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			finals, err := d.store.Expired(ctx, tx, overdueLimit)
+			n = len(finals)
+			return finals, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // overdue decides messages whose receipts did not come.
@@ -158,21 +235,21 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 	for i, c := range carriers {
 		config := c.config()
 		names[i], longest = c.name, max(longest, config.ReceiptTimeout)
-		if err := d.overdueOf(ctx, func(tx pgx.Tx, horizon time.Time) ([]int64, bool, error) {
-			return d.store.Overdue(ctx, tx, c.name, horizon, overdueLimit)
+		if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
+			return d.store.Overdue(ctx, tx, c.name, age, overdueLimit)
 		}, config.ReceiptTimeout, config.OnReceiptTimeout); err != nil {
 			return err
 		}
 	}
-	return d.overdueOf(ctx, func(tx pgx.Tx, horizon time.Time) ([]int64, bool, error) {
-		return d.store.OverdueElsewhere(ctx, tx, names, horizon, overdueLimit)
+	return d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
+		return d.store.OverdueElsewhere(ctx, tx, names, age, overdueLimit)
 	}, longest, sms.Failed)
 }
 
-func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, horizon time.Time) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
+func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
 	for done := false; !done; {
 		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			ids, end, err := find(tx, time.Now().Add(-d.opts.Validity-timeout))
+			ids, end, err := find(tx, d.opts.Validity+timeout)
 			done = end
 			finals := make([]messages.Final, len(ids))
 			for i, id := range ids {

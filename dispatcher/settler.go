@@ -13,7 +13,6 @@ import (
 
 	"intumwa/messages"
 	"intumwa/smpp"
-	"intumwa/sms"
 )
 
 // ambiguousDelay is how long a segment whose answer was lost waits before it
@@ -37,8 +36,19 @@ type settler struct {
 	mu       sync.Mutex
 	results  []result
 	receipts []arrival
-	returned []int64 // claims to be given back
+	late     []lateAnswer
+	returned []messages.Claim // to be given back
 	wake     chan struct{}
+}
+
+// lateAnswer is an answer to a segment that had been given up as unanswered.
+type lateAnswer struct {
+	link      string
+	messageID int64
+	segment   int // from 1
+	total     int
+	smpp.Result
+	at time.Time
 }
 
 // arrival is what a carrier delivered, a receipt or a handset's message, with
@@ -71,10 +81,18 @@ func (s *settler) receive(a arrival) {
 	ring(s.wake)
 }
 
-// putBack gives claims back that could not be given back directly.
-func (s *settler) putBack(ids []int64) {
+// takeLate accepts an answer that came after all. It never blocks.
+func (s *settler) takeLate(a lateAnswer) {
 	s.mu.Lock()
-	s.returned = append(s.returned, ids...)
+	s.late = append(s.late, a)
+	s.mu.Unlock()
+	ring(s.wake)
+}
+
+// putBack gives claims back that could not be given back directly.
+func (s *settler) putBack(claims []messages.Claim) {
+	s.mu.Lock()
+	s.returned = append(s.returned, claims...)
 	s.mu.Unlock()
 	ring(s.wake)
 }
@@ -83,16 +101,17 @@ func (s *settler) putBack(ids []int64) {
 type work struct {
 	results  []result
 	receipts []arrival
-	returned []int64
+	late     []lateAnswer
+	returned []messages.Claim
 }
 
-func (w *work) size() int { return len(w.results) + len(w.receipts) + len(w.returned) }
+func (w *work) size() int { return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned) }
 
 func (s *settler) grab() work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := work{s.results, s.receipts, s.returned}
-	s.results, s.receipts, s.returned = nil, nil, nil
+	w := work{s.results, s.receipts, s.late, s.returned}
+	s.results, s.receipts, s.late, s.returned = nil, nil, nil, nil
 	return w
 }
 
@@ -169,6 +188,9 @@ func (s *settler) settleEach(ctx context.Context, w work, refusal error) {
 			s.d.log.Error("a receipt cannot be written", "carrier", s.carrier.name, "link", a.Link, "error", refusal)
 			a.pdu.Respond(smpp.StatusOK)
 		}
+		for _, a := range w.late {
+			s.d.log.Error("a late answer cannot be written", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
+		}
 		s.release(w)
 		return
 	}
@@ -178,8 +200,11 @@ func (s *settler) settleEach(ctx context.Context, w work, refusal error) {
 	for _, a := range w.receipts {
 		s.settle(ctx, work{receipts: []arrival{a}})
 	}
-	for _, id := range w.returned {
-		s.settle(ctx, work{returned: []int64{id}})
+	for _, a := range w.late {
+		s.settle(ctx, work{late: []lateAnswer{a}})
+	}
+	for _, claim := range w.returned {
+		s.settle(ctx, work{returned: []messages.Claim{claim}})
 	}
 }
 
@@ -335,120 +360,11 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 		j.apply(r)
 		if j.open == 0 {
 			j.ack()
-			s.d.hands.leave(j.msg.ID)
+			s.d.hands.leave(j)
 			j.lane.open.Done()
 		}
 	}
 	for l, n := range slots {
 		l.slots.give(n)
 	}
-}
-
-// plan is what a lot changes, worked out from the results before the
-// transaction so that it can be tried again.
-type plan struct {
-	parts   []messages.Part
-	finals  []messages.Final
-	carried []int64
-	retries []messages.Retry
-}
-
-func (s *settler) plan(w work) plan {
-	var p plan
-	for _, id := range w.returned {
-		p.retries = append(p.retries, messages.Retry{MessageID: id})
-	}
-	after := map[*journey]*journey{} // each journey as this lot leaves it
-	var order []*journey
-	for _, r := range w.results {
-		j := after[r.journey]
-		if j == nil {
-			j = r.journey.copy()
-			after[r.journey] = j
-			order = append(order, j)
-		}
-		j.apply(r)
-		if r.Outcome == smpp.Accepted && r.segment > 0 {
-			part := messages.Part{
-				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
-				CarrierID: r.MessageID, At: r.at, Confirmed: s.carrier.config().Confirm == ConfirmBySubmit,
-			}
-			if part.Unsure = j.lane.form.unsure(); part.Unsure && time.Since(s.parked) < inboxReach {
-				part.Other = otherKeys(r.MessageID)
-			}
-			p.parts = append(p.parts, part)
-		}
-		if r.Outcome == smpp.NoAnswer {
-			p.parts = append(p.parts, messages.Part{
-				MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
-				At: r.at, Unanswered: true, Reference: reference(j.msg.ID, r.segment),
-			})
-		}
-	}
-	for _, j := range order {
-		if j.refused {
-			p.finals = append(p.finals, j.verdict)
-		}
-		switch {
-		case j.open > 0:
-		case j.refused: // its outbox row goes with the verdict
-		case j.again:
-			p.retries = append(p.retries, messages.Retry{MessageID: j.msg.ID, Delay: j.delay, Counts: j.counts || j.accepted > 0})
-		case j.wait:
-			p.carried = append(p.carried, j.msg.ID) // no longer ours to send; a receipt or the deadline decides
-		default:
-			p.carried = append(p.carried, j.msg.ID)
-		}
-	}
-	return p
-}
-
-// copy is the journey for working out what a lot would make of it.
-func (j *journey) copy() *journey {
-	return &journey{lane: j.lane, msg: j.msg, total: j.total, open: j.open, accepted: j.accepted, verdict: j.verdict,
-		refused: j.refused, again: j.again, delay: j.delay, counts: j.counts, wait: j.wait}
-}
-
-// apply notes the fate of one segment.
-func (j *journey) apply(r result) {
-	l := j.lane
-	j.open--
-	switch r.Outcome {
-	case smpp.Accepted:
-		j.accepted++
-	case smpp.NotWritten:
-		if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
-			j.refuse(r.at, field.Error())
-			return
-		}
-		j.repeat(0, false)
-	case smpp.NoAnswer:
-		switch l.carrier.config().OnAmbiguous {
-		case AmbiguousFail:
-			j.refuse(r.at, "no_answer")
-		case AmbiguousHold:
-			j.wait = true
-		default:
-			j.repeat(ambiguousDelay, true)
-		}
-	case smpp.Rejected:
-		if l.carrier.config().class(r.Status) == smpp.ClassPermanent {
-			j.refuse(r.at, r.Status.String())
-			return
-		}
-		j.repeat(l.retryAfter(j.msg.Attempt), true)
-	}
-}
-
-func (j *journey) refuse(at time.Time, reason string) {
-	if !j.refused {
-		j.refused = true
-		j.verdict = messages.Final{MessageID: j.msg.ID, Status: sms.Failed, At: at, Reason: reason}
-	}
-}
-
-func (j *journey) repeat(delay time.Duration, counts bool) {
-	j.again = true
-	j.delay = max(j.delay, delay)
-	j.counts = j.counts || counts
 }

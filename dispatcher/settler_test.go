@@ -97,14 +97,15 @@ func (b *bench) claim(id int64, segments int) *journey {
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	b.d.hands.take(id)
 	b.lane.open.Add(1)
 	for range segments {
 		if err := b.lane.slots.take(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return &journey{lane: b.lane, msg: claimed[0], total: segments, open: segments}
+	j := &journey{lane: b.lane, msg: claimed[0], total: segments, open: segments}
+	b.d.hands.take(j)
+	return j
 }
 
 // fate is how one segment ended.
@@ -323,7 +324,7 @@ func TestDatabaseAway(t *testing.T) {
 	b.s.receive(b.receipt("a", "DELIVRD"))
 	time.Sleep(300 * time.Millisecond) // it tries, and tries again
 	b.s.take(accepted("b")(second, 1))
-	b.s.putBack([]int64{999})
+	b.s.putBack([]messages.Claim{{MessageID: 999}})
 	if free := b.free(); free != 8 {
 		t.Errorf("%d slots are free while nothing could be written, want 8", free)
 	}
@@ -419,7 +420,7 @@ func TestFreeSparesTheLiving(t *testing.T) {
 func TestStrays(t *testing.T) {
 	b := newBench(t)
 	held, lost := b.begun(1), b.begun(1)
-	b.d.hands.leave(lost.msg.ID)
+	b.d.hands.leave(lost)
 	for look, want := range []int{7, 0} {
 		if err := b.d.strays(t.Context()); err != nil {
 			t.Fatal(err)

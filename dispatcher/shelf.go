@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"sync"
+	"time"
 
 	"intumwa/queue"
 )
@@ -68,25 +69,7 @@ func (s *shelf) put(side queue.Lane, journeys []*journey) {
 // caller at a time.
 func (s *shelf) next(ctx context.Context) (*journey, error) {
 	for {
-		s.mu.Lock()
-		side := queue.Single
-		batchWaits := len(s.sides[queue.Batch]) > 0
-		if len(s.sides[queue.Single]) == 0 || (batchWaits && s.row >= singlesBeforeBatch) {
-			side = queue.Batch
-		}
-		var j *journey
-		if waiting := s.sides[side]; len(waiting) > 0 {
-			j, waiting[0] = waiting[0], nil
-			s.sides[side] = waiting[1:]
-			if side == queue.Single && batchWaits {
-				s.row++
-			} else {
-				s.row = 0
-			}
-		}
-		s.mu.Unlock()
-		if j != nil {
-			ring(s.freed[side])
+		if j := s.poll(); j != nil {
 			return j, nil
 		}
 		select {
@@ -95,6 +78,31 @@ func (s *shelf) next(ctx context.Context) (*journey, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// poll takes the next message; nil when there is none.
+func (s *shelf) poll() *journey {
+	s.mu.Lock()
+	side := queue.Single
+	batchWaits := len(s.sides[queue.Batch]) > 0
+	if len(s.sides[queue.Single]) == 0 || (batchWaits && s.row >= singlesBeforeBatch) {
+		side = queue.Batch
+	}
+	var j *journey
+	if waiting := s.sides[side]; len(waiting) > 0 {
+		j, waiting[0] = waiting[0], nil
+		s.sides[side] = waiting[1:]
+		if side == queue.Single && batchWaits {
+			s.row++
+		} else {
+			s.row = 0
+		}
+	}
+	s.mu.Unlock()
+	if j != nil {
+		ring(s.freed[side])
+	}
+	return j
 }
 
 // empty takes everything off the shelf.
@@ -121,21 +129,42 @@ func ring(bell chan struct{}) {
 type slots struct {
 	mu    sync.Mutex
 	free  int
+	since time.Time // when one was last given back, or the last one taken
 	freed chan struct{}
 }
 
+// stallAfter is how long no slot may come free before the link is taken for
+// stalled: its carrier answers nothing, though it may well be bound.
+const stallAfter = 2 * time.Second
+
 func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
 
-// take waits for a slot. One caller at a time.
+// take waits for a slot. One caller at a time, of take and wait together.
 func (s *slots) take(ctx context.Context) error {
 	for {
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
 		s.mu.Lock()
-		if s.free > 0 {
-			s.free--
-			s.mu.Unlock()
-			return nil
+		free := s.free > 0
+		if free {
+			if s.free--; s.free == 0 {
+				s.since = time.Now()
+			}
 		}
 		s.mu.Unlock()
+		if free {
+			return nil
+		}
+	}
+}
+
+// wait waits until a slot is free, and does not take it.
+func (s *slots) wait(ctx context.Context) error {
+	for {
+		if s.left() > 0 {
+			return nil
+		}
 		select {
 		case <-s.freed:
 		case <-ctx.Done():
@@ -144,9 +173,25 @@ func (s *slots) take(ctx context.Context) error {
 	}
 }
 
+// left is how many are free; fewer than none while a smaller window is not
+// paid back.
+func (s *slots) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}
+
+// stalled tells whether none has come free for stallAfter.
+func (s *slots) stalled(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free <= 0 && now.Sub(s.since) > stallAfter
+}
+
 func (s *slots) give(n int) {
 	s.mu.Lock()
 	s.free += n
+	s.since = time.Now()
 	s.mu.Unlock()
 	ring(s.freed)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
 )
 
 // hands knows which messages this process has in hand: claimed, and not yet
@@ -17,41 +19,45 @@ import (
 // so strays finds and frees them.
 type hands struct {
 	mu       sync.Mutex
-	ids      map[int64]struct{}
-	suspects map[int64]struct{} // claimed and not in hand when strays last looked
+	journeys map[int64]*journey          // by message
+	suspects map[messages.Claim]struct{} // claimed and not in hand when strays last looked
 }
 
 func newHands() *hands {
-	return &hands{ids: make(map[int64]struct{}), suspects: make(map[int64]struct{})}
+	return &hands{journeys: make(map[int64]*journey), suspects: make(map[messages.Claim]struct{})}
 }
 
-func (h *hands) take(id int64) {
+func (h *hands) take(j *journey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ids[id] = struct{}{}
+	h.journeys[j.msg.ID] = j
 }
 
-func (h *hands) leave(id int64) {
+// leave lets go of j. Another lane of this process may have claimed the message
+// anew by then: that one stays.
+func (h *hands) leave(j *journey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.ids, id)
+	if h.journeys[j.msg.ID] == j {
+		delete(h.journeys, j.msg.ID)
+	}
 }
 
 // notHeld are those of the claims that were not in hand now and the time
 // before: a claim whose answer is just coming in is not among them.
-func (h *hands) notHeld(claims []int64) []int64 {
+func (h *hands) notHeld(claims []messages.Claim) []messages.Claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	suspects := make(map[int64]struct{})
-	var strays []int64
-	for _, id := range claims {
-		if _, held := h.ids[id]; held {
+	suspects := make(map[messages.Claim]struct{})
+	var strays []messages.Claim
+	for _, claim := range claims {
+		if j := h.journeys[claim.MessageID]; j != nil && j.msg.Turn == claim.Turn {
 			continue
 		}
-		if _, again := h.suspects[id]; again {
-			strays = append(strays, id)
+		if _, again := h.suspects[claim]; again {
+			strays = append(strays, claim)
 		}
-		suspects[id] = struct{}{}
+		suspects[claim] = struct{}{}
 	}
 	h.suspects = suspects
 	return strays
@@ -72,11 +78,11 @@ func (d *Dispatcher) runStrays(ctx context.Context) {
 // this process does not have.
 func (d *Dispatcher) strays(ctx context.Context) error {
 	me := d.member.id.Load()
-	rows, err := d.pool.Query(ctx, `SELECT message_id FROM outbox WHERE claimed_by = $1`, me)
+	rows, err := d.pool.Query(ctx, `SELECT message_id, turn FROM outbox WHERE claimed_by = $1`, me)
 	if err != nil {
 		return fmt.Errorf("looking for stray claims: %w", err)
 	}
-	claims, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[messages.Claim])
 	if err != nil {
 		return fmt.Errorf("looking for stray claims: %w", err)
 	}

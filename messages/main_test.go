@@ -187,6 +187,19 @@ func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s
 	return s, err
 }
 
+// held is the claim in which a message stands.
+func (d *desk) held(id int64) messages.Claim {
+	d.Helper()
+	return messages.Claim{MessageID: id, Turn: d.count(`SELECT turn FROM outbox WHERE message_id = $1`, id)}
+}
+
+func (d *desk) helds(ids ...int64) (claims []messages.Claim) {
+	for _, id := range ids {
+		claims = append(claims, d.held(id))
+	}
+	return claims
+}
+
 // end ends journeys, or puts them off, without a verdict.
 func (d *desk) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
 	_, err := d.Finish(ctx, tx, nil, ends)

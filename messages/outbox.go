@@ -12,9 +12,18 @@ import (
 	"intumwa/sms"
 )
 
+// Claim is one holding of a message by a dispatcher. A message that is given
+// back and claimed again has another Turn, so that what is said late of the
+// claim before touches nothing.
+type Claim struct {
+	MessageID int64
+	Turn      int
+}
+
 // Claimed is a message that one dispatcher alone may carry now.
 type Claimed struct {
 	ID        int64
+	Turn      int
 	ULID      ulid.ULID
 	CompanyID int64
 	Lane      int
@@ -28,12 +37,19 @@ type Claimed struct {
 	ExpiresAt time.Time
 	Accepted  []int // segments (from 1) that a carrier has already, ascending
 
-	// Unanswered are segments that were written once and never answered: a
+	// Unanswered are segments that were written once and never answered: the
 	// carrier may have them. None of them is among Accepted.
 	Unanswered []int
+
+	// Begun says that a dispatcher died while it had the message: the carrier
+	// may have any segment of it.
+	Begun bool
 }
 
-const claimedColumns = `o.message_id, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+// Claim is the holding of the message that m is.
+func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Turn} }
+
+const claimedColumns = `o.message_id, o.turn, o.begun, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
@@ -46,7 +62,7 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 			WHERE message_id = ANY($2) AND carrier = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
 			FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
 		FROM free JOIN messages m ON m.id = free.message_id
 		WHERE o.message_id = free.message_id
 		RETURNING `+claimedColumns, dispatcher, ids, carrier)
@@ -62,7 +78,7 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 			ORDER BY message_id LIMIT $4
 			FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
 		FROM free JOIN messages m ON m.id = free.message_id
 		WHERE o.message_id = free.message_id
 		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
@@ -73,53 +89,60 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	if err != nil {
 		return nil, fmt.Errorf("claiming messages: %w", err)
 	}
-	var again []int64 // not their first attempt: a carrier may have some of it
-	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Claimed, error) {
-		var c Claimed
-		var id [16]byte
-		var number string
-		var ref int16
-		if err := row.Scan(&c.ID, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
-			&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
-			return nil, err
-		}
-		c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
-		if c.Attempt > 1 {
-			again = append(again, c.ID)
-		}
-		return &c, nil
-	})
+	claimed, err := pgx.CollectRows(rows, scanClaimed)
 	if err != nil {
 		return nil, fmt.Errorf("claiming messages: %w", err)
 	}
-	if len(again) == 0 {
-		return claimed, nil
-	}
-	if err := s.segmentsOut(ctx, claimed, again); err != nil {
-		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), idsOf(claimed), 0))
+	if err := segmentsOut(ctx, s.pool, claimed); err != nil {
+		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), claimsOf(claimed), 0))
 	}
 	return claimed, nil
 }
 
-func idsOf(claimed []*Claimed) []int64 {
-	ids := make([]int64, len(claimed))
-	for i, c := range claimed {
-		ids[i] = c.ID
+func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
+	var c Claimed
+	var id [16]byte
+	var number string
+	var ref int16
+	if err := row.Scan(&c.ID, &c.Turn, &c.Begun, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
+		return nil, err
 	}
-	return ids
+	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
+	return &c, nil
 }
 
-// segmentsOut notes in those of claimed whose ids are given which of their
-// segments are out already.
-func (s *Store) segmentsOut(ctx context.Context, claimed []*Claimed, ids []int64) error {
-	rows, err := s.pool.Query(ctx, `SELECT message_id, segment, bool_or(key NOT LIKE '?%' OR coalesce(state = 1, false)) FROM parts
-		WHERE message_id = ANY($1) GROUP BY message_id, segment ORDER BY message_id, segment`, ids)
+func claimsOf(claimed []*Claimed) []Claim {
+	claims := make([]Claim, len(claimed))
+	for i, c := range claimed {
+		claims[i] = c.Claim()
+	}
+	return claims
+}
+
+// segmentsOut notes in messages that are not at their first attempt which of
+// their segments are out already. What another carrier left unanswered says
+// nothing of this one.
+func segmentsOut(ctx context.Context, db interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}, claimed []*Claimed) error {
+	var ids []int64
+	byID := make(map[int64]*Claimed)
+	for _, c := range claimed {
+		if c.Attempt > 1 {
+			ids = append(ids, c.ID)
+			byID[c.ID] = c
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := db.Query(ctx, `SELECT p.message_id, p.segment, bool_or(p.key NOT LIKE '?%' OR coalesce(p.state = 1, false))
+		FROM parts p JOIN outbox o USING (message_id)
+		WHERE p.message_id = ANY($1) AND (p.carrier = o.carrier OR p.key NOT LIKE '?%' OR p.state = 1)
+		GROUP BY p.message_id, p.segment ORDER BY p.message_id, p.segment`, ids)
 	if err != nil {
 		return fmt.Errorf("reading which segments are out: %w", err)
-	}
-	byID := make(map[int64]*Claimed, len(claimed))
-	for _, c := range claimed {
-		byID[c.ID] = c
 	}
 	var id int64
 	var segment int
@@ -138,16 +161,33 @@ func (s *Store) segmentsOut(ctx context.Context, claimed []*Claimed, ids []int64
 }
 
 // Release gives claimed messages back unsent: they are due again after delay
-// and the attempt does not count.
-func (s *Store) Release(ctx context.Context, dispatcher int64, ids []int64, delay time.Duration) error {
-	if len(ids) == 0 {
+// and the attempt does not count. Claims that are over are left alone.
+func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, delay time.Duration) error {
+	retries := make([]Retry, len(claims))
+	for i, c := range claims {
+		retries[i] = Retry{Claim: c, Delay: delay}
+	}
+	b := &pgx.Batch{}
+	if (Ends{Dispatcher: dispatcher, Retries: retries}).queue(b); b.Len() == 0 {
 		return nil
 	}
-	_, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL,
-			attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3)
-		WHERE message_id = ANY($2) AND claimed_by = $1`, dispatcher, ids, delay.Seconds())
-	if err != nil {
-		return fmt.Errorf("releasing %d messages: %w", len(ids), err)
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("releasing %d messages: %w", len(claims), err)
+	}
+	return nil
+}
+
+// Begin notes that claimed messages are about to be written to their carrier:
+// should the dispatcher die from now on, the carrier may have them. Claims that
+// are over are left alone.
+func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) error {
+	ids, turns := make([]int64, len(claims)), make([]int32, len(claims))
+	for i, c := range claims {
+		ids[i], turns[i] = c.MessageID, int32(c.Turn)
+	}
+	if _, err := s.pool.Exec(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, turn)
+		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, dispatcher, ids, turns); err != nil {
+		return fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
 	}
 	return nil
 }
@@ -166,16 +206,45 @@ func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 }
 
 // Free gives out again whatever is claimed by dead dispatchers, and answers how
-// many messages that were.
+// many messages that were. Their carriers may have them (Claimed.Begun).
 func (s *Store) Free(ctx context.Context, dead []int64) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL WHERE claimed_by = ANY($1)`, dead)
+	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL, begun = true WHERE claimed_by = ANY($1)`, dead)
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}
 	return tag.RowsAffected(), nil
+}
+
+// TakeBegun takes up to limit messages of a carrier off the outbox that dead
+// dispatchers had begun to write (Begin). It is for whoever does not send again
+// what a carrier may have.
+func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead []int64, limit int) ([]*Claimed, error) {
+	rows, err := tx.Query(ctx, `SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
+		WHERE o.claimed_by = ANY($1) AND o.carrier = $2 AND o.begun ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, dead, carrier, limit)
+	if err != nil {
+		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
+	}
+	begun, err := pgx.CollectRows(rows, scanClaimed)
+	if err != nil {
+		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
+	}
+	for _, c := range begun {
+		c.Attempt = max(c.Attempt, 2) // it may have segments out
+	}
+	if err := segmentsOut(ctx, tx, begun); err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(begun))
+	for i, c := range begun {
+		ids[i] = c.ID
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
+		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
+	}
+	return begun, nil
 }
 
 // Waiting is an outbox row that is due and not on the belt.

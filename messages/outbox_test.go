@@ -129,12 +129,12 @@ func TestFencing(t *testing.T) {
 		t.Errorf("%d free and off the belt, want 3", n)
 	}
 	d.claim(heir, ids...)
-	if err := d.Release(t.Context(), ghost, ids, 0); err != nil {
+	if err := d.Release(t.Context(), ghost, d.helds(ids...), 0); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: ghost, Carried: ids,
-			Retries: []messages.Retry{{MessageID: ids[0], Delay: time.Minute, Counts: true}}})
+			Retries: []messages.Retry{{Claim: d.held(ids[0]), Delay: time.Minute, Counts: true}}})
 	})
 	for _, id := range ids {
 		if w := d.waiting(id); !w.Claimed || w.Attempts != 2 || time.Until(w.DueAt) > 0 {
@@ -173,11 +173,11 @@ func TestReleaseAndRetry(t *testing.T) {
 	d := newDesk(t)
 	ids := d.pending(3)
 	d.claim(1, ids...)
-	if err := d.Release(t.Context(), 1, ids[:1], time.Minute); err != nil {
+	if err := d.Release(t.Context(), 1, d.helds(ids[0]), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{MessageID: ids[1], Delay: time.Hour, Counts: true}, {MessageID: ids[2]}}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[1]), Delay: time.Hour, Counts: true}, {Claim: d.held(ids[2])}}})
 	})
 	for i, want := range []struct {
 		attempts int
@@ -205,7 +205,7 @@ func TestAcceptedSegments(t *testing.T) {
 	d.claim(1, ids...)
 	d.settle([]messages.Part{part(ids[0], "a", segment(3, 3)), part(ids[0], "b", segment(1, 3)), part(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{MessageID: ids[0], Counts: true}, {MessageID: ids[1], Counts: true}}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[0]), Counts: true}, {Claim: d.held(ids[1]), Counts: true}}})
 	})
 	for _, c := range d.claim(1, ids...) {
 		want := []int{1, 3}
@@ -282,11 +282,17 @@ func TestReroute(t *testing.T) {
 	ids := d.pending(4)
 	d.claim(1, ids[0])
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
-	if n, err := d.Reroute(t.Context(), carrier, "onatel", 1); err != nil || n != 1 {
-		t.Errorf("%d rerouted, %v", n, err)
+	reroute := func(lane, limit int, held bool, want int64) {
+		t.Helper()
+		if n, err := d.Reroute(t.Context(), carrier, "onatel", lane, limit, held); err != nil || n != want {
+			t.Errorf("%d rerouted, %v; want %d", n, err, want)
+		}
 	}
-	if n, err := d.Reroute(t.Context(), carrier, "onatel", 10); err != nil || n != 1 {
-		t.Errorf("%d rerouted, %v", n, err)
+	reroute(0, 1, false, 1)
+	reroute(1, 10, false, 0) // none is in the batch lane
+	reroute(0, 10, false, 1)
+	if n, err := d.Ready(t.Context(), "onatel", 0, 10); err != nil || n != 2 {
+		t.Errorf("%d wait there, %v", n, err)
 	}
 	claimed, err := d.Claim(t.Context(), 1, "onatel", ids)
 	if err != nil {
@@ -295,6 +301,115 @@ func TestReroute(t *testing.T) {
 	same(t, "the other's", idsOf(claimed), ids[2:])
 	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 4 {
 		t.Errorf("outbox and message agree on the carrier of %d, want 4", n)
+	}
+}
+
+// TestRerouteKeeps: a message of which a carrier may have a segment stays with
+// it if that carrier holds; one of which it has a segment stays in any case.
+func TestRerouteKeeps(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(3, segments(2))
+	d.claim(1, ids...)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := d.Record(ctx, tx, carrier, []messages.Part{
+			part(ids[0], "", segment(1, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 5 }),
+			part(ids[1], "A", segment(1, 2)),
+		}, nil); err != nil {
+			return err
+		}
+		var retries []messages.Retry
+		for _, c := range d.helds(ids...) {
+			retries = append(retries, messages.Retry{Claim: c, Counts: true})
+		}
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: retries})
+	})
+	for _, held := range []bool{true, false} {
+		if n, err := d.Reroute(t.Context(), carrier, "onatel", 0, 10, held); err != nil || n != 1 {
+			t.Errorf("held %v: %d rerouted, %v", held, n, err)
+		}
+	}
+	claimed, err := d.Claim(t.Context(), 2, "onatel", ids)
+	if err != nil || len(claimed) != 2 || claimed[0].Unanswered != nil || claimed[1].Unanswered != nil {
+		t.Errorf("the other takes what the first left unanswered for its own: %+v, %v", claimed, err)
+	}
+}
+
+// TestReturn: what a stand-in has not tried goes back to its carrier.
+func TestReturn(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(4)
+	if _, err := d.Reroute(t.Context(), carrier, "leo", 0, 3, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, false); err != nil { // and on
+		t.Fatal(err)
+	}
+	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2]); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{2, 0} {
+		if n, err := d.Return(t.Context(), carrier, 10); err != nil || n != want {
+			t.Errorf("%d handed back, %v; want %d", n, err, want)
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier WHERE o.carrier = $1`, carrier); n != 3 {
+		t.Errorf("%d wait for it, want 3", n)
+	}
+}
+
+// TestTurns: what is said late of a claim that is over changes nothing of the
+// next, also by the same dispatcher.
+func TestTurns(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(1)
+	first := d.claim(1, ids...)[0].Claim()
+	for range 2 { // the answer to the first release was lost
+		if err := d.Release(t.Context(), 1, []messages.Claim{first}, 0); err != nil {
+			t.Fatal(err)
+		}
+		d.claim(1, ids...)
+	}
+	if w := d.waiting(ids[0]); !w.Claimed || w.Attempts != 1 {
+		t.Errorf("%+v", w)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: first, Delay: time.Hour, Counts: true}}})
+	})
+	if err := d.Begin(t.Context(), 1, []messages.Claim{first}); err != nil {
+		t.Fatal(err)
+	}
+	if w := d.waiting(ids[0]); !w.Claimed || d.count(`SELECT count(*) FROM outbox WHERE begun`) != 0 {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestBegun: what a dispatcher had begun when it died is taken by whoever does
+// not send it again; the rest is given out, said to be out perhaps.
+func TestBegun(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(3, segments(2))
+	d.claim(1, ids...)
+	if err := d.Begin(t.Context(), 1, d.helds(ids[:2]...)); err != nil {
+		t.Fatal(err)
+	}
+	d.settle([]messages.Part{part(ids[0], "A", segment(2, 2))})
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		for _, dead := range [][]int64{nil, {2}} {
+			if begun, err := d.TakeBegun(ctx, tx, carrier, dead, 10); err != nil || len(begun) != 0 {
+				t.Errorf("of others: %v, %v", begun, err)
+			}
+		}
+		begun, err := d.TakeBegun(ctx, tx, carrier, []int64{1}, 10)
+		if err != nil || len(begun) != 2 || begun[0].ID != ids[0] || len(begun[0].Accepted) != 1 || begun[0].Accepted[0] != 2 || begun[1].ID != ids[1] {
+			t.Errorf("%+v, %v", begun, err)
+		}
+		return err
+	})
+	if n, err := d.Free(t.Context(), []int64{1}); err != nil || n != 1 {
+		t.Errorf("%d freed, %v", n, err)
+	}
+	if got := d.claim(2, ids...); len(got) != 1 || got[0].ID != ids[2] || !got[0].Begun {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -27,9 +27,14 @@ type Part struct {
 
 	// Unanswered is a segment that was written and never answered: a carrier
 	// may have it. It has no id; a receipt that echoes its Reference
-	// (user_message_reference) can still settle it.
+	// (user_message_reference) can still settle it, as it can one that was
+	// accepted without an id. 0: none was sent.
 	Unanswered bool
 	Reference  uint16
+
+	// Late says that the answer came after the segment had been recorded as
+	// Unanswered: it takes that one's place.
+	Late bool
 
 	// Unsure says that how the link's receipts write ids was, or is yet to be,
 	// found out: a receipt that came before the response counts only when it
@@ -39,10 +44,24 @@ type Part struct {
 	Other  []string
 }
 
-// referenceKey is the key of an unanswered segment. No carrier's id looks like
-// it: Key never begins with a question mark that the carrier did not send, and
-// a match is made only with the handset's number beside it.
+// referenceKey is the key of an unanswered segment, namelessKey of one that was
+// accepted without an id. Should a carrier's ids look like them, little is lost:
+// a match by a reference is made only with the handset's number beside it.
 func referenceKey(reference uint16) string { return "?" + strconv.Itoa(int(reference)) }
+
+func namelessKey(reference uint16) string { return "!" + strconv.Itoa(int(reference)) }
+
+// key is the key under which a part is filed.
+func (p *Part) key() string {
+	switch key := Key(p.CarrierID); {
+	case p.Unanswered:
+		return referenceKey(p.Reference)
+	case key == "" && p.Reference != 0:
+		return namelessKey(p.Reference)
+	default:
+		return key
+	}
+}
 
 // Key is the form of a carrier's message id by which a receipt finds its
 // segment: carriers write the same id in upper and lower case, with and
@@ -162,22 +181,30 @@ func (r *submitted) queue(b *pgx.Batch) {
 		at               = make([]time.Time, n)
 		states           = make([]*int16, n)
 		unsure           = make([]bool, n)
+		lateIDs          []int64
+		lateSegments     []int16
 	)
 	sent := int16(sms.Sent)
 	for i, p := range parts {
 		ids[i], segments[i], totals[i], links[i], at[i] = p.MessageID, int16(p.Segment), int16(p.Total), p.Link, p.At
-		keys[i], unsure[i] = Key(p.CarrierID), p.Unsure
+		keys[i], unsure[i] = p.key(), p.Unsure || p.Unanswered
 		if p.Unanswered {
-			keys[i], unsure[i] = referenceKey(p.Reference), true
 			continue
 		}
-		if id := clean(p.CarrierID); id != keys[i] {
+		if p.Late {
+			lateIDs, lateSegments = append(lateIDs, p.MessageID), append(lateSegments, int16(p.Segment))
+		}
+		if id := clean(p.CarrierID); id != "" && id != keys[i] {
 			raw[i] = &id
 		}
 		if p.Confirmed {
 			states[i] = &sent
 			r.confirmed = append(r.confirmed, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At, Link: p.Link})
 		}
+	}
+	if len(lateIDs) > 0 {
+		b.Queue(`DELETE FROM parts p USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+			WHERE p.message_id = u.message_id AND p.segment = u.segment AND p.key LIKE '?%' AND p.state IS NULL`, lateIDs, lateSegments)
 	}
 	// Every answer that a carrier confirms by receipt may have its receipt in
 	// the inbox. The part takes over its state as it is written.
@@ -189,7 +216,7 @@ func (r *submitted) queue(b *pgx.Batch) {
 			DELETE FROM receipts r USING input i
 			WHERE r.key = i.key AND r.carrier = $1 AND r.message_id IS NULL AND i.key <> '' AND i.state IS NULL
 				AND r.status IS NOT NULL AND r.received_at > now() - $10::interval
-				AND (NOT i.unsure OR r.number !~ '[0-9]{8}$' OR EXISTS (
+				AND ((NOT i.unsure AND r.link = i.link) OR (r.number !~ '[0-9]{8}$' AND i.key !~ '^[?!]') OR EXISTS (
 					SELECT FROM messages m WHERE m.id = i.message_id AND right(m.phone_number, 8) = right(r.number, 8)))
 			RETURNING r.id, r.key, r.status, r.state, r.error, r.received_at
 		), first AS (
@@ -236,18 +263,19 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 		if p.Confirmed || done[segment{p.MessageID, p.Segment}] {
 			continue
 		}
-		add := func(key, name string, reference *int32, other int) {
+		key := p.key()
+		add := func(name string, reference *int32, other int) {
 			ids, segments, others = append(ids, p.MessageID), append(segments, int16(p.Segment)), append(others, int16(other))
 			keys, names, references = append(keys, key), append(names, name), append(references, reference)
 		}
-		if p.Unanswered {
+		if p.Unanswered || key == namelessKey(p.Reference) {
 			reference := int32(p.Reference)
-			add(referenceKey(p.Reference), "", &reference, 0)
+			add("", &reference, 0)
 			continue
 		}
 		for i, name := range p.Other {
 			if name != "" {
-				add(Key(p.CarrierID), name, nil, i+1)
+				add(name, nil, i+1)
 			}
 		}
 	}
@@ -297,9 +325,9 @@ type Ends struct {
 
 // Retry is a message to be tried again after Delay.
 type Retry struct {
-	MessageID int64
-	Delay     time.Duration
-	Counts    bool // whether this attempt counts
+	Claim
+	Delay  time.Duration
+	Counts bool // whether this attempt counts
 }
 
 // queue adds the statements that end journeys, or put them off, to a pipeline.
@@ -311,15 +339,15 @@ func (e Ends) queue(b *pgx.Batch) {
 		return
 	}
 	n := len(e.Retries)
-	ids, delays, free := make([]int64, n), make([]float64, n), make([]int32, n)
+	ids, turns, delays, free := make([]int64, n), make([]int32, n), make([]float64, n), make([]int32, n)
 	for i, r := range e.Retries {
-		ids[i], delays[i] = r.MessageID, r.Delay.Seconds()
+		ids[i], turns[i], delays[i] = r.MessageID, int32(r.Turn), r.Delay.Seconds()
 		if !r.Counts {
 			free[i] = 1
 		}
 	}
-	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
+	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = false,
 			due_at = now() + make_interval(secs => u.delay), attempts = greatest(o.attempts - u.free, 0)
-		FROM unnest($2::bigint[], $3::float8[], $4::int[]) u(id, delay, free)
-		WHERE o.message_id = u.id AND o.claimed_by = $1`, e.Dispatcher, ids, delays, free)
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[]) u(id, turn, delay, free)
+		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free)
 }

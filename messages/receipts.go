@@ -19,7 +19,7 @@ type Receipt struct {
 	Key       string  // Key of the id in the form that the submit_sm_resp had
 	Reference *uint16 // user_message_reference, where the carrier echoes it
 	Number    string  // the handset, as the carrier writes it (source address)
-	Verify    bool    // settle only a segment that went to Number
+	Verify    bool    // settle only a segment that went to Number; else also any of the same link
 	State     string  // DELIVRD, UNDELIV, ...
 	Status    sms.Status
 	Final     bool // whether State settles anything; Status counts only then
@@ -60,15 +60,39 @@ func newReports(receipts []Receipt) *reports {
 // receipt echoes, or else into the inbox.
 func (r *reports) finish(ctx context.Context, tx pgx.Tx, carrier string) error {
 	r.byID.note(r.outcomes)
+	if err := r.settleNext(ctx, tx, carrier); err != nil {
+		return err
+	}
 	for i, receipt := range r.receipts {
-		if receipt.Final && r.outcomes[i] == "" && receipt.Reference != nil && !r.byID.shared(i, receipt.Key, receipt) {
+		if receipt.Final && r.outcomes[i] == "" && receipt.Reference != nil && lastDigits(receipt.Number) != "" && !r.byID.shared(i, receipt.Key, receipt) {
 			r.byReference.add(i, referenceKey(*receipt.Reference), receipt, true)
+			r.byReference.add(i, namelessKey(*receipt.Reference), receipt, true)
 		}
 	}
 	if err := r.byReference.settle(ctx, tx, carrier, r.outcomes); err != nil {
 		return err
 	}
 	return keepRest(ctx, tx, r.receipts, r.outcomes)
+}
+
+// settleNext looks for the segments of receipts that name their segment as one
+// before in the lot does. Mostly they only say the same again; but there are
+// carriers that give all segments of a message one id.
+func (r *reports) settleNext(ctx context.Context, tx pgx.Tx, carrier string) error {
+	for {
+		var next lookups
+		for i, receipt := range r.receipts {
+			if receipt.Final && r.outcomes[i] == "" && r.byID.shared(i, receipt.Key, receipt) {
+				next.add(i, receipt.Key, receipt, receipt.Verify)
+			}
+		}
+		if err := next.settle(ctx, tx, carrier, r.outcomes); err != nil {
+			return err
+		}
+		if r.byID.states = append(r.byID.states, next.states...); len(next.states) == 0 {
+			return nil
+		}
+	}
 }
 
 func (r *reports) states() []SegmentState { return append(r.byID.states, r.byReference.states...) }
@@ -78,6 +102,7 @@ func (r *reports) states() []SegmentState { return append(r.byID.states, r.byRef
 type lookups struct {
 	n                                    []int32
 	keys, words, errors, handsets, links []string
+	verify                               []bool
 	status                               []int16
 	at                                   []time.Time
 	first                                map[string]int
@@ -96,14 +121,10 @@ func (l *lookups) add(i int, key string, r Receipt, verify bool) {
 		l.first = make(map[string]int)
 	}
 	l.first[whose] = i
-	handset := ""
-	if verify {
-		handset = lastDigits(r.Number)
-	}
-	l.links = append(l.links, r.Link)
+	l.links, l.verify = append(l.links, r.Link), append(l.verify, verify)
 	l.n, l.keys, l.words = append(l.n, int32(i)), append(l.keys, key), append(l.words, clean(r.State))
 	l.status, l.errors, l.at = append(l.status, int16(r.Status)), append(l.errors, clean(r.Error)), append(l.at, r.At)
-	l.handsets = append(l.handsets, handset)
+	l.handsets = append(l.handsets, lastDigits(r.Number))
 }
 
 // identity is what two receipts of one segment share. Two SMSCs of a carrier
@@ -129,9 +150,11 @@ func lastDigits(address string) string {
 // queue adds to a pipeline what gives each undecided segment its first final
 // receipt.
 //
-// A carrier that counts its ids anew has used a key before: the youngest
-// undecided segment is meant, one of the receipt's own link first. The
-// carrier's lock makes the row's address (ctid) safe to name; that two receipts
+// Two SMSCs of a carrier may give the same ids: a receipt that names a handset
+// means a segment that went there; where it need not be so (the configured form
+// of ids is trusted: there are carriers that write another number), one of the
+// receipt's own link. A carrier that counts its ids anew has used a key before:
+// the youngest undecided segment is meant. The carrier's lock makes the row's address (ctid) safe to name; that two receipts
 // name one segment under different identities changes nothing: the first
 // decides.
 func (l *lookups) queue(b *pgx.Batch, carrier string) {
@@ -140,17 +163,17 @@ func (l *lookups) queue(b *pgx.Batch, carrier string) {
 	}
 	b.Queue(`
 		UPDATE parts p SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
-		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
-			u(n, key, word, status, error, at, handset, link)
+		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[], $10::boolean[])
+			u(n, key, word, status, error, at, handset, link, verify)
 		CROSS JOIN LATERAL (
-			SELECT c.ctid AS address FROM parts c
+			SELECT c.ctid AS address FROM parts c JOIN messages m ON m.id = c.message_id
 			WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
-				AND (u.handset = '' OR EXISTS (SELECT FROM messages m WHERE m.id = c.message_id AND right(m.phone_number, 8) = u.handset))
-			ORDER BY c.link = u.link DESC, c.submitted_at DESC LIMIT 1
+				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link))
+			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1
 		) youngest
 		WHERE p.ctid = youngest.address
 		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at, p.key LIKE '?%'`,
-		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links).
+		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links, l.verify).
 		Query(func(rows pgx.Rows) (err error) {
 			l.states, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 				err = row.Scan(&st.From, &st.MessageID, &st.Segment, &st.Total, &st.Status, &st.Receipt, &st.Error, &st.At, &st.Unanswered)
@@ -186,27 +209,26 @@ func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcome
 // keepRest files the receipts that settled nothing.
 func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) error {
 	var n []int32
-	var keys, handsets []string
+	var keys, handsets, links []string
+	var verify []bool
 	for i, r := range receipts {
 		if outcomes[i] != "" {
 			continue
 		}
-		handset := ""
-		if r.Verify {
-			handset = lastDigits(r.Number)
-		}
-		n, keys, handsets = append(n, int32(i)), append(keys, r.Key), append(handsets, handset)
+		n, keys, handsets = append(n, int32(i)), append(keys, r.Key), append(handsets, lastDigits(r.Number))
+		links, verify = append(links, r.Link), append(verify, r.Verify)
 	}
 	if len(n) == 0 {
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT u.n, p.message_id, p.state FROM unnest($2::int[], $3::text[], $4::text[]) u(n, key, handset)
+		SELECT u.n, p.message_id, p.state FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::boolean[]) u(n, key, handset, link, verify)
 		CROSS JOIN LATERAL (
-			SELECT message_id, state FROM parts c WHERE c.key = u.key AND c.carrier = $1
-				AND (u.handset = '' OR EXISTS (SELECT FROM messages m WHERE m.id = c.message_id AND right(m.phone_number, 8) = u.handset))
-			ORDER BY c.submitted_at DESC LIMIT 1
-		) p`, receipts[0].Carrier, n, keys, handsets)
+			SELECT c.message_id, c.state FROM parts c JOIN messages m ON m.id = c.message_id
+			WHERE c.key = u.key AND u.key <> '' AND c.carrier = $1
+				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link))
+			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1
+		) p`, receipts[0].Carrier, n, keys, handsets, links, verify)
 	if err != nil {
 		return fmt.Errorf("looking up the segments of receipts: %w", err)
 	}
@@ -257,7 +279,8 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 		}
 		batch.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, message_id, outcome, reference)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-			ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL DO NOTHING`,
+			ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL
+				DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference`,
 			r.Carrier, r.Link, key, clean(r.CarrierID), clean(r.Number), clean(r.State), status, clean(r.Error), message, string(outcomes[i]), reference)
 	}
 	if batch.Len() == 0 {

@@ -10,24 +10,51 @@ import (
 	"intumwa/sms"
 )
 
-// Reroute hands unclaimed messages of one carrier to another and answers how
-// many. They are off the belt then; the relay pushes them into the other's
-// lanes. A message of which the carrier has accepted a segment stays: the other
-// could only send it twice, or cut it otherwise.
-func (s *Store) Reroute(ctx context.Context, from, to string, limit int) (int64, error) {
+// Reroute hands up to limit unclaimed messages of one carrier's lane to another
+// carrier and answers how many. They are off the belt then; the relay pushes
+// them into the other's lanes. A message of which the carrier has accepted a
+// segment stays: the other could only send it twice, or cut it otherwise. With
+// held, so does one of which the carrier may have a segment.
+func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT message_id FROM outbox w WHERE carrier = $1 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND p.key NOT LIKE '?%'))
-			ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED
+			SELECT message_id FROM outbox w WHERE carrier = $1 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
+			ORDER BY message_id LIMIT $4 FOR UPDATE SKIP LOCKED
 		), o AS (
-			UPDATE outbox o SET carrier = $2, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
 		)
-		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, limit)
+		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, held)
 	if err != nil {
 		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
 	}
 	return tag.RowsAffected(), nil
+}
+
+// Return hands up to limit messages back to the carrier that they were taken
+// from, if nobody has tried them yet, and answers how many.
+func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `
+		WITH back AS (
+			SELECT message_id FROM outbox WHERE home = $1 AND carrier <> $1 AND claimed_by IS NULL AND attempts = 0
+			ORDER BY message_id LIMIT $2 FOR UPDATE SKIP LOCKED
+		), o AS (
+			UPDATE outbox o SET carrier = $1, home = NULL, pushed_at = NULL FROM back WHERE o.message_id = back.message_id
+		)
+		UPDATE messages m SET carrier = $1 FROM back WHERE m.id = back.message_id`, home, limit)
+	if err != nil {
+		return 0, fmt.Errorf("handing messages back to %s: %w", home, err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// Ready counts the due messages of a carrier's lane, up to limit.
+func (s *Store) Ready(ctx context.Context, carrier string, lane, limit int) (n int, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM (
+		SELECT FROM outbox WHERE carrier = $1 AND lane = $2 AND due_at <= now() LIMIT $3) w`, carrier, lane, limit).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting what waits for %s: %w", carrier, err)
+	}
+	return n, nil
 }
 
 // Stranded is a message that waits for a carrier which nobody serves.
@@ -39,13 +66,13 @@ type Stranded struct {
 
 // Stranded returns up to limit messages that wait for other carriers than
 // those given, none of whose links any process has kept for age. Messages of
-// which a carrier has accepted a segment are not among them.
+// which a carrier may have a segment are not among them.
 func (s *Store) Stranded(ctx context.Context, carriers []string, age time.Duration, limit int) ([]Stranded, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier <> ALL($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 			AND NOT EXISTS (SELECT FROM links l WHERE l.carrier = w.carrier AND l.updated_at > now() - $2::interval)
-			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND p.key NOT LIKE '?%'))
+			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id))
 		ORDER BY w.message_id LIMIT $3`, carriers, age, limit)
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
@@ -62,7 +89,7 @@ func (s *Store) Stranded(ctx context.Context, carriers []string, age time.Durati
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			UPDATE outbox SET carrier = $3, pushed_at = NULL WHERE message_id = ANY($1) AND carrier = $2 AND claimed_by IS NULL
+			UPDATE outbox SET carrier = $3, pushed_at = NULL, begun = false, home = NULL WHERE message_id = ANY($1) AND carrier = $2 AND claimed_by IS NULL
 			RETURNING message_id
 		)
 		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)

@@ -26,6 +26,10 @@ type Final struct {
 	Status    sms.Status // Sent or Failed
 	At        time.Time
 	Reason    string // why it failed
+
+	// Claimant says, where it is not 0, that the verdict holds only while this
+	// dispatcher has the message claimed: it is what came of its own attempt.
+	Claimant int64
 }
 
 // Settled is a message that left pending in this very transaction.
@@ -81,12 +85,13 @@ func (f *finishing) queue(b *pgx.Batch) {
 		return
 	}
 	var (
-		ids     = make([]int64, 0, len(finals))
-		status  = make([]int16, 0, len(finals))
-		at      = make([]time.Time, 0, len(finals))
-		reasons = make([]*string, 0, len(finals))
-		failed  []int64
-		seen    = make(map[int64]bool, len(finals))
+		ids       = make([]int64, 0, len(finals))
+		status    = make([]int16, 0, len(finals))
+		at        = make([]time.Time, 0, len(finals))
+		reasons   = make([]*string, 0, len(finals))
+		claimants = make([]int64, 0, len(finals))
+		failed    []int64
+		seen      = make(map[int64]bool, len(finals))
 	)
 	for _, final := range finals {
 		if seen[final.MessageID] {
@@ -99,15 +104,16 @@ func (f *finishing) queue(b *pgx.Batch) {
 			reason, failed = &r, append(failed, final.MessageID)
 		}
 		ids, status = append(ids, final.MessageID), append(status, int16(final.Status))
-		at, reasons = append(at, final.At), append(reasons, reason)
+		at, reasons, claimants = append(at, final.At), append(reasons, reason), append(claimants, final.Claimant)
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END
-		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[]) u(id, status, at, reason)
+		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[]) u(id, status, at, reason, claimant)
 		WHERE m.id = u.id AND m.status = 0
+			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons).
+			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons, claimants).
 		Query(func(rows pgx.Rows) (err error) {
 			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
@@ -121,7 +127,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 	if len(failed) == 0 {
 		return
 	}
-	b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1)`, failed)
+	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
 	b.Queue(`SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
 		Query(func(rows pgx.Rows) error {
 			f.submitted = map[int64]bool{}
@@ -138,8 +144,14 @@ func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) 
 	var finals []Final
 	var open []int64
 	last := map[int64]SegmentState{}
+	copies, err := s.otherCopies(ctx, tx, states)
+	if err != nil {
+		return nil, err
+	}
 	for _, st := range states {
 		switch {
+		case st.Status == sms.Failed && copies[segmentOf(st)]:
+			// The first copy of a segment that was sent again: the second decides.
 		case st.Status == sms.Failed:
 			reason := st.Receipt
 			if st.Error != "" {
@@ -175,6 +187,43 @@ func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) 
 	return finals, nil
 }
 
+type segmentKey struct {
+	message int64
+	segment int
+}
+
+func segmentOf(st SegmentState) segmentKey { return segmentKey{st.MessageID, st.Segment} }
+
+// otherCopies tells of which segments that a carrier failed without ever having
+// answered them another copy was accepted and has not failed.
+func (s *Store) otherCopies(ctx context.Context, tx pgx.Tx, states []SegmentState) (map[segmentKey]bool, error) {
+	var ids []int64
+	var segments []int16
+	for _, st := range states {
+		if st.Status == sms.Failed && st.Unanswered {
+			ids, segments = append(ids, st.MessageID), append(segments, int16(st.Segment))
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `SELECT DISTINCT p.message_id, p.segment FROM parts p
+		JOIN unnest($1::bigint[], $2::smallint[]) u(message_id, segment) USING (message_id, segment)
+		WHERE p.key NOT LIKE '?%' AND p.state IS DISTINCT FROM 2`, ids, segments)
+	if err != nil {
+		return nil, fmt.Errorf("looking for other copies of segments: %w", err)
+	}
+	copies := make(map[segmentKey]bool)
+	var key segmentKey
+	if _, err := pgx.ForEachRow(rows, []any{&key.message, &key.segment}, func() error {
+		copies[key] = true
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("looking for other copies of segments: %w", err)
+	}
+	return copies, nil
+}
+
 // Expired takes up to limit unclaimed messages whose validity is over off the
 // outbox and returns their verdicts.
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, error) {
@@ -198,23 +247,29 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, err
 	return finals, nil
 }
 
-// Overdue walks on over the messages of one carrier that were accepted before
-// horizon and returns those still pending although a carrier has them: their
-// receipts are not to be expected any more. It looks at up to limit messages a
-// call; done says that it has come to horizon. Each message is visited once,
-// so the price does not grow with the history.
-func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
-	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, horizon, limit)
+// Overdue walks on over the messages of one carrier that were accepted longer
+// than age ago and returns those still pending although a carrier has them:
+// their receipts are not to be expected any more. It looks at up to limit
+// messages a call; done says that it has come as far as it can: to a message
+// that is younger, or that is still to be carried. Each message is visited
+// once, so the price does not grow with the history.
+func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, age time.Duration, limit int) (ids []int64, done bool, err error) {
+	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, age, limit)
 }
 
 // OverdueElsewhere does the same for the messages of all other carriers than
 // these: of those that are configured no more.
-func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
-	return s.overdue(ctx, tx, "overdue elsewhere", `carrier <> ALL($2)`, carriers, horizon, limit)
+func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
+	return s.overdue(ctx, tx, overdueElsewhere, `carrier <> ALL($2)`, carriers, age, limit)
 }
 
-func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carriers []string, horizon time.Time, limit int) (ids []int64, done bool, err error) {
-	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, 0) ON CONFLICT DO NOTHING`, name); err != nil {
+const overdueElsewhere = "overdue elsewhere"
+
+func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
+	// A carrier that is new begins where the sweep over all others stands: it
+	// has no messages before.
+	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to)
+		VALUES ($1, coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0)) ON CONFLICT DO NOTHING`, name, overdueElsewhere); err != nil {
 		return nil, false, fmt.Errorf("opening the sweep %q: %w", name, err)
 	}
 	var from int64
@@ -222,23 +277,24 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 		return nil, false, fmt.Errorf("reading the sweep %q: %w", name, err)
 	}
 	var old bool // a look at the next one first: most rounds end here
-	err = tx.QueryRow(ctx, `SELECT created_at < $2 FROM messages WHERE id > $1 ORDER BY id LIMIT 1`, from, horizon).Scan(&old)
+	err = tx.QueryRow(ctx, `SELECT created_at < now() - $2::interval FROM messages WHERE id > $1 ORDER BY id LIMIT 1`, from, age).Scan(&old)
 	if errors.Is(err, pgx.ErrNoRows) || (err == nil && !old) {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
-	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < $3 FROM messages WHERE id > $1 ORDER BY id LIMIT $4`,
-		from, carriers, horizon, limit)
+	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
+			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)
+		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
 	upTo, seen := from, 0
 	var id int64
-	var pending bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &pending, &old}, func() error {
-		if done || !old {
+	var pending, waits bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &pending, &old, &waits}, func() error {
+		if done || !old || waits {
 			done = true
 			return nil
 		}
@@ -258,9 +314,14 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 	return ids, done || seen < limit, nil
 }
 
-// ForgetReceipts deletes inbox receipts older than life and answers how many.
+// forgetLimit bounds what one call forgets.
+const forgetLimit = 20_000
+
+// ForgetReceipts deletes receipts older than life, up to 20,000 a call, and
+// answers how many: those of the inbox and those kept beside a message.
 func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE message_id IS NULL AND received_at < now() - $1::interval`, life)
+	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
+		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2)`, life, forgetLimit)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting receipts: %w", err)
 	}

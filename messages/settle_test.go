@@ -133,6 +133,72 @@ func TestExpired(t *testing.T) {
 	same(t, "given back", expired(10), ids[1:2])
 }
 
+// TestOverdueOfNewCarrier: its sweep begins where the one over all others
+// stands.
+func TestOverdueOfNewCarrier(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(3)
+	d.exec(`DELETE FROM outbox`)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		got, _, err := d.OverdueElsewhere(ctx, tx, []string{carrier}, 0, 2)
+		same(t, "elsewhere", got, nil)
+		return err
+	})
+	d.exec(`UPDATE messages SET carrier = 'new' WHERE id = $1`, ids[2])
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		got, _, err := d.Overdue(ctx, tx, "new", 0, 10)
+		same(t, "of the new one", got, ids[2:])
+		return err
+	})
+	if n := d.count(`SELECT up_to FROM sweeps WHERE name = 'overdue elsewhere'`); int64(n) != ids[1] {
+		t.Errorf("the sweep over the others stands at %d, want %d", n, ids[1])
+	}
+}
+
+// TestVerdictOfAClaim: what came of a dispatcher's own attempt is no verdict
+// once another has the message.
+func TestVerdictOfAClaim(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(2)
+	d.claim(7, ids...)
+	d.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, ids[0])
+	s := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7},
+		messages.Final{MessageID: ids[1], Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7})
+	settledAs(t, settlement{settled: s}, sms.Failed, ids[1])
+	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, ids[0]); n != 1 {
+		t.Error("the other's message is off the outbox")
+	}
+}
+
+// TestFirstCopyFails: the first copy of a segment was never answered and the
+// second accepted: a receipt that fails the first is no verdict.
+func TestFirstCopyFails(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(2)
+	ref := uint16(9)
+	echo := func(n int) messages.Receipt {
+		r := receipt("X", "UNDELIV")
+		r.Reference = &ref
+		r.CarrierID, r.Key = fmt.Sprint("X", n), fmt.Sprint("x", n)
+		if err := d.pool.QueryRow(t.Context(), `SELECT phone_number FROM messages WHERE id = $1`, ids[n]).Scan(&r.Number); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for n, id := range ids {
+		d.settle([]messages.Part{part(id, "", func(p *messages.Part) { p.Unanswered, p.Reference = true, ref })})
+		d.settle([]messages.Part{part(id, fmt.Sprint("second", n))})
+	}
+	if s := d.settle(nil, echo(0)); len(s.settled) != 0 {
+		t.Errorf("settled %+v", s.settled)
+	}
+	settledAs(t, d.settle(nil, receipt("second0", "DELIVRD")), sms.Sent, ids[0])
+	d.settle(nil, receipt("second1", "UNDELIV"))
+	if status, _ := d.status(ids[1]); status != sms.Failed {
+		t.Errorf("both copies failed: %v", status)
+	}
+}
+
 // TestOverdue: the sweep visits each message once and stops at its horizon.
 func TestOverdue(t *testing.T) {
 	d := newDesk(t)
@@ -140,10 +206,11 @@ func TestOverdue(t *testing.T) {
 	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id <= $1`, ids[6])
 	d.exec(`UPDATE messages SET carrier = 'onatel' WHERE id = $1`, ids[1])
 	d.finish(messages.Final{MessageID: ids[2], Status: sms.Sent, At: time.Now()})
+	d.exec(`DELETE FROM outbox WHERE message_id <> $1`, ids[5]) // a carrier has the others
 	overdue := func(carrier string, horizon time.Duration, limit int) (got []int64, done bool) {
 		t.Helper()
 		d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
-			got, done, err = d.Overdue(ctx, tx, carrier, time.Now().Add(-horizon), limit)
+			got, done, err = d.Overdue(ctx, tx, carrier, horizon, limit)
 			return err
 		})
 		return got, done
@@ -158,7 +225,10 @@ func TestOverdue(t *testing.T) {
 	}
 	step(carrier, 3*time.Hour, 10, true)
 	step(carrier, time.Hour, 4, false, ids[0], ids[3])
-	step(carrier, time.Hour, 4, true, ids[4], ids[5], ids[6])
+	step(carrier, time.Hour, 4, true, ids[4])
+	step(carrier, time.Hour, 4, true) // one that is still to be carried stops it
+	d.exec(`DELETE FROM outbox`)
+	step(carrier, time.Hour, 4, true, ids[5], ids[6])
 	step(carrier, time.Hour, 4, true) // each once
 	step("onatel", time.Hour, 100, true, ids[1])
 	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id = $1`, ids[7])
@@ -169,7 +239,7 @@ func TestOverdue(t *testing.T) {
 
 	// A sweep that was rolled back has seen nothing.
 	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-		if _, _, err := d.Overdue(t.Context(), tx, "lacell", time.Now(), 100); err != nil {
+		if _, _, err := d.Overdue(t.Context(), tx, "lacell", 0, 100); err != nil {
 			return err
 		}
 		return fmt.Errorf("crash")

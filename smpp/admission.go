@@ -56,11 +56,11 @@ func (s *session) admitLocked(p *pending) {
 }
 
 // nextSequenceLocked counts from 1 to 0x7FFFFFFF and around, skipping what is
-// still unanswered.
+// still unanswered, given up or not.
 func (s *session) nextSequenceLocked() uint32 {
 	for {
 		s.sequence = s.sequence%maxSequence + 1
-		if s.pending[s.sequence] == nil {
+		if s.pending[s.sequence] == nil && !s.given.has(s.sequence) {
 			return s.sequence
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // rawSubmitFrame writes a submit_sm octet by octet, as the specification has it.
@@ -165,14 +167,96 @@ func TestDecodeDelivery(t *testing.T) {
 	}
 }
 
-// Whatever is cut off a deliver_sm, no field is made up: it is an error, until
-// only TLVs can be missing.
+// Whatever is cut off a deliver_sm, no field is made up: it is an error, but of
+// a receipt whose id and state are there.
 func TestDecodeTruncatedDelivery(t *testing.T) {
-	whole := deliverBody(4, 0, receiptText)
-	for n := range whole {
-		if d, err := decodeDelivery(cmdDeliverSM, whole[:n], time.Now()); err == nil {
-			t.Fatalf("%d of %d octets: %+v", n, len(whole), d)
+	for _, text := range []string{receiptText, "stat:DELIVRD err:000 id:0123456789 text:", "id:0123456789 stat:DELIVRD"} {
+		for _, esm := range []byte{0, 4} {
+			whole, taken := deliverBody(esm, 0, text), 0
+			for n := range whole {
+				d, err := decodeDelivery(cmdDeliverSM, whole[:n], time.Now())
+				switch {
+				case err != nil:
+				case esm == 0, d.broken == nil, d.Receipt == nil, d.Receipt.ID != "0123456789", d.Receipt.State != "DELIVRD":
+					t.Fatalf("%d of %d octets: %+v", n, len(whole), d)
+				default:
+					taken++
+				}
+			}
+			if want := esm == 4 && !strings.HasSuffix(text, "DELIVRD"); (taken > 0) != want {
+				t.Errorf("esm_class %d, %q: %d cut ones were taken", esm, text, taken)
+			}
 		}
+	}
+}
+
+// TestDecodeBrokenDelivery: a receipt that says what it is about is taken,
+// whatever is broken behind that; all else is refused, and the TLVs before the
+// break alone count.
+func TestDecodeBrokenDelivery(t *testing.T) {
+	id, state := TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}}
+	cut := func(body []byte) []byte { return append(body, 0x14, 0x01, 0, 50, 1, 2, 3) }
+	longer := func(body []byte, text string, by int) []byte { // sm_length says more than there is
+		body[len(body)-len(text)-1] += byte(by)
+		return body
+	}
+	for _, c := range []struct {
+		name    string
+		command command
+		body    []byte
+		status  Status // 0: it is taken
+		tlvs    int
+	}{
+		{"TLV behind a text", cmdDeliverSM, cut(deliverBody(4, 0, receiptText)), 0, 0},
+		{"TLV behind TLVs", cmdDeliverSM, cut(deliverBody(4, 0, "", id, state)), 0, 2},
+		{"TLV in data_sm", cmdDataSM, cut(dataBody(4, 0, id, state)), 0, 2},
+		{"TLV behind message_payload", cmdDataSM, cut(dataBody(4, 0, TLV{TagMessagePayload, []byte(receiptText)})), 0, 0},
+		{"TLV, an intermediate notification", cmdDeliverSM, cut(deliverBody(0x20, 0, receiptText)), 0, 0},
+		{"TLV, no receipt", cmdDeliverSM, cut(deliverBody(0, 0, receiptText)), StatusInvOptStream, 0},
+		{"TLV, no id", cmdDeliverSM, cut(deliverBody(4, 0, "stat:DELIVRD", state)), StatusInvOptStream, 0},
+		{"TLV, no state", cmdDeliverSM, cut(deliverBody(4, 0, "", id)), StatusInvOptStream, 0},
+		{"the TLV that has the id", cmdDeliverSM, append(deliverBody(4, 0, "", state), 0, 0x1E, 0, 9, '0', '1'), StatusInvOptStream, 0},
+		{"sm_length", cmdDeliverSM, longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0},
+		{"sm_length, no receipt", cmdDeliverSM, longer(deliverBody(0, 0, receiptText), receiptText, 40), StatusInvCmdLen, 0},
+		{"sm_length, the id may be cut", cmdDeliverSM, longer(deliverBody(4, 0, "stat:DELIVRD id:01"), "stat:DELIVRD id:01", 1), StatusInvCmdLen, 0},
+		{"sm_length, TLVs in its reach", cmdDeliverSM, append(longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0x1E, 0, 2, '9', 0), 0, 0},
+		{"sm_length, UCS-2", cmdDeliverSM, longer(deliverBody(4, 8, wide("id:0123456789 stat:DELIVRD err:")), wide("id:0123456789 stat:DELIVRD err:"), 7), 0, 0},
+		{"no sm_length", cmdDeliverSM, deliverBody(4, 0, "")[:len(deliverBody(4, 0, ""))-1], StatusInvCmdLen, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := decodeDelivery(c.command, c.body, time.Now())
+			if c.status != 0 {
+				var bad *decodeError
+				if !errors.As(err, &bad) || bad.status != c.status {
+					t.Errorf("%+v, %v", d, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.broken == nil || d.Receipt.ID != "0123456789" || d.Receipt.State != "DELIVRD" || len(d.TLVs) != c.tlvs {
+				t.Errorf("got %+v, receipt %+v", d, d.Receipt)
+			}
+		})
+	}
+}
+
+// A receipt in a broken PDU is handed over, answered and counted as malformed.
+func TestBrokenReceiptIsTaken(t *testing.T) {
+	reg, got := prometheus.NewRegistry(), make(chan *Delivery, 1)
+	_, p, _ := boundLink(t, func(o *Options) {
+		o.Metrics, o.Deliver = NewMetrics(reg), func(d *Delivery) { got <- d; d.Respond(StatusOK) }
+	})
+	p.send(rawDeliver, 0, 7, append(deliverBody(4, 0, receiptText), 0x14, 0x01, 0, 50, 1, 2, 3)...)
+	if resp := p.expect(rawDeliverResp); resp.status != 0 || resp.sequence != 7 {
+		t.Fatalf("answered %+v", resp)
+	}
+	if d := <-got; d.Receipt == nil || d.Receipt.ID != "0123456789" {
+		t.Errorf("got %+v", d)
+	}
+	if n := series(t, reg)["intumwa_smpp_malformed_pdus_total{}"]; n != 1 {
+		t.Errorf("%v are counted", n)
 	}
 }
 
@@ -195,6 +279,8 @@ func FuzzDelivery(f *testing.F) {
 	f.Add(false, deliverBody(0x44, 8, "", TLV{TagMessagePayload, []byte(receiptText)}))
 	f.Add(true, dataBody(4, 0, TLV{TagReceiptedMessageID, []byte("1\x00")}, TLV{TagMessageState, []byte{2}}))
 	f.Add(false, []byte("\x00\x00\x00\x00"))
+	f.Add(false, append(deliverBody(4, 0, receiptText, TLV{TagMessageState, []byte{2}}), 0x14, 0x01, 0, 50, 1, 2, 3))
+	f.Add(false, deliverBody(4, 0, receiptText)[:120])
 	f.Fuzz(func(t *testing.T, data bool, body []byte) {
 		cmd := cmdDeliverSM
 		if data {
@@ -211,6 +297,9 @@ func FuzzDelivery(f *testing.F) {
 				t.Fatalf("%v: nothing to answer it with", err)
 			}
 			return
+		}
+		if d.broken != nil && (d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "") {
+			t.Errorf("%v, and no receipt: %+v", d.broken, d)
 		}
 		size := len(d.ShortMessage) + len(d.Source) + len(d.Dest) + len(d.ServiceType)
 		for _, v := range d.TLVs {

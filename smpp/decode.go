@@ -3,6 +3,8 @@ package smpp
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,9 +13,9 @@ import (
 	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
-// The mandatory fields as this package has them decoded: the codec's own list
-// for deliver_sm takes the UDH apart and fails where there is none, and it has
-// none for data_sm.
+// The mandatory fields as this package has them decoded, without sm_length and
+// short_message: the codec's own list for deliver_sm takes the UDH apart and
+// fails where there is none, and it has none for data_sm.
 var (
 	deliverSMFields = pdufield.List{
 		pdufield.ServiceType,
@@ -23,7 +25,6 @@ var (
 		pdufield.ScheduleDeliveryTime, pdufield.ValidityPeriod,
 		pdufield.RegisteredDelivery, pdufield.ReplaceIfPresentFlag,
 		pdufield.DataCoding, pdufield.SMDefaultMsgID,
-		pdufield.SMLength, pdufield.ShortMessage,
 	}
 	dataSMFields = pdufield.List{
 		pdufield.ServiceType,
@@ -42,7 +43,8 @@ type decodeError struct {
 func (e *decodeError) Error() string { return e.err.Error() }
 
 // decodeDelivery reads the body of a deliver_sm or data_sm. The Delivery keeps
-// body.
+// body. What cannot be read whole is an error, but a receipt whose id and state
+// can be read is taken all the same: it would not come again any better.
 func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, error) {
 	list := deliverSMFields
 	if cmd == cmdDataSM {
@@ -57,10 +59,6 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 		if fields[name] == nil {
 			return nil, &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", name)}
 		}
-	}
-	tlvs, err := pdutlv.DecodeTLV(rest)
-	if err != nil {
-		return nil, &decodeError{StatusInvOptStream, err}
 	}
 	d := &Delivery{
 		DataSM:             cmd == cmdDataSM,
@@ -78,11 +76,20 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 		DataCoding:         octet(fields, pdufield.DataCoding),
 		Received:           received,
 	}
-	if text, ok := fields[pdufield.ShortMessage].(*pdufield.SM); ok {
-		d.ShortMessage = slices.Clip(text.Data)
+	var broken *decodeError
+	if !d.DataSM {
+		broken = d.takeText(rest)
 	}
-	d.takeTLVs(tlvs)
+	if broken == nil {
+		broken = d.takeTLVs(rest.Bytes())
+	}
 	d.Receipt = parseReceipt(d)
+	if broken != nil {
+		if d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "" {
+			return nil, broken
+		}
+		d.broken = broken
+	}
 	return d, nil
 }
 
@@ -94,9 +101,32 @@ func octet(fields pdufield.Map, name pdufield.Name) uint8 {
 	return 0
 }
 
-// takeTLVs keeps the optional parameters and makes message_payload the text
-// where there is no other.
-func (d *Delivery) takeTLVs(tlvs pdutlv.Map) {
+// takeText reads sm_length and short_message. Of a text that is shorter than
+// its sm_length it keeps what is there but the last word, which may be cut: half
+// an id is another message's.
+func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
+	length, err := rest.ReadByte()
+	if err != nil {
+		return &decodeError{StatusInvCmdLen, errors.New("sm_length is missing")}
+	}
+	text := slices.Clip(rest.Next(int(length)))
+	if len(text) < int(length) {
+		d.ShortMessage = text[:max(bytes.LastIndexAny(text, " \t\r\n"), 0)]
+		return &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d octets, sm_length %d", len(text), length)}
+	}
+	d.ShortMessage = text
+	return nil
+}
+
+// takeTLVs keeps the optional parameters, up to one that is cut, and makes
+// message_payload the text where there is no other. Up to three octets behind
+// them are let pass.
+func (d *Delivery) takeTLVs(octets []byte) *decodeError {
+	whole := wholeTLVs(octets)
+	tlvs, err := pdutlv.DecodeTLV(bytes.NewBuffer(octets[:whole]))
+	if err != nil {
+		return &decodeError{StatusInvOptStream, err}
+	}
 	for tag, field := range tlvs {
 		value := slices.Clip(field.Bytes())
 		if uint16(tag) == TagMessagePayload && len(d.ShortMessage) == 0 {
@@ -106,6 +136,27 @@ func (d *Delivery) takeTLVs(tlvs pdutlv.Map) {
 		d.TLVs = append(d.TLVs, TLV{Tag: uint16(tag), Value: value})
 	}
 	slices.SortFunc(d.TLVs, func(a, b TLV) int { return cmp.Compare(a.Tag, b.Tag) })
+	if rest := octets[whole:]; len(rest) >= tlvHeader {
+		return &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d octets, length %d",
+			binary.BigEndian.Uint16(rest), len(rest)-tlvHeader, binary.BigEndian.Uint16(rest[2:]))}
+	}
+	return nil
+}
+
+// tlvHeader is the length of a TLV's tag and length.
+const tlvHeader = 4
+
+// wholeTLVs returns the length of the TLVs that are whole.
+func wholeTLVs(octets []byte) int {
+	whole := 0
+	for len(octets)-whole >= tlvHeader {
+		length := tlvHeader + int(binary.BigEndian.Uint16(octets[whole+2:]))
+		if length > len(octets)-whole {
+			break
+		}
+		whole += length
+	}
+	return whole
 }
 
 // maxMessageID bounds what is taken for a message id; the specification says

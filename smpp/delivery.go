@@ -33,6 +33,7 @@ type Delivery struct {
 	// Received is when the PDU was read.
 	Received time.Time
 
+	broken   error // why only a part of the PDU could be read; nil but for a receipt (decodeDelivery)
 	session  *session
 	header   header
 	answered atomic.Bool

@@ -53,6 +53,7 @@ func (s *session) sweep(now time.Time) {
 		}
 		if age >= l.opts.UnknownHold {
 			given = append(given, s.takeLocked(sequence))
+			s.given.put(sequence, p)
 		}
 	}
 	overdue, inFlight := s.overdue, len(s.pending)

@@ -60,7 +60,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		late:            counter("late_responses_total", "Answers to submit_sm past the response timeout."),
 		throttled:       counter("throttled_total", "submit_sm refused with ESME_RTHROTTLED or ESME_RMSGQFUL."),
 		unmatched:       counter("unmatched_responses_total", "Responses that answer nothing."),
-		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded."),
+		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded whole."),
 		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: too many unanswered."),
 		links:           make(map[*Link]struct{}),
 	}

@@ -88,6 +88,11 @@ type Options struct {
 	// a goroutine of Run. It must not block for long.
 	OnState func(State)
 
+	// OnLate is told the answer to a submit_sm (by its Key) that was given up as
+	// NoAnswer before, when it comes after all while the session lives; from the
+	// session's reader. It must not block.
+	OnLate func(key uint64, r Result)
+
 	// OnCongestion is told congestion_state (0 to 100, SMPP 5.0) whenever a
 	// response bears it, from the session's reader. It must not block.
 	OnCongestion func(state uint8)

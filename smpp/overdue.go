@@ -5,6 +5,61 @@ import (
 	"time"
 )
 
+// abandoned remembers submits that were given up while their session lives, so
+// that an answer that comes after all finds its message. The youngest 4096 are
+// remembered: a carrier that leaves more unanswered is not going to answer.
+type abandoned struct {
+	bySequence map[uint32]gone
+	order      fifo[uint32]
+}
+
+type gone struct {
+	key     uint64
+	written time.Time
+}
+
+const maxAbandoned = 4096
+
+func (a *abandoned) put(sequence uint32, p *pending) {
+	if p.key == 0 {
+		return
+	}
+	if a.bySequence == nil {
+		a.bySequence = make(map[uint32]gone)
+	}
+	a.bySequence[sequence] = gone{p.key, p.written}
+	a.order.push(sequence)
+	if a.order.len() > maxAbandoned {
+		delete(a.bySequence, a.order.pop())
+	}
+}
+
+func (a *abandoned) has(sequence uint32) bool {
+	_, is := a.bySequence[sequence]
+	return is
+}
+
+func (a *abandoned) take(sequence uint32) (gone, bool) {
+	g, is := a.bySequence[sequence]
+	delete(a.bySequence, sequence)
+	return g, is
+}
+
+// settleLate tells the owner an answer to what was given up.
+func (s *session) settleLate(h header, id string, g gone) {
+	l := s.link
+	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(g.written), 0)}
+	if h.status != StatusOK || h.command == cmdGenericNack {
+		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
+		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
+	}
+	l.totals.late.Add(1)
+	l.metrics.late.Inc()
+	if l.opts.OnLate != nil {
+		l.opts.OnLate(g.key, r)
+	}
+}
+
 // Overdue returns the keys (Submit.Key) of what the carrier has left
 // unanswered past Options.ResponseTimeout, in no order.
 func (l *Link) Overdue() (keys []uint64) {
@@ -25,7 +80,7 @@ func (l *Link) Overdue() (keys []uint64) {
 // GiveUp ends overdue submits with these keys as NoAnswer before UnknownHold is
 // over, with why as their Err: the caller has learnt by another way what became
 // of them. Their slots are free again. Keys that are not overdue, or answered
-// meanwhile, are left alone; an answer that comes yet is counted as unmatched.
+// meanwhile, are left alone; an answer that comes yet goes to OnLate.
 func (l *Link) GiveUp(why error, keys ...uint64) {
 	now := time.Now()
 	for _, s := range l.current() {
@@ -34,6 +89,7 @@ func (l *Link) GiveUp(why error, keys ...uint64) {
 		for sequence, p := range s.pending {
 			if p.overdue && slices.Contains(keys, p.key) {
 				given = append(given, s.takeLocked(sequence))
+				s.given.put(sequence, p)
 			}
 		}
 		s.mu.Unlock()

@@ -113,7 +113,15 @@ func (s *session) nacked(h header) *closure {
 func (s *session) settle(h header, id string) bool {
 	s.mu.Lock()
 	p := s.pending[h.sequence]
-	if p == nil || p.written.IsZero() { // nobody answers what was not sent
+	if p == nil {
+		late, known := s.given.take(h.sequence)
+		s.mu.Unlock()
+		if known {
+			s.settleLate(h, id, late)
+		}
+		return known
+	}
+	if p.written.IsZero() { // nobody answers what was not sent
 		s.mu.Unlock()
 		return false
 	}
@@ -181,6 +189,10 @@ func (l *Link) deliver() {
 		if err != nil {
 			l.refuseMalformed(in, err)
 			continue
+		}
+		if d.broken != nil {
+			l.metrics.malformed.Inc()
+			l.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "error", d.broken)
 		}
 		d.session, d.header = in.session, in.header
 		l.totals.delivered.Add(1)

@@ -8,11 +8,12 @@ import (
 	"unicode/utf16"
 )
 
-// The message types of esm_class, bits 5-2 (SMPP 3.4, 5.2.12).
+// The message types of esm_class, bits 5-2, and its UDHI (SMPP 3.4, 5.2.12).
 const (
 	esmTypeMask     uint8 = 0x3C
 	esmReceipt      uint8 = 0x04
 	esmIntermediate uint8 = 0x20
+	esmUDHI         uint8 = 0x40 // a UDH stands before the text
 	dataCodingUCS2  uint8 = 0x08
 	maxReceiptText        = 4096 // octets of a receipt's text that are looked at
 	maxReceiptWord        = 64   // longest stat or err kept
@@ -33,13 +34,41 @@ func parseReceipt(d *Delivery) *Receipt {
 		return nil
 	}
 	r := &Receipt{Intermediate: kind == esmIntermediate}
-	text := d.ShortMessage[:min(len(d.ShortMessage), maxReceiptText)]
-	if d.DataCoding == dataCodingUCS2 {
-		text = narrow(text)
-	}
-	r.readText(text)
+	r.readMessage(d)
 	r.readTLVs(d)
 	return r
+}
+
+// readMessage reads the text form, behind the UDH where there is one. Some
+// SMSCs copy the message's data_coding: what says UCS-2 and has no key when it
+// is read so, is read octet by octet.
+func (r *Receipt) readMessage(d *Delivery) {
+	text := d.ShortMessage
+	if d.ESMClass&esmUDHI != 0 {
+		text = text[udhLength(text):]
+	}
+	text = text[:min(len(text), maxReceiptText)]
+	if d.DataCoding == dataCodingUCS2 && r.readText(narrow(text)) {
+		return
+	}
+	r.readText(text)
+}
+
+// udhLength returns the length of the UDH that text begins with, its length
+// octet included; 0 when it begins with none: the elements must fill the header
+// exactly, and a first octet from the space up is a character of the text.
+func udhLength(text []byte) int {
+	if len(text) == 0 || text[0] == 0 || text[0] >= ' ' || int(text[0]) >= len(text) {
+		return 0
+	}
+	length, end := int(text[0])+1, 1
+	for end+2 <= length {
+		end += 2 + int(text[end+1])
+	}
+	if end != length {
+		return 0
+	}
+	return length
 }
 
 func (r *Receipt) readTLVs(d *Delivery) {
@@ -72,6 +101,11 @@ var receiptKeys = []struct {
 		}
 	}},
 	{[]string{"stat"}, func(r *Receipt, v string) { r.State = upper(v[:min(len(v), maxReceiptWord)]) }},
+	{[]string{"state"}, func(r *Receipt, v string) { // where there is no stat
+		if r.State == "" {
+			r.State = upper(v[:min(len(v), maxReceiptWord)])
+		}
+	}},
 	{[]string{"err"}, func(r *Receipt, v string) { r.Error = v[:min(len(v), maxReceiptWord)] }},
 	{[]string{"submit", "date"}, func(r *Receipt, v string) { r.Submitted = receiptDate(v) }},
 	{[]string{"done", "date"}, func(r *Receipt, v string) { r.Done = receiptDate(v) }},
@@ -93,8 +127,8 @@ func upper(word string) string {
 }
 
 // readText reads the text form key by key: in any order, any of them missing,
-// the first of each counting.
-func (r *Receipt) readText(text []byte) {
+// the first of each counting. It reports whether there is a key at all.
+func (r *Receipt) readText(text []byte) (keys bool) {
 	seen := 0
 	for i := 0; i < len(text); {
 		if !beginsKey(text[i]) || i > 0 && isWordByte(text[i-1]) {
@@ -106,9 +140,10 @@ func (r *Receipt) readText(text []byte) {
 			i++
 			continue
 		}
+		keys = true
 		set := receiptKeys[key].set
 		if set == nil {
-			return
+			break
 		}
 		i += n
 		value, n := receiptValue(text[i:])
@@ -118,6 +153,7 @@ func (r *Receipt) readText(text []byte) {
 			set(r, value)
 		}
 	}
+	return keys
 }
 
 // beginsKey reports whether one of receiptKeys begins with the letter.
@@ -130,7 +166,8 @@ func beginsKey(b byte) bool {
 }
 
 // matchReceiptKey returns the key that text begins with and its length with
-// the colon; length 0 when it begins with none.
+// the colon, before which there may be spaces; length 0 when it begins with
+// none.
 func matchReceiptKey(text []byte) (key, length int) {
 	for k := range receiptKeys {
 		n := 0
@@ -143,6 +180,9 @@ func matchReceiptKey(text []byte) (key, length int) {
 				break
 			}
 			n += len(word)
+		}
+		for n < len(text) && text[n] == ' ' {
+			n++
 		}
 		if n < len(text) && text[n] == ':' {
 			return k, n + 1
@@ -166,7 +206,8 @@ func hasWord(text []byte, word string) bool {
 }
 
 // receiptValue returns the word at the beginning of text, "" when the next key
-// stands there, and how far it reaches.
+// stands there, and how far it reaches: to white space, or to a separator that
+// a key follows. Any other separator is the value's own.
 func receiptValue(text []byte) (value string, length int) {
 	start := 0
 	for start < len(text) && isSpaceByte(text[start]) {
@@ -178,10 +219,22 @@ func receiptValue(text []byte) (value string, length int) {
 		}
 	}
 	end := start
-	for end < len(text) && !isSpaceByte(text[end]) {
+	for end < len(text) && !isSpaceByte(text[end]) && !separatesKey(text[end:]) {
 		end++
 	}
-	return string(bytes.Trim(text[start:end], ",;\x00")), end
+	return string(bytes.Trim(text[start:end], ",;|\x00")), end
+}
+
+// separatesKey reports whether text begins with a separator and a key.
+func separatesKey(text []byte) bool {
+	switch text[0] {
+	case ',', ';', '|':
+		if len(text) > 1 && beginsKey(text[1]) {
+			_, n := matchReceiptKey(text[1:])
+			return n > 0
+		}
+	}
+	return false
 }
 
 func isSpaceByte(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' }

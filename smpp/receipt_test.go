@@ -39,6 +39,21 @@ func TestReceiptText(t *testing.T) {
 		{"keys in the text, upper case", "id:1 stat:DELIVRD Text:stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
 		{"the first counts", "id:1 stat:DELIVRD id:2 stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
 		{"commas", "id:1, stat:DELIVRD, err:000;", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"commas alone", "id:CM1,sub:001,dlvrd:001,submit date:2603011000,done date:2603011001,stat:DELIVRD,err:000,text:id:2",
+			Receipt{ID: "CM1", State: "DELIVRD", Error: "000", Submitted: minute.Add(-time.Minute), Done: minute}},
+		{"semicolons alone", "id:1;sub:001;stat:DELIVRD;err:000;", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"bars alone", "id:1|done_date:2603011001|stat:DELIVRD|err:000|", Receipt{ID: "1", State: "DELIVRD", Error: "000", Done: minute}},
+		{"separators in a row", "id:1,;|stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"separators in the id", "id:a,b;c|id,stat:DELIVRD", Receipt{ID: "a,b;c|id", State: "DELIVRD"}},
+		{"a separator for a value", "id:,stat:DELIVRD", Receipt{State: "DELIVRD"}},
+		{"spaces before colons", "id : 1 sub : 001 dlvrd : 001 submit date : 2603011000 stat  : DELIVRD err : 000 Text : stat:UNDELIV",
+			Receipt{ID: "1", State: "DELIVRD", Error: "000", Submitted: minute.Add(-time.Minute)}},
+		{"spaces before colons, no values", "id : sub : stat : DELIVRD", Receipt{State: "DELIVRD"}},
+		{"state", "id:1,state:delivrd,err:000", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
+		{"the first state counts", "id:1 state:DELIVRD state:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
+		{"stat after state", "id:1 message_state:2 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"stat before state", "id:1 stat:DELIVRD state:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
+		{"state in the text", "id:1 text:the state:DELIVRD of id : 2", Receipt{ID: "1"}},
 		{"line breaks", "id:1\r\nstat:DELIVRD\r\nerr:000\r\n", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
 		{"closing NUL", "id:1 stat:DELIVRD\x00", Receipt{ID: "1", State: "DELIVRD"}},
 		{"a UDH before it", "\x05\x00\x03\x01\x01\x01id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
@@ -105,13 +120,48 @@ func TestReceiptByESMClassOnly(t *testing.T) {
 	}
 }
 
-func TestReceiptInUCS2(t *testing.T) {
-	var text []byte
-	for _, u := range utf16.Encode([]rune(receiptText)) {
-		text = append(text, byte(u>>8), byte(u))
+// wide writes a text in UCS-2.
+func wide(text string) string {
+	var octets []byte
+	for _, u := range utf16.Encode([]rune(text)) {
+		octets = append(octets, byte(u>>8), byte(u))
 	}
-	if r := receiptOf(0x04, 8, string(text)); r.ID != "0123456789" || r.State != "DELIVRD" {
-		t.Errorf("got %+v", r)
+	return string(octets)
+}
+
+// What esm_class and data_coding say of a receipt's text is true, or copied from
+// the message it is of.
+func TestReceiptCoding(t *testing.T) {
+	udh8, udh16 := "\x05\x00\x03\x01\x01\x01", "\x06\x08\x04\x01\x01\x01\x01"
+	forged := "\x69\x64\x3a\x39\x20\x20\x73\x74\x61\x74\x3a\x58" // octets of UCS-2 that spell "id:9  stat:X"
+	for _, c := range []struct {
+		name        string
+		esm, coding byte
+		text        string
+		want        Receipt
+	}{
+		{"UCS-2", 0x04, 8, wide(receiptText), Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"octets as UCS-2", 0x04, 8, receiptText, Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"octets as UCS-2, an odd number", 0x04, 8, "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"octets as UCS-2 behind a UDH", 0x44, 8, udh16 + "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"UCS-2 without an id", 0x04, 8, wide("stat:DELIVRD text:") + forged, Receipt{State: "DELIVRD"}},
+		{"UCS-2 behind an even UDH", 0x44, 8, udh8 + wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},
+		{"UCS-2 behind an odd UDH", 0x44, 8, udh16 + wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},
+		{"UCS-2 behind two elements", 0x44, 8, "\x0a\x00\x03\x01\x01\x01\x08\x03\x01\x01\x01" + wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},
+		{"UCS-2 without the UDH", 0x44, 8, wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},
+		{"a UDH that ends in a letter", 0x44, 0, "\x06\x05\x04\x0b\x84\x23Aid:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"without the UDH", 0x44, 0, "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"a text that could be a UDH", 0x44, 0, "id:" + strings.Repeat("x", 59) + "+ stat:DELIVRD" + strings.Repeat(" ", 60) + "err:0",
+			Receipt{ID: strings.Repeat("x", 59) + "+", State: "DELIVRD"}},
+		{"a broken UDH", 0x44, 0, "\x05\x00\x09\x01\x01\x01id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"a line break for a UDH", 0x44, 0, "\nid:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"nothing but a UDH", 0x44, 8, udh16, Receipt{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if r := receiptOf(c.esm, c.coding, c.text); r.ID != c.want.ID || r.State != c.want.State {
+				t.Errorf("%q:\n got %+v\nwant %+v", c.text, *r, c.want)
+			}
+		})
 	}
 }
 
@@ -119,6 +169,8 @@ func FuzzReceipt(f *testing.F) {
 	f.Add(byte(4), byte(0), []byte(receiptText), []byte("id\x00"), byte(2))
 	f.Add(byte(0x44), byte(8), []byte("\x00i\x00d\x00:\x001"), []byte{}, byte(99))
 	f.Add(byte(0x20), byte(0), []byte("submit date:done date:id:text:id:"), []byte("x"), byte(0))
+	f.Add(byte(4), byte(8), []byte("id:CM1,sub:001;state : DELIVRD|err:000,text:"), []byte{}, byte(99))
+	f.Add(byte(0x44), byte(8), []byte("\x06\x08\x04\x01\x01\x01\x01"+wide("id : 1 stat:DELIVRD")), []byte{}, byte(99))
 	f.Fuzz(func(t *testing.T, esm, coding byte, text, id []byte, state byte) {
 		r := receiptOf(esm, coding, string(text), TLV{TagReceiptedMessageID, id}, TLV{TagMessageState, []byte{state}})
 		if r == nil {

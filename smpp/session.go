@@ -80,6 +80,7 @@ type session struct {
 	sent       uint64 // the last order wholly handed to the connection
 	pending    map[uint32]*pending
 	overdue    int
+	given      abandoned      // given up while the session lives
 	queue      fifo[*pending] // admitted, not yet written
 	waiting    fifo[*waiter]
 	control    []byte // PDUs that go out before any submit and without pace

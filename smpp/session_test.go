@@ -270,11 +270,17 @@ func TestLateResponse(t *testing.T) {
 	}
 }
 
-// An owner that has learnt what became of a silent submit ends its wait; what
-// the carrier was not yet to have answered is left alone, and the answer that
-// comes after all goes nowhere.
+// An owner that has learnt what became of a silent submit ends its wait; others
+// are left alone. The answer that comes after all is told once.
 func TestGiveUp(t *testing.T) {
+	late := make(chan Result, 2)
 	l, p, _ := boundLink(t, func(o *Options) {
+		o.OnLate = func(key uint64, r Result) {
+			if key != 7 {
+				t.Errorf("key %d", key)
+			}
+			late <- r
+		}
 		o.ResponseTimeout = 30 * time.Millisecond
 		o.Window = 2
 	})
@@ -299,10 +305,17 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.accepted(sent, "late")
+	if r := <-late; r.Outcome != Accepted || r.MessageID != "late" || r.Latency < 30*time.Millisecond {
+		t.Errorf("the answer that came after all: %+v", r)
+	}
+	p.accepted(sent, "again")
 	next := submit(t, l)
 	p.accepted(p.expect(rawSubmit), "next")
-	if r := result(t, next); r.MessageID != "next" || len(results) != 0 {
+	if r := result(t, next); r.MessageID != "next" || len(results) != 0 || len(late) != 0 {
 		t.Errorf("%+v after an answer that nobody waits for", r)
+	}
+	if s := l.Snapshot(); s.Totals.Late != 1 || s.Totals.Accepted != 1 {
+		t.Errorf("%+v", s.Totals)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // traceBacklog is how many PDUs may wait for whoever traces; more are dropped.
@@ -188,7 +190,7 @@ func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
 	pdu.Source = &TracedAddress{d.SourceTON, d.SourceNPI, maskAddress(d.Source)}
 	pdu.Destination = &TracedAddress{d.DestTON, d.DestNPI, maskAddress(d.Dest)}
 	pdu.ESMClass, pdu.DataCoding, pdu.Registered, pdu.TextOctets = &d.ESMClass, &d.DataCoding, &d.RegisteredDelivery, &text
-	if d.ESMClass&0x40 != 0 && isConcat(d.ShortMessage) {
+	if d.ESMClass&esmUDHI != 0 && isConcat(d.ShortMessage) {
 		pdu.UDH = hex.EncodeToString(d.ShortMessage[:d.ShortMessage[0]+1])
 	}
 	if d.Receipt != nil && pdu.Command != cmdSubmitSM.String() {
@@ -210,13 +212,31 @@ func isConcat(text []byte) bool {
 		len(text) >= 7 && text[0] == 6 && text[1] == 8 && text[2] == 4
 }
 
-// maskAddress hides the middle of a number; names and short codes stand as they
-// are.
+// maskAddress hides the middle of a number, whatever stands between its digits:
+// of seven and more it leaves the first five, fewer where the number is short,
+// and the last two. Names and short codes stand as they are, but what cannot be
+// printed is U+FFFD.
 func maskAddress(address string) string {
-	digits := strings.TrimPrefix(address, "+")
-	if len(digits) < 7 || strings.Trim(digits, "0123456789") != "" {
-		return address
+	digits := 0
+	for _, r := range address {
+		if unicode.IsDigit(r) {
+			digits++
+		}
 	}
-	keep := min(5, len(digits)-4)
-	return digits[:keep] + strings.Repeat("*", len(digits)-keep-2) + digits[len(digits)-2:]
+	first, last := digits, 0 // to be left at either end
+	if digits >= 7 {
+		first, last = min(5, digits-4), 2
+	}
+	seen := 0
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsDigit(r):
+			if seen++; seen > first && seen <= digits-last {
+				return '*'
+			}
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, address)
 }

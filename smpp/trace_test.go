@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 // TestTraceRedacts: what an operator sees of PDUs has no text, no whole number
@@ -44,10 +45,14 @@ func TestTraceRedacts(t *testing.T) {
 	}
 }
 
-// TestMaskAddress: names and short codes stand, numbers lose their middle.
+// TestMaskAddress: names and short codes stand, numbers lose their middle,
+// whatever stands between their digits.
 func TestMaskAddress(t *testing.T) {
-	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "25761****01", "25761000001": "25761****01",
-		"1234567": "123**67", "INFO2026": "INFO2026"} {
+	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "+25761****01", "25761000001": "25761****01",
+		"1234567": "123**67", "12345678": "1234**78", "123456789": "12345**89", "INFO2026": "INFO2026", "7-9-7-9-1-1": "7-9-7-9-1-1",
+		"+257 79 123 456": "+257 79 *** *56", "tel:+25779123400": "tel:+25779****00", "257-79123400": "257-79****00",
+		"25779123400\n": "25779****00\ufffd", "\x1b[2J7979": "\ufffd[2J7979", "\u009b\u202eDEMO\x7f": "\ufffd\ufffdDEMO\ufffd",
+		"25\xff779123400": "25\ufffd779****00", "٢٥٧٧٩١٢٣٤٠٠": "٢٥٧٧٩****٠٠"} {
 		if got := maskAddress(address); got != want {
 			t.Errorf("%q is shown as %q, want %q", address, got, want)
 		}
@@ -160,7 +165,8 @@ func TestCongestionIsTold(t *testing.T) {
 	}
 }
 
-// FuzzTrace: no PDU, whole or broken, can make the trace panic.
+// FuzzTrace: no PDU, whole or broken, can make the trace panic or show a whole
+// number.
 func FuzzTrace(f *testing.F) {
 	var submit frame
 	if err := encodeSubmit(&submit, sample()); err != nil {
@@ -168,12 +174,27 @@ func FuzzTrace(f *testing.F) {
 	}
 	f.Add([]byte(submit))
 	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01257\x00\x05\x00DEMO\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00\x02ab")...))
+	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01+257 79 123 456\n\x00\x05\x00\x9bDEMO\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x40id:1 stat:DELIVRD err:0")...))
 	f.Add(appendPDU(nil, header{cmdSubmitSMResp, StatusOK, 1}, 'a', 0, 4, 40, 0, 1, 90))
-	f.Fuzz(func(_ *testing.T, octets []byte) {
+	f.Fuzz(func(t *testing.T, octets []byte) {
 		if len(octets) < headerLength {
 			return
 		}
-		_ = describe(tracedOctets{time.Now(), true, octets})
+		pdu := describe(tracedOctets{time.Now(), true, octets})
+		for _, a := range []*TracedAddress{pdu.Source, pdu.Destination} {
+			if a == nil {
+				continue
+			}
+			shown := strings.Map(func(r rune) rune {
+				if unicode.IsDigit(r) {
+					return '0'
+				}
+				return -1
+			}, a.Address)
+			if len(shown) > 7 {
+				t.Errorf("shown: %q", a.Address)
+			}
+		}
 		congestionOf(cmdSubmitSMResp, octets[headerLength:])
 	})
 }

@@ -2,9 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher"
 )
+
+// reportWithin is how long resume waits for the dispatcher that holds the link:
+// with one heartbeat (1 s) it obeys, with the next it reports.
+const reportWithin = 5 * time.Second
 
 type adminLinksCmd struct{}
 
@@ -46,7 +55,7 @@ func (c *adminLinkPauseCmd) Run(ctx context.Context, p *program, a *adminCmd) er
 	return a.setPaused(ctx, p, c.Name, true)
 }
 
-// Run resumes a link.
+// Run resumes a link and says what it is then, as `admin links` will.
 func (c *adminLinkResumeCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.setPaused(ctx, p, c.Name, false)
 }
@@ -54,9 +63,43 @@ func (c *adminLinkResumeCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 func (a *adminCmd) setPaused(ctx context.Context, p *program, link string, paused bool) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		state, err := dispatcher.SetPaused(ctx, o.pool, link, paused)
+		if err == nil && !paused {
+			state, err = resumed(ctx, o.pool, link, reportWithin)
+		}
 		if err != nil {
 			return nil, err
 		}
+		if !paused && state == statePaused {
+			_, _ = fmt.Fprintf(p.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", link)
+		}
 		return adminLink{Link: link, State: state}, nil
 	})
+}
+
+const statePaused = "paused"
+
+// resumed returns a link's state once it is reported as something else than
+// paused, or as it is when patience is over.
+func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time.Duration) (string, error) {
+	over := time.After(patience)
+	for {
+		links, err := dispatcher.Links(ctx, pool)
+		if err != nil {
+			return "", err
+		}
+		i := slices.IndexFunc(links, func(l dispatcher.LinkState) bool { return l.Link == link })
+		if i < 0 {
+			return "", fmt.Errorf("%s: %w", link, dispatcher.ErrNoLink) // configured no more, since a moment ago
+		}
+		if links[i].State != statePaused {
+			return links[i].State, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-over:
+			return links[i].State, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/accounts"
+	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 )
 
@@ -156,8 +159,50 @@ func TestLinks(t *testing.T) {
 	if got := s.admin("", "link state", "link", "pause", "--name", "lumitel-1"); got["link"] != "lumitel-1" || got["state"] != "paused" {
 		t.Errorf("got %v", got)
 	}
-	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] == "paused" {
+	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] != "down" { // nobody holds it
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestLinkResumed: resume waits for the report of the dispatcher that holds the
+// link and says what it says.
+func TestLinkResumed(t *testing.T) {
+	s := newAdmin(t)
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	report := func(statement string, args ...any) (rows int64) {
+		tag, err := pool.Exec(t.Context(), statement, args...)
+		if err != nil {
+			t.Error(err)
+			return 1
+		}
+		return tag.RowsAffected()
+	}
+	for _, state := range []string{"bound", "connecting", "down"} {
+		t.Run(state, func(t *testing.T) {
+			report(`insert into links (name, carrier, owner, paused, state) values ($1, 'lumitel', 1, true, 'paused')`, state)
+			reported := make(chan struct{})
+			go func() { // the dispatcher, at its second heartbeat
+				defer close(reported)
+				for report(`update links set state = $1, updated_at = now() where name = $1 and not paused`, state) == 0 {
+					time.Sleep(20 * time.Millisecond)
+				}
+			}()
+			if got := s.admin("", "link state", "link", "resume", "--name", state); got["state"] != state {
+				t.Errorf("got %v", got)
+			}
+			<-reported
+		})
+	}
+	report(`insert into links (name, carrier, owner, state) values ('silent', 'lumitel', 1, 'paused')`)
+	if state, err := resumed(t.Context(), pool, "silent", 100*time.Millisecond); state != "paused" || err != nil {
+		t.Errorf("a dispatcher that does not report: %q, %v", state, err)
+	}
+	if _, err := resumed(t.Context(), pool, "nowhere", time.Minute); !errors.Is(err, dispatcher.ErrNoLink) {
+		t.Errorf("a link that is gone: %v", err)
 	}
 }
 

@@ -15,7 +15,14 @@ import (
 	"intumwa/internal/testenv"
 )
 
+// asProgram is the variable that makes the test binary the program: for what
+// only a process of its own can show.
+const asProgram = "INTUMWA_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
 	for _, assignment := range os.Environ() { // the developer's own installation is not under test
 		name, _, _ := strings.Cut(assignment, "=")
 		if strings.HasPrefix(name, "INTUMWA_") && !strings.HasPrefix(name, "INTUMWA_TEST_") {

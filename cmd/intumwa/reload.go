@@ -5,10 +5,8 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
@@ -20,6 +18,7 @@ import (
 // carriers, their links and prefixes. Everything else takes effect at the next
 // start.
 type reloader struct {
+	hangups    <-chan os.Signal // registered by serve
 	program    *program
 	log        *slog.Logger
 	inForce    *configs.Config
@@ -30,14 +29,11 @@ type reloader struct {
 
 // Run reloads at every SIGHUP until ctx ends.
 func (r *reloader) Run(ctx context.Context) error {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hangups:
+		case <-r.hangups:
 			r.reload()
 		}
 	}

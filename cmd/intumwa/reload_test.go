@@ -6,16 +6,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
 
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp/carriersim"
 )
@@ -141,11 +147,29 @@ func TestReload(t *testing.T) {
 		t.Errorf("lumitel has %d sessions after %d binds", st.Sessions, st.Binds)
 	}
 
-	// A trace of its link, and a text from a handset.
 	until("the links are listed", func() bool {
 		code, out, _ := s.run("", "admin", "links", "--json")
 		return code == exitOK && strings.Contains(out, `"lumitel-1"`) && !strings.Contains(out, `"leo-1"`)
 	})
+	// It is paused and resumed; who resumed it reads the truth at once.
+	s.admin("", "link state", "link", "pause", "--name", "lumitel-1")
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	until("its dispatcher reports the pause", func() (paused bool) {
+		err := pool.QueryRow(t.Context(), `select state = 'paused' from links where name = 'lumitel-1'`).Scan(&paused)
+		return err == nil && paused
+	})
+	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] != "bound" {
+		t.Errorf("resume: %v", got)
+	}
+	if _, out, _ := s.run("", "admin", "links", "--json"); !strings.Contains(out, `"state":"bound"`) {
+		t.Errorf("links after resume: %s", out)
+	}
+
+	// A trace of it, and a text from a handset.
 	traced := make(chan string, 1)
 	go func() {
 		_, out, _ := s.run("", "admin", "link", "trace", "--name", "lumitel-1", "--seconds", "2")
@@ -174,6 +198,89 @@ func TestReload(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, `"message":"Yego ni meza"`) || !strings.Contains(out, `"from":"25761000001"`) {
 		t.Errorf("admin inbound: %d %s", code, out)
 	}
+}
+
+// TestHangupAtTheStart: a SIGHUP that comes while the process starts does not
+// end it, and is served once it is up.
+func TestHangupAtTheStart(t *testing.T) {
+	database, err := pgx.ParseConfig(testenv.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := net.Listen("tcp", "127.0.0.1:0") // to the database; the process is in its migrations when it knocks
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	through := url.URL{Scheme: "postgres", User: url.UserPassword(database.User, database.Password), Host: door.Addr().String(),
+		Path: "/" + database.Database, RawQuery: "sslmode=disable"}
+	rdb, prefix := testenv.Redis(t)
+	s := newShell(t, fmt.Sprintf(`
+database: {url: %q}
+redis: {url: %q, prefix: %q}
+api: {listen: "127.0.0.1:0"}
+ops: {listen: "127.0.0.1:0"}
+dashboard: {listen: "127.0.0.1:0"}
+carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: demo}]}]
+`, through.String(), redisURL(rdb), prefix))
+
+	var log safeBuffer
+	process := exec.CommandContext(t.Context(), os.Args[0], "serve", "--config", s.config)
+	process.Env = append(os.Environ(), asProgram+"=1")
+	process.Stdout, process.Stderr = &log, &log
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait(); door.Close() }()
+
+	knock, err := door.Accept()
+	if err != nil {
+		t.Fatalf("it ended before: %v\n%s", <-ended, log.String())
+	}
+	if err := process.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Error(err)
+	}
+	go func() {
+		for client, err := knock, error(nil); err == nil; client, err = door.Accept() {
+			go connect(client, database)
+		}
+	}()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || !strings.Contains(log.String(), "is in force"); {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended: %v\n%s", err, log.String())
+		case <-time.After(20 * time.Millisecond):
+			if time.Now().After(end) {
+				t.Fatalf("not reloaded within 30 s:\n%s", log.String())
+			}
+		}
+	}
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v\n%s", err, log.String())
+	}
+}
+
+// connect joins a client to the database until one of them closes.
+func connect(client net.Conn, database *pgx.ConnConfig) {
+	defer client.Close()
+	network, address := pgconn.NetworkAddress(database.Host, database.Port)
+	server, err := net.Dial(network, address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
 }
 
 func redisURL(rdb *redis.Client) string {

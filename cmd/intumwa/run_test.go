@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/configs"
+	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
+	"intumwa/smpp"
 )
 
 // databaseOf is the database that a shell's configuration names.
@@ -48,7 +50,8 @@ func TestUsage(t *testing.T) {
 }
 
 func TestConfigCheck(t *testing.T) {
-	if code, stdout, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") || stderr != "" {
+	if code, stdout, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") ||
+		strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") {
 		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
 	}
 	// Mistakes of reading and of sense come together.
@@ -72,6 +75,30 @@ func TestConfigCheck(t *testing.T) {
 	t.Setenv("INTUMWA_API_LISTN", "x")
 	if code, _, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
 		t.Errorf("a misspelt variable: %d %q", code, stderr)
+	}
+}
+
+// TestStaticTags: config check refuses the tags that the dispatcher refuses, and
+// no others.
+func TestStaticTags(t *testing.T) {
+	d, err := dispatcher.New(nil, nil, nil, nil, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for tag := range 1 << 16 {
+		c := configs.Carrier{Name: "leo", TLVs: map[string]string{fmt.Sprint(tag): "abc"}, UserReference: true}
+		_, checked := c.StaticTLVs()
+		served := d.Check([]dispatcher.Carrier{{Name: "leo", TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}})
+		if (checked == nil) != (served == nil) {
+			t.Errorf("%#04x: config check says %v, serve says %v", tag, checked, served)
+		}
+		if served != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("none is refused")
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +46,11 @@ const gcPercent = 400
 // Run serves until ctx ends: then it takes no more requests, finishes what is
 // in hand, unbinds from the carriers, and returns within 10 s.
 func (s *serveCmd) Run(ctx context.Context, p *program) error {
+	// First of all: a SIGHUP that nobody has asked for ends the process. One that
+	// comes before the reloader is there waits for it.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	config, err := p.checkedConfig()
 	if err != nil {
 		return err
@@ -53,7 +60,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry()}
+	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if len(g.roles) == 0 {
 		g.roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
 	}
@@ -76,6 +83,7 @@ type gateway struct {
 	log      *slog.Logger
 	roles    []string
 	registry registry
+	hangups  <-chan os.Signal // each asks for a reload; nil: none ever
 }
 
 func (g *gateway) has(role string) bool { return slices.Contains(g.roles, role) }
@@ -126,7 +134,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer life.end()
 
 	plan := planOf(c)
-	reload := &reloader{program: g.program, log: g.log, inForce: c, intake: in, plan: plan}
+	reload := &reloader{hangups: g.hangups, program: g.program, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
 	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
 	if g.has("webhooks") {

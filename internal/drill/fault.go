@@ -56,7 +56,7 @@ func faults() []fault {
 	add("unknown receipts", onatel, "UnmatchedReceipts", carrier(onatel), "onatel",
 		`{"unknown_per_sec":5}`, `{"unknown_per_sec":0}`, false, false)
 	add("queue growing", lumitel, "QueueAge", carrier(lumitel), "lumitel",
-		`{"resp_delay":"5s"}`, `{"resp_delay":"0s"}`, false, false)
+		`{"resp_delay":"7s"}`, `{"resp_delay":"0s"}`, false, false)
 	list = append(list, faultOf("webhook endpoint dead", "webhooks", "WebhooksFailing", nil,
 		func(_ context.Context, s *stage) error { s.sinks[0].dead.Store(true); return nil },
 		func(_ context.Context, s *stage) error { s.sinks[0].dead.Store(false); return nil }))

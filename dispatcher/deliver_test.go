@@ -1,0 +1,45 @@
+package dispatcher
+
+import (
+	"testing"
+
+	"intumwa/smpp"
+)
+
+// TestInboundAlphabet: a text from a handset in data_coding 0 is read in its
+// carrier's alphabet, as ours are written; the other codings are the same with
+// every carrier.
+func TestInboundAlphabet(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		alphabet Alphabet
+		esm      uint8
+		coding   uint8
+		octets   string
+		want     string
+	}{
+		{"GSM-7", AlphabetGSM7, 0, 0, "\x00\x05$\x1b\x65_", "@é¤€§"},
+		{"Latin-1", AlphabetLatin1, 0, 0, "@\xe9$_", "@é$_"},
+		{"ASCII", AlphabetASCII, 0, 0, "@$_{}", "@$_{}"},
+		{"Latin-1 behind a UDH", AlphabetLatin1, 0x40, 0, "\x05\x00\x03\x01\x02\x01@\xe9", "@é"},
+		{"data_coding 3 beside GSM-7", AlphabetGSM7, 0, 3, "@\xe9$_", "@é$_"},
+		{"UCS-2 beside Latin-1", AlphabetLatin1, 0, 8, "\x00@\x20\xac", "@€"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &lane{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
+			l.carrier.conf.Store(&Carrier{Alphabet: c.alphabet})
+			m := l.inbound(&smpp.Delivery{ESMClass: c.esm, DataCoding: c.coding, ShortMessage: []byte(c.octets)})
+			if m.Body == nil {
+				t.Fatalf("%q was not read", c.octets)
+			}
+			if *m.Body != c.want {
+				t.Errorf("%q is read as %q, want %q", c.octets, *m.Body, c.want)
+			}
+		})
+	}
+	l := &lane{carrier: &carrier{}}
+	l.carrier.conf.Store(&Carrier{})
+	if m := l.inbound(&smpp.Delivery{ShortMessage: []byte("\xff")}); m.Body != nil || string(m.Octets) != "\xff" {
+		t.Errorf("what is no GSM-7 was read; its octets are %q", m.Octets)
+	}
+}
