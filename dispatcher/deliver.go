@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/binary"
+	"strings"
 	"unicode/utf16"
 
 	"intumwa/messages"
@@ -30,12 +31,30 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 	l.carrier.settler.receive(arrival{
 		Receipt: messages.Receipt{
 			Carrier: name, Link: l.link,
-			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: pdu.Source, Verify: verify,
+			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest), Verify: verify,
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
 		},
 		pdu: pdu, guess: guess,
 	})
+}
+
+// handset is which of a receipt's addresses is the recipient's. It should come
+// from the handset; there are carriers that leave the addresses as they were in
+// the submit_sm. A sender may be all digits, so the one in the international
+// form is taken.
+func handset(source, dest string) string {
+	if !international(source) && international(dest) {
+		return dest
+	}
+	return source
+}
+
+// international tells whether an address is a Burundi number with its country
+// code.
+func international(address string) bool {
+	digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257")
+	return ok && len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
 }
 
 // inbound is a message from a handset as operators will see it.

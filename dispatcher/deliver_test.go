@@ -6,6 +6,24 @@ import (
 	"intumwa/smpp"
 )
 
+// TestHandsetOfReceipt: whichever way around a carrier writes the addresses.
+func TestHandsetOfReceipt(t *testing.T) {
+	for _, c := range []struct{ source, dest, want string }{
+		{"25761000001", "DEMO", "25761000001"},
+		{"DEMO", "25761000001", "25761000001"},
+		{"12345678901", "+25761000001", "+25761000001"}, // a sender of digits
+		{"61000001", "DEMO", "61000001"},
+		{"61000001", "8080", "61000001"},
+		{"25761000001", "25779000001", "25761000001"},
+		{"", "0025761000001", "0025761000001"},
+		{"hidden", "DEMO", "hidden"},
+	} {
+		if got := handset(c.source, c.dest); got != c.want {
+			t.Errorf("from %q to %q: %q, want %q", c.source, c.dest, got, c.want)
+		}
+	}
+}
+
 // TestInboundAlphabet: a text from a handset in data_coding 0 is read in its
 // carrier's alphabet, as ours are written; the other codings are the same with
 // every carrier.

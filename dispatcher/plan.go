@@ -123,7 +123,7 @@ func (j *journey) apply(r result) {
 		case AmbiguousFail:
 			j.refuse(r.at, "no_answer")
 		case AmbiguousHold:
-			j.wait = true
+			j.wait, j.counts = true, true // whoever takes it next asks what is out
 		default:
 			j.repeat(ambiguousDelay, true)
 		}

@@ -1,0 +1,221 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// TestFreeObeysOnAmbiguous: what a dispatcher had begun when it died is sent
+// again, held or failed as its carrier's on_ambiguous says; what it had only
+// claimed is sent in any case.
+func TestFreeObeysOnAmbiguous(t *testing.T) {
+	for policy, want := range map[Ambiguous]struct {
+		status sms.Status
+		reason string
+		left   int // in the outbox
+		parts  int // unanswered ones
+	}{
+		AmbiguousResend: {status: sms.Pending, left: 2},
+		AmbiguousHold:   {status: sms.Pending, left: 1, parts: 2},
+		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, parts: 2},
+	} {
+		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
+		begun, claimed := b.begun(3), b.begun(1)
+		if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID); err != nil {
+			t.Fatal(err)
+		}
+		b.settle(work{results: []result{accepted("A")(begun, 2)}})
+		if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.d.free(t.Context()); err != nil { // 7 is on no list
+			t.Fatal(err)
+		}
+		if status, reason := b.status(begun.msg.ID); status != want.status || reason != want.reason {
+			t.Errorf("policy %d: %v %q, want %v %q", policy, status, reason, want.status, want.reason)
+		}
+		if status, _ := b.status(claimed.msg.ID); status != sms.Pending {
+			t.Errorf("policy %d: what was only claimed is %v", policy, status)
+		}
+		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND begun`); n != want.left {
+			t.Errorf("policy %d: %d are to be sent, want %d", policy, n, want.left)
+		}
+		if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.parts {
+			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.parts)
+		}
+	}
+}
+
+// TestOutageLongerThanValidity: messages that no carrier ever had expire, all
+// of them, and are paid back; the sweep for receipts decides none of them.
+func TestOutageLongerThanValidity(t *testing.T) {
+	for _, timeout := range []sms.Status{sms.Failed, sms.Sent} {
+		b := newBench(t, func(c *Carrier) { c.OnReceiptTimeout = timeout })
+		if _, err := b.pool.Exec(t.Context(), `
+			WITH m AS (
+				INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier)
+				SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, now() - interval '26 hours', 'lumitel'
+				FROM generate_series(1, $1) n RETURNING id
+			)
+			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', 0, now() - interval '2 hours' FROM m`,
+			overdueLimit+500); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.d.relay(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.count(`SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'expired'`); n != overdueLimit+500 {
+			t.Errorf("%d expired, want %d", n, overdueLimit+500)
+		}
+		if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'refund'`); n != overdueLimit+500 {
+			t.Errorf("%d paid back, want %d", n, overdueLimit+500)
+		}
+	}
+}
+
+// TestRelayGoesOn: a step that the database refuses does not keep the others
+// from their work.
+func TestRelayGoesOn(t *testing.T) {
+	b := newBench(t)
+	j := b.begun(1)
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE receipts RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.d.relay(t.Context(), true); err == nil {
+		t.Error("no step failed")
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, j.msg.ID); n != 1 {
+		t.Error("the claim of a dead dispatcher is not on the belt again")
+	}
+}
+
+// TestSilenceOfAll: after a time in which nobody could be heard, the first to
+// come back does not take the others for dead before they had the time to.
+func TestSilenceOfAll(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	b.d.member.d.opts.DeadAfter = time.Second
+	if err := b.d.member.register(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var other int64
+	if err := b.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ('other') RETURNING id`).Scan(&other); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.d.member.stop)
+	listed := func(silent time.Duration) bool {
+		t.Helper()
+		if _, err := b.pool.Exec(ctx, `UPDATE dispatchers SET seen_at = now() - $1::interval WHERE id = $2`, silent, other); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.d.member.heartbeat(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
+	}
+	if !listed(0) {
+		t.Fatal("a living one was buried")
+	}
+	b.d.member.last = time.Now().Add(-10 * time.Second) // the database was away so long
+	if !listed(10 * time.Second) {
+		t.Error("it was buried by the first to come back")
+	}
+	b.d.member.healed = time.Now().Add(-2 * time.Second)
+	if listed(10 * time.Second) {
+		t.Error("it had its time, and is on the list still")
+	}
+}
+
+// TestStaleVerdict: a process that slept, and whose message another carries
+// now, has no say in it.
+func TestStaleVerdict(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
+	j := b.begun(1)
+	if _, err := b.d.store.Free(t.Context(), []int64{7}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(j, 1)}})
+	if status, reason := b.status(j.msg.ID); status != sms.Pending {
+		t.Errorf("it is %v %q", status, reason)
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8`); n != 1 {
+		t.Error("the other lost it")
+	}
+	b.clean()
+}
+
+// TestHandsOfTwoLanes: a lane that lets go of a message does not let go of it
+// for another that has claimed it since.
+func TestHandsOfTwoLanes(t *testing.T) {
+	h := newHands()
+	first := &journey{msg: &messages.Claimed{ID: 1, Turn: 1}}
+	second := &journey{msg: &messages.Claimed{ID: 1, Turn: 2}}
+	h.take(first)
+	h.take(second)
+	h.leave(first)
+	now, before := messages.Claim{MessageID: 1, Turn: 2}, messages.Claim{MessageID: 1, Turn: 1}
+	for range 2 {
+		if strays := h.notHeld([]messages.Claim{now}); len(strays) != 0 {
+			t.Errorf("strays %v", strays)
+		}
+	}
+	h.notHeld([]messages.Claim{before})
+	if strays := h.notHeld([]messages.Claim{before}); len(strays) != 1 {
+		t.Errorf("strays %v: an earlier claim is not in hand", strays)
+	}
+}
+
+// TestRematchMovesOn: a carrier without receipts of its own does not look at
+// the others' again and again.
+func TestRematchMovesOn(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
+	if _, err := b.pool.Exec(t.Context(), `
+		INSERT INTO receipts (received_at, carrier, link, key, carrier_id, number, state, status, error, outcome)
+		SELECT now() - make_interval(mins => 30 - n), 'other', 'x', n::text, n::text, '', 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, 20) n`); err != nil {
+		t.Fatal(err)
+	}
+	at := b.d.running()[0]
+	if err := b.d.rematch(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	if newest := b.count(`SELECT max(id) FROM receipts`); at.inboxSeen != int64(newest) {
+		t.Errorf("it stands at %d of %d", at.inboxSeen, newest)
+	}
+}
+
+// TestStalledSlots: a link is stalled when nothing has come free for a while,
+// not while its carrier is merely slow.
+func TestStalledSlots(t *testing.T) {
+	s := newSlots(2)
+	now := time.Now()
+	if s.stalled(now.Add(time.Hour)) {
+		t.Error("stalled with slots free")
+	}
+	for range 2 {
+		if err := s.take(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.stalled(time.Now().Add(stallAfter / 2)) {
+		t.Error("stalled at once")
+	}
+	if !s.stalled(time.Now().Add(2 * stallAfter)) {
+		t.Error("not stalled")
+	}
+	s.give(1)
+	if err := s.take(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if s.stalled(time.Now().Add(stallAfter / 2)) {
+		t.Error("stalled although one came free just now")
+	}
+}
