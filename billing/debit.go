@@ -88,17 +88,18 @@ func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("looking up refunds: %w", err)
 	}
-	done, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-	if err != nil {
+	done := make(map[[16]byte]bool)
+	var ref [16]byte
+	if _, err := pgx.ForEachRow(rows, []any{&ref}, func() error { done[ref] = true; return nil }); err != nil {
 		return 0, fmt.Errorf("looking up refunds: %w", err)
 	}
 	var entries entries
 	for _, r := range refunds {
 		have, ok := balances[r.CompanyID]
-		if !ok || r.Amount < 1 || slices.Contains(done, r.Ref) {
+		if !ok || r.Amount < 1 || done[r.Ref] {
 			continue
 		}
-		done = append(done, r.Ref)
+		done[r.Ref] = true
 		balances[r.CompanyID] = have + r.Amount
 		entries.add(r.CompanyID, r.Amount, have+r.Amount, r.Ref)
 	}

@@ -323,6 +323,7 @@ func TestTrace(t *testing.T) {
 	to := w.number("00")
 	id := w.send(note{to: to, text: "ibanga rikomeye " + strings.Repeat("b", 200)})
 	w.await("sent", 10*time.Second, id...)
+	w.until("its answers are shown", func() bool { return has("submit_sm_resp", "in") != nil && has("deliver_sm_resp", "out") != nil })
 	mno.DropAll()
 	w.until("the next bind is shown", func() bool { return has("bind_transceiver", "out") != nil && has("bind_transceiver_resp", "in") != nil })
 	cancel()
