@@ -54,6 +54,47 @@ func TestKilledMidLoad(t *testing.T) {
 	l.adds(window * kills)
 }
 
+// The same with a carrier that is not to be sent again what it may have
+// (on_ambiguous: hold): nothing arrives twice. What was on the wire is settled by
+// its receipts, which echo the reference; what was only about to go out waits
+// for the deadline, and that is never more than a window a kill.
+func TestKilledWithHold(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	kills := chaos(10)
+	holding := steady()
+	holding.sim.EchoReference = true
+	holding.config = tree{"on_ambiguous": "hold"}
+	w := play(t, scene{carriers: []carrier{holding}})
+	shop := w.company("Isoko", 1_000_000)
+	messages := 1000 * kills
+	l := shop.sendsMany(&load{messages: messages, keyed: true})
+	for kill := range kills {
+		share := messages / (kills + 1)
+		l.reaches(kill*share + share/2 + rand.IntN(share/2))
+		w.gateway.kill()
+		before := w.lumitel.Stats().Accepted
+		w.gateway.start()
+		w.eventually(submittingWithin, "the gateway submits again", func() bool { return w.lumitel.Stats().Accepted > before })
+	}
+	l.finishes()
+	w.drains()
+	pending := func() int { return ask[int](w, `SELECT count(*) FROM messages WHERE status = 0`) }
+	w.eventually(settledWithin, "all are settled but those that were about to go out", func() bool { return pending() <= window*kills })
+	st := w.lumitel.Stats()
+	if st.Duplicates != 0 {
+		t.Errorf("%d messages arrived twice", st.Duplicates)
+	}
+	w.eventually(settledWithin, "every message that the carrier has is settled", func() bool {
+		return ask[int](w, `SELECT count(*) FROM messages WHERE status = 1`) == int(st.Accepted)
+	})
+	if n := ask[int](w, `SELECT count(*) FROM messages`); n != messages || pending()+int(st.Accepted) != messages {
+		t.Errorf("%d messages: %d came to the carrier, %d wait for the deadline; want %d", n, st.Accepted, pending(), messages)
+	}
+	w.audited()
+	t.Logf("%d kills: %d of %d messages wait for the deadline, none arrived twice", kills, pending(), messages)
+}
+
 // The gateway is told to end while it works. It ends in good order within ten
 // seconds; nothing is lost and nothing arrives twice.
 func TestTerminatedMidLoad(t *testing.T) {
