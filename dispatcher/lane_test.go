@@ -184,7 +184,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		})}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // spread over the load
 	}
 	w.await("sent", 30*time.Second, ids...)
 	if st := mno.Stats(); st.Binds != 1 || st.Duplicates != 0 {

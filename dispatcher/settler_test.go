@@ -322,7 +322,16 @@ func TestDatabaseAway(t *testing.T) {
 	first, second := b.begun(1), b.begun(1)
 	b.s.take(accepted("a")(first, 1))
 	b.s.receive(b.receipt("a", "DELIVRD"))
-	time.Sleep(300 * time.Millisecond) // it tries, and tries again
+	taken := func() bool {
+		b.s.mu.Lock()
+		defer b.s.mu.Unlock()
+		return len(b.s.results)+len(b.s.receipts) == 0
+	}
+	for end := time.Now().Add(10 * time.Second); !taken(); time.Sleep(time.Millisecond) { // and is tried from now on
+		if time.Now().After(end) {
+			t.Fatal("nothing was tried")
+		}
+	}
 	b.s.take(accepted("b")(second, 1))
 	b.s.putBack([]messages.Claim{{MessageID: 999}})
 	if free := b.free(); free != 8 {

@@ -81,7 +81,7 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 			return l.answered()[http.StatusServiceUnavailable] > before
 		})
 		if kill%2 == 1 { // and once for longer
-			time.Sleep(8 * time.Second)
+			time.Sleep(8 * time.Second) // than a dispatcher may be silent
 		}
 		w.postgresServer.Start()
 		accepted := int(l.accepted.Load())
