@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 case ${1:-} in
 chaos)
 	export INTUMWA_CHAOS=1
-	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks'
+	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks|KilledWithHold'
 	;;
 soak)
 	export INTUMWA_SOAK=${SOAK:-10m}
