@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,9 +27,56 @@ type life struct {
 	failed    chan error
 	listeners []func()
 	parts     []func()
+
+	mu      sync.Mutex
+	running map[string]bool // by name
 }
 
-func newLife(ctx context.Context) *life { return &life{ctx: ctx, failed: make(chan error, 16)} }
+func newLife(ctx context.Context) *life {
+	return &life{ctx: ctx, failed: make(chan error, 16), running: make(map[string]bool)}
+}
+
+// endWithin is the time that the end has in all. A store that hangs (it is not
+// away, it only never answers) can hold up a part or a pool for longer.
+const endWithin = 9500 * time.Millisecond
+
+// abandonLate ends the process with exit code 1 if it is still there endWithin
+// after it was told to end: what is claimed then is carried on by the others,
+// as after a crash. It returns what calls that off.
+func (l *life) abandonLate(log *slog.Logger) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-l.ctx.Done():
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(endWithin):
+			log.Error("the end took too long and is abandoned; what is in hand is freed as after a crash", "still_running", strings.Join(l.still(), ","))
+			os.Exit(1)
+		case <-over:
+		}
+	}()
+	return sync.OnceFunc(func() { close(over) })
+}
+
+// still names the parts that have not ended.
+func (l *life) still() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.running))
+}
+
+func (l *life) note(name string, running bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if running {
+		l.running[name] = true
+	} else {
+		delete(l.running, name)
+	}
+}
 
 var errEnded = errors.New("it was not told to")
 
@@ -39,8 +90,10 @@ func (l *life) run(name string, part func(context.Context) error) {
 func (l *life) start(name string, part func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
 	done := make(chan struct{})
+	l.note(name, true)
 	go func() {
 		defer close(done)
+		defer l.note(name, false)
 		err := part(ctx)
 		if ctx.Err() == nil {
 			l.failed <- fmt.Errorf("%s ended: %w", name, errors.Join(err, errEnded))

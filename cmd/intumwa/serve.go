@@ -94,6 +94,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 
 	connections := int32(c.Database.MaxConnections)
+	life := newLife(ctx)
+	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
 	pool, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: connections})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
@@ -130,7 +132,6 @@ func (g *gateway) serve(ctx context.Context) error {
 	in := intake.New(hot, users, store, belt, routes, intake.Options{Validity: c.Messages.Validity,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
-	life := newLife(ctx)
 	defer life.end()
 
 	plan := planOf(c)
