@@ -39,22 +39,25 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 	})
 }
 
-// handset is which of a receipt's addresses is the recipient's. It should come
-// from the handset; there are carriers that leave the addresses as they were in
-// the submit_sm. A sender may be all digits, so the one in the international
-// form is taken.
+// handset is which of a receipt's addresses is the recipient's; "" when none
+// can be. It should come from the handset; there are carriers that leave the
+// addresses as they were in the submit_sm, and some that write a number that is
+// nobody's. A sender may be all digits, so the international form goes first.
 func handset(source, dest string) string {
-	if !international(source) && international(dest) {
-		return dest
+	for _, address := range []string{source, dest} {
+		if digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257"); ok && subscriber(digits) {
+			return address
+		}
 	}
-	return source
+	if subscriber(source) {
+		return source
+	}
+	return ""
 }
 
-// international tells whether an address is a Burundi number with its country
-// code.
-func international(address string) bool {
-	digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257")
-	return ok && len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
+// subscriber tells whether national digits can be a Burundi mobile number.
+func subscriber(digits string) bool {
+	return len(digits) == 8 && strings.Trim(digits, "0123456789") == "" && strings.ContainsRune("267", rune(digits[0]))
 }
 
 // inbound is a message from a handset as operators will see it.

@@ -16,7 +16,11 @@ func TestHandsetOfReceipt(t *testing.T) {
 		{"61000001", "8080", "61000001"},
 		{"25761000001", "25779000001", "25761000001"},
 		{"", "0025761000001", "0025761000001"},
-		{"hidden", "DEMO", "hidden"},
+		{"hidden", "DEMO", ""},
+		{"25700000000", "DEMO", ""},
+		{"99912345678", "DEMO", ""},
+		{"61999999999", "DEMO", ""},
+		{"2576100000", "DEMO", ""},
 	} {
 		if got := handset(c.source, c.dest); got != c.want {
 			t.Errorf("from %q to %q: %q, want %q", c.source, c.dest, got, c.want)

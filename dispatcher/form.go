@@ -132,7 +132,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		}
 		c.inboxSeen = end
 	}
-	end, err := d.store.InboxEnd(ctx, inboxAge)
+	end, err := d.store.InboxEnd(ctx, inboxAge+settleTimeout) // what is older is committed, whoever's it is
 	if err != nil {
 		return err
 	}

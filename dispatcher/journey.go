@@ -77,8 +77,16 @@ func (j *journey) begin(ctx context.Context) {
 		return
 	}
 	var link *smpp.Link
+	// Another process, that knows nothing of this carrier, has freed it although
+	// the carrier may have it: that is decided here.
+	lost := j.msg.Begun && l.carrier.config().OnAmbiguous != AmbiguousResend
 	for _, i := range left {
 		r := result{journey: j, segment: i + 1}
+		if lost {
+			r.Outcome, r.at = smpp.NoAnswer, j.began
+			l.carrier.settler.take(r)
+			continue
+		}
 		if j.stopped.Load() || l.slots.take(ctx) != nil {
 			r.Outcome, r.at = smpp.NotWritten, time.Now()
 			l.carrier.settler.take(r)

@@ -27,12 +27,16 @@ type member struct {
 	wake  chan struct{}    // beat now: the configuration changed
 
 	announced bool      // the links that are configured now; run's
-	healed    time.Time // when heartbeats began to succeed again; zero: they never failed; run's
+	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
 }
 
 func newMember(d *Dispatcher) *member {
-	return &member{d: d, start: time.Now(), lanes: make(map[string]*lane), wake: make(chan struct{}, 1)}
+	now := time.Now()
+	// At its start a process knows nothing of the others' silence: they get two
+	// heartbeats to be heard.
+	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
+	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), wake: make(chan struct{}, 1)}
 }
 
 func (m *member) kick() {
@@ -228,14 +232,14 @@ func (m *member) lease(ctx context.Context, id int64) error {
 
 // disown takes links off the list that are configured no more, once their
 // lanes have ended: one's own, and those that no living dispatcher has had for
-// long.
+// long, unless an operator has paused them: somebody may yet come back for them.
 func (m *member) disown(ctx context.Context, id int64, names []string) error {
 	keep := names
 	for name := range m.lanes {
 		keep = append(keep, name)
 	}
 	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links l WHERE name <> ALL($2) AND (owner = $1
-		OR (updated_at < now() - $3::interval AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner)))`, id, keep, m.d.opts.StrandedAfter); err != nil {
+		OR (NOT paused AND updated_at < now() - $3::interval AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner)))`, id, keep, m.d.opts.StrandedAfter); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)
 	}
 	return nil

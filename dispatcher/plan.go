@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"intumwa/messages"
@@ -16,6 +17,7 @@ type plan struct {
 	finals  []messages.Final
 	carried []int64
 	retries []messages.Retry
+	refused []messages.Refused // late, and for now only
 }
 
 func (s *settler) plan(w work) plan {
@@ -83,8 +85,8 @@ func (s *settler) accepted(link string, messageID int64, segment, total int, car
 // planLate adds an answer to what was given up as unanswered. One that accepts
 // takes the place of what was recorded then, and the message is not sent again
 // if it has not been yet. One that refuses says nothing new of a message that
-// was sent again, or was failed then; a message that was held ends by it, if it
-// is for good.
+// was sent again, or was failed then; one that was held ends by it, or goes out
+// again if it was refused for now only.
 func (s *settler) planLate(p *plan, a lateAnswer) {
 	switch {
 	case a.Outcome == smpp.Accepted:
@@ -94,7 +96,11 @@ func (s *settler) planLate(p *plan, a lateAnswer) {
 		if a.total == 1 {
 			p.carried = append(p.carried, a.messageID)
 		}
-	case s.carrier.config().OnAmbiguous == AmbiguousHold && s.carrier.config().class(a.Status) == smpp.ClassPermanent:
+	case s.carrier.config().OnAmbiguous != AmbiguousHold:
+	case s.carrier.config().class(a.Status) != smpp.ClassPermanent:
+		p.refused = append(p.refused, messages.Refused{MessageID: a.messageID, Segment: a.segment,
+			Delay: s.carrier.config().retryDelay(1, rand.Float64())})
+	default:
 		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: a.at, Reason: a.Status.String()})
 	}
 }
@@ -119,6 +125,10 @@ func (j *journey) apply(r result) {
 		}
 		j.repeat(0, false)
 	case smpp.NoAnswer:
+		if errors.Is(r.Err, errEchoed) { // its receipt is in the inbox, and says what became of it
+			j.accepted++
+			return
+		}
 		switch l.carrier.config().OnAmbiguous {
 		case AmbiguousFail:
 			j.refuse(r.at, "no_answer")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/messages"
 	"intumwa/queue"
@@ -93,8 +92,8 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			failed = errors.Join(failed, err)
-			if _, refused := errors.AsType[*pgconn.PgError](err); !refused {
-				break // the database is away
+			if d.away(ctx) {
+				break
 			}
 		}
 	}
@@ -102,6 +101,13 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 		d.metrics.relayed.SetToCurrentTime()
 	}
 	return failed
+}
+
+// away tells whether the database is, and not only one step's trouble.
+func (d *Dispatcher) away(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return d.pool.Ping(ctx) != nil
 }
 
 // forget deletes what has been kept long enough.
@@ -127,13 +133,16 @@ func (d *Dispatcher) free(ctx context.Context) error {
 	if len(dead) == 0 {
 		return nil
 	}
+	var failed error // one carrier's trouble is not the others'
+	var marking []string
 	for _, c := range append(d.removed(), d.running()...) {
-		if err := d.settleBegun(ctx, c, dead); err != nil {
-			return err
+		if c.config().OnAmbiguous != AmbiguousResend {
+			marking = append(marking, c.name)
+			failed = errors.Join(failed, d.settleBegun(ctx, c, dead))
 		}
 	}
-	n, err := d.store.Free(ctx, dead)
-	if err != nil {
+	n, err := d.store.Free(ctx, dead, marking)
+	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
 	if n > 0 {
@@ -159,9 +168,6 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 // Free.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
 	policy := c.config().OnAmbiguous
-	if policy == AmbiguousResend {
-		return nil
-	}
 	for n := overdueLimit; n == overdueLimit; {
 		var settled []messages.Settled
 		err := pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {

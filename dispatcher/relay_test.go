@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"intumwa/messages"
+	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -43,12 +46,103 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if status, _ := b.status(claimed.msg.ID); status != sms.Pending {
 			t.Errorf("policy %d: what was only claimed is %v", policy, status)
 		}
-		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND begun`); n != want.left {
+		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != want.left {
 			t.Errorf("policy %d: %d are to be sent, want %d", policy, n, want.left)
 		}
 		if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.parts {
 			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.parts)
 		}
+	}
+}
+
+// TestTwoDeaths: what was on a shelf when two dispatchers died, one after the
+// other, was never written and is sent.
+func TestTwoDeaths(t *testing.T) {
+	for _, policy := range []Ambiguous{AmbiguousHold, AmbiguousFail} {
+		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
+		j := b.begun(1)
+		for dispatcher := int64(8); dispatcher < 10; dispatcher++ {
+			if err := b.d.free(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
+				t.Fatalf("policy %d: %v, %v", policy, got, err)
+			}
+		}
+		if status, reason := b.status(j.msg.ID); status != sms.Pending {
+			t.Errorf("policy %d: %v %q", policy, status, reason)
+		}
+	}
+}
+
+// TestBegunAndLocked: what somebody has locked when the dead's claims are freed
+// is not given out: its carrier holds.
+func TestBegunAndLocked(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	j := b.begun(1)
+	if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{j.msg.Claim()}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := b.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, j.msg.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.d.free(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 0 {
+		t.Error("it is given out to be sent again")
+	}
+	if err := b.d.free(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM parts WHERE key LIKE '?%'`); n != 1 {
+		t.Error("the next round does not take it")
+	}
+}
+
+// TestRelayWithoutBelt: with Redis away, everything but the belt is kept in
+// order.
+func TestRelayWithoutBelt(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
+	j := b.begun(1)
+	if _, err := b.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, served_at) VALUES
+		('l1', 'lumitel', now() - interval '1 hour'), ('leo-1', 'leo', now())`); err != nil {
+		t.Fatal(err)
+	}
+	gone := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	defer func() { _ = gone.Close() }()
+	b.d.belt = queue.New(gone, queue.Options{Prefix: "x"})
+	if err := b.d.relay(t.Context(), true); err == nil {
+		t.Error("nobody is told that the belt is away")
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, j.msg.ID); n != 1 {
+		t.Error("no stand-in took the message")
+	}
+}
+
+// TestLateRefusalForNow: a message that was held, and that the carrier refuses
+// for now after all, is to be sent again.
+func TestLateRefusalForNow(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	j := b.begun(1)
+	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, nil)(j, 1)}})
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Fatal("it is not held")
+	}
+	b.settle(work{late: []lateAnswer{{link: "l1", messageID: j.msg.ID, segment: 1, total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}}})
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
+		t.Error("it is not to be sent again")
+	}
+	if n := b.count(`SELECT count(*) FROM parts`); n != 0 {
+		t.Error("it counts as unanswered still")
 	}
 }
 
@@ -100,7 +194,8 @@ func TestRelayGoesOn(t *testing.T) {
 func TestSilenceOfAll(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	b.d.member.d.opts.DeadAfter = time.Second
+	b.d.opts.DeadAfter = time.Second
+	b.d.member = newMember(b.d)
 	if err := b.d.member.register(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +214,10 @@ func TestSilenceOfAll(t *testing.T) {
 		}
 		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
 	}
+	if !listed(10 * time.Second) {
+		t.Error("it was buried by one that has just come")
+	}
+	b.d.member.healed = time.Now().Add(-2 * time.Second)
 	if !listed(0) {
 		t.Fatal("a living one was buried")
 	}
@@ -137,7 +236,7 @@ func TestSilenceOfAll(t *testing.T) {
 func TestStaleVerdict(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	j := b.begun(1)
-	if _, err := b.d.store.Free(t.Context(), []int64{7}); err != nil {
+	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {

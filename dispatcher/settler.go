@@ -19,6 +19,9 @@ import (
 // is sent again: its receipt may come and settle it.
 const ambiguousDelay = 5 * time.Second
 
+// settleTimeout bounds one settling transaction.
+const settleTimeout = 10 * time.Second
+
 // settler writes, for one carrier, what its links answered (results) and
 // reported (receipts). It takes whatever came while its last transaction ran
 // and commits it as one: accepted segments, receipts, verdicts, webhooks,
@@ -232,7 +235,7 @@ func refusedByDatabase(err error) bool {
 // commit writes one lot in one transaction and, once it is committed, lets go
 // of what it held.
 func (s *settler) commit(w work) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	plan := s.plan(w)
 	var receipts []messages.Receipt
@@ -254,11 +257,14 @@ func (s *settler) commit(w work) error {
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
 			return err
 		}
+		if err := store.PutBack(ctx, tx, plan.refused, s.d.opts.Validity); err != nil {
+			return err
+		}
 		finals, err := store.Verdicts(ctx, tx, slices.Concat(recorded.Submitted, recorded.Reported))
 		if err != nil {
 			return err
 		}
-		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(plan.finals, finals), messages.Ends{
+		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(finals, plan.finals), messages.Ends{
 			Dispatcher: s.d.member.id.Load(),
 			Carried:    slices.Concat(plan.carried, answeredLate(recorded)),
 			Retries:    plan.retries,

@@ -26,6 +26,7 @@ type Claimed struct {
 	Turn      int
 	ULID      ulid.ULID
 	CompanyID int64
+	Carrier   string
 	Lane      int
 	Sender    string
 	Number    sms.Number
@@ -49,7 +50,7 @@ type Claimed struct {
 // Claim is the holding of the message that m is.
 func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Turn} }
 
-const claimedColumns = `o.message_id, o.turn, o.begun, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
@@ -104,7 +105,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var id [16]byte
 	var number string
 	var ref int16
-	if err := row.Scan(&c.ID, &c.Turn, &c.Begun, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+	if err := row.Scan(&c.ID, &c.Turn, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
 		return nil, err
 	}
@@ -127,10 +128,11 @@ func segmentsOut(ctx context.Context, db interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }, claimed []*Claimed) error {
 	var ids []int64
+	var carriers []string
 	byID := make(map[int64]*Claimed)
 	for _, c := range claimed {
 		if c.Attempt > 1 {
-			ids = append(ids, c.ID)
+			ids, carriers = append(ids, c.ID), append(carriers, c.Carrier)
 			byID[c.ID] = c
 		}
 	}
@@ -138,9 +140,9 @@ func segmentsOut(ctx context.Context, db interface {
 		return nil
 	}
 	rows, err := db.Query(ctx, `SELECT p.message_id, p.segment, bool_or(p.key NOT LIKE '?%' OR coalesce(p.state = 1, false))
-		FROM parts p JOIN outbox o USING (message_id)
-		WHERE p.message_id = ANY($1) AND (p.carrier = o.carrier OR p.key NOT LIKE '?%' OR p.state = 1)
-		GROUP BY p.message_id, p.segment ORDER BY p.message_id, p.segment`, ids)
+		FROM parts p JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
+		WHERE p.carrier = o.carrier OR p.key NOT LIKE '?%' OR p.state = 1
+		GROUP BY p.message_id, p.segment ORDER BY p.message_id, p.segment`, ids, carriers)
 	if err != nil {
 		return fmt.Errorf("reading which segments are out: %w", err)
 	}
@@ -160,8 +162,8 @@ func segmentsOut(ctx context.Context, db interface {
 	return nil
 }
 
-// Release gives claimed messages back unsent: they are due again after delay
-// and the attempt does not count. Claims that are over are left alone.
+// Release gives claimed messages back unsent: they are due again after delay (0:
+// as they were) and the attempt does not count. Claims that are over are left alone.
 func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, delay time.Duration) error {
 	retries := make([]Retry, len(claims))
 	for i, c := range claims {
@@ -205,13 +207,16 @@ func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// Free gives out again whatever is claimed by dead dispatchers, and answers how
-// many messages that were. Their carriers may have them (Claimed.Begun).
-func (s *Store) Free(ctx context.Context, dead []int64) (int64, error) {
+// Free gives out again what is claimed by dead dispatchers, and answers how many
+// messages that were. Carriers named as marking have it noted before a message
+// is written to them (Begin): what they may have is left to TakeBegun. The
+// others may have any of it (Claimed.Begun).
+func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL, begun = true WHERE claimed_by = ANY($1)`, dead)
+	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL, begun = begun OR carrier <> ALL($2)
+		WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2))`, dead, append([]string{}, marking...))
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}

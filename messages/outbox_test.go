@@ -121,7 +121,7 @@ func TestFencing(t *testing.T) {
 	ids := d.pending(3)
 	d.claim(ghost, ids...)
 	same(t, "claimants", d.claimants(), []int64{ghost})
-	if n, err := d.Free(t.Context(), []int64{ghost, 3}); err != nil || n != 3 {
+	if n, err := d.Free(t.Context(), []int64{ghost, 3}, nil); err != nil || n != 3 {
 		t.Fatalf("%d freed, %v", n, err)
 	}
 	same(t, "claimants", d.claimants(), nil)
@@ -142,7 +142,7 @@ func TestFencing(t *testing.T) {
 		}
 	}
 	for _, dead := range [][]int64{nil, {ghost}} {
-		if n, err := d.Free(t.Context(), dead); err != nil || n != 0 {
+		if n, err := d.Free(t.Context(), dead, nil); err != nil || n != 0 {
 			t.Errorf("%d of the living's freed, %v", n, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestCarriedAfterFree(t *testing.T) {
 	d := newDesk(t)
 	ids := d.pending(1)
 	d.claim(1, ids...)
-	if _, err := d.Free(t.Context(), []int64{1}); err != nil {
+	if _, err := d.Free(t.Context(), []int64{1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -362,6 +362,7 @@ func TestReturn(t *testing.T) {
 func TestTurns(t *testing.T) {
 	d := newDesk(t)
 	ids := d.pending(1)
+	d.exec(`UPDATE outbox SET due_at = now() - interval '1 hour'`)
 	first := d.claim(1, ids...)[0].Claim()
 	for range 2 { // the answer to the first release was lost
 		if err := d.Release(t.Context(), 1, []messages.Claim{first}, 0); err != nil {
@@ -369,8 +370,8 @@ func TestTurns(t *testing.T) {
 		}
 		d.claim(1, ids...)
 	}
-	if w := d.waiting(ids[0]); !w.Claimed || w.Attempts != 1 {
-		t.Errorf("%+v", w)
+	if w := d.waiting(ids[0]); !w.Claimed || w.Attempts != 1 || time.Since(w.DueAt) < time.Hour {
+		t.Errorf("%+v: it is due as long as it was", w)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: first, Delay: time.Hour, Counts: true}}})
@@ -405,10 +406,26 @@ func TestBegun(t *testing.T) {
 		}
 		return err
 	})
-	if n, err := d.Free(t.Context(), []int64{1}); err != nil || n != 1 {
+	if n, err := d.Free(t.Context(), []int64{1}, []string{carrier}); err != nil || n != 1 {
 		t.Errorf("%d freed, %v", n, err)
 	}
-	if got := d.claim(2, ids...); len(got) != 1 || got[0].ID != ids[2] || !got[0].Begun {
+	if got := d.claim(2, ids...); len(got) != 1 || got[0].ID != ids[2] || got[0].Begun {
+		t.Errorf("%+v: it was never begun", got)
+	}
+	// One that is begun stays for TakeBegun, whoever held it up; a carrier that
+	// marks nothing may have any.
+	if err := d.Begin(t.Context(), 2, d.helds(ids[2])); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		marking []string
+		want    int64
+	}{{[]string{carrier}, 0}, {nil, 1}} {
+		if n, err := d.Free(t.Context(), []int64{2}, step.marking); err != nil || n != step.want {
+			t.Errorf("%d freed, %v; want %d", n, err, step.want)
+		}
+	}
+	if got := d.claim(3, ids...); len(got) != 1 || !got[0].Begun {
 		t.Errorf("%+v", got)
 	}
 }

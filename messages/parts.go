@@ -316,6 +316,40 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 	return states, nil
 }
 
+// Refused is a segment recorded as unanswered that its carrier refused for now
+// after all: it does not have it.
+type Refused struct {
+	MessageID int64
+	Segment   int // from 1
+	Delay     time.Duration
+}
+
+// PutBack puts pending messages on the outbox again whose segments were refused
+// late, if they are within their validity and not on it already.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, validity time.Duration) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	n := len(refused)
+	ids, segments, delays := make([]int64, n), make([]int16, n), make([]float64, n)
+	for i, r := range refused {
+		ids[i], segments[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
+	}
+	b := &pgx.Batch{}
+	b.Queue(`DELETE FROM parts p USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+		WHERE p.message_id = u.message_id AND p.segment = u.segment AND p.key LIKE '?%' AND p.state IS NULL`, ids, segments)
+	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at)
+		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
+			now() + make_interval(secs => max(u.delay)), m.created_at + $3::interval, NULL
+		FROM unnest($1::bigint[], $2::float8[]) u(id, delay) JOIN messages m ON m.id = u.id
+		WHERE m.status = 0 AND m.created_at + $3::interval > now()
+		GROUP BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch))
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("putting %d messages back: %w", n, err)
+	}
+	return nil
+}
+
 // Ends says how the journeys of messages go on that a dispatcher had claimed.
 type Ends struct {
 	Dispatcher int64
@@ -326,8 +360,8 @@ type Ends struct {
 // Retry is a message to be tried again after Delay.
 type Retry struct {
 	Claim
-	Delay  time.Duration
-	Counts bool // whether this attempt counts
+	Delay  time.Duration // 0: it is due as long as it was
+	Counts bool          // whether this attempt counts
 }
 
 // queue adds the statements that end journeys, or put them off, to a pipeline.
@@ -347,7 +381,7 @@ func (e Ends) queue(b *pgx.Batch) {
 		}
 	}
 	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = false,
-			due_at = now() + make_interval(secs => u.delay), attempts = greatest(o.attempts - u.free, 0)
+			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
 		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[]) u(id, turn, delay, free)
 		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free)
 }

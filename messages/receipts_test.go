@@ -241,6 +241,39 @@ func TestNamelessSegments(t *testing.T) {
 	settledAs(t, d.settle([]messages.Part{nameless(1)}), sms.Sent, ids[1])
 }
 
+// TestPutBack: what is refused after all, for now, is to be sent again: once,
+// within its validity, and all that the carrier does not have of it.
+func TestPutBack(t *testing.T) {
+	d := newDesk(t)
+	ids := d.pending(3, segments(2))
+	d.claim(1, ids...)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		var parts []messages.Part
+		for _, id := range ids {
+			parts = append(parts, part(id, "A", segment(1, 2)), part(id, "", segment(2, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 9 }))
+		}
+		if _, err := d.Record(ctx, tx, carrier, parts, nil); err != nil {
+			return err
+		}
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+	})
+	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()})
+	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id = $1`, ids[2])
+	for range 2 {
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			var refused []messages.Refused
+			for _, id := range ids {
+				refused = append(refused, messages.Refused{MessageID: id, Segment: 2}, messages.Refused{MessageID: id, Segment: 2})
+			}
+			return d.PutBack(ctx, tx, refused, time.Hour)
+		})
+	}
+	got := d.claim(2, ids...)
+	if len(got) != 1 || got[0].ID != ids[0] || !slices.Equal(got[0].Accepted, []int{1}) || len(got[0].Unanswered) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestLateAnswer: an answer after the segment was given up takes the place of
 // what was recorded then; its receipt finds it.
 func TestLateAnswer(t *testing.T) {
