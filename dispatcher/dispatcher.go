@@ -108,6 +108,7 @@ type carrier struct {
 	settler   *settler
 	shares    [2]*share // by lane of the belt
 	inboxSeen int64     // rematch's: how far it has come
+	standIn   string    // failover's: who takes its messages now, for the log
 
 	mu    sync.Mutex
 	forms map[string]*idForm // by link

@@ -47,8 +47,9 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if n > 0 {
-				d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
+			d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
+			if n > 0 && c.standIn != other {
+				c.standIn = other
 				d.log.Warn("carrier is down; another takes its messages", "carrier", c.name, "by", other, "messages", n)
 			}
 			break
@@ -125,8 +126,9 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			d.log.Info("carrier serves again and takes its messages back", "carrier", c.name, "messages", n)
+		if c.standIn != "" || n > 0 {
+			c.standIn = ""
+			d.log.Info("carrier serves again; what its stand-ins have not tried comes back", "carrier", c.name, "messages", n)
 		}
 	}
 	return nil
