@@ -22,7 +22,9 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 		return
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
 		l.d.metrics.receipts.WithLabelValues(name, l.link, "without_id").Inc()
-		l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.link, "state", receipt.State)
+		if n, due := l.withoutID.Due(pdu.Received); due {
+			l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.link, "state", receipt.State, "count", n)
+		}
 		pdu.Respond(smpp.StatusOK)
 		return
 	}

@@ -32,6 +32,8 @@ type lane struct {
 	pace    *pace
 	name    string // consumer on the belt
 
+	withoutID smpp.Seldom // receipts
+
 	cancel context.CancelFunc
 	done   chan struct{}
 	ending atomic.Bool

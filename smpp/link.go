@@ -22,6 +22,8 @@ var (
 // Link is one configured connection to a carrier, bound again whenever it is
 // lost. All methods are safe for concurrent use.
 type Link struct {
+	brokenSeen, refusedSeen Seldom // deliveries that could not be read whole
+
 	opts    Options
 	pace    *pacer
 	metrics *linkMetrics

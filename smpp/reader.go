@@ -192,7 +192,9 @@ func (l *Link) deliver() {
 		}
 		if d.broken != nil {
 			l.metrics.malformed.Inc()
-			l.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "error", d.broken)
+			if n, due := l.brokenSeen.Due(time.Now()); due {
+				l.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "count", n, "error", d.broken)
+			}
 		}
 		d.session, d.header = in.session, in.header
 		l.totals.delivered.Add(1)
@@ -202,7 +204,9 @@ func (l *Link) deliver() {
 
 func (l *Link) refuseMalformed(in inbound, err error) {
 	l.metrics.malformed.Inc()
-	l.opts.Log.Warn("undecodable delivery refused", "command", in.header.command.String(), "error", err)
+	if n, due := l.refusedSeen.Due(time.Now()); due {
+		l.opts.Log.Warn("undecodable delivery refused", "command", in.header.command.String(), "count", n, "error", err)
+	}
 	status := StatusSysErr
 	var bad *decodeError
 	if errors.As(err, &bad) {
