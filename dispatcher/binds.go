@@ -23,7 +23,7 @@ type binds struct {
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
-// by its name and a number. Of heed only what listens is used.
+// by its name and a number. Of heed only what listens, and Class, is used.
 func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*binds, error) {
 	n := max(conf.Binds, 1)
 	b := &binds{tps: conf.TPS}
@@ -33,7 +33,7 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*bi
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
 		options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
-		options.Deliver, options.OnLate, options.OnCongestion = heed.Deliver, heed.OnLate, heed.OnCongestion
+		options.Deliver, options.OnLate, options.OnCongestion, options.Class = heed.Deliver, heed.OnLate, heed.OnCongestion, heed.Class
 		b.window = options.Window
 		link, err := smpp.New(options)
 		if err != nil {

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -88,10 +89,12 @@ func reasonClass(m messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == messages.ReasonExpired || m.Reason == messages.ReasonNoReceipt:
+	case m.Reason == messages.ReasonExpired || m.Reason == messages.ReasonNoReceipt || m.Reason == messages.ReasonNoAnswer:
 		return m.Reason
-	case len(m.Reason) > 5 && m.Reason[:5] == "ESME_":
+	case strings.HasPrefix(m.Reason, "ESME_"):
 		return "refused"
+	case strings.HasPrefix(m.Reason, "smpp: "): // a field that SMPP cannot carry
+		return "unsendable"
 	}
 	return "receipt"
 }

@@ -48,6 +48,7 @@ const settleWait = 2 * time.Second
 func newLane(d *Dispatcher, c *carrier, conf *Link) (*lane, error) {
 	l := &lane{d: d, carrier: c, link: conf.Name, conf: conf, form: c.form(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
 	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: l.deliver, OnLate: l.late,
+		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
 		OnCongestion: func(state uint8) { l.pace.congested(time.Now(), state) }})
 	if err != nil {
 		return nil, err

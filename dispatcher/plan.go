@@ -131,7 +131,7 @@ func (j *journey) apply(r result) {
 		}
 		switch l.carrier.config().OnAmbiguous {
 		case AmbiguousFail:
-			j.refuse(r.at, "no_answer")
+			j.refuse(r.at, messages.ReasonNoAnswer)
 		case AmbiguousHold:
 			j.wait, j.counts = true, true // whoever takes it next asks what is out
 		default:

@@ -181,7 +181,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 				unanswered := c.config().unanswered(m, c.name)
 				parts = append(parts, unanswered...)
 				if policy == AmbiguousFail && len(unanswered) > 0 {
-					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: "no_answer"})
+					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: messages.ReasonNoAnswer})
 				}
 			}
 			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil)

@@ -18,6 +18,7 @@ import (
 const (
 	ReasonExpired   = "expired"    // validity over before a carrier had it
 	ReasonNoReceipt = "no_receipt" // a carrier had it and never said what became of it
+	ReasonNoAnswer  = "no_answer"  // a carrier may have it, never answered, and on_ambiguous is fail
 )
 
 // Final is the verdict on one message.

@@ -99,6 +99,14 @@ func (l *Link) Submit(ctx context.Context, m *Submit, done func(Result)) error {
 	return s.submit(ctx, p)
 }
 
+// class is what a status means for the link's carrier.
+func (l *Link) class(s Status) Class {
+	if l.opts.Class != nil {
+		return l.opts.Class(s)
+	}
+	return s.Class()
+}
+
 // refusal says why nothing can be submitted now.
 func (l *Link) refusal() error {
 	l.mu.Lock()

@@ -93,6 +93,9 @@ type Options struct {
 	// session's reader. It must not block.
 	OnLate func(key uint64, r Result)
 
+	// Class says what a status means for this carrier; nil: what Status.Class says.
+	Class func(Status) Class
+
 	// OnCongestion is told congestion_state (0 to 100, SMPP 5.0) whenever a
 	// response bears it, from the session's reader. It must not block.
 	OnCongestion func(state uint8)

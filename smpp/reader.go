@@ -134,7 +134,7 @@ func (s *session) settle(h header, id string) bool {
 		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
 		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
 		l.totals.rejected.Add(1)
-		if h.status.Class() == ClassThrottled {
+		if l.class(h.status) == ClassThrottled {
 			l.totals.throttled.Add(1)
 			l.metrics.throttled.Inc()
 		}
