@@ -79,6 +79,49 @@ func TestHabitOfFullQueue(t *testing.T) {
 	w.clean(mno)
 }
 
+// TestSinglesPassLongMessages: on a slow link a campaign's message of ten
+// segments takes two seconds; a single send goes out between two of them, and
+// the segments still arrive in order.
+//
+// Source: issue 4.5.
+func TestSinglesPassLongMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 5, 20 }))
+	long := w.campaign(1, 3, strings.Repeat("a", 1500))
+	w.until("the campaign runs", func() bool { return mno.Stats().Accepted >= 2 })
+	singles := map[string]bool{}
+	ids := long
+	for range 4 {
+		to := w.number("00")
+		singles[to.Digits()] = true
+		ids = append(ids, w.send(note{to: to, company: 2})...)
+		w.until("the single is out", func() bool { return len(mno.submitsTo(to)) == 1 })
+	}
+	w.await("sent", 30*time.Second, ids...)
+	last := map[string]uint8{}
+	open, within := "", 0 // the message whose segments are on their way
+	for _, m := range mno.Submits() {
+		if singles[m.Destination.Addr] && open != "" {
+			within++
+		}
+		if m.Concat != nil {
+			if m.Concat.Seq != last[m.Destination.Addr]+1 {
+				t.Errorf("segment %d came after segment %d", m.Concat.Seq, last[m.Destination.Addr])
+			}
+			last[m.Destination.Addr] = m.Concat.Seq
+			if open = m.Destination.Addr; m.Concat.Seq == m.Concat.Total {
+				open = ""
+			}
+		}
+	}
+	if within == 0 { // by chance one in ten goes between two messages
+		t.Error("no single send went out before a long message was through")
+	}
+	w.clean(mno)
+}
+
 // TestSinglesDoNotWaitBehindCampaigns: one-time passwords beside a campaign of
 // 100,000 recipients on a link of 100 a second. The time is from the request's
 // commit to submit_sm.

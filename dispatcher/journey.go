@@ -80,7 +80,10 @@ func (j *journey) begin(ctx context.Context) {
 	// Another process, that knows nothing of this carrier, has freed it although
 	// the carrier may have it: that is decided here.
 	lost := j.msg.Begun && l.carrier.config().OnAmbiguous != AmbiguousResend
-	for _, i := range left {
+	for n, i := range left {
+		if n > 0 && j.msg.Lane == messages.LaneBatch {
+			l.letSinglesPass(ctx)
+		}
 		r := result{journey: j, segment: i + 1}
 		if lost {
 			r.Outcome, r.at = smpp.NoAnswer, j.began

@@ -338,29 +338,46 @@ func (l *lane) submitAll(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		for _, j := range l.lot(j) {
-			if !l.breaker.enter(time.Now()) {
-				l.giveBack([]*journey{j})
-				continue
-			}
-			l.open.Add(1)
-			j.begin(ctx)
-		}
+		l.send(ctx, l.lot(j, l.shelf.poll))
 	}
 }
 
-// lot is what goes out next, first at the head. A carrier that may have what it
+// send submits messages, one after another.
+func (l *lane) send(ctx context.Context, lot []*journey) {
+	for _, j := range lot {
+		if !l.breaker.enter(time.Now()) {
+			l.giveBack([]*journey{j})
+			continue
+		}
+		l.open.Add(1)
+		j.begin(ctx)
+	}
+}
+
+// letSinglesPass submits single sends that wait while a batch's message has
+// segments to go: on a slow link a long one would hold them up for seconds.
+func (l *lane) letSinglesPass(ctx context.Context) {
+	for range singlesBeforeBatch {
+		j := l.shelf.pollSingle()
+		if j == nil {
+			return
+		}
+		l.send(ctx, l.lot(j, func() *journey { return nil }))
+	}
+}
+
+// lot is what goes out next, first at the head, and more where that helps. A carrier that may have what it
 // was sent is not always to be sent it again (on_ambiguous): for such a one it
 // is noted before a message goes out, for several at once and never more than
 // the window has room for.
-func (l *lane) lot(first *journey) []*journey {
+func (l *lane) lot(first *journey, more func() *journey) []*journey {
 	lot := []*journey{first}
 	if l.carrier.config().OnAmbiguous == AmbiguousResend {
 		return lot
 	}
 	claims := []messages.Claim{first.msg.Claim()}
 	for len(lot) < l.slots.left() {
-		j := l.shelf.poll()
+		j := more()
 		if j == nil {
 			break
 		}

@@ -105,6 +105,21 @@ func (s *shelf) poll() *journey {
 	return j
 }
 
+// pollSingle takes the next single send; nil when there is none.
+func (s *shelf) pollSingle() *journey {
+	s.mu.Lock()
+	var j *journey
+	if waiting := s.sides[queue.Single]; len(waiting) > 0 {
+		j, waiting[0] = waiting[0], nil
+		s.sides[queue.Single] = waiting[1:]
+	}
+	s.mu.Unlock()
+	if j != nil {
+		ring(s.freed[queue.Single])
+	}
+	return j
+}
+
 // empty takes everything off the shelf.
 func (s *shelf) empty() []*journey {
 	s.mu.Lock()
