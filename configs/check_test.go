@@ -230,6 +230,9 @@ func TestRoomForTLVs(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	const empty = ": is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; " +
 		"set it to 32 random octets, the same in every process: openssl rand -base64 32"
+	const open = ": is empty, so customers' signing secrets stand readable in the database; " +
+		"set it to 32 random octets before the first endpoint, the same in every process: openssl rand -base64 32"
+	key := "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "="
 	reference := strings.Replace(sound, "    links:", "    tlvs: {0x0204: ab}\n    links:", 1)
 	for _, try := range []struct {
 		name, text string
@@ -237,6 +240,7 @@ func TestWarnings(t *testing.T) {
 		want       []string
 	}{
 		{"no key of the codes", sound, nil, []string{"accounts.otp_key" + empty}},
+		{"no key of the secrets", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_WEBHOOKS_ENCRYPTION_KEY="}, []string{"webhooks.encryption_key" + open}},
 		{"an empty one", "accounts: {otp_key: ''}" + sound, nil, []string{"accounts.otp_key (line 1)" + empty}},
 		{"one in the file", "accounts: {otp_key: k}" + sound, nil, nil},
 		{"one in the environment", sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY=k"}, nil},
@@ -246,7 +250,7 @@ func TestWarnings(t *testing.T) {
 		{"one that was meant", "accounts: {otp_key: k}" + reference, []string{"INTUMWA_CARRIERS_LUMITEL_USER_MESSAGE_REFERENCE=false"}, nil},
 	} {
 		t.Run(try.name, func(t *testing.T) {
-			c := load(t, try.text, try.env...)
+			c := load(t, try.text, append([]string{key}, try.env...)...)
 			if problems := c.Check(); problems != nil {
 				t.Errorf("mistakes: %v", problems)
 			}

@@ -23,6 +23,7 @@ func TestOverrides(t *testing.T) {
 		"INTUMWA_API_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2",
 		"INTUMWA_TEST_SENDER=TRY",
 		"INTUMWA_ACCOUNTS_OTP_KEY=k",
+		"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=k",
 		"INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,2s",
 		"INTUMWA_WEBHOOKS_ALLOW_PRIVATE=true",
 		"INTUMWA_DATABASE_URL=postgres://a:b@c/d?e=f",
@@ -100,7 +101,7 @@ func TestWrongOverrides(t *testing.T) {
 }
 
 func TestMisspeltVariablesAreWarnings(t *testing.T) {
-	c := load(t, "redis: {prefix: '${INTUMWA_MINE}'}\naccounts: {otp_key: k}",
+	c := load(t, "redis: {prefix: '${INTUMWA_MINE}'}\naccounts: {otp_key: k}\nwebhooks: {encryption_key: k}",
 		"INTUMWA_API_LISTN=x", "INTUMWA_CARRIERS_7_NAME=x", "INTUMWA_CONFIG=x", "INTUMWA_MINE=x", "PATH=x",
 		"INTUMWA_SERVICE_HOST=10.0.0.1", "INTUMWA_PORT_8080_TCP_ADDR=10.0.0.1", "INTUMWA_API_SERVICE_PORT_HTTP=80")
 	var got []string

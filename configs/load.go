@@ -47,14 +47,18 @@ func Load(path string, env []string) (*Config, error) {
 	return c, d.problems.orNil()
 }
 
-// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes stored under
-// no key, a reference that a static TLV takes the place of.
+// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes and
+// signing secrets stored under no key, a reference that a static TLV takes the place of.
 func (c *Config) Warnings() []Problem {
 	out := slices.Clone(c.warnings)
 	warn := func(path, text string) { out = append(out, Problem{Key: path, Line: c.lines[path], Text: text}) }
 	if c.Accounts.OTPKey == "" {
 		warn("accounts.otp_key", "is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
+	}
+	if c.Webhooks.EncryptionKey == "" {
+		warn("webhooks.encryption_key", "is empty, so customers' signing secrets stand readable in the database; "+
+			"set it to 32 random octets before the first endpoint, the same in every process: openssl rand -base64 32")
 	}
 	for i := range c.Carriers {
 		carrier := &c.Carriers[i]

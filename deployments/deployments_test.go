@@ -66,6 +66,7 @@ var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.y
 // environment, and nothing is to be warned of.
 func TestConfigurations(t *testing.T) {
 	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+		"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs {
 		config, err := configs.Load(path, environment)
