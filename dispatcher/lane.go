@@ -33,6 +33,7 @@ type lane struct {
 	name    string // consumer on the belt
 
 	withoutID smpp.Seldom // receipts
+	notBegun  smpp.Seldom // messages, for want of the database
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -344,6 +345,9 @@ func (l *lane) submitAll(ctx context.Context) {
 
 // send submits messages, one after another.
 func (l *lane) send(ctx context.Context, lot []*journey) {
+	if len(lot) == 0 {
+		_ = sleep(ctx, 200*time.Millisecond) // whoever calls looks at ctx next
+	}
 	for _, j := range lot {
 		if !l.breaker.enter(time.Now()) {
 			l.giveBack([]*journey{j})
@@ -386,7 +390,9 @@ func (l *lane) lot(first *journey, more func() *journey) []*journey {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := l.d.carrying.Begin(ctx, l.d.member.id.Load(), claims); err != nil {
-		l.d.log.Warn("messages wait: it cannot be noted that they begin", "carrier", l.carrier.name, "link", l.link, "messages", len(lot), "error", err)
+		if n, due := l.notBegun.Due(time.Now()); due {
+			l.d.log.Warn("messages wait: it cannot be noted that they begin", "carrier", l.carrier.name, "link", l.link, "count", n, "error", err)
+		}
 		l.giveBack(lot)
 		return nil
 	}

@@ -55,6 +55,29 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 	}
 }
 
+// TestBeginWithoutDatabase: with a carrier that holds, nothing goes out of which
+// it cannot be noted; it is given back as soon as that can be written.
+func TestBeginWithoutDatabase(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	j := b.begun(0)
+	if lot := b.lane.lot(j, b.lane.shelf.poll); len(lot) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+		t.Fatalf("lot %v: it is not noted", lot)
+	}
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE outbox RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	if lot := b.lane.lot(j, b.lane.shelf.poll); len(lot) != 0 {
+		t.Errorf("lot %v goes out", lot)
+	}
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO outbox`); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(b.s.grab())
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND NOT begun`); n != 1 {
+		t.Error("it is not given back")
+	}
+}
+
 // TestTwoDeaths: what was on a shelf when two dispatchers died, one after the
 // other, was never written and is sent.
 func TestTwoDeaths(t *testing.T) {
