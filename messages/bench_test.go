@@ -47,6 +47,7 @@ func BenchmarkSettle(b *testing.B) {
 		for i, id := range ids {
 			key := fmt.Sprintf("%d-%d", round, i)
 			parts[i], receipts[i] = part(id, key, at(time.Now())), receipt(key, "DELIVRD")
+			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as desk.compose counts them
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
 			if _, err := d.Record(ctx, tx, carrier, parts, nil); err != nil {

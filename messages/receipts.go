@@ -153,7 +153,8 @@ func lastDigits(address string) string {
 // Two SMSCs of a carrier may give the same ids: a receipt that names a handset
 // means a segment that went there; where it need not be so (the configured form
 // of ids is trusted: there are carriers that write another number), one of the
-// receipt's own link. A carrier that counts its ids anew has used a key before:
+// receipt's own link, unless the id was given for that handset once: then it is
+// told again of what is decided. A carrier that counts its ids anew has used a key before:
 // the youngest undecided segment is meant. The carrier's lock makes the row's address (ctid) safe to name; that two receipts
 // name one segment under different identities changes nothing: the first
 // decides.
@@ -168,7 +169,9 @@ func (l *lookups) queue(b *pgx.Batch, carrier string) {
 		CROSS JOIN LATERAL (
 			SELECT c.ctid AS address FROM parts c JOIN messages m ON m.id = c.message_id
 			WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
-				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link))
+				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link AND NOT EXISTS (
+					SELECT FROM parts d JOIN messages n ON n.id = d.message_id
+					WHERE d.key = u.key AND d.carrier = $1 AND right(n.phone_number, 8) = u.handset)))
 			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1
 		) youngest
 		WHERE p.ctid = youngest.address

@@ -210,6 +210,14 @@ func TestSameIDs(t *testing.T) {
 			t.Errorf("verify %t: another's receipt settled %+v", verify, s.settled)
 		}
 		settledAs(t, d.settle([]messages.Part{part(ids[2], "6", on("b"))}), sms.Failed, ids[2])
+		// What is decided is told again, and otherwise, on the link where the id is
+		// open for another.
+		ids = append(ids, d.pending(2)...)
+		d.settle([]messages.Part{part(ids[4], "8", on("a")), part(ids[5], "8", on("a"))}, of("8", 4, "a", "DELIVRD"))
+		outcomes(t, d.settle(nil, of("8", 4, "a", "DELIVRD"), of("8", 4, "a", "UNDELIV")), messages.Duplicate, messages.Contradiction)
+		if status, _ := d.status(ids[5]); status != sms.Pending {
+			t.Errorf("verify %t: another's segment was settled: %v", verify, status)
+		}
 		// A number of the carrier's own.
 		foreign := of("6", 3, "a", "DELIVRD")
 		foreign.Number = "25799999999"
