@@ -43,23 +43,25 @@ func (l *lane) deliver(pdu *smpp.Delivery) {
 
 // handset is which of a receipt's addresses is the recipient's; "" when none
 // can be. It should come from the handset; there are carriers that leave the
-// addresses as they were in the submit_sm, and some that write a number that is
-// nobody's. A sender may be all digits, so the international form goes first.
+// addresses as they were in the submit_sm, and some that write what is no
+// number of ours. A sender may be all digits, so the international form goes
+// first.
 func handset(source, dest string) string {
 	for _, address := range []string{source, dest} {
 		if digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257"); ok && subscriber(digits) {
 			return address
 		}
 	}
-	if subscriber(source) {
+	if subscriber(strings.TrimLeft(source, "+0")) {
 		return source
 	}
 	return ""
 }
 
-// subscriber tells whether national digits can be a Burundi mobile number.
+// subscriber tells whether national digits can be a handset's: which ranges are
+// open is for the carriers to say.
 func subscriber(digits string) bool {
-	return len(digits) == 8 && strings.Trim(digits, "0123456789") == "" && strings.ContainsRune("267", rune(digits[0]))
+	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
 }
 
 // inbound is a message from a handset as operators will see it.

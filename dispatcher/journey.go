@@ -81,7 +81,7 @@ func (j *journey) begin(ctx context.Context) {
 	// the carrier may have it: that is decided here.
 	lost := j.msg.Begun && l.carrier.config().OnAmbiguous != AmbiguousResend
 	for n, i := range left {
-		if n > 0 && j.msg.Lane == messages.LaneBatch {
+		if n > 0 && j.msg.Lane == messages.LaneBatch && !lost && !j.stopped.Load() {
 			l.letSinglesPass(ctx)
 		}
 		r := result{journey: j, segment: i + 1}

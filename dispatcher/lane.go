@@ -362,11 +362,18 @@ func (l *lane) send(ctx context.Context, lot []*journey) {
 // segments to go: on a slow link a long one would hold them up for seconds.
 func (l *lane) letSinglesPass(ctx context.Context) {
 	for range singlesBeforeBatch {
+		if l.slots.wait(ctx) != nil || !l.d.member.fresh() || !l.binds.up() || !l.breaker.ready(time.Now()) {
+			return
+		}
 		j := l.shelf.pollSingle()
 		if j == nil {
 			return
 		}
-		l.send(ctx, l.lot(j, func() *journey { return nil }))
+		lot := l.lot(j, func() *journey { return nil })
+		if len(lot) == 0 {
+			return
+		}
+		l.send(ctx, lot)
 	}
 }
 

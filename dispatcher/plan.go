@@ -48,6 +48,11 @@ func (s *settler) plan(w work) plan {
 			})
 		}
 	}
+	for _, r := range p.refused {
+		if j := after[s.d.hands.of(r.MessageID)]; j != nil {
+			j.repeat(r.Delay, true)
+		}
+	}
 	for _, j := range order {
 		if j.refused {
 			p.finals = append(p.finals, j.verdict)
@@ -97,12 +102,19 @@ func (s *settler) planLate(p *plan, a lateAnswer) {
 			p.carried = append(p.carried, a.messageID)
 		}
 	case s.carrier.config().OnAmbiguous != AmbiguousHold:
-	case s.carrier.config().class(a.Status) != smpp.ClassPermanent:
+	case s.refusedForNow(a):
 		p.refused = append(p.refused, messages.Refused{MessageID: a.messageID, Segment: a.segment,
 			Delay: s.carrier.config().retryDelay(1, rand.Float64())})
 	default:
 		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: a.at, Reason: a.Status.String()})
 	}
+}
+
+// refusedForNow tells whether a late answer says that a message which was held
+// is to be sent again.
+func (s *settler) refusedForNow(a lateAnswer) bool {
+	config := s.carrier.config()
+	return a.Outcome == smpp.Rejected && config.OnAmbiguous == AmbiguousHold && config.class(a.Status) != smpp.ClassPermanent
 }
 
 // copy is the journey for working out what a lot would make of it.

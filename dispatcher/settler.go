@@ -357,6 +357,13 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 		}
 		n++
 	}
+	// A message of which another segment is still out goes on when that is
+	// answered: again, for the segment that was refused.
+	for _, a := range w.late {
+		if j := s.d.hands.of(a.messageID); j != nil && s.refusedForNow(a) {
+			j.repeat(s.carrier.config().RetryMin, true)
+		}
+	}
 	slots := map[*lane]int{}
 	for _, r := range w.results {
 		j := r.journey

@@ -43,6 +43,13 @@ func (h *hands) leave(j *journey) {
 	}
 }
 
+// of is the journey of a message in hand; nil when it is not.
+func (h *hands) of(id int64) *journey {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.journeys[id]
+}
+
 // notHeld are those of the claims that were not in hand now and the time
 // before: a claim whose answer is just coming in is not among them.
 func (h *hands) notHeld(claims []messages.Claim) []messages.Claim {
@@ -78,7 +85,7 @@ func (d *Dispatcher) runStrays(ctx context.Context) {
 // this process does not have.
 func (d *Dispatcher) strays(ctx context.Context) error {
 	me := d.member.id.Load()
-	rows, err := d.pool.Query(ctx, `SELECT message_id, turn FROM outbox WHERE claimed_by = $1`, me)
+	rows, err := d.pool.Query(ctx, `SELECT message_id, turn, begun FROM outbox WHERE claimed_by = $1`, me)
 	if err != nil {
 		return fmt.Errorf("looking for stray claims: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 type Claim struct {
 	MessageID int64
 	Turn      int
+	Begun     bool // as Claimed.Begun: so it is again when it is given back
 }
 
 // Claimed is a message that one dispatcher alone may carry now.
@@ -48,7 +49,7 @@ type Claimed struct {
 }
 
 // Claim is the holding of the message that m is.
-func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Turn} }
+func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Turn, m.Begun} }
 
 const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`

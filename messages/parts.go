@@ -373,15 +373,15 @@ func (e Ends) queue(b *pgx.Batch) {
 		return
 	}
 	n := len(e.Retries)
-	ids, turns, delays, free := make([]int64, n), make([]int32, n), make([]float64, n), make([]int32, n)
+	ids, turns, begun, delays, free := make([]int64, n), make([]int32, n), make([]bool, n), make([]float64, n), make([]int32, n)
 	for i, r := range e.Retries {
-		ids[i], turns[i], delays[i] = r.MessageID, int32(r.Turn), r.Delay.Seconds()
+		ids[i], turns[i], begun[i], delays[i] = r.MessageID, int32(r.Turn), r.Begun, r.Delay.Seconds()
 		if !r.Counts {
 			free[i] = 1
 		}
 	}
-	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = false,
+	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = u.begun,
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
-		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[]) u(id, turn, delay, free)
-		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free)
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, turn, delay, free, begun)
+		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free, begun)
 }

@@ -19,6 +19,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT message_id FROM outbox w WHERE carrier = $1 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+				AND NOT ($5 AND begun)
 				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
 			ORDER BY message_id LIMIT $4 FOR UPDATE SKIP LOCKED
 		), o AS (

@@ -96,6 +96,9 @@ func (f *finishing) queue(b *pgx.Batch) {
 	)
 	for _, final := range finals {
 		if seen[final.MessageID] {
+			if final.Status == sms.Failed { // its row goes, whatever the first verdict was
+				failed = append(failed, final.MessageID)
+			}
 			continue
 		}
 		seen[final.MessageID] = true

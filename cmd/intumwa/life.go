@@ -30,10 +30,11 @@ type life struct {
 
 	mu      sync.Mutex
 	running map[string]bool // by name
+	broken  chan struct{}   // closed when a part has failed
 }
 
 func newLife(ctx context.Context) *life {
-	return &life{ctx: ctx, failed: make(chan error, 16), running: make(map[string]bool)}
+	return &life{ctx: ctx, failed: make(chan error, 16), running: make(map[string]bool), broken: make(chan struct{})}
 }
 
 // endWithin is the time that the end has in all. A store that hangs (it is not
@@ -41,13 +42,14 @@ func newLife(ctx context.Context) *life {
 const endWithin = 9500 * time.Millisecond
 
 // abandonLate ends the process with exit code 1 if it is still there endWithin
-// after it was told to end: what is claimed then is carried on by the others,
+// after it was told to end, or had to: what is claimed then is carried on by the others,
 // as after a crash. It returns what calls that off.
 func (l *life) abandonLate(log *slog.Logger) (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		select {
 		case <-l.ctx.Done():
+		case <-l.broken:
 		case <-over:
 			return
 		}
@@ -143,6 +145,7 @@ func (l *life) wait() error {
 	case <-l.ctx.Done():
 		return nil
 	case err := <-l.failed:
+		close(l.broken)
 		return err
 	}
 }
