@@ -114,7 +114,6 @@ func (f *idForm) vote(format IDFormat) (learnt string) {
 // by then its own response is in, if it was only late.
 const (
 	inboxAge    = 2 * time.Second
-	inboxReach  = 15 * time.Minute // older ones were looked at by whoever was the relay then
 	inboxLimit  = 1000
 	inboxRounds = 5 // a round of the relay looks at so many times inboxLimit
 )
@@ -126,7 +125,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		return nil
 	}
 	if c.inboxSeen == 0 {
-		end, err := d.store.InboxEnd(ctx, inboxReach)
+		end, err := d.store.InboxEnd(ctx, messages.InboxReach)
 		if err != nil {
 			return err
 		}

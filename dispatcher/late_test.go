@@ -114,3 +114,15 @@ func TestBegunIsRemembered(t *testing.T) {
 		t.Error("it is not held")
 	}
 }
+
+// TestLateRefusalOfAnothersMessage: what a stand-in has in hand by now is its
+// settler's alone.
+func TestLateRefusalOfAnothersMessage(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	j := &journey{lane: &lane{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, open: 1}
+	b.d.hands.take(j)
+	b.settle(work{late: []lateAnswer{throttledLate(j, 1, 2)}})
+	if j.again {
+		t.Error("its journey was touched")
+	}
+}

@@ -80,7 +80,7 @@ func (s *settler) accepted(link string, messageID int64, segment, total int, car
 		part.Reference = reference(messageID, segment)
 	}
 	if form := s.carrier.form(link); form != nil && form.unsure() {
-		if part.Unsure = true; time.Since(s.parked) < inboxReach {
+		if part.Unsure = true; time.Since(s.parked) < messages.InboxReach {
 			part.Other = otherKeys(carrierID)
 		}
 	}

@@ -358,9 +358,10 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome) {
 		n++
 	}
 	// A message of which another segment is still out goes on when that is
-	// answered: again, for the segment that was refused.
+	// answered: again, for the segment that was refused. A stand-in's journey is
+	// its own settler's.
 	for _, a := range w.late {
-		if j := s.d.hands.of(a.messageID); j != nil && s.refusedForNow(a) {
+		if j := s.d.hands.of(a.messageID); j != nil && j.lane.carrier == s.carrier && s.refusedForNow(a) {
 			j.repeat(s.carrier.config().RetryMin, true)
 		}
 	}

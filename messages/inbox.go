@@ -61,7 +61,7 @@ func (s *Store) Echoed(ctx context.Context, carrier string, segments []Unanswere
 		JOIN messages m ON m.id = u.message_id
 		WHERE EXISTS (SELECT FROM receipts r WHERE r.reference = u.reference AND r.carrier = $1 AND r.message_id IS NULL
 			AND r.status IS NOT NULL AND r.received_at > now() - $5::interval AND right(r.number, 8) = right(m.phone_number, 8))`,
-		carrier, ids, parts, references, inboxReach)
+		carrier, ids, parts, references, InboxReach)
 	if err != nil {
 		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
 	}

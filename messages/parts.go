@@ -155,9 +155,9 @@ func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, parts []P
 	}, nil
 }
 
-// inboxReach is how long before its response a receipt may have come. Longer
+// InboxReach is how long before its response a receipt may have come. Longer
 // would match receipts of old messages when a carrier counts its ids anew.
-const inboxReach = 15 * time.Minute
+const InboxReach = 15 * time.Minute
 
 // submitted is the recording of accepted segments, on its way in a pipeline.
 type submitted struct {
@@ -228,7 +228,7 @@ func (r *submitted) queue(b *pgx.Batch) {
 		)
 		SELECT i.message_id, i.segment, i.total, i.link, i.key LIKE '?%', f.status, f.state, f.error, f.received_at
 		FROM input i JOIN first f USING (key)`,
-		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, inboxReach, unsure).
+		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, InboxReach, unsure).
 		Query(func(rows pgx.Rows) (err error) {
 			r.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 				err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Status, &st.Receipt, &st.Error, &st.At)
@@ -302,7 +302,7 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 		UPDATE parts p SET state = t.status, receipt = t.state, error = t.error, receipt_at = t.received_at
 		FROM taken t WHERE p.message_id = t.message_id AND p.segment = t.segment AND p.key = t.key AND p.carrier = $1 AND p.state IS NULL
 		RETURNING p.message_id, p.segment, p.total, p.link, p.key LIKE '?%', t.other, p.state, p.receipt, p.error, p.receipt_at`,
-		parts[0].Carrier, ids, segments, keys, names, references, others, inboxReach)
+		parts[0].Carrier, ids, segments, keys, names, references, others, InboxReach)
 	if err != nil {
 		return nil, fmt.Errorf("looking for early receipts of %d segments: %w", len(ids), err)
 	}
