@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 program=${PROGRAM:-bin/intumwa}
 [ -x "$program" ] || { echo "drill: there is no $program: run make build" >&2; exit 1; }
-scripts/prometheus.sh need prometheus
+scripts/package.sh need prometheus prometheus
 
 for name in "${!INTUMWA_@}"; do # the drill's gateway knows its own configuration only
 	unset "$name"

@@ -11,7 +11,11 @@ cd "$(dirname "$0")/.."
 
 assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
 : "$assignments"
-scripts/prometheus.sh need promtool || echo "test: without promtool the tests of the alerts are skipped" >&2
+# Without one of these, what it would check is left out, and here it is said so.
+for tool in 'promtool prometheus alerts' 'tshark tshark PDUs' 'perl:Net::SMPP libnet-smpp-perl interoperability' 'npm npm interoperability'; do
+	read -r name package what <<<"$tool"
+	scripts/package.sh need "$name" "$package" || echo "test: without $name some checks of $what are left out" >&2
+done
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 
