@@ -21,6 +21,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
 )
 
 // Errors of this package. Insufficient is not among them: a debit that a
@@ -69,7 +71,7 @@ func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note strin
 	if amount == 0 {
 		return 0, errors.New("an adjustment of zero credits changes nothing")
 	}
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	err = postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
 		credits, err = adjust(ctx, tx, companyID, amount, note)
 		return err
 	})

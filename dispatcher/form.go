@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
 
@@ -156,7 +157,7 @@ func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err er
 	}
 	var ballots []ballot
 	after := c.inboxSeen
-	err = pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
+	err = postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 		settled, ballots, after = nil, nil, c.inboxSeen
 		inbox, err := d.carrying.Inbox(ctx, tx, c.name, after, inboxAge, inboxLimit)
 		if err != nil || len(inbox) == 0 {

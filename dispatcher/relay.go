@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
@@ -170,7 +171,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 	policy := c.config().OnAmbiguous
 	for n := overdueLimit; n == overdueLimit; {
 		var settled []messages.Settled
-		err := pgx.BeginFunc(ctx, d.hot, func(tx pgx.Tx) error {
+		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
 			if n = len(begun); err != nil || n == 0 {
 				return err
@@ -273,7 +274,7 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age tim
 // finish concludes, in one transaction, what find brings.
 func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
 		finals, err := find(tx)
 		if err != nil || len(finals) == 0 {
 			return err

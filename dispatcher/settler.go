@@ -2,15 +2,14 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/smpp"
 )
@@ -152,7 +151,7 @@ func (s *settler) settle(ctx context.Context, w work) {
 		if err == nil {
 			return
 		}
-		if refusedByDatabase(err) {
+		if postgres.Refused(err) {
 			s.settleEach(ctx, w, err)
 			return
 		}
@@ -225,13 +224,6 @@ func (s *settler) release(w work) {
 	}
 }
 
-// refusedByDatabase tells data that the database will never take from a
-// database in trouble.
-func refusedByDatabase(err error) bool {
-	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pgErr.Code[:2] == "22" || pgErr.Code[:2] == "23")
-}
-
 // commit writes one lot in one transaction and, once it is committed, lets go
 // of what it held.
 func (s *settler) commit(w work) error {
@@ -249,7 +241,7 @@ func (s *settler) commit(w work) error {
 	}
 	var settled []messages.Settled
 	var recorded messages.Recorded
-	err := pgx.BeginFunc(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
+	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
 		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.parts, receipts); err != nil {
 			return err

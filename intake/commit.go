@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 )
@@ -33,13 +33,13 @@ func (d *desk) commit(orders []*order) error {
 
 	xid, items, err := d.write(ctx, tx, orders)
 	if err != nil {
-		if refusedByDatabase(err) || gaveWay(err) || errors.Is(err, ErrKeyInUse) {
+		if postgres.Refused(err) || postgres.GaveWay(err) || errors.Is(err, ErrKeyInUse) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		if gaveWay(err) {
+		if postgres.GaveWay(err) {
 			return err
 		}
 		return &inDoubt{xid: xid, items: items, err: err}
@@ -181,26 +181,6 @@ func (d *desk) took(ctx context.Context, orders []*order, xid string) (bool, err
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-// refusedByDatabase tells a statement that the database understood and refused
-// (bad data, a broken constraint) from a database in trouble.
-func refusedByDatabase(err error) bool {
-	class := classOf(err)
-	return class == "22" || class == "23" // data exception, integrity constraint violation
-}
-
-// gaveWay tells that the database rolled a transaction back for another's sake
-// (deadlock, serialization): it may be tried again at once.
-func gaveWay(err error) bool { return classOf(err) == "40" }
-
-// classOf is the class of a SQLSTATE; "" when the error is none of Postgres'.
-func classOf(err error) string {
-	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || len(pgErr.Code) < 2 {
-		return ""
-	}
-	return pgErr.Code[:2]
 }
 
 func (d *desk) count(orders []*order) {

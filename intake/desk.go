@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
@@ -136,12 +137,12 @@ func (d *desk) gather(first *order) []*order {
 func (d *desk) settle(ctx context.Context, orders []*order) {
 	start := time.Now()
 	err := d.commit(orders)
-	for try := 1; try < commitTries && gaveWay(err); try++ {
+	for try := 1; try < commitTries && postgres.GaveWay(err); try++ {
 		err = d.commit(orders)
 	}
 	d.in.metrics.commits.Observe(time.Since(start).Seconds())
 	d.in.metrics.perCommit.Observe(float64(len(orders)))
-	if len(orders) > 1 && (refusedByDatabase(err) || errors.Is(err, ErrKeyInUse)) {
+	if len(orders) > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)) {
 		for _, o := range orders {
 			d.settle(ctx, []*order{o})
 		}

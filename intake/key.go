@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/internal/postgres"
 )
 
 // keyLife is how long an idempotency key is remembered (decisions.md).
@@ -79,9 +80,6 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
-// lockNotAvailable is the SQLSTATE of a lock_timeout.
-const lockNotAvailable = "55P03"
-
 // reserve writes the keys of orders, so that whoever comes later with one of
 // them waits for this transaction, and settles the orders whose key has been
 // answered meanwhile. A key that another process is still working on after a
@@ -116,7 +114,7 @@ func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	}
 	batch.Queue(`SET LOCAL lock_timeout TO DEFAULT`)
 	err := tx.SendBatch(ctx, batch).Close()
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+	if postgres.Locked(err) {
 		return ErrKeyInUse
 	}
 	if err != nil {

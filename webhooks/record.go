@@ -1,12 +1,16 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -44,6 +48,9 @@ func (w *Webhooks) record(ctx context.Context, results <-chan result) {
 				break gather
 			}
 		}
+		// In the order in which every process locks them, so that two never wait
+		// for each other in a ring.
+		slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.id, b.id) })
 		w.storeUntilDone(ctx, batch)
 	}
 }
@@ -51,7 +58,7 @@ func (w *Webhooks) record(ctx context.Context, results <-chan result) {
 func (w *Webhooks) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for failures := 0; ; failures++ {
-		err := w.store(ctx, batch)
+		err := postgres.Retry(ctx, func() error { return w.store(ctx, batch) })
 		switch {
 		case err == nil:
 			if failures > 0 {
