@@ -42,12 +42,22 @@ type caller struct {
 // newCaller returns a caller whose dials end with ctx.
 func newCaller(ctx context.Context, opts Options, g guard) *caller {
 	dialer := &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second, Control: g.control}
+	// net/http lets a dial go on when its call is over, for the next one: it has
+	// bounds of its own, names, addresses and handshake each, and ends with ctx.
+	dialed := func(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+		return func(call context.Context, network, address string) (net.Conn, error) {
+			call, cancel := context.WithCancel(call)
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			return dial(call, network, address)
+		}
+	}
 	dial := func(call context.Context, network, address string) (net.Conn, error) {
-		// net/http lets a dial go on when its call is over, for the next one.
-		call, cancel := context.WithCancel(call)
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		return dialer.DialContext(call, network, address)
+		conn, err := dialer.DialContext(call, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &line{Conn: conn}, nil
 	}
 	dialTLS := func(call context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(call, network, address)
@@ -60,6 +70,7 @@ func newCaller(ctx context.Context, opts Options, g guard) *caller {
 		}
 		call, cancel := context.WithTimeout(call, min(tlsTimeout, opts.Timeout))
 		defer cancel()
+		// No ALPN: there is HTTP/1.1 and nothing else.
 		secure := tls.Client(conn, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions})
 		if err := secure.HandshakeContext(call); err != nil {
 			_ = conn.Close() // the handshake's error says more
@@ -70,8 +81,8 @@ func newCaller(ctx context.Context, opts Options, g guard) *caller {
 	return &caller{
 		timeout: opts.Timeout,
 		transport: &http.Transport{
-			DialContext:            dial,
-			DialTLSContext:         dialTLS,
+			DialContext:            dialed(dial),
+			DialTLSContext:         dialed(dialTLS),
 			DisableCompression:     true, // a compressed answer stays as small as it came
 			MaxIdleConns:           opts.InFlight,
 			MaxIdleConnsPerHost:    max(opts.InFlight/2, opts.PerEndpointMax), // companies may share a host
@@ -86,17 +97,22 @@ var sessions = tls.NewLRUClientSessionCache(256)
 
 func (c *caller) close() { c.transport.CloseIdleConnections() }
 
-// call makes one attempt. ok is false when ctx ended it: then it says nothing
-// about the endpoint.
+// call makes one attempt, which ends within the timeout whatever is answered. ok
+// is false when ctx ended it: then it says nothing about the endpoint.
 func (c *caller) call(ctx context.Context, t *target, delivery int64, body string) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	timed, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	a.At = start.UTC().Truncate(time.Millisecond)
-	response, err := c.transport.RoundTrip(newRequest(timed, t, delivery, body, start))
+	tied, untie := tie(timed)
+	defer untie()
+	response, err := c.transport.RoundTrip(newRequest(tied, t, delivery, body, start))
 	if err != nil {
 		if ctx.Err() != nil {
 			return Attempt{}, 0, false
+		}
+		if timed.Err() != nil {
+			err = timed.Err() // a connection that was ended for it says so in other words
 		}
 		a.Result, a.Error = resultOfError(err)
 	} else {
@@ -143,9 +159,10 @@ var answers = sync.Pool{New: func() any { return new([excerptBytes]byte) }}
 
 // readAnswer reads an answer's body, of which with keep set it returns the
 // excerpt. More than maxAnswerBytes are not read; closing such a body closes the
-// connection.
+// connection. What follows a 101 is no answer but another protocol, without an
+// end: it is not read at all.
 func readAnswer(response *http.Response, keep bool) (excerpt string) {
-	if response.Body == http.NoBody {
+	if response.Body == http.NoBody || response.StatusCode < 200 {
 		return ""
 	}
 	head := answers.Get().(*[excerptBytes]byte)
@@ -167,7 +184,7 @@ func excerptOf(octets []byte) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case r < ' ' || r == 0x7f:
+		case r < ' ' || r >= 0x7f && r < 0xa0: // C0, DEL, C1
 			return -1
 		}
 		return r

@@ -56,6 +56,7 @@ func resultOfStatus(status int) string {
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
 	var handshake *handshakeError
+	var broken *net.OpError
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
 		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
@@ -64,6 +65,8 @@ func resultOfError(err error) (result, explanation string) {
 		return resultDNS, "the host name does not resolve"
 	case timedOut(err):
 		return resultTimeout, "no answer in time"
+	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
+		return resultTLS, "the connection broke during the TLS handshake" // its text has the addresses
 	case errors.As(err, &handshake):
 		return resultTLS, excerptOf([]byte(handshake.Error()))
 	case errors.Is(err, http.ErrSchemeMismatch):

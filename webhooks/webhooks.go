@@ -30,7 +30,9 @@ type Options struct {
 	// for slow ones.
 	InFlight int
 	// PerEndpoint is how many calls one endpoint gets at a time to begin with and
-	// after a failure; 4. It grows to PerEndpointMax, 32, while answers are quick.
+	// after a failure; 4, and no more than a sixteenth of InFlight. It grows to
+	// PerEndpointMax, 32, and no more than an eighth of InFlight, while answers are
+	// quick. So no endpoint ever holds more than a quarter of a pool.
 	PerEndpoint    int
 	PerEndpointMax int
 
@@ -54,7 +56,8 @@ func (o Options) withDefaults() Options {
 	set(&o.InFlight, 1024)
 	set(&o.PerEndpoint, 4)
 	set(&o.PerEndpointMax, 32)
-	o.PerEndpointMax = max(o.PerEndpointMax, o.PerEndpoint)
+	o.PerEndpoint = min(o.PerEndpoint, max(1, o.InFlight/16))
+	o.PerEndpointMax = min(max(o.PerEndpointMax, o.PerEndpoint), max(1, o.InFlight/8))
 	set(&o.Lease, 2*o.Timeout+10*time.Second)
 	o.Lease = max(o.Lease, o.Timeout+leaseMargin)
 	set(&o.Idle, 250*time.Millisecond)
