@@ -41,7 +41,8 @@ type caller struct {
 
 // newCaller returns a caller whose dials end with ctx.
 func newCaller(ctx context.Context, opts Options, g guard) *caller {
-	dialer := &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second, Control: g.control}
+	dialer := &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second,
+		Resolver: opts.resolver, Control: g.control}
 	// net/http lets a dial go on when its call is over, for the next one: it has
 	// bounds of its own, names, addresses and handshake each, and ends with ctx.
 	dialed := func(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {

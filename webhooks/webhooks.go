@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -46,6 +47,8 @@ type Options struct {
 
 	Log     *slog.Logger          // nil: discarded
 	Metrics prometheus.Registerer // nil: not registered
+
+	resolver *net.Resolver // of endpoints' names; nil: the system's
 }
 
 func (o Options) withDefaults() Options {
