@@ -218,7 +218,7 @@ func TestHostileAnswersAtTheEnd(t *testing.T) {
 	company, hanging := int64(0), map[int64]string{}
 	var reached atomic.Int64
 	for name, h := range hostiles {
-		if !h.hangs {
+		if !h.hangs && h.status != 101 {
 			continue
 		}
 		company++
@@ -241,7 +241,7 @@ func TestHostileAnswersAtTheEnd(t *testing.T) {
 		t.Errorf("%d deliveries stay leased, %v", leased, err)
 	}
 	for company, name := range hanging {
-		if d := only(t, w, company*100); len(d.Attempts) != 0 && d.Attempts[0].Result == resultTimeout {
+		if d := only(t, w, company*100); len(d.Attempts) > 0 && d.Attempts[0].Result == resultTimeout {
 			t.Errorf("%s: the end is recorded as %+v", name, d.Attempts)
 		}
 	}

@@ -56,6 +56,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	log := newLog(p.stderr, config.Log)
+	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say without being asked, which peers can make them do
 	slog.SetDefault(log)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
