@@ -36,7 +36,7 @@ type Carrier struct {
 // Link is one account at a carrier's SMSC.
 type Link struct {
 	Name            string        `yaml:"name"`
-	Address         string        `yaml:"address"` // host:port
+	Address         Address       `yaml:"address"` // host:port
 	TLS             TLS           `yaml:"tls"`
 	Bind            string        `yaml:"bind" oneof:"transceiver|transmitter_receiver"`
 	Binds           int           `yaml:"binds" min:"1" max:"64"` // binds to open; window and tps count for all together
@@ -56,8 +56,8 @@ type Link struct {
 // TLS is either true or false, or an object (which means true).
 type TLS struct {
 	Enabled    bool   `yaml:"-"`
-	CA         string `yaml:"ca"`          // PEM file of the authorities to trust; empty = the system's
-	Cert       string `yaml:"cert"`        // PEM file of the client certificate
-	Key        string `yaml:"key"`         // PEM file of its key
+	CA         Path   `yaml:"ca"`          // PEM file of the authorities to trust; empty = the system's
+	Cert       Path   `yaml:"cert"`        // PEM file of the client certificate
+	Key        Path   `yaml:"key"`         // PEM file of its key
 	ServerName string `yaml:"server_name"` // name expected in the SMSC's certificate; empty = the address's host
 }

@@ -17,9 +17,19 @@ import (
 )
 
 // Check says every mistake in the values, in the order of the keys; nil when there is none. It opens the certificate
-// files that the links name and nothing else.
-func (c *Config) Check() []Problem {
-	k := &checker{lines: c.lines}
+// files that the links name and nothing else. No problem quotes a value that may be a secret.
+func (c *Config) Check() []Problem { return c.CheckFor(Roles...) }
+
+// CheckFor is Check for a process that has these roles only: it may lack the secrets that the others read. The links'
+// passwords and certificates are the dispatcher's, the key of signing secrets that of webhooks and dashboard, the key of
+// one-time codes that of api and dashboard.
+func (c *Config) CheckFor(roles ...string) []Problem {
+	k := &checker{lines: c.lines, foreign: c.foreign, binds: slices.Contains(roles, "dispatcher")}
+	for _, p := range c.missing {
+		if needs(roles, p.Key) {
+			k.problems = append(k.problems, p)
+		}
+	}
 	k.tags(c)
 	k.listeners(c)
 	k.database(&c.Database)
@@ -34,6 +44,8 @@ func (c *Config) Check() []Problem {
 
 type checker struct {
 	lines    map[string]int
+	foreign  map[string]bool
+	binds    bool // the links are bound here
 	problems []Problem
 }
 
@@ -51,7 +63,7 @@ func (k *checker) tags(c *Config) {
 		if words := l.field.Tag.Get("oneof"); words != "" {
 			allowed := strings.Split(words, "|")
 			if !slices.Contains(allowed, l.value.String()) {
-				k.problem(l.path, "must be one of %s, not %q", strings.Join(allowed, ", "), l.value.String())
+				k.problem(l.path, "must be one of %s%s", strings.Join(allowed, ", "), k.not(l.path, l.value.String()))
 			}
 		}
 		if !l.value.CanInt() {
@@ -63,12 +75,24 @@ func (k *checker) tags(c *Config) {
 		case l.field.Type == durationType && hasLow && v < low:
 			k.problem(l.path, "must be longer than 0s, not %s", time.Duration(v))
 		case hasLow && hasHigh && (v < low || v > high):
-			k.problem(l.path, "must be from %d to %d, not %d", low, high, v)
+			k.problem(l.path, "must be from %d to %d%s", low, high, k.notNumber(l.path, v))
 		case hasLow && v < low:
-			k.problem(l.path, "must be at least %d, not %d", low, v)
+			k.problem(l.path, "must be at least %d%s", low, k.notNumber(l.path, v))
 		}
 	})
 }
+
+// not is the end of a problem's text that quotes the value, or nothing where it may be a secret.
+func (k *checker) not(path, value string) string { return not(k.foreign, path, value) }
+
+func (k *checker) notNumber(path string, n int64) string {
+	if fromOutside(k.foreign, path) {
+		return ""
+	}
+	return fmt.Sprintf(", not %d", n)
+}
+
+const strayAtText = "has an @ behind the host: in the user and the password, write / as %%2F, ? as %%3F, # as %%23 and @ as %%40"
 
 func (k *checker) length(path string, n int) {
 	if n == 0 {
@@ -105,7 +129,8 @@ func (k *checker) proxies(path string, proxies []string) {
 		_, addressErr := netip.ParseAddr(p)
 		_, rangeErr := netip.ParsePrefix(p)
 		if addressErr != nil && rangeErr != nil {
-			k.problem(fmt.Sprintf("%s[%d]", path, i), "must be an address or a range such as 10.0.0.0/8, not %q", p)
+			at := fmt.Sprintf("%s[%d]", path, i)
+			k.problem(at, "must be an address or a range such as 10.0.0.0/8%s", k.not(at, p))
 		}
 	}
 }
@@ -119,6 +144,8 @@ func (k *checker) database(d *Database) {
 	case strings.Contains(raw, "=") && !strings.Contains(raw, "://"): // keyword/value form, which Postgres' client reads
 	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
 		k.problem("database.url", "must be postgres://user:password@host:port/database")
+	case strayAt(parsed):
+		k.problem("database.url", strayAtText)
 	}
 }
 
@@ -134,6 +161,8 @@ func (k *checker) redis(r *Redis) {
 		k.problem("redis.addresses", "cannot be given beside redis.url")
 	case raw != "" && (err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix")):
 		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://")
+	case raw != "" && strayAt(parsed):
+		k.problem("redis.url", strayAtText)
 	}
 	for i, address := range r.Addresses {
 		if err := remote(address); err != nil {
@@ -184,27 +213,32 @@ func (w *Webhooks) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 octets in base64 or hex")
 }
 
-// portOf reads host:port, where the host may be missing.
+// portOf reads host:port, where the host may be missing. Its errors do not quote the address: what is no address may be
+// a URL with a password.
 func portOf(address string) (int, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return 0, fmt.Errorf("must be host:port, not %q", address)
+		return 0, errors.New("must be host:port")
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("must have a port from 0 to 65535, not %q", text)
+		return 0, errors.New("must have a port from 0 to 65535")
 	}
 	return int(port), nil
 }
 
-// remote refuses an address that one cannot connect to.
-func remote(address string) error {
-	port, err := portOf(address)
+// remote refuses an address that one cannot connect to, and one that holds more than a host and a port: it would stand
+// in logs and errors.
+func remote(address Address) error {
+	port, err := portOf(string(address))
 	if err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(address); host == "" || port == 0 {
-		return fmt.Errorf("must have a host and a port from 1 to 65535, not %q", address)
+	if host, _, _ := net.SplitHostPort(string(address)); host == "" || port == 0 {
+		return errors.New("must have a host and a port from 1 to 65535")
+	}
+	if !plainAddress.MatchString(string(address)) {
+		return errors.New("must be host:port and nothing else, no scheme, user or password")
 	}
 	return nil
 }

@@ -105,12 +105,12 @@ carriers:
 		`carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, not "both"`,
 		"carriers[1].links[0].window (line 34): must be from 1 to 1000, not 1001",
 		"carriers[1].links[0].tps (line 34): must be at least 0, not -1",
-		`api.listen (line 3): must be host:port, not "nowhere"`,
+		`api.listen (line 3): must be host:port`,
 		"dashboard.listen (line 7): is the same as ops.listen",
 		`api.trusted_proxies[1] (line 4): must be an address or a range such as 10.0.0.0/8, not "proxy"`,
 		"database.url (line 9): must be postgres://user:password@host:port/database",
 		"redis.addresses (line 10): cannot be given beside redis.url",
-		`redis.addresses[0] (line 10): must be host:port, not "h"`,
+		`redis.addresses[0] (line 10): must be host:port`,
 		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first",
 		"test_sender (line 11): must be 1-11 ASCII letters and digits",
 		"webhooks.retry_delays[0] (line 13): must be longer than 0s, not 0s",
@@ -127,22 +127,22 @@ carriers:
 		"carriers[0].tlvs.0x1401 (line 23): has hex: before what are not pairs of hexadecimal digits",
 		"carriers[0].tlvs.x (line 23): must have a tag from 0x0000 to 0xFFFF",
 		"carriers[0].retry_min (line 25): must not be longer than retry_max",
-		`carriers[0].failover[0] (line 26): there is no carrier "nobody"`,
+		`carriers[0].failover[0] (line 26): there is no carrier of this name`,
 		"carriers[0].failover[1] (line 26): a carrier cannot stand in for itself",
 		"carriers[1].default (line 31): only one carrier can be the default; carriers[0] is",
 		"carriers[1].prefixes[0] (line 29): carriers[0].prefixes[1] has this already",
 		"carriers[1].number_overrides[0] (line 30): must be the 8 digits of a national number",
 		"carriers[1].failover[1] (line 32): carriers[1].failover[0] has this already",
-		`carriers[1].links[0].address (line 34): must have a host and a port from 1 to 65535, not ":2775"`,
+		`carriers[1].links[0].address (line 34): must have a host and a port from 1 to 65535`,
 		"carriers[1].links[0].system_id (line 34): is required",
 		"carriers[1].links[0].password (line 34): must not be longer than 8 octets",
 		"carriers[1].links[1].name (line 35): carriers[1].links[0].name has this already",
-		`carriers[1].links[1].address (line 35): must have a host and a port from 1 to 65535, not "h:0"`,
+		`carriers[1].links[1].address (line 35): must have a host and a port from 1 to 65535`,
 		"carriers[1].links[1].system_id (line 35): must not be longer than 15 octets",
 		"carriers[1].links[1].system_type (line 35): must not be longer than 12 octets",
-		"carriers[1].links[1].tls (line 35): reading ca: open /nowhere.pem: no such file or directory",
+		"carriers[1].links[1].tls (line 35): reading ca: no such file or directory",
 		"carriers[2].name: is required",
-		"carriers[2].links[0].tls (line 36): reading cert and key: open /nowhere.pem: no such file or directory",
+		"carriers[2].links[0].tls (line 36): reading cert and key: no such file or directory",
 	}
 	for i := range max(len(got), len(want)) {
 		var g, w string
@@ -268,7 +268,7 @@ func TestWarnings(t *testing.T) {
 // A key that the environment changed is not blamed on its line of the file.
 func TestOverriddenKeyHasNoLine(t *testing.T) {
 	got := checked(t, "log: {level: info}\n"+sound, "INTUMWA_LOG_LEVEL=loud")
-	if want := []string{`log.level: must be one of debug, info, warn, error, not "loud"`}; !slices.Equal(got, want) {
+	if want := []string{`log.level: must be one of debug, info, warn, error`}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

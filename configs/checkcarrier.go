@@ -42,7 +42,7 @@ func (k *checker) carriers(carriers []Carrier) {
 		for j, prefix := range c.Prefixes {
 			key := fmt.Sprintf("%s.prefixes[%d]", at, j)
 			if !sms.ValidPrefix(prefix) {
-				k.problem(key, "must be 1 to 8 national digits, not %q", prefix)
+				k.problem(key, "must be 1 to 8 national digits%s", k.not(key, prefix))
 			}
 			k.unique(key, prefix, prefixes)
 		}
@@ -69,7 +69,7 @@ func (k *checker) name(path, name string, taken map[string]string) {
 	case name == "":
 		k.problem(path, "is required")
 	case !carrierName.MatchString(name):
-		k.problem(path, "must be 1-63 letters, digits, dots, hyphens and underscores, a letter first, not %q", name)
+		k.problem(path, "must be 1-63 letters, digits, dots, hyphens and underscores, a letter first%s", k.not(path, name))
 	default:
 		k.unique(path, upperSnake(name), taken)
 	}
@@ -88,29 +88,29 @@ func (k *checker) carrier(at string, c *Carrier) {
 		k.problem(at+".service_type", "must not be longer than %d octets", maxServiceType)
 	}
 	for _, stat := range slices.Sorted(maps.Keys(c.ReceiptStates)) {
-		path := at + ".receipt_states." + stat
+		path := join(at+".receipt_states", stat)
 		if strings.ToUpper(stat) != stat {
 			k.problem(path, "must be written in upper case, as receipts have it")
 		}
 		if result := c.ReceiptStates[stat]; !slices.Contains([]string{"sent", "failed", "none"}, result) {
-			k.problem(path, "must be one of sent, failed, none, not %q", result)
+			k.problem(path, "must be one of sent, failed, none%s", k.not(path, result))
 		}
 	}
 	statuses := map[string]string{} // the same number may be spelled in several ways
 	for _, code := range slices.Sorted(maps.Keys(c.ErrorClasses)) {
-		path := at + ".error_classes." + code
+		path := join(at+".error_classes", code)
 		if status, err := commandStatus(code); err != nil {
 			k.problem(path, "%s", err)
 		} else {
 			k.unique(path, fmt.Sprint(status), statuses)
 		}
 		if class := c.ErrorClasses[code]; !slices.Contains(errorClasses, class) {
-			k.problem(path, "must be one of %s, not %q", strings.Join(errorClasses, ", "), class)
+			k.problem(path, "must be one of %s%s", strings.Join(errorClasses, ", "), k.not(path, class))
 		}
 	}
 	tags, size := map[string]string{}, 0
 	for _, tag := range slices.Sorted(maps.Keys(c.TLVs)) {
-		path := at + ".tlvs." + tag
+		path := join(at+".tlvs", tag)
 		tlv, err := parseTLV(tag, c.TLVs[tag])
 		if err != nil {
 			k.problem(path, "%s", err)
@@ -135,7 +135,7 @@ func (k *checker) failover(at string, c *Carrier, carriers []Carrier) {
 		case name == c.Name:
 			k.problem(path, "a carrier cannot stand in for itself")
 		case !slices.ContainsFunc(carriers, func(other Carrier) bool { return other.Name == name }):
-			k.problem(path, "there is no carrier %q", name)
+			k.problem(path, "there is no carrier of this name")
 		default:
 			k.unique(path, name, seen)
 		}
@@ -157,6 +157,9 @@ func (k *checker) link(at string, l *Link) {
 	}
 	if len(l.SystemType) > maxSystemType {
 		k.problem(at+".system_type", "must not be longer than %d octets", maxSystemType)
+	}
+	if !k.binds {
+		return // its certificates are not here
 	}
 	if _, err := l.TLSConfig(); err != nil {
 		k.problem(at+".tls", "%s", err)

@@ -28,7 +28,9 @@ type Config struct {
 	Webhooks   Webhooks  `yaml:"webhooks"`
 	Carriers   []Carrier `yaml:"carriers" min:"1"`
 
-	lines    map[string]int // key path -> line of the file, for Check
+	lines    map[string]int  // key path -> line of the file, for Check
+	foreign  map[string]bool // key paths whose values came from the environment, where secrets live
+	missing  []Problem       // secrets that the file takes from variables which are not set
 	warnings []Problem
 }
 
@@ -74,12 +76,12 @@ type Database struct {
 
 // Redis is the belt and the rate limiter's counters. Either URL, or Addresses.
 type Redis struct {
-	URL        URL      `yaml:"url"`
-	Addresses  []string `yaml:"addresses"`   // host:port of Cluster or Sentinel nodes
-	MasterName string   `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
-	Username   string   `yaml:"username"`    // with Addresses
-	Password   Secret   `yaml:"password"`    // with Addresses
-	Prefix     string   `yaml:"prefix"`      // of every key
+	URL        URL       `yaml:"url"`
+	Addresses  []Address `yaml:"addresses"`   // host:port of Cluster or Sentinel nodes
+	MasterName string    `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
+	Username   string    `yaml:"username"`    // with Addresses
+	Password   Secret    `yaml:"password"`    // with Addresses
+	Prefix     string    `yaml:"prefix"`      // of every key
 }
 
 // Accounts bounds what an account may do in test mode, contract 4.4.

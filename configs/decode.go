@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,6 +14,8 @@ import (
 type decoder struct {
 	env      *environ
 	lines    map[string]int
+	foreign  map[string]bool
+	missing  []Problem
 	problems Problems
 }
 
@@ -21,6 +24,7 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 	carrierType  = reflect.TypeFor[Carrier]()
 	linkType     = reflect.TypeFor[Link]()
+	secretType   = reflect.TypeFor[Secret]()
 )
 
 func (d *decoder) file(root *node, c *Config) { d.value("", root, reflect.ValueOf(c).Elem()) }
@@ -94,7 +98,7 @@ func (d *decoder) mapping(path string, n *node, v reflect.Value) {
 			d.problem(at, p.line, "must be a single value")
 			continue
 		}
-		out[p.key] = d.expand(at, p.value)
+		out[p.key] = d.expand(at, p.value, false)
 	}
 	v.Set(reflect.ValueOf(out))
 }
@@ -124,39 +128,39 @@ func (d *decoder) list(path string, n *node, v reflect.Value) {
 
 func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 	before := len(d.problems)
-	text := d.expand(path, n)
+	text := d.expand(path, n, v.Type() == secretType)
 	if len(d.problems) > before {
 		return
 	}
 	if err := setScalar(v, text); err != nil {
-		d.problem(path, n.line, "%s", err)
+		d.problem(path, n.line, "%s%s", err, not(d.foreign, path, text))
 	}
 }
 
-// setScalar gives v the value that text is.
+// setScalar gives v the value that text is. Its errors do not quote the text.
 func setScalar(v reflect.Value, text string) error {
 	switch {
 	case v.Type() == durationType:
 		t, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("must be a duration such as 90s, 5m or 24h, not %q", text)
+			return errors.New("must be a duration such as 90s, 5m or 24h")
 		}
 		v.SetInt(int64(t))
 	case v.Kind() == reflect.String:
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
 		if text != "true" && text != "false" {
-			return fmt.Errorf("must be true or false, not %q", text)
+			return errors.New("must be true or false")
 		}
 		v.SetBool(text == "true")
 	case v.CanInt():
 		i, err := strconv.ParseInt(text, 10, v.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("must be a whole number, not %q", text)
+			return errors.New("must be a whole number")
 		}
 		v.SetInt(i)
 	default:
-		return fmt.Errorf("cannot be set to a single value")
+		return errors.New("cannot be set to a single value")
 	}
 	return nil
 }
@@ -178,7 +182,7 @@ func setText(v reflect.Value, text string) error {
 		for _, part := range splitList(text) {
 			key, value, ok := strings.Cut(part, "=")
 			if !ok {
-				return fmt.Errorf("must be comma-separated key=value pairs")
+				return errors.New("must be comma-separated key=value pairs")
 			}
 			out[strings.TrimSpace(key)] = strings.TrimSpace(value)
 		}
@@ -219,6 +223,7 @@ func keyOf(f reflect.StructField) string {
 }
 
 func join(path, key string) string {
+	key = keyShown(key)
 	if path == "" {
 		return key
 	}

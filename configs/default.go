@@ -27,7 +27,7 @@ func Default() *Config {
 		},
 		Log:        Log{Level: "info", Format: "text"},
 		Database:   Database{},
-		Redis:      Redis{Addresses: []string{}, Prefix: "intumwa"},
+		Redis:      Redis{Addresses: []Address{}, Prefix: "intumwa"},
 		TestSender: "INTUMWATEST",
 		Accounts:   Accounts{TestQuota: 5, TestNumberReplacements: 3},
 		Billing:    Billing{Refund: "unsubmitted"},

@@ -47,8 +47,10 @@ func (e *environ) unused() []Problem {
 	return out
 }
 
-// expand replaces ${NAME} in a scalar from the environment; $$ is a dollar. A dollar before anything else is itself.
-func (d *decoder) expand(path string, n *node) string {
+// expand replaces ${NAME} in a scalar from the environment; $$ is a dollar. A dollar before anything else is itself. A
+// variable that is not set is a mistake at once, except in a secret: not every process needs every secret, see
+// [Config.CheckFor].
+func (d *decoder) expand(path string, n *node, secret bool) string {
 	var out strings.Builder
 	rest := n.text
 	for {
@@ -68,8 +70,17 @@ func (d *decoder) expand(path string, n *node) string {
 				return ""
 			}
 			value, set := d.env.get(name)
-			if !set {
-				d.problem(path, n.line, "the environment variable %s is not set", name)
+			d.foreign[path] = true
+			problem := Problem{Key: path, Line: n.line, Text: "names an environment variable that is not set; write $$ for a dollar"}
+			if plainVariable.MatchString(name) { // else it may be a piece of a secret that has ${ in it
+				problem.Text = fmt.Sprintf("the environment variable %s is not set", name)
+			}
+			switch {
+			case set:
+			case secret:
+				d.missing = append(d.missing, problem)
+			default:
+				d.problems = append(d.problems, problem)
 			}
 			out.WriteString(value)
 			rest = tail
@@ -93,6 +104,8 @@ func (d *decoder) override(c *Config) {
 				continue
 			}
 			delete(d.lines, l.path)
+			d.foreign[l.path] = true
+			d.missing = slices.DeleteFunc(d.missing, func(p Problem) bool { return p.Key == l.path })
 			if l.within != nil { // a key of tls's object turns TLS on
 				l.within.Enabled = true
 			}

@@ -25,11 +25,11 @@ var Sample []byte
 // and links that the file has, they add none. An empty variable is an empty value.
 //
 // Load says what cannot be read; whether the values make sense says [Config.Check]. When the file is YAML at all, the
-// Config is returned beside the [Problems] so that Check can say the rest.
+// Config is returned beside the [Problems] so that Check can say the rest. No problem quotes a value that may be a secret.
 func Load(path string, env []string) (*Config, error) {
 	c := Default()
 	vars := newEnviron(env)
-	d := &decoder{env: vars, lines: map[string]int{}}
+	d := &decoder{env: vars, lines: map[string]int{}, foreign: map[string]bool{}}
 	if path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -42,21 +42,24 @@ func Load(path string, env []string) (*Config, error) {
 		d.file(root, c)
 	}
 	d.override(c)
-	c.lines = d.lines
+	c.lines, c.foreign, c.missing = d.lines, d.foreign, d.missing
 	c.warnings = vars.unused()
 	return c, d.problems.orNil()
 }
 
 // Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes and
 // signing secrets stored under no key, a reference that a static TLV takes the place of.
-func (c *Config) Warnings() []Problem {
+func (c *Config) Warnings() []Problem { return c.WarningsFor(Roles...) }
+
+// WarningsFor are those that concern a process with these roles.
+func (c *Config) WarningsFor(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
 	warn := func(path, text string) { out = append(out, Problem{Key: path, Line: c.lines[path], Text: text}) }
-	if c.Accounts.OTPKey == "" {
+	if c.Accounts.OTPKey == "" && needs(roles, "accounts.otp_key") {
 		warn("accounts.otp_key", "is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
 	}
-	if c.Webhooks.EncryptionKey == "" {
+	if c.Webhooks.EncryptionKey == "" && needs(roles, "webhooks.encryption_key") {
 		warn("webhooks.encryption_key", "is empty, so customers' signing secrets stand readable in the database; "+
 			"set it to 32 random octets before the first endpoint, the same in every process: openssl rand -base64 32")
 	}

@@ -42,7 +42,7 @@ func refused(t *testing.T, text string, env ...string) []string {
 func TestEmptyFileIsTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "api:\nops:\n  listen:\n"} {
 		c := load(t, text)
-		c.lines, c.warnings = nil, nil
+		c.lines, c.foreign, c.warnings = nil, nil, nil
 		if want := Default(); !reflect.DeepEqual(c, want) {
 			t.Errorf("%q\n got %+v\nwant %+v", text, c.Redacted(), want.Redacted())
 		}
@@ -64,7 +64,7 @@ func TestSampleIsTheDefaults(t *testing.T) {
 	want.Carriers = []Carrier{carrier}
 	want.Database.URL = c.Database.URL
 	want.Redis.URL = c.Redis.URL
-	c.lines, c.warnings = nil, nil
+	c.lines, c.foreign, c.warnings = nil, nil, nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("\n got %v\nwant %v", c.Redacted(), want.Redacted())
 	}
@@ -149,7 +149,7 @@ func TestNoYAML(t *testing.T) {
 	for text, want := range map[string]string{
 		"api:\n  listen: a\n  listen: b\n": "line 3",
 		"api: [1\n":                        "line 1",
-		"a: *nowhere\n":                    "no anchor &nowhere",
+		"a: *nowhere\n":                    "no anchor above",
 		"a: 1\n---\nb: 2\n":                "more than one YAML document",
 		"? [a, b]\n: 1\n":                  "line 2",
 	} {

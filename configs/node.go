@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -34,15 +35,18 @@ const (
 	object
 )
 
+// quotations are the pieces of the file in the parser's words.
+var quotations = regexp.MustCompile("[\"`][^\"`]*[\"`]")
+
 // parse reads one YAML document. An empty one is null.
 func parse(text []byte) (*node, *Problem) {
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
-			return nil, &Problem{Line: syntax.GetToken().Position.Line, Text: syntax.GetMessage()}
+			return nil, &Problem{Line: syntax.GetToken().Position.Line, Text: quotations.ReplaceAllString(syntax.GetMessage(), "…")}
 		}
-		return nil, &Problem{Text: err.Error()}
+		return nil, &Problem{Text: "the file is not YAML"} // the error quotes the file
 	}
 	b := builder{anchors: map[string]*node{}}
 	root := &node{}
@@ -98,7 +102,7 @@ func (b *builder) build(n ast.Node) *node {
 		if out, ok := b.anchors[name]; ok {
 			return out
 		}
-		return b.fail(line, fmt.Sprintf("there is no anchor &%s above", name))
+		return b.fail(line, "there is no anchor above for this alias; a value that begins with * stands in quotes")
 	}
 	return b.fail(line, fmt.Sprintf("%s is not supported here", n.Type()))
 }

@@ -12,6 +12,9 @@ type Problem struct {
 	Text string // what is wrong
 }
 
+// Error is String: a single problem may be all that is wrong.
+func (p Problem) Error() string { return p.String() }
+
 // String is the problem on one line.
 func (p Problem) String() string {
 	switch {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
+	"strings"
 )
 
 const hidden = "[hidden]"
@@ -49,5 +51,56 @@ func (u URL) redacted() string {
 	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" {
 		return hidden // a keyword/value connection string, or nothing we can take apart
 	}
+	if strayAt(parsed) {
+		return hidden // a password with a / in it, for instance, of which the host and the path have a piece each
+	}
 	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
+}
+
+// Address is a host:port. People put more into it than that, a URL with a password for instance: what is not a plain
+// address never prints itself. string(a) is the value.
+type Address string
+
+var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]*:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
+
+// Format prints a plain address under every verb, and hides anything else.
+func (a Address) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, a.redacted()) }
+
+// LogValue gives slog a plain address.
+func (a Address) LogValue() slog.Value { return slog.StringValue(a.redacted()) }
+
+// MarshalText gives encoders a plain address.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.redacted()), nil }
+
+func (a Address) redacted() string {
+	if a == "" || plainAddress.MatchString(string(a)) {
+		return string(a)
+	}
+	return hidden
+}
+
+// Path is a file's. People put the file itself into it, a private key for instance: what cannot be a path never prints
+// itself. string(p) is the value.
+type Path string
+
+// Format prints a path under every verb, and hides anything else.
+func (p Path) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, p.redacted()) }
+
+// LogValue gives slog a path.
+func (p Path) LogValue() slog.Value { return slog.StringValue(p.redacted()) }
+
+// MarshalText gives encoders a path.
+func (p Path) MarshalText() ([]byte, error) { return []byte(p.redacted()), nil }
+
+func (p Path) redacted() string {
+	if len(p) <= 255 && !strings.ContainsAny(string(p), "\n\r") && !strings.Contains(string(p), "-----") {
+		return string(p)
+	}
+	return hidden
+}
+
+// strayAt says whether a URL has an @ where none belongs: then its user and password were not written as a URL wants
+// them, and pieces of them stand elsewhere in it.
+func strayAt(u *url.URL) bool {
+	return strings.Contains(u.Host+u.Path+u.RawQuery+u.Fragment, "@")
 }

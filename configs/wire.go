@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -110,29 +111,39 @@ func (l *Link) TLSConfig() (*tls.Config, error) {
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: l.TLS.ServerName}
 	if out.ServerName == "" {
-		host, _, err := net.SplitHostPort(l.Address)
+		host, _, err := net.SplitHostPort(string(l.Address))
 		if err != nil {
-			return nil, fmt.Errorf("reading the address %q: %w", l.Address, err)
+			return nil, errors.New("has no server_name, and the address is not host:port")
 		}
 		out.ServerName = host
 	}
 	if l.TLS.CA != "" {
-		pem, err := os.ReadFile(l.TLS.CA)
+		pem, err := os.ReadFile(string(l.TLS.CA))
 		if err != nil {
-			return nil, fmt.Errorf("reading ca: %w", err)
+			return nil, fmt.Errorf("reading ca: %w", withoutPath(err))
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s holds no certificate in PEM", l.TLS.CA)
+			return nil, errors.New("ca holds no certificate in PEM")
 		}
 	}
 	if l.TLS.Cert == "" && l.TLS.Key == "" {
 		return out, nil
 	}
-	pair, err := tls.LoadX509KeyPair(l.TLS.Cert, l.TLS.Key)
+	pair, err := tls.LoadX509KeyPair(string(l.TLS.Cert), string(l.TLS.Key))
 	if err != nil {
-		return nil, fmt.Errorf("reading cert and key: %w", err)
+		return nil, fmt.Errorf("reading cert and key: %w", withoutPath(err))
 	}
 	out.Certificates = []tls.Certificate{pair}
 	return out, nil
+}
+
+// withoutPath is why a file could not be read, without its name: that may be the key itself, put where its file's name
+// belongs.
+func withoutPath(err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return file.Err
+	}
+	return err
 }

@@ -20,6 +20,7 @@ import (
 type reloader struct {
 	hangups    <-chan os.Signal // registered by serve
 	program    *program
+	roles      []string
 	log        *slog.Logger
 	inForce    *configs.Config
 	dispatcher *dispatcher.Dispatcher // nil without that role
@@ -45,7 +46,7 @@ func (r *reloader) reload() {
 	refuse := func(err error) {
 		r.log.Error("the changed configuration is refused; the one before goes on", "error", err)
 	}
-	c, err := r.program.checkedConfig()
+	c, err := r.program.checkedConfig(r.roles...)
 	if err != nil {
 		refuse(err)
 		return
@@ -55,8 +56,9 @@ func (r *reloader) reload() {
 		refuse(err)
 		return
 	}
-	carriers := dispatcherOptions(c, r.log, nil).Carriers
-	if r.dispatcher != nil {
+	var carriers []dispatcher.Carrier
+	if r.dispatcher != nil { // else the links' passwords may not be here
+		carriers = dispatcherOptions(c, r.log, nil).Carriers
 		if err := r.dispatcher.Check(carriers); err != nil {
 			refuse(err)
 			return

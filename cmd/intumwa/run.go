@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -82,14 +83,17 @@ func (p *program) config() (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Database.URL == "" {
-		return nil, errors.New("database.url: is required")
+	for _, problem := range c.CheckFor() {
+		if strings.HasPrefix(problem.Key, "database.") {
+			return nil, problem
+		}
 	}
 	return c, nil
 }
 
-// checkedConfig loads the configuration and refuses one with any mistake, naming all of them.
-func (p *program) checkedConfig() (*configs.Config, error) {
+// checkedConfig loads the configuration for a process with these roles and refuses one with any mistake, naming all of
+// them.
+func (p *program) checkedConfig(roles ...string) (*configs.Config, error) {
 	c, err := configs.Load(p.configPath, p.env)
 	var problems configs.Problems
 	if err != nil && !errors.As(err, &problems) {
@@ -98,7 +102,7 @@ func (p *program) checkedConfig() (*configs.Config, error) {
 	if c == nil { // not YAML at all
 		return nil, err
 	}
-	problems = append(problems, c.Check()...)
+	problems = append(problems, c.CheckFor(roles...)...)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the configuration %s is not sound:\n%w", p.configPath, problems)
 	}

@@ -51,7 +51,10 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	config, err := p.checkedConfig()
+	if len(s.Roles) == 0 {
+		s.Roles = configs.Roles
+	}
+	config, err := p.checkedConfig(s.Roles...)
 	if err != nil {
 		return err
 	}
@@ -62,9 +65,6 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
-	if len(g.roles) == 0 {
-		g.roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
-	}
 	if !s.NoMigrate {
 		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
@@ -136,7 +136,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer life.end()
 
 	plan := planOf(c)
-	reload := &reloader{hangups: g.hangups, program: g.program, log: g.log, inForce: c, intake: in, plan: plan}
+	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
 	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
 	if g.has("webhooks") {
@@ -177,7 +177,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err := life.listen(ctx, "ops", c.Ops.Listen, 0, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
-	for _, warning := range c.Warnings() {
+	for _, warning := range c.WarningsFor(g.roles...) {
 		g.log.Warn("the configuration", "warning", warning.String())
 	}
 	for _, warning := range beltWarnings(ctx, belt) {

@@ -32,7 +32,11 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 // on the belt. Nothing is dialled yet: a Redis that is away stops no start.
 func openRedis(c *configs.Redis) (short, waiting redis.UniversalClient, err error) {
 	if len(c.Addresses) > 0 {
-		options := redis.UniversalOptions{Addrs: c.Addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password)}
+		addresses := make([]string, len(c.Addresses))
+		for i, address := range c.Addresses {
+			addresses[i] = string(address)
+		}
+		options := redis.UniversalOptions{Addrs: addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password)}
 		other := options
 		return redis.NewUniversalClient(&options), redis.NewUniversalClient(&other), nil
 	}
@@ -126,7 +130,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		l := &c.Links[i]
 		tls, _ := l.TLSConfig()
 		carrier.Links = append(carrier.Links, dispatcher.Link{Weight: l.Weight, Binds: l.Binds, Options: smpp.Options{
-			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
+			Name: l.Name, Address: string(l.Address), TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
 			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
 			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
 			DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
