@@ -20,6 +20,8 @@ type Endpoint struct {
 	Secret    string // whsec_…; never to be logged
 	Active    bool
 	UpdatedAt time.Time
+	// Made says that SetEndpoint has just made the secret.
+	Made bool
 }
 
 // Setting changes an endpoint. What is left zero stays as it is; a new endpoint
@@ -62,7 +64,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		if s.Secret != "" {
 			e.Secret = s.Secret
 		} else if e.Secret == "" {
-			e.Secret = newSecret()
+			e.Secret, e.Made = newSecret(), true
 		}
 		if s.Active != nil {
 			e.Active = *s.Active

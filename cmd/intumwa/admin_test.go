@@ -50,8 +50,8 @@ func TestProvisioning(t *testing.T) {
 	if secret, _ := hook["secret"].(string); !strings.HasPrefix(secret, "whsec_") || hook["active"] != true {
 		t.Errorf("got %v", hook)
 	}
-	again := s.admin("", "company_id url secret active", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/other", "--active=false")
-	if again["secret"] != hook["secret"] || again["active"] != false || again["url"] != "http://127.0.0.1:1/other" {
+	again := s.admin("", "company_id url active", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/other", "--active=false")
+	if again["active"] != false || again["url"] != "http://127.0.0.1:1/other" {
 		t.Errorf("got %v", again)
 	}
 	test := s.admin("", "user_id phone_number verified", "test-number", "set", "--user", "jean@example.com", "--number", "79 00 00 01", "--verified")
