@@ -4,6 +4,7 @@ package deployments
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -128,6 +129,15 @@ func TestCompose(t *testing.T) {
 		if image := text(at(service, "image")); image != "intumwa" && !regexp.MustCompile(`:v?\d`).MatchString(image) {
 			t.Errorf("%s: image %q has no version", want, image)
 		}
+		if at(service, "mem_limit") == nil {
+			t.Errorf("%s has no limit of memory", want)
+		}
+		if score, ok := at(service, "oom_score_adj").(uint64); !ok || (score == 0) != (want == "postgres") {
+			t.Errorf("%s: oom_score_adj %v; PostgreSQL is the last to go", want, at(service, "oom_score_adj"))
+		}
+		if command := fmt.Sprint(at(service, "command")); strings.Contains(command, "${") {
+			t.Errorf("%s: a variable in the command line, where everybody can read it: %s", want, command)
+		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, v := range volumes {
 			if host, _, _ := strings.Cut(text(v), ":"); strings.HasPrefix(host, ".") {
@@ -183,7 +193,7 @@ func TestKubernetes(t *testing.T) {
 			at(container, "securityContext", "allowPrivilegeEscalation") != false || text(at(container, "securityContext", "capabilities", "drop", 0)) != "ALL" {
 			t.Errorf("%s may do too much", name)
 		}
-		if text(at(container, "envFrom", 0, "secretRef", "name")) != "intumwa" || at(container, "resources", "limits", "memory") == nil {
+		if at(container, "env") != nil || at(container, "resources", "limits", "memory") == nil {
 			t.Errorf("%s: secrets by reference, and a limit of memory", name)
 		}
 		if text(at(d, "kind")) == "Job" {
@@ -216,16 +226,85 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
+// podSecrets says which Secrets a pod of each role gets, and which variables each of them holds.
+var (
+	podSecrets = map[string][]string{
+		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
+		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers"},
+		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-webhooks"},
+		"migrate":    {"intumwa-database"},
+	}
+	secretVariables = map[string]string{
+		"intumwa-database": "INTUMWA_DATABASE_URL=postgres://a:b@c/d",
+		"intumwa-redis":    "INTUMWA_REDIS_URL=redis://e:6379/0",
+		"intumwa-codes":    "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+		"intumwa-webhooks": "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"intumwa-carriers": "LUMITEL_PASSWORD=secret",
+	}
+)
+
+// TestPodSecrets: a pod gets the secrets of its role and no others, and with them alone its configuration is sound and
+// nothing is to be warned of. Without any one of them it is not.
+func TestPodSecrets(t *testing.T) {
+	said, err := os.ReadFile("kubernetes/overlays/example/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, variable := range secretVariables {
+		key, _, _ := strings.Cut(variable, "=")
+		if !bytes.Contains(said, []byte("create secret generic "+name+" ")) || !bytes.Contains(said, []byte(key+"=")) {
+			t.Errorf("the example does not say how %s is made", name)
+		}
+	}
+	for role, want := range podSecrets {
+		pod := documents(t, "kubernetes/base/"+role+".yaml")[0]
+		var names []string
+		from, _ := at(pod, "spec", "template", "spec", "containers", 0, "envFrom").([]any)
+		for _, source := range from {
+			names = append(names, text(at(source, "secretRef", "name")))
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("pods of %s get %v, want %v", role, names, want)
+		}
+		if role == "migrate" { // which looks at the database's part alone
+			continue
+		}
+		for without := -1; without < len(want); without++ {
+			var environment []string
+			for i, name := range want {
+				if i != without {
+					environment = append(environment, secretVariables[name])
+				}
+			}
+			config, err := configs.Load("kubernetes/base/intumwa.yaml", environment)
+			if err != nil {
+				t.Fatalf("%s: %v", role, err)
+			}
+			wrong := append(config.CheckFor(role), config.WarningsFor(role)...)
+			switch {
+			case without < 0 && len(wrong) > 0:
+				t.Errorf("%s: %v", role, wrong)
+			case without >= 0 && len(wrong) == 0:
+				t.Errorf("%s works without %s: it must not get it", role, want[without])
+			}
+		}
+	}
+}
+
 func TestUnit(t *testing.T) {
 	unit, err := os.ReadFile("systemd/intumwa.service")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
-		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve --config"} {
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve --config",
+		"MemoryHigh=", "MemoryMax=", "MemorySwapMax=0", "OOMPolicy=stop"} {
 		if !bytes.Contains(unit, []byte(want)) {
 			t.Errorf("the unit lacks %s", want)
 		}
+	}
+	if !regexp.MustCompile(`(?m)^OOMScoreAdjust=[1-9]\d*$`).Match(unit) {
+		t.Error("the gateway does not go before PostgreSQL when memory runs out")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -242,5 +321,9 @@ func TestUnit(t *testing.T) {
 	}
 	if said, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil || len(said) > 0 {
 		t.Errorf("systemd-analyze verify: %v %s", err, said)
+	}
+	// What it may do at all, as systemd sees it; 2.0 and below is "OK" in its words.
+	if said, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze security: %v %s", err, said)
 	}
 }

@@ -273,7 +273,7 @@ admin token token token create --user "$email" --name demo
 cp "$demo/token" "$run/token"
 rm -f "$demo/webhook" # the receiver's port may be another than last time
 admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \
-	--secret "$(cat "$demo/webhook_secret")" --active=true
+	--secret-file "$demo/webhook_secret" --active=true
 
 # --- carriers, webhook receiver, gateway
 
