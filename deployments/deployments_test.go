@@ -280,6 +280,9 @@ func TestPodSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", role, err)
 			}
+			if has := slices.Contains(want, "intumwa-webhooks") && without != 2; has == (config.Missing("webhooks.encryption_key") != nil) {
+				t.Errorf("%s: without their key, signing secrets would be stored in plain", role)
+			}
 			wrong := append(config.CheckFor(role), config.WarningsFor(role)...)
 			switch {
 			case without < 0 && len(wrong) > 0:
