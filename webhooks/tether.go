@@ -72,6 +72,6 @@ func (t *tether) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holder == t {
-		_ = l.Conn.Close() // its reader gets the error
+		_ = l.Close() // its reader gets the error
 	}
 }
