@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"intumwa/internal/testenv"
 	"intumwa/throttle"
 )
 
@@ -117,20 +118,10 @@ func TestCatalogueIsComplete(t *testing.T) {
 	}
 }
 
-// need finds an interpreter, or skips the test.
-func need(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("there is no %s here", name)
-	}
-	return path
-}
-
 // The quick start, command by command as it stands on the page, for a new user.
 func TestQuickStart(t *testing.T) {
-	bash := need(t, "bash")
-	need(t, "curl")
+	bash := testenv.Tool(t, "bash")
+	testenv.Tool(t, "curl")
 	w := newWorld(t, worldOptions{}).settle()
 	page := w.do("", "GET", "/docs", "").body
 	blocks := regexp.MustCompile(`(?s)<pre class="code step"><code>(.*?)</code></pre>`).FindAllStringSubmatch(page, -1)
@@ -190,8 +181,10 @@ func TestSendSamples(t *testing.T) {
 // answers with what to run it.
 func runnable(t *testing.T, s sample, behind map[string]string) (file string, command []string) {
 	t.Helper()
-	interpreters := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3", "go": "go"}
-	program := need(t, interpreters[s.Name])
+	program := "go"
+	if interpreter := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3"}[s.Name]; interpreter != "" {
+		program = testenv.Tool(t, interpreter)
+	}
 	name := "sample." + s.Name
 	if s.Name == "js" && behind == nil {
 		name = "sample.mjs" // it awaits at its top

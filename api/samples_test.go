@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -140,7 +141,7 @@ func TestVerifySamples(t *testing.T) {
 
 // The calculator counts what the gateway counts.
 func TestSegmentCalculator(t *testing.T) {
-	node := need(t, "node")
+	node := testenv.Tool(t, "node")
 	const seed1, seed2 = 20260301, 1
 	random := rand.New(rand.NewPCG(seed1, seed2))
 	alphabets := [][]rune{[]rune("abcdefghijklmnopqrstuvwxyz ÀÉéèùìòÇØøÅåΔΦΓΛΩΠΨΣΘΞÆæßÄÖÑÜäöñüà§¿¡¤\n\r@£$¥_"), []rune("a{}[]~|^\\€\f"), []rune("abçêœ’ж"), []rune("a😀👩‍👩‍👧日本")}

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"intumwa/configs"
+	"intumwa/internal/testenv"
 )
 
 // documents reads every document of a YAML file.
@@ -216,11 +217,9 @@ func TestKubernetes(t *testing.T) {
 	if len(kinds["PodDisruptionBudget"]) != 3 || len(kinds["NetworkPolicy"]) < 4 {
 		t.Error("disruption budgets or network policies are missing")
 	}
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("kubectl is not there: the kustomization is not built")
-	}
+	kustomize := testenv.Tool(t, "kustomize")
 	for _, folder := range []string{"kubernetes/base", "kubernetes/overlays/example"} {
-		if said, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", folder).CombinedOutput(); err != nil {
+		if said, err := exec.CommandContext(t.Context(), kustomize, "build", folder).CombinedOutput(); err != nil {
 			t.Errorf("%s: %s", folder, said)
 		}
 	}
@@ -309,10 +308,7 @@ func TestUnit(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^OOMScoreAdjust=[1-9]\d*$`).Match(unit) {
 		t.Error("the gateway does not go before PostgreSQL when memory runs out")
 	}
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not there")
-	}
+	analyze := testenv.Tool(t, "systemd-analyze")
 	// It wants to see the program that the unit starts.
 	program, err := os.Executable()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"intumwa/internal/testenv"
 )
 
 const runbooks = "{{ $externalLabels.runbooks }}/"
@@ -119,10 +121,7 @@ const promtoolTries = 5
 
 // TestPromtool checks rules and configurations, and runs the rules' tests.
 func TestPromtool(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not there (Debian: apt-get install prometheus): rules and their tests were not run")
-	}
+	promtool := testenv.Tool(t, "promtool")
 	rules, err := filepath.Abs("prometheus/rules")
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +156,12 @@ func TestPromtool(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args[:2], " "), err, said)
 		}
 	}
-	if amtool, err := exec.LookPath("amtool"); err == nil {
-		if said, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
-			t.Errorf("amtool: %v\n%s", err, said)
-		}
+}
+
+// TestAmtool checks the configuration of Alertmanager.
+func TestAmtool(t *testing.T) {
+	amtool := testenv.Tool(t, "amtool")
+	if said, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
+		t.Errorf("amtool: %v\n%s", err, said)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/internal/testenv"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -71,14 +72,11 @@ func (f *foreign) said() []string {
 	return slices.Clone(f.lines)
 }
 
-// installNodeSMPP puts node-smpp into a directory of the test, or skips it.
+// installNodeSMPP puts node-smpp into a directory of the test.
 func installNodeSMPP(t *testing.T) (dir string) {
 	t.Helper()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed", program)
-		}
-	}
+	testenv.Tool(t, "node")
+	npm := testenv.Tool(t, "npm")
 	dir = t.TempDir()
 	for _, name := range []string{"package.json", "server.js"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "node-smpp", name))
@@ -89,10 +87,10 @@ func installNodeSMPP(t *testing.T) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	install := exec.Command("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
+	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("the npm package smpp cannot be installed here: %v\n%s", err, out)
+		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))
 	}
 	return dir
 }
@@ -204,10 +202,7 @@ func TestNodeSMPP(t *testing.T) {
 // Source: issue 4, what must be shown.
 func TestNetSMPP(t *testing.T) {
 	t.Parallel()
-	if err := exec.Command("perl", "-MNet::SMPP", "-e1").Run(); err != nil {
-		t.Skip("Perl's Net::SMPP is not installed (Debian package libnet-smpp-perl)")
-	}
-	perl := startForeign(t, ".", "perl", filepath.Join("testdata", "net-smpp", "server.pl"))
+	perl := startForeign(t, ".", testenv.Tool(t, "perl:Net::SMPP"), filepath.Join("testdata", "net-smpp", "server.pl"))
 	w := newWorld(t)
 	saw := func(prefix string) (list []string) {
 		for _, line := range perl.said() {

@@ -1,42 +1,80 @@
 #!/usr/bin/env bash
-# Finds a program, or installs the Debian package that brings it when it may; a
-# service of the package is not started.
+# Finds programs, or installs the Debian packages that bring them when it may; a
+# service of a package is not started.
 #
-#   package.sh need NAME PACKAGE   fails when the program NAME cannot be had;
-#                                  perl:Some::Module stands for a Perl module
+#   package.sh need NAME PACKAGE [NAME PACKAGE ...]   fails, and says which,
+#                                                     when one cannot be had
+#   package.sh has NAME                               whether it is there
+#
+# perl:Some::Module stands for a Perl module.
 set -euo pipefail
-name=${2:?usage: package.sh need NAME PACKAGE} package=${3:?usage: package.sh need NAME PACKAGE}
 
 there() {
-	case $name in
-	perl:*) perl "-M${name#perl:}" -e 1 2>/dev/null ;;
-	*) command -v "$name" >/dev/null ;;
+	case $1 in
+	perl:*) perl "-M${1#perl:}" -e 1 2>/dev/null ;;
+	*) command -v "$1" >/dev/null ;;
 	esac
 }
-! there || exit 0
+
+case ${1:-}/$# in
+has/2)
+	there "$2"
+	exit
+	;;
+need/*[13579]) shift ;; # and pairs
+*)
+	sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
+	exit 2
+	;;
+esac
+
+# Keeps in names and packages what of the pairs $@ is not there.
+missing() {
+	names=() packages=()
+	while [ $# -gt 0 ]; do
+		there "$1" || { names+=("$1") packages+=("$2"); }
+		shift 2
+	done
+}
+
+give_up() {
+	local i
+	for i in "${!names[@]}"; do
+		echo "Please install ${names[i]} (on Debian or Ubuntu: sudo apt-get install ${packages[i]})." >&2
+	done
+	exit 1
+}
+
+missing "$@"
+[ ${#names[@]} -gt 0 ] || exit 0
 
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 if ! command -v apt-get >/dev/null || ! { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }; then
-	echo "Please install $name (on Debian or Ubuntu: sudo apt-get install $package)." >&2
-	exit 1
+	give_up
 fi
-echo "Installing $package from the system's packages (its service, if any, is not started)." >&2
+echo "Installing ${packages[*]} from the system's packages (their services, if any, are not started)." >&2
 policy=/usr/sbin/policy-rc.d
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 if [ ! -e "$policy" ]; then # while it is there, Debian starts no service it installs
 	printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
 	as_root chmod 755 "$policy"
-	trap 'as_root rm -f "$policy"' EXIT
+	trap 'rm -f "$log"; as_root rm -f "$policy"' EXIT
 fi
-log=$(mktemp)
-if ! {
-	as_root apt-get -o DPkg::Lock::Timeout=300 update &&
-		as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$package"
-} </dev/null >"$log" 2>&1; then
+install() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
+		install -y --no-install-recommends "$@" </dev/null >>"$log" 2>&1
+}
+as_root apt-get -o DPkg::Lock::Timeout=300 update </dev/null >"$log" 2>&1 || true # the lists of before may do
+if ! install "${packages[@]}"; then
+	for package in "${packages[@]}"; do # one that cannot be had does not keep the others away
+		install "$package" || true
+	done
+fi
+missing "$@"
+if [ ${#names[@]} -gt 0 ]; then
 	tail -n 20 "$log" >&2
-	rm -f "$log"
-	exit 1
+	give_up
 fi
-rm -f "$log"
-there

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check there is: vet, linter, all tests with the race detector on one
+# Every check there is: vet, linter, known vulnerabilities, all tests with the race detector on one
 # private pair of servers, and each fuzzer for a moment. The servers end with
 # it, also when it fails or is interrupted.
 #
@@ -11,11 +11,7 @@ cd "$(dirname "$0")/.."
 
 assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
 : "$assignments"
-# Without one of these, what it would check is left out, and here it is said so.
-for tool in 'promtool prometheus alerts' 'tshark tshark PDUs' 'perl:Net::SMPP libnet-smpp-perl interoperability' 'npm npm interoperability'; do
-	read -r name package what <<<"$tool"
-	scripts/package.sh need "$name" "$package" || echo "test: without $name some checks of $what are left out" >&2
-done
+scripts/tools.sh # says what it cannot have; with CI=true that is a failure
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 
@@ -41,6 +37,7 @@ step() {
 }
 
 step scripts/lint.sh
+step scripts/vulnerabilities.sh
 step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"

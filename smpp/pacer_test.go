@@ -189,9 +189,6 @@ func TestLinkPace(t *testing.T) {
 
 // On a real clock and a real socket, at a rate beyond the timers' resolution.
 func TestLinkPaceOnTheClock(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes two seconds")
-	}
 	const tps = 2000
 	l, p, stop := boundLink(t, func(o *Options) { o.TPS, o.Window = tps, 500 })
 	var at []time.Time

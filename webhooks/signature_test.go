@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
@@ -50,9 +51,7 @@ func TestVectorsVerifyElsewhere(t *testing.T) {
 			if needs == "sh" {
 				needs = "openssl"
 			}
-			if _, err := exec.LookPath(needs); err != nil {
-				t.Skipf("%s is not here", needs)
-			}
+			testenv.Tool(t, needs)
 			for _, v := range vectors {
 				args := append(append([]string{}, receiver.args...), v.Secret, v.Body, v.ID, v.Timestamp)
 				out, err := exec.Command(receiver.program, args...).Output()

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Has everything that internal/testenv/tools.txt names: Debian packages are
+# installed when that is possible, Go programs are built into .bin. With CI=true
+# it fails when one cannot be had; otherwise it says what goes unchecked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# NAME-VERSION in .bin, for the Go program $1 of module@version $2.
+build() {
+	local module=${2%@*} version=${2##*@} folder program
+	[ ! -x ".bin/$1-$version" ] || return 0
+	echo "Building $1 $version, once." >&2
+	folder=$(mktemp -d) || return 1
+	if ! GOFLAGS='' GOBIN=$folder go install "$module@$version" </dev/null >&2; then
+		rm -rf "$folder"
+		return 1
+	fi
+	program=("$folder"/*)
+	mkdir -p .bin
+	mv "${program[0]}" ".bin/$1-$version"
+	rm -rf "$folder"
+}
+
+lines=() packaged=() failed=()
+while read -r name source what; do
+	case $name in '' | '#'*) continue ;; esac
+	lines+=("$name $source $what")
+	case $source in
+	go:*) build "$name" "${source#go:}" || failed+=("$name: $what") ;;
+	*) packaged+=("$name" "$source") ;;
+	esac
+done <internal/testenv/tools.txt
+if ! scripts/package.sh need "${packaged[@]}"; then
+	for line in "${lines[@]}"; do
+		read -r name source what <<<"$line"
+		case $source in
+		go:*) ;;
+		*) scripts/package.sh has "$name" || failed+=("$name: $what") ;;
+		esac
+	done
+fi
+[ ${#failed[@]} -gt 0 ] || exit 0
+if [ "${CI:-}" = true ]; then
+	printf 'tools: missing, and with CI=true nothing is left out: %s\n' "${failed[@]}" >&2
+	exit 1
+fi
+printf 'tools: left out, because it is missing: %s\n' "${failed[@]}" >&2
