@@ -4,7 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench chaos soak drill clean
+.PHONY: help build run test lint fuzz bench attack chaos soak drill flaky clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,6 +28,9 @@ fuzz: ## every fuzz test for FUZZTIME (30s) each
 bench: build ## what it carries a second, at which latency and cost; the report is also bin/bench.json (BENCHFLAGS=-runs=1)
 	@go run ./internal/bench -json bin/bench.json $(BENCHFLAGS)
 
+attack: ## what hostile people and neighbours tried, played again in short (INTUMWA_CHAOS=1: at full length)
+	@exec scripts/stories.sh attack
+
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos
 
@@ -36,6 +39,9 @@ soak: build ## the long run, for SOAK (10m)
 
 drill: build ## a night's faults before a real Prometheus: does the right alert fire? (NORMAL=30s ONLY=receipts)
 	@exec scripts/drill.sh
+
+flaky: ## hunt tests that fail now and then: all of them, again and again, on a busy machine (FLAKYTIME=1h PACKAGES=./queue RUN=TestMarks)
+	@exec scripts/flaky.sh
 
 clean: ## delete what was built, and what `make run` keeps in .run
 	@if [ -d '$(RUN_DIR)' ]; then scripts/servers.sh remove '$(RUN_DIR)'; fi

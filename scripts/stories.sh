@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The stories of internal/stories at full length, on servers of their own. Their
-# short forms are part of `make test`.
+# Some of the stories of internal/stories, on servers of their own, most at full
+# length. Their short forms are part of `make test`.
 #
+#   stories.sh attack  what hostile people and neighbours tried, in short;
+#                      INTUMWA_CHAOS=1 for the long forms
 #   stories.sh chaos   everything that is killed, flushed or dropped, many times over
 #   stories.sh soak    the long run, for SOAK (10m)
 #
@@ -10,6 +12,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
+attack)
+	stories='Attack'
+	;;
 chaos)
 	export INTUMWA_CHAOS=1
 	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks|KilledWithHold'
