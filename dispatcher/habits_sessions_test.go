@@ -17,7 +17,7 @@ func TestHabitsOfSessions(t *testing.T) {
 		habit, source string
 		fate          string // of one message among the others
 		faults        carriersim.Faults
-		act           func(*sim)
+		act           func(*world, *sim)
 		doubled       int // segments that may arrive twice
 		binds         uint64
 	}{
@@ -25,11 +25,11 @@ func TestHabitsOfSessions(t *testing.T) {
 		{habit: "unbind every 20 submits", source: "G 20", faults: carriersim.Faults{UnbindAfter: 20}, binds: 2},
 		{habit: "text that is no PDU", source: "G 21, node-smpp 230", fate: "58", doubled: 20, binds: 2},
 		{habit: "command_length 0xFFFFFFFF", source: "G 22", fate: "59", doubled: 20, binds: 2},
-		{habit: "command_length 0", source: "G 22", act: func(s *sim) { s.SendRaw(make([]byte, 16)) }, doubled: 20, binds: 2},
-		{habit: "TLS hello on the port", source: "G 21", act: func(s *sim) { s.SendRaw([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 1, 2, 3, 4, 5}) }, doubled: 20, binds: 2},
-		{habit: "reset", source: "G 12", act: (*sim).reset, doubled: 20, binds: 2},
-		{habit: "half-open: takes all and says nothing", source: "G 13", act: (*sim).mute, doubled: 20, binds: 2},
-		{habit: "stops reading", source: "go-smpp S3", act: (*sim).stall, doubled: 20, binds: 2},
+		{habit: "command_length 0", source: "G 22", act: func(_ *world, s *sim) { s.SendRaw(make([]byte, 16)) }, doubled: 20, binds: 2},
+		{habit: "TLS hello on the port", source: "G 21", act: func(_ *world, s *sim) { s.SendRaw([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 1, 2, 3, 4, 5}) }, doubled: 20, binds: 2},
+		{habit: "reset", source: "G 12", act: func(_ *world, s *sim) { s.ResetAll() }, doubled: 20, binds: 2},
+		{habit: "half-open: takes all and says nothing", source: "G 13", act: (*world).mute, doubled: 20, binds: 2},
+		{habit: "stops reading", source: "go-smpp S3", act: (*world).stall, doubled: 20, binds: 2},
 		{habit: "enquire_link unanswered, traffic flows", source: "go-smpp S15, B 17", faults: carriersim.Faults{EnquireSilent: true}, doubled: 20},
 		{habit: "enquire_link from the carrier", source: "B 17 (gosmpp 81)", faults: carriersim.Faults{EnquireEvery: 20 * time.Millisecond}, binds: 1},
 		{habit: "a request of unknown command_id before each answer", source: "go-smpp S2", faults: carriersim.Faults{StrangeCommand: true}, binds: 1},
@@ -37,9 +37,9 @@ func TestHabitsOfSessions(t *testing.T) {
 		{habit: "every answer twice", source: "G 23", faults: carriersim.Faults{RespTwice: true}, binds: 1},
 		{habit: "answers out of order", source: "G 15", faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
 		{habit: "every tenth is nacked", source: "go-smpp S16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
-		{habit: "ESME_RINVBNDSTS", source: "A.3 session dead", act: func(s *sim) {
+		{habit: "ESME_RINVBNDSTS", source: "A.3 session dead", act: func(w *world, s *sim) {
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidBindStatus })
-			<-time.After(100 * time.Millisecond)
+			w.until("a submit is refused", func() bool { return s.Stats().Refused[carriersim.InvalidBindStatus] > 0 })
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		}, doubled: 20, binds: 2},
 		{habit: "receipts of 1,000 unknown ids a second", source: "G 25", faults: carriersim.Faults{UnknownPerSec: 1000}, binds: 1},
@@ -66,7 +66,7 @@ func TestHabitsOfSessions(t *testing.T) {
 			ids = append(ids, w.sendVia(name, 40, "00")...)
 			if h.act != nil {
 				w.until("traffic flows", func() bool { return mno.Stats().Accepted > 10 })
-				h.act(mno)
+				h.act(w, mno)
 			}
 			w.await("sent", 25*time.Second, ids...)
 			st := mno.Stats()
@@ -83,19 +83,23 @@ func TestHabitsOfSessions(t *testing.T) {
 	}
 }
 
-func (s *sim) reset() { s.ResetAll() }
-
-// mute has the sessions of now say nothing any more; those that come are well.
-func (s *sim) mute() {
+// mute has the sessions of now say nothing any more, until the link has given
+// them up by itself; those that come after are well.
+func (w *world) mute(s *sim) {
+	w.Helper()
+	before := s.Stats().Connections
 	s.Faults(func(f *carriersim.Faults) { f.HalfOpen = true })
-	<-time.After(time.Second)
+	w.until("the link leaves a session that says nothing", func() bool { return s.Stats().Connections > before })
 	s.Faults(func(f *carriersim.Faults) { f.HalfOpen = false })
 	s.DropAll()
 }
 
-func (s *sim) stall() {
+// stall has the sessions of now read nothing any more, as mute.
+func (w *world) stall(s *sim) {
+	w.Helper()
+	before := s.Stats().Connections
 	s.Faults(func(f *carriersim.Faults) { f.StopReading = true })
-	<-time.After(time.Second)
+	w.until("the link leaves a session that does not read", func() bool { return s.Stats().Connections > before })
 	s.Faults(func(f *carriersim.Faults) { f.StopReading = false })
 	s.DropAll()
 }
@@ -134,11 +138,20 @@ func TestHabitsOfBinding(t *testing.T) {
 	for _, s := range sims {
 		w.until("it was tried", func() bool { return s.Stats().Connections > 0 })
 	}
-	<-time.After(3 * time.Second)
-	for i, h := range habits {
-		if n := sims[i].Stats().Connections; n > h.most {
-			t.Errorf("%s: %d attempts in three seconds, want 1 to %d", h.habit, n, h.most)
+	start := time.Now()
+	w.stays(3*time.Second, "nobody is hammered", func() bool {
+		for i, h := range habits {
+			most := h.most
+			if h.back { // more time, more attempts
+				most += uint64(time.Since(start).Seconds()) / 3 * h.most
+			}
+			if n := sims[i].Stats().Connections; n > most {
+				t.Errorf("%s: %d attempts in %s, want 1 to %d", h.habit, n, elapsed(start), most)
+			}
 		}
+		return !t.Failed()
+	})
+	for i, h := range habits {
 		if l := w.linkState(carriers[i].Links[0].Name); l.State == "bound" || l.LastError == "" && l.State == "down" {
 			t.Errorf("%s: the link is %s (%q)", h.habit, l.State, l.LastError)
 		}
