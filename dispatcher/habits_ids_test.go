@@ -119,11 +119,10 @@ func TestHabitOfIDsReconfigured(t *testing.T) {
 	if err := w.d.Reload([]dispatcher.Carrier{conf}); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the new form holds", func() bool {
-		more := w.sendTo("00")
-		<-time.After(50 * time.Millisecond)
-		status, _ := w.statusOf(more)
-		return status == "sent"
+	var more []int64
+	w.until("the new form holds", func() bool { // for what is sent after it was taken over
+		more = append(more, w.sendTo("00"))
+		return w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 1`, more) > 0
 	})
 	if status, _ := w.statusOf(ids[0]); status != "pending" {
 		t.Errorf("a receipt under a wrong configured form made the message %s", status)

@@ -177,14 +177,15 @@ func TestReloadUnderLoad(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno())
-	ids := w.sendMany(400, "00")
+	var ids []int64
 	for i := range 20 {
+		w.until("what was sent before is nearly out", func() bool { return int(mno.Stats().Accepted) >= len(ids)-10 })
+		ids = append(ids, w.sendMany(50, "00")...)
 		if err := w.d.Reload([]dispatcher.Carrier{mno.mno(func(c *dispatcher.Carrier) {
 			c.Links[0].Window, c.Links[0].TPS, c.Links[0].Weight = 5+i, float64(1000+i), 1+i%3
 		})}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // spread over the load
 	}
 	w.await("sent", 30*time.Second, ids...)
 	if st := mno.Stats(); st.Binds != 1 || st.Duplicates != 0 {
