@@ -24,10 +24,6 @@ const slack = 3
 // chaos says that the long forms of the tests are wanted.
 var chaos = os.Getenv("INTUMWA_CHAOS") != ""
 
-// patience is by how much figures may be worse in the short form, which runs
-// beside everything else and with the race detector.
-var patience = map[bool]time.Duration{true: 1, false: 6}[chaos]
-
 // captureLimit bounds the capture: the first so many octets of a run are looked
 // at.
 const captureLimit = 64 << 20

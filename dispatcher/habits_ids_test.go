@@ -58,6 +58,7 @@ func TestHabitsOfIDs(t *testing.T) {
 	}
 	for i, h := range habits {
 		t.Run(h.habit, func(t *testing.T) {
+			w := w.in(t)
 			w.await("sent", 20*time.Second, ids[i]...)
 			link := fmt.Sprintf("carrier%d-1", i)
 			w.until("the form is learnt", func() bool { return w.text(`SELECT id_format FROM links WHERE name = $1`, link) == h.learnt })

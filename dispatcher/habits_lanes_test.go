@@ -153,33 +153,49 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	w.campaign(1, recipients, "")
 	before := mno.Stats().Accepted
 	w.until("the campaign runs", func() bool { return mno.Stats().Accepted > before+100 })
-	start, first := time.Now(), mno.Stats().Accepted
-	requested := map[string]time.Time{}
+	type reading struct {
+		at       time.Time
+		accepted uint64
+	}
+	var readings []reading
+	requested, out := map[string]time.Time{}, map[string]int{} // when, and how many segments were out by then
 	for range singles {
+		readings = append(readings, reading{time.Now(), mno.Stats().Accepted})
 		to := w.number("00")
 		requested[to.Digits()] = time.Now()
 		w.send(note{to: to, company: 2})
-		<-time.After(100 * time.Millisecond)
+		out[to.Digits()] = int(mno.Stats().Accepted)
+		next := mno.Stats().Accepted + 10 // ten a second, by the link's own clock
+		w.until("the campaign goes on", func() bool { return mno.Stats().Accepted >= next })
 	}
 	var waited []time.Duration
+	var overtaken []int
 	w.until("every single is out", func() bool {
-		waited = waited[:0]
-		for _, m := range mno.Submits() {
+		waited, overtaken = waited[:0], overtaken[:0]
+		for i, m := range mno.Submits() {
 			if at, ok := requested[m.Destination.Addr]; ok {
-				waited = append(waited, m.At.Sub(at))
+				waited, overtaken = append(waited, m.At.Sub(at)), append(overtaken, i-out[m.Destination.Addr])
 			}
 		}
 		return len(waited) == singles
 	})
-	rate := float64(mno.Stats().Accepted-first) / time.Since(start).Seconds()
-	slices.Sort(waited)
-	p99 := waited[(len(waited)*99-1)/100]
-	t.Logf("%d singles beside a campaign of %d: p50 %s, p99 %s, most %s; the link carried %.0f a second",
-		singles, recipients, waited[len(waited)/2], p99, waited[len(waited)-1], rate)
-	if p99 > 500*time.Millisecond*patience {
-		t.Errorf("p99 of singles is %s", p99)
+	rate := 0.0 // of the best ten readings in a row: a busy machine has worse moments
+	for i := 10; i < len(readings); i++ {
+		took := readings[i].at.Sub(readings[i-10].at).Seconds()
+		rate = max(rate, float64(readings[i].accepted-readings[i-10].accepted)/took)
 	}
-	if rate < 70/float64(patience) {
+	slices.Sort(waited)
+	slices.Sort(overtaken)
+	last := (singles*99 - 1) / 100
+	t.Logf("%d singles beside a campaign of %d: p50 %s, p99 %s, most %s, behind %d segments at p99; the link carried %.0f a second",
+		singles, recipients, waited[singles/2], waited[last], waited[singles-1], overtaken[last], rate)
+	if chaos && waited[last] > 500*time.Millisecond {
+		t.Errorf("p99 of singles is %s", waited[last])
+	}
+	if overtaken[last] > 50 { // half a second of the link's rate, whatever the machine's
+		t.Errorf("99 %% of the singles waited for %d segments or fewer", overtaken[last])
+	}
+	if rate < 70 {
 		t.Errorf("the link carried %.0f a second of 100", rate)
 	}
 	if most := mno.Stats().Peak; most > 100 {

@@ -2,18 +2,16 @@ package dispatcher_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"go.uber.org/goleak"
 
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
 	"intumwa/smpp/carriersim"
 	"intumwa/webhooks"
 )
@@ -216,22 +214,58 @@ func TestBeltAway(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestBatchesTakeTurns: a single send overtakes a campaign.
-func TestBatchesTakeTurns(t *testing.T) {
+// TestSingleOvertakesCampaign: of a campaign that is under way, few messages
+// more go out before a single send of the same company does.
+func TestSingleOvertakesCampaign(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 400, Segments: 400}
-	notes := make([]note, 400)
-	for i := range notes {
-		notes[i] = note{to: w.number("00"), company: 1, batch: batch, text: fmt.Sprint("campaign ", i)}
-	}
-	campaign := w.send(notes...)
+	campaign := w.campaign(1, 400, "campaign")
 	w.until("the campaign is on its way", func() bool { return mno.Stats().Accepted > 40 })
-	single := w.sendTo("00")
-	w.await("sent", 10*time.Second, single)
-	if left := w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 0`, campaign); left < 100 {
-		t.Errorf("only %d of the campaign were left when the single send arrived", left)
-	}
+	to := w.number("00")
+	single := w.send(note{to: to, company: 1})
+	before := int(mno.Stats().Accepted)
+	w.await("sent", 10*time.Second, single...)
 	w.stop()
+	at := slices.IndexFunc(mno.Submits(), func(m carriersim.Submit) bool { return m.Destination.Addr == to.Digits() })
+	if overtaken := len(campaign) - before; at-before > 60 || overtaken < 100 {
+		t.Errorf("%d messages went out before the single send, %d of the campaign waited", at-before, overtaken)
+	}
+}
+
+// TestBatchesTakeTurns: of two companies' batches, neither waits until the other
+// is through: the small one, which came later, begins soon and goes on, a few
+// messages of each in turn.
+func TestBatchesTakeTurns(t *testing.T) {
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
+	w.campaign(1, 600, "big")
+	w.until("the big one is on its way", func() bool { return mno.Stats().Accepted > 40 })
+	small := w.campaign(2, 40, "small")
+	before := int(mno.Stats().Accepted)
+	w.await("sent", 20*time.Second, small...)
+	w.stop()
+	texts := make([]string, 0, 600)
+	for _, m := range mno.Submits() {
+		texts = append(texts, m.Text)
+	}
+	first := slices.Index(texts, "small")
+	if first-before > 100 {
+		t.Errorf("%d messages of the big batch went out before the first of the small one", first-before)
+	}
+	left, others := len(small), 0
+	for _, text := range texts[first:] {
+		if others++; text == "small" {
+			if others-1 > 30 {
+				t.Errorf("%d messages of the big batch between two of the small one", others-1)
+			}
+			if left, others = left-1, 0; left == 0 {
+				break
+			}
+		}
+	}
+	if left > 0 || !slices.Contains(texts[first:], "big") {
+		t.Errorf("%d of the small batch did not come while the big one was on its way", left)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"intumwa/sms"
@@ -24,7 +25,9 @@ func numbers() *rapid.Generator[sms.Number] {
 	return rapid.SampledFrom([]sms.Number{"+25779123456", "+25761234567", "+25771000001"})
 }
 
-// What is charged is what is recorded, and that is what is cut on the wire.
+// What is charged is what is recorded, and what is recorded is cut into as many
+// segments as were charged, which together say what was asked for, by the cut
+// that the dispatcher makes of what is recorded.
 func TestChargedIsCut(t *testing.T) {
 	d := newDistrict(t, 1_000_000)
 	in := d.process(t)
@@ -59,6 +62,32 @@ func TestChargedIsCut(t *testing.T) {
 		}
 		if messages != len(req.Messages) || segments != want || batch != want || outbox != messages {
 			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox, len(req.Messages), want)
+		}
+		var paid int64
+		err = d.pool.QueryRow(t.Context(), `SELECT -amount FROM ledger WHERE kind = 'send' AND ref = $1`, [16]byte(got.BatchID)).Scan(&paid)
+		if err != nil || paid != int64(want) {
+			rt.Fatalf("%d credits were taken for %d segments: %v", paid, want, err)
+		}
+		rows, err := d.pool.Query(t.Context(), `SELECT m.body, m.segments FROM batches b JOIN messages m ON m.batch_id = b.id
+			WHERE b.ulid = $1 ORDER BY m.id`, [16]byte(got.BatchID))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		recorded, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+			Body     string
+			Segments int
+		}])
+		if err != nil || len(recorded) != len(req.Messages) {
+			rt.Fatalf("%d bodies: %v", len(recorded), err)
+		}
+		for i, m := range recorded {
+			encoding, payload := sms.Encode(m.Body) // as dispatcher.Carrier does
+			parts := sms.SplitEncoded(encoding, payload, false).Parts
+			text, err := sms.Join(encoding, parts)
+			if err != nil || text != req.Messages[i].Message || len(parts) != m.Segments {
+				rt.Fatalf("message %d, charged as %d segments, is cut into %d that say %q, not %q: %v",
+					i, m.Segments, len(parts), text, req.Messages[i].Message, err)
+			}
 		}
 	})
 	var n int64
