@@ -37,15 +37,15 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 // Source: G 16, issue 4 (what must be shown).
 func TestHabitOfThrottlingLink(t *testing.T) {
 	t.Parallel()
-	const limit, configured = 140, 200
-	measured, within := 4*time.Second, 30*time.Second
+	limit, configured := 35, 50 // little to compute: a busy machine carries it, too
+	measured, within := 6*time.Second, 30*time.Second
 	if chaos {
-		measured, within = time.Minute, 2*time.Minute
+		limit, configured, measured, within = 140, 200, time.Minute, 2*time.Minute
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, TPS: limit})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = configured, 50 }))
-	w.campaign(0, int((within*slack+measured).Seconds())*limit, "")
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = float64(configured), 50 }))
+	w.campaign(0, int((within*slack).Seconds())*limit, "")
 	type reading struct {
 		at                time.Time
 		accepted, refused uint64
@@ -63,7 +63,7 @@ func TestHabitOfThrottlingLink(t *testing.T) {
 		first := readings[0]
 		took := last.at.Sub(first.at)
 		accepted, refused := float64(last.accepted-first.accepted), float64(last.refused-first.refused)
-		rate, share = accepted/took.Seconds()/limit, refused/(accepted+refused)
+		rate, share = accepted/took.Seconds()/float64(limit), refused/(accepted+refused)
 		return took >= measured && rate >= 0.9 && share <= 0.02
 	}, func() string {
 		return fmt.Sprintf("%.1f %% of the carrier's rate, %.2f %% refused", 100*rate, 100*share)
@@ -143,16 +143,15 @@ func TestSinglesPassLongMessages(t *testing.T) {
 // Source: issue 4.5 and what must be shown.
 func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	t.Parallel()
-	recipients, singles := 3000, 40
+	tps, recipients, singles := 40, 1000, 40 // little to compute: a busy machine carries it, too
 	if chaos {
-		recipients, singles = 100_000, 600
+		tps, recipients, singles = 100, 100_000, 600
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 20 * time.Millisecond})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 100, 100 }))
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = float64(tps), tps }))
 	w.campaign(1, recipients, "")
-	before := mno.Stats().Accepted
-	w.until("the campaign runs", func() bool { return mno.Stats().Accepted > before+100 })
+	w.until("the campaign runs", func() bool { return int(mno.Stats().Accepted) > tps })
 	type reading struct {
 		at       time.Time
 		accepted uint64
@@ -165,7 +164,7 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 		requested[to.Digits()] = time.Now()
 		w.send(note{to: to, company: 2})
 		out[to.Digits()] = int(mno.Stats().Accepted)
-		next := mno.Stats().Accepted + 10 // ten a second, by the link's own clock
+		next := mno.Stats().Accepted + uint64(tps)/10 // ten a second, by the link's own clock
 		w.until("the campaign goes on", func() bool { return mno.Stats().Accepted >= next })
 	}
 	var waited []time.Duration
@@ -192,14 +191,14 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	if chaos && waited[last] > 500*time.Millisecond {
 		t.Errorf("p99 of singles is %s", waited[last])
 	}
-	if overtaken[last] > 50 { // half a second of the link's rate, whatever the machine's
+	if overtaken[last] > tps/2 { // half a second of the link's rate, whatever the machine's
 		t.Errorf("99 %% of the singles waited for %d segments or fewer", overtaken[last])
 	}
-	if rate < 70 {
-		t.Errorf("the link carried %.0f a second of 100", rate)
+	if rate < 0.7*float64(tps) {
+		t.Errorf("the link carried %.0f a second of %d", rate, tps)
 	}
-	if most := mno.Stats().Peak; most > 100 {
-		t.Errorf("%d segments in one second, 100 are configured", most)
+	if most := mno.Stats().Peak; int(most) > tps {
+		t.Errorf("%d segments in one second, %d are configured", most, tps)
 	}
 	w.stop()
 	w.clean(mno)
