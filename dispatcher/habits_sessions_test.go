@@ -128,7 +128,12 @@ func TestHabitsOfBinding(t *testing.T) {
 	sims := make([]*sim, len(habits))
 	for i, h := range habits {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), Faults: h.faults})
-		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) { c.Links[0].BindTimeout = 300 * time.Millisecond }))
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+			c.Links[0].BindTimeout = 10 * time.Second // an answer that a busy machine delays is one
+			if h.faults.BindSilent {
+				c.Links[0].BindTimeout = 300 * time.Millisecond
+			}
+		}))
 	}
 	w.startWith(dispatcher.Options{}, carriers...)
 	ids := make([][]int64, len(habits))

@@ -94,7 +94,7 @@ func TestResults(t *testing.T) {
 		if len(a.Excerpt) > excerptBytes {
 			t.Errorf("%d octets kept of the answer", len(a.Excerpt))
 		}
-		if took > opts.Timeout+time.Second {
+		if took > opts.Timeout+5*time.Second { // many at once, on a machine that may be busy
 			t.Errorf("took %s", took)
 		}
 		return a, took

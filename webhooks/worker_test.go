@@ -124,7 +124,7 @@ func TestShutdown(t *testing.T) {
 	eventually(t, "hanging calls", func() bool { return s.count() == 2 })
 	start := time.Now()
 	stop()
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > opts.Timeout/2 {
 		t.Errorf("stopping took %s", took)
 	}
 	var leased, tried int
@@ -150,7 +150,7 @@ func TestIdleWorkerFindsWithoutKick(t *testing.T) {
 	start := time.Now()
 	enqueue(t, elsewhere, 1, 1, 1)
 	eventually(t, "found", func() bool { return s.count() == 1 })
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 10*time.Second { // a quarter of a second, where the machine has nothing else to do
 		t.Errorf("found after %s", took)
 	}
 }

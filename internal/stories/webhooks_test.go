@@ -63,7 +63,7 @@ func TestFailedWebhookIsRepeated(t *testing.T) {
 		if string(c.body) != string(got[0].body) || c.header.Get("webhook-id") != got[0].header.Get("webhook-id") {
 			t.Errorf("attempt %d is %s %s, the first was %s %s", i+2, c.header.Get("webhook-id"), c.body, got[0].header.Get("webhook-id"), got[0].body)
 		}
-		if waited := c.at.Sub(got[i].at); waited < delays[i]*9/10 || waited > delays[i]+2*time.Second {
+		if waited := c.at.Sub(got[i].at); waited < delays[i]*9/10 || waited > delays[i]+8*time.Second { // on a busy machine
 			t.Errorf("attempt %d came %v after the one before, want %v", i+2, waited, delays[i])
 		}
 	}
