@@ -197,7 +197,7 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	if rate < 0.7*float64(tps) {
 		t.Errorf("the link carried %.0f a second of %d", rate, tps)
 	}
-	if most := mno.Stats().Peak; int(most) > tps {
+	if most := mno.Stats().Peak; most > tps {
 		t.Errorf("%d segments in one second, %d are configured", most, tps)
 	}
 	w.stop()
