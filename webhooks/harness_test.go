@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // batchPool is a pool as Run wants it.
 func batchPool(t testing.TB) *pgxpool.Pool {
