@@ -122,7 +122,7 @@ func TestEncodeSubmitConcurrently(t *testing.T) {
 }
 
 func TestDecodeDelivery(t *testing.T) {
-	payload := strings.Repeat("p", 60_000)
+	payload := strings.Repeat("p", maxText)
 	udh := "\x05\x00\x03\x01\x02\x01hello"
 	for _, c := range []struct {
 		name    string

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fiorix/go-smpp/smpp/pdu/pdufield"
-	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
 // The mandatory fields as this package has them decoded, without sm_length and
@@ -83,6 +82,9 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 	if broken == nil {
 		broken = d.takeTLVs(rest.Bytes())
 	}
+	if fault := d.boundFields(); broken == nil {
+		broken = fault
+	}
 	d.Receipt = parseReceipt(d)
 	if broken != nil {
 		if d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "" {
@@ -118,45 +120,75 @@ func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
 	return nil
 }
 
-// takeTLVs keeps the optional parameters, up to one that is cut, and makes
-// message_payload the text where there is no other. Up to three octets behind
-// them are let pass.
+// takeTLVs keeps the optional parameters, up to one that is cut, the last of
+// each tag, and makes message_payload the text where there is no other. Up to
+// three octets behind them are let pass.
 func (d *Delivery) takeTLVs(octets []byte) *decodeError {
-	whole := wholeTLVs(octets)
-	tlvs, err := pdutlv.DecodeTLV(bytes.NewBuffer(octets[:whole]))
-	if err != nil {
-		return &decodeError{StatusInvOptStream, err}
-	}
-	for tag, field := range tlvs {
-		value := slices.Clip(field.Bytes())
-		if uint16(tag) == TagMessagePayload && len(d.ShortMessage) == 0 {
+	var broken *decodeError
+	inText := len(d.ShortMessage) > 0
+	for len(octets) >= tlvHeader {
+		tag, length := binary.BigEndian.Uint16(octets), int(binary.BigEndian.Uint16(octets[2:]))
+		octets = octets[tlvHeader:]
+		if length > len(octets) {
+			broken = &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d octets, length %d", tag, len(octets), length)}
+			break
+		}
+		value := octets[:length:length]
+		octets = octets[length:]
+		if tag == TagMessagePayload && !inText {
 			d.ShortMessage = value
 			continue
 		}
-		d.TLVs = append(d.TLVs, TLV{Tag: uint16(tag), Value: value})
+		i, known := slices.BinarySearchFunc(d.TLVs, tag, func(t TLV, tag uint16) int { return cmp.Compare(t.Tag, tag) })
+		switch {
+		case known:
+			d.TLVs[i].Value = value
+		case len(d.TLVs) == maxTLVs:
+			return &decodeError{StatusInvOptStream, fmt.Errorf("more than %d TLVs", maxTLVs)}
+		default:
+			d.TLVs = slices.Insert(d.TLVs, i, TLV{Tag: tag, Value: value})
+		}
 	}
-	slices.SortFunc(d.TLVs, func(a, b TLV) int { return cmp.Compare(a.Tag, b.Tag) })
-	if rest := octets[whole:]; len(rest) >= tlvHeader {
-		return &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d octets, length %d",
-			binary.BigEndian.Uint16(rest), len(rest)-tlvHeader, binary.BigEndian.Uint16(rest[2:]))}
-	}
-	return nil
+	return broken
 }
 
 // tlvHeader is the length of a TLV's tag and length.
 const tlvHeader = 4
 
-// wholeTLVs returns the length of the TLVs that are whole.
-func wholeTLVs(octets []byte) int {
-	whole := 0
-	for len(octets)-whole >= tlvHeader {
-		length := tlvHeader + int(binary.BigEndian.Uint16(octets[whole+2:]))
-		if length > len(octets)-whole {
-			break
-		}
-		whole += length
+// What a deliver_sm or data_sm may hold, in octets: what is kept of it goes into
+// a database, whose indexes take no more than some 2,700 octets a row, and waits
+// in memory until it is there.
+const (
+	// maxPeerAddress is the longest address of data_sm (SMPP 3.4, 5.2.9, without
+	// the NUL). deliver_sm is to have 20 at most; carriers are known to write more.
+	maxPeerAddress = 64
+	// maxText is a message of 255 segments, the most that a UDH can count, at one
+	// septet an octet.
+	maxText = 255 * 153
+	// maxTLVs is far above the optional parameters that there are.
+	maxTLVs = 128
+)
+
+// boundFields empties what is longer than it may be and says what that was. An
+// address that is cut would be another's.
+func (d *Delivery) boundFields() (broken *decodeError) {
+	if n := len(d.ShortMessage); n > maxText {
+		d.ShortMessage = d.ShortMessage[:0]
+		broken = &decodeError{StatusInvMsgLen, fmt.Errorf("the text has %d octets, more than %d", n, maxText)}
 	}
-	return whole
+	if n := len(d.Dest); n > maxPeerAddress {
+		d.Dest = ""
+		broken = &decodeError{StatusInvDstAddr, fmt.Errorf("destination_addr has %d octets, more than %d", n, maxPeerAddress)}
+	}
+	if n := len(d.Source); n > maxPeerAddress {
+		d.Source = ""
+		broken = &decodeError{StatusInvSrcAddr, fmt.Errorf("source_addr has %d octets, more than %d", n, maxPeerAddress)}
+	}
+	if n := len(d.ServiceType); n > maxPeerAddress { // 5, says the specification; nobody reads it
+		d.ServiceType = ""
+		broken = &decodeError{StatusInvCmdLen, fmt.Errorf("service_type has %d octets", n)}
+	}
+	return broken
 }
 
 // maxMessageID bounds what is taken for a message id; the specification says

@@ -36,6 +36,7 @@ type Delivery struct {
 	broken   error // why only a part of the PDU could be read; nil but for a receipt (decodeDelivery)
 	session  *session
 	header   header
+	cost     int64 // Link.owe
 	answered atomic.Bool
 }
 
@@ -48,7 +49,7 @@ func (d *Delivery) Respond(status Status) {
 	if d.session == nil || d.answered.Swap(true) {
 		return
 	}
-	d.session.respond(d.header, status)
+	d.session.respond(d.header, status, d.cost)
 }
 
 // TLV returns the value of the optional parameter and whether it is there.

@@ -24,8 +24,8 @@ func (s *session) keep() {
 		case <-s.dead:
 			return
 		case now := <-tick.C:
-			s.sweep(now)
-			if why := s.probePeer(now); why != nil {
+			doubt := s.sweep(now)
+			if why := s.probePeer(now, doubt); why != nil {
 				s.end(why)
 				return
 			}
@@ -36,10 +36,16 @@ func (s *session) keep() {
 // sweep marks submits overdue after ResponseTimeout and gives them up after
 // UnknownHold. Between the two they keep their slots: the link lives, so the
 // carrier is slow, and sending again would make duplicates.
-func (s *session) sweep(now time.Time) {
+//
+// Given up is only what the peer outlived, that is, when something was heard of
+// it after UnknownHold was over: into a session that is dead, and not yet known
+// to be, the slots would let the next window go, and the next, each of which the
+// carrier may have. doubt says that there are such as wait for a sign of life.
+func (s *session) sweep(now time.Time) (doubt bool) {
 	l := s.link
 	var given []*pending
 	late := 0
+	heard := s.heard.get()
 	s.mu.Lock()
 	for sequence, p := range s.pending {
 		if p.written.IsZero() {
@@ -51,7 +57,11 @@ func (s *session) sweep(now time.Time) {
 			s.overdue++
 			late++
 		}
-		if age >= l.opts.UnknownHold {
+		switch over := p.written.Add(l.opts.UnknownHold); {
+		case now.Before(over):
+		case heard.Before(over):
+			doubt = true
+		default:
 			given = append(given, s.takeLocked(sequence))
 			s.given.put(sequence, p)
 		}
@@ -69,6 +79,7 @@ func (s *session) sweep(now time.Time) {
 	for _, p := range given {
 		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", l.opts.UnknownHold))
 	}
+	return doubt
 }
 
 // giveUp ends a written submit as NoAnswer.
@@ -79,10 +90,10 @@ func (s *session) giveUp(p *pending, now time.Time, why error) {
 	p.finish(r)
 }
 
-// probePeer sends an enquire_link when the peer was silent for EnquireLink, and
-// ends the session when it stays silent for EnquireTimeout after that. Any octet
-// counts as life.
-func (s *session) probePeer(now time.Time) *closure {
+// probePeer sends an enquire_link when the peer was silent for EnquireLink, or
+// at once when there is a doubt (sweep), and ends the session when it stays
+// silent for EnquireTimeout after that. Any octet counts as life.
+func (s *session) probePeer(now time.Time, doubt bool) *closure {
 	o := &s.link.opts
 	heard := s.heard.get()
 	s.mu.Lock()
@@ -98,7 +109,7 @@ func (s *session) probePeer(now time.Time) *closure {
 		}
 		s.probe.outstanding = false // it lives, it just does not answer
 	}
-	if now.Sub(heard) >= o.EnquireLink {
+	if doubt || now.Sub(heard) >= o.EnquireLink {
 		s.probe = probe{outstanding: true, sequence: s.nextSequenceLocked(), at: now}
 		s.sendLocked(header{cmdEnquireLink, StatusOK, s.probe.sequence})
 	}

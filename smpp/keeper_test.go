@@ -309,3 +309,55 @@ func TestStalledPDU(t *testing.T) {
 		stop()
 	})
 }
+
+// givenUp submits to a carrier that answers no submit_sm, in a session whose
+// UnknownHold is far shorter than the time in which a dead peer is found out.
+func givenUp(t *testing.T, deaf bool) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := pipeLink(t, func(o *Options) {
+			o.Window, o.UnknownHold, o.ResponseTimeout = 10, 5*time.Second, time.Second
+			o.EnquireLink, o.EnquireTimeout = 30*time.Second, 10*time.Second
+		})
+		stop := start(t, l)
+		p := c.accept()
+		p.acceptBind()
+		waitBound(t, l)
+		var mu sync.Mutex
+		seen := 0
+		serving := p.serve(func(got packet) {
+			if got.command == rawSubmit {
+				mu.Lock()
+				seen++
+				mu.Unlock()
+			} else if !deaf {
+				p.polite(got)
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var submitting sync.WaitGroup
+		var outcomes [Accepted + 1]int
+		submitting.Go(func() {
+			for l.Submit(ctx, sample(), func(r Result) {
+				mu.Lock()
+				outcomes[r.Outcome]++
+				mu.Unlock()
+			}) == nil {
+			}
+		})
+		time.Sleep(13 * time.Second) // two holds, and a bit
+		synctest.Wait()
+		mu.Lock()
+		switch {
+		case deaf && (seen != 10 || outcomes[NoAnswer] != 0):
+			t.Errorf("into a dead session went %d submit_sm, %d given up", seen, outcomes[NoAnswer])
+		case !deaf && (seen != 30 || outcomes[NoAnswer] != 20):
+			t.Errorf("over a session that lives went %d submit_sm, %d given up", seen, outcomes[NoAnswer])
+		}
+		mu.Unlock()
+		cancel()
+		submitting.Wait()
+		_ = p.conn.Close()
+		stop()
+		serving.Wait()
+	})
+}

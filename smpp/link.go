@@ -39,6 +39,7 @@ type Link struct {
 
 	inbound    chan inbound // deliver_sm on their way to Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
+	heldOctets atomic.Int64 // what they take
 
 	mu         sync.Mutex
 	phase      State // Down, Connecting or Bound: what the sessions do

@@ -42,10 +42,11 @@ const (
 	DefaultDrainTimeout    = 5 * time.Second
 	DefaultUnbindTimeout   = 2 * time.Second
 	DefaultDeliverQueue    = 1000
+	DefaultDeliverOctets   = 1 << 20
 )
 
 // Options configures a Link. Address, SystemID and Deliver are required; a zero
-// duration, Window or DeliverQueue means its default.
+// duration, Window, DeliverQueue or DeliverOctets means its default.
 type Options struct {
 	Carrier string // metric and log label
 	Name    string // the link's name: metric and log label
@@ -72,7 +73,7 @@ type Options struct {
 	ResponseTimeout time.Duration // an unanswered submit_sm raises the alarm; it keeps its slot
 	DialTimeout     time.Duration // TCP and TLS handshake
 	BindTimeout     time.Duration // from the bind to its answer
-	UnknownHold     time.Duration // an unanswered submit_sm is given up as NoAnswer
+	UnknownHold     time.Duration // an unanswered submit_sm is given up as NoAnswer, once the peer was heard after it
 	WriteTimeout    time.Duration // a peer that stops reading ends the session after it
 	DrainTimeout    time.Duration // how long Run waits for the window at its end
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp
@@ -84,6 +85,12 @@ type Options struct {
 	// DeliverQueue is how many deliver_sm may be unanswered at once; beyond it
 	// the carrier is answered ESME_RMSGQFUL and delivers again later.
 	DeliverQueue int
+	// DeliverOctets is how much memory they may take, as Allowance counts it. The
+	// first one is always taken, however long.
+	DeliverOctets int
+	// Allowance bounds the unanswered deliver_sm of all links that share it; nil:
+	// of none but this one.
+	Allowance *Allowance
 	// OnState is told every change of state, in order, one call a change, from
 	// a goroutine of Run. It must not block for long.
 	OnState func(State)
@@ -136,11 +143,12 @@ func (o *Options) check() error {
 	if o.TPS < 0 || math.IsNaN(o.TPS) || math.IsInf(o.TPS, 0) {
 		refuse("tps %v is not a rate", o.TPS)
 	}
-	if o.Window < 0 || o.DeliverQueue < 0 {
-		refuse("window and deliver queue must not be negative")
+	if o.Window < 0 || o.DeliverQueue < 0 || o.DeliverOctets < 0 {
+		refuse("window, deliver queue and deliver octets must not be negative")
 	}
 	defaultInt(&o.Window, DefaultWindow)
 	defaultInt(&o.DeliverQueue, DefaultDeliverQueue)
+	defaultInt(&o.DeliverOctets, DefaultDeliverOctets)
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -169,6 +177,9 @@ func (o *Options) check() error {
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil)
+	}
+	if o.Allowance == nil {
+		o.Allowance = NewAllowance(math.MaxInt64)
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("smpp link %q: %w", o.Name, errors.Join(errs...))

@@ -156,28 +156,24 @@ type inbound struct {
 	header   header
 	body     []byte
 	received time.Time
+	cost     int64 // Link.owe
 }
 
 // accept passes a deliver_sm on, or refuses it when too many are unanswered.
 func (s *session) accept(h header, body []byte) {
 	l := s.link
-	if s.refusing.Load() || !l.owe(s) {
+	cost, room := int64(0), false
+	if !s.refusing.Load() {
+		cost, room = l.owe(len(body))
+	}
+	if !room {
 		l.totals.refused.Add(1)
 		l.metrics.refused.Inc()
 		s.send(header{h.command | responseBit, StatusMsgQueueFull, h.sequence}, 0)
 		return
 	}
-	l.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get()} // has room for all that are unanswered
-}
-
-// owe takes a place among the unanswered deliveries; false when all are taken.
-func (l *Link) owe(s *session) bool {
-	if l.unanswered.Add(1) > int64(l.opts.DeliverQueue) {
-		l.unanswered.Add(-1)
-		return false
-	}
 	s.owed.Add(1)
-	return true
+	l.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // has room for all that are unanswered
 }
 
 // deliver decodes deliveries and hands them to their owner, one at a time,
@@ -196,7 +192,7 @@ func (l *Link) deliver() {
 				l.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "count", n, "error", d.broken)
 			}
 		}
-		d.session, d.header = in.session, in.header
+		d.session, d.header, d.cost = in.session, in.header, in.cost
 		l.totals.delivered.Add(1)
 		l.opts.Deliver(d)
 	}
@@ -212,12 +208,12 @@ func (l *Link) refuseMalformed(in inbound, err error) {
 	if errors.As(err, &bad) {
 		status = bad.status
 	}
-	in.session.respond(in.header, status)
+	in.session.respond(in.header, status, in.cost)
 }
 
 // respond answers an accepted delivery; the message_id is one NUL.
-func (s *session) respond(h header, status Status) {
-	s.link.unanswered.Add(-1)
+func (s *session) respond(h header, status Status, cost int64) {
+	s.link.settled(cost)
 	s.owed.Add(-1)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -70,6 +70,6 @@ type Totals struct {
 	NoAnswer   uint64
 	NotWritten uint64
 	Delivered  uint64 // deliver_sm and data_sm handed to Deliver
-	Refused    uint64 // deliver_sm answered ESME_RMSGQFUL because the queue was full
+	Refused    uint64 // deliver_sm answered ESME_RMSGQFUL because too many were unanswered
 	Late       uint64 // answers after the response timeout
 }

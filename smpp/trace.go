@@ -14,8 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// traceBacklog is how many PDUs may wait for whoever traces; more are dropped.
-const traceBacklog = 1024
+// What may wait for whoever traces; more is dropped.
+const (
+	traceBacklog = 1024    // PDUs
+	traceOctets  = 1 << 20 // of them together
+)
 
 // TracedPDU is one PDU as an operator may see it: numbers are masked, texts and
 // payloads are lengths, passwords are left out.
@@ -66,6 +69,7 @@ var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSAR
 // tracer collects what passes on a link for one who looks.
 type tracer struct {
 	pdus    chan tracedOctets
+	waiting atomic.Int64 // octets of pdus
 	dropped atomic.Int64
 }
 
@@ -96,6 +100,7 @@ func (l *Link) Trace(ctx context.Context, show func(TracedPDU) error) error {
 		case <-ctx.Done():
 			return nil
 		case octets := <-t.pdus:
+			t.waiting.Add(-int64(len(octets.octets)))
 			pdu := describe(octets)
 			pdu.Link, pdu.Dropped = l.opts.Name, int(t.dropped.Swap(0))
 			if err := show(pdu); err != nil {
@@ -131,7 +136,7 @@ func (t *tracers) wrote(octets []byte) {
 		if n < headerLength || n > len(octets) {
 			return
 		}
-		passOn(*list, tracedOctets{now, true, bytes.Clone(octets[:n])})
+		passOn(*list, now, true, n, func() []byte { return bytes.Clone(octets[:n]) })
 		octets = octets[n:]
 	}
 }
@@ -142,16 +147,26 @@ func (t *tracers) read(h header, body []byte) {
 	if list == nil {
 		return
 	}
-	passOn(*list, tracedOctets{time.Now(), false, appendPDU(make([]byte, 0, headerLength+len(body)), h, body...)})
+	n := headerLength + len(body)
+	passOn(*list, time.Now(), false, n, func() []byte { return appendPDU(make([]byte, 0, n), h, body...) })
 }
 
-func passOn(list []*tracer, pdu tracedOctets) {
+// passOn hands a PDU of n octets, which octets copies, to those who have room.
+func passOn(list []*tracer, at time.Time, out bool, n int, octets func() []byte) {
+	var pdu tracedOctets
 	for _, t := range list {
-		select {
-		case t.pdus <- pdu:
-		default:
-			t.dropped.Add(1)
+		if t.waiting.Add(int64(n)) <= traceOctets {
+			if pdu.octets == nil {
+				pdu = tracedOctets{at, out, octets()}
+			}
+			select {
+			case t.pdus <- pdu:
+				continue
+			default:
+			}
 		}
+		t.waiting.Add(-int64(n))
+		t.dropped.Add(1)
 	}
 }
 

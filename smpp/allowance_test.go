@@ -1,0 +1,216 @@
+package smpp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heap keeps deliveries unanswered until the test says otherwise.
+type heap struct {
+	mu   sync.Mutex
+	list []*Delivery
+}
+
+func (h *heap) keep(d *Delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, d)
+}
+
+func (h *heap) answer() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.list {
+		d.Respond(StatusOK)
+	}
+	h.list = nil
+}
+
+func (h *heap) octets() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.list {
+		n += len(d.ShortMessage)
+	}
+	return n
+}
+
+// TestDeliverOctets: what a carrier delivers faster than it is stored is bounded
+// in octets; the rest is refused at once, and answers to what we ask pass it.
+func TestDeliverOctets(t *testing.T) {
+	h, shared := &heap{}, NewAllowance(100<<20)
+	l, p, _ := boundLink(t, func(o *Options) { o.Deliver, o.Allowance = h.keep, shared })
+	long := deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText)})
+	const n = 200
+	var flooding sync.WaitGroup
+	flooding.Go(func() {
+		for i := range uint32(n) {
+			p.send(rawDeliver, 0, 1000+i, long...)
+		}
+	})
+	results := submit(t, l)
+	flooding.Wait()
+	p.send(rawEnquire, 0, 7)
+	refused := 0
+	for asked := false; !asked; {
+		switch got := p.next(); got.command {
+		case rawDeliverResp:
+			if got.status != 0x14 {
+				t.Fatalf("answered %#x", got.status)
+			}
+			refused++
+		case rawSubmit:
+			p.accepted(got, "1")
+		case rawEnquireResp:
+			asked = true
+		}
+	}
+	if r := result(t, results); r.Outcome != Accepted {
+		t.Errorf("got %+v", r)
+	}
+	until(t, "what was taken is handed over", func() bool { return l.Snapshot().Totals.Delivered == uint64(n-refused) })
+	if held := h.octets(); held > DefaultDeliverOctets || held < DefaultDeliverOctets/2 {
+		t.Errorf("%d octets are held, %d refused", held, refused)
+	}
+	h.answer()
+	if held, all := l.heldOctets.Load(), shared.held.Load(); held != 0 || all != 0 || l.Snapshot().Deliveries != 0 {
+		t.Errorf("%d octets are still held, %d of all", held, all)
+	}
+	for range n - refused {
+		p.expect(rawDeliverResp)
+	}
+	p.send(rawDeliver, 0, 5000, long...)
+	until(t, "the next one is taken", func() bool { return h.octets() > 0 })
+}
+
+// TestAllowance: links share it, and none can keep another's receipts out.
+func TestAllowance(t *testing.T) {
+	h, shared := &heap{}, NewAllowance(200<<10)
+	change := func(o *Options) { o.Deliver, o.Allowance = h.keep, shared }
+	greedy, p, _ := boundLink(t, change)
+	for i := range uint32(100) {
+		p.send(rawDeliver, 0, 1+i, deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), 10_000)})...)
+	}
+	p.send(rawEnquire, 0, 200)
+	for p.next().command != rawEnquireResp {
+	}
+	if held := shared.held.Load(); held > 200<<10 || greedy.Snapshot().Totals.Refused < 70 {
+		t.Errorf("%d octets are held, %d refused", held, greedy.Snapshot().Totals.Refused)
+	}
+	_, other, _ := boundLink(t, change)
+	for i := range uint32(50) {
+		other.send(rawDeliver, 0, 1+i, deliverBody(4, 0, receiptText)...)
+	}
+	other.send(rawEnquire, 0, 200)
+	other.expect(rawEnquireResp)
+	h.answer()
+	for range 50 {
+		if resp := other.expect(rawDeliverResp); resp.status != 0 {
+			t.Errorf("answered %#x", resp.status)
+		}
+	}
+}
+
+// TestBoundedFields: what is longer than any carrier writes is refused with the
+// status of its field; a receipt that can be read is taken without it.
+func TestBoundedFields(t *testing.T) {
+	between := func(body []byte, source, dest string) []byte {
+		body = bytes.Replace(body, []byte("25779000000\x00"), []byte(source+"\x00"), 1)
+		return bytes.Replace(body, []byte("INTUMWA\x00"), []byte(dest+"\x00"), 1)
+	}
+	long := strings.Repeat("0", 60_000) + "25779000000"
+	var many []TLV
+	for tag := range uint16(maxTLVs + 1) {
+		many = append(many, TLV{0x1400 + tag, nil})
+	}
+	for _, c := range []struct {
+		name   string
+		body   []byte
+		status Status // 0: it is taken
+	}{
+		{"the longest addresses", between(deliverBody(0, 0, "x"), strings.Repeat("1", maxPeerAddress), strings.Repeat("2", maxPeerAddress)), 0},
+		{"source_addr", between(deliverBody(0, 0, "x"), long, "INTUMWA"), StatusInvSrcAddr},
+		{"destination_addr", between(deliverBody(0, 0, "x"), "25779000000", long), StatusInvDstAddr},
+		{"service_type", append([]byte(long), deliverBody(0, 0, "x")...), StatusInvCmdLen},
+		{"message_payload", deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText+1)}), StatusInvMsgLen},
+		{"TLVs", deliverBody(0, 0, "x", many...), StatusInvOptStream},
+		{"a TLV again and again", deliverBody(0, 0, "x", slicesOf(TLV{0x1400, []byte("v")}, 2*maxTLVs)...), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := decodeDelivery(cmdDeliverSM, c.body, time.Now())
+			if c.status == 0 {
+				if err != nil || d.broken != nil || len(d.TLVs) > 1 {
+					t.Errorf("%+v, %v", d, err)
+				}
+				return
+			}
+			var bad *decodeError
+			if !errors.As(err, &bad) || bad.status != c.status {
+				t.Errorf("%v", err)
+			}
+			if err != nil && len(err.Error()) > 200 {
+				t.Errorf("an error of %d octets", len(err.Error()))
+			}
+		})
+	}
+	for _, body := range [][]byte{
+		between(deliverBody(4, 0, receiptText), long, "INTUMWA"), between(deliverBody(4, 0, receiptText), "25779000000", long),
+		deliverBody(4, 0, receiptText, many...),
+	} {
+		d, err := decodeDelivery(cmdDeliverSM, body, time.Now())
+		if err != nil || d.broken == nil || d.Receipt.ID != "0123456789" || len(d.Source)+len(d.Dest) > 2*maxPeerAddress || len(d.TLVs) > maxTLVs {
+			t.Errorf("a receipt: %v", err)
+		}
+	}
+}
+
+func slicesOf(t TLV, n int) (list []TLV) {
+	for range n {
+		list = append(list, t)
+	}
+	return list
+}
+
+// TestTraceOctets: what waits for one who does not read on is bounded.
+func TestTraceOctets(t *testing.T) {
+	l, p, _ := boundLink(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	read := make(chan struct{})
+	var tracing sync.WaitGroup
+	tracing.Go(func() {
+		_ = l.Trace(ctx, func(TracedPDU) error {
+			select {
+			case <-read:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		})
+	})
+	until(t, "a tracer", func() bool { return l.tracers.list.Load() != nil })
+	at := (*l.tracers.list.Load())[0]
+	for i := range uint32(100) {
+		p.send(rawDeliver, 0, 1+i, deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), 30_000)})...)
+		p.expect(rawDeliverResp)
+	}
+	if n := at.waiting.Load(); n > traceOctets || at.dropped.Load() == 0 {
+		t.Errorf("%d octets wait, %d PDUs are dropped", n, at.dropped.Load())
+	}
+	close(read)
+	until(t, "all is read", func() bool { return at.waiting.Load() == 0 })
+	cancel()
+	tracing.Wait()
+}
+
+// TestGivenUpWhatThePeerOutlived: a submit_sm is given up when unknown_hold is
+// over and the peer was heard after that, never in a session that may be dead.
+func TestGivenUpWhatThePeerOutlived(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deaf %v", deaf), func(t *testing.T) { givenUp(t, deaf) })
+	}
+}
