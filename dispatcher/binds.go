@@ -32,7 +32,7 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*bi
 		if i > 0 {
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
-		options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
+		options.Carrier, options.Log, options.Metrics, options.Allowance = carrier, d.log, d.smpp, d.unsettled
 		options.Deliver, options.OnLate, options.OnCongestion, options.Class = heed.Deliver, heed.OnLate, heed.OnCongestion, heed.Class
 		b.window = options.Window
 		link, err := smpp.New(options)

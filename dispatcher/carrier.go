@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -84,6 +85,8 @@ type Carrier struct {
 	RetryMax         time.Duration // default 60 s
 	Failover         []string
 	FailoverAfter    time.Duration // default 10 s
+	MaxUnmatched     int           // receipts that match nothing, kept in an hour; default 50,000
+	MaxInbound       int           // messages from handsets, kept in an hour; default 20,000
 	Links            []Link
 }
 
@@ -122,6 +125,20 @@ func (c *Carrier) defaults() error {
 	}
 	if c.FailoverAfter == 0 {
 		c.FailoverAfter = 10 * time.Second
+	}
+	if c.MaxUnmatched == 0 {
+		c.MaxUnmatched = 50_000
+	}
+	if c.MaxInbound == 0 {
+		c.MaxInbound = 20_000
+	}
+	for _, l := range c.Links {
+		hold := cmp.Or(l.UnknownHold, smpp.DefaultUnknownHold)
+		dead := cmp.Or(l.EnquireLink, smpp.DefaultEnquireLink) + cmp.Or(l.EnquireTimeout, smpp.DefaultEnquireTimeout)
+		if hold <= dead {
+			return fmt.Errorf("carrier %s: unknown_hold (%s) must be longer than enquire_link and enquire_timeout of link %s together (%s): "+
+				"until then nobody knows whether the session is alive", c.Name, hold, l.Name, dead)
+		}
 	}
 	for _, tlv := range c.TLVs {
 		switch tlv.Tag { // the dispatcher's own: twice in one PDU they would be refused

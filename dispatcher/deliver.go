@@ -16,6 +16,7 @@ import (
 func (l *lane) deliver(pdu *smpp.Delivery) {
 	name := l.carrier.name
 	receipt := pdu.Receipt
+	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // what is kept of them is taken; the PDU waits for its answer
 	switch {
 	case receipt == nil:
 		l.carrier.settler.receive(arrival{inbound: l.inbound(pdu), pdu: pdu})

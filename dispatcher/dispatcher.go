@@ -79,19 +79,20 @@ type Options struct {
 
 // Dispatcher is one process's back half.
 type Dispatcher struct {
-	opts     Options
-	pool     *pgxpool.Pool
-	hot      *pgxpool.Pool
-	store    *messages.Store // on pool: sweeps over whole tables
-	carrying *messages.Store // on hot: many rows by their keys
-	belt     *queue.Belt
-	webhooks *webhooks.Webhooks
-	log      *slog.Logger
-	metrics  *metrics
-	smpp     *smpp.Metrics
-	member   *member
-	acker    *acker
-	hands    *hands
+	opts      Options
+	pool      *pgxpool.Pool
+	hot       *pgxpool.Pool
+	store     *messages.Store // on pool: sweeps over whole tables
+	carrying  *messages.Store // on hot: many rows by their keys
+	belt      *queue.Belt
+	webhooks  *webhooks.Webhooks
+	log       *slog.Logger
+	metrics   *metrics
+	smpp      *smpp.Metrics
+	unsettled *smpp.Allowance // what carriers delivered and is not settled yet
+	member    *member
+	acker     *acker
+	hands     *hands
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
@@ -107,6 +108,8 @@ type carrier struct {
 	conf      atomic.Pointer[Carrier]
 	settler   *settler
 	shares    [2]*share // by lane of the belt
+	unmatched quota     // receipts that match nothing
+	handsets  quota     // messages from handsets
 	inboxSeen int64     // rematch's: how far it has come
 	standIn   string    // failover's: who takes its messages now, for the log
 
@@ -150,6 +153,7 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 		belt: belt, webhooks: hooks, log: opts.Log,
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
+	d.unsettled = smpp.NewAllowance(unsettledOctets)
 	d.acker = newAcker(d)
 	d.hands = newHands()
 	d.member = newMember(d)
@@ -249,6 +253,12 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 	d.member.kick()
 	return nil
 }
+
+// unsettledOctets bounds the memory of what all carriers together have delivered
+// and is not settled yet, as smpp.Allowance counts it: some ten thousand
+// receipts. What is made of a delivery until it is written takes several times
+// its octets.
+const unsettledOctets = 8 << 20
 
 func setDefault(d *time.Duration, value time.Duration) {
 	if *d == 0 {

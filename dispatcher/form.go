@@ -201,6 +201,7 @@ func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err er
 	}
 	c.inboxSeen = after
 	d.report(settled)
+	c.unmatched.give(len(ballots))
 	for _, b := range ballots {
 		d.metrics.receipts.WithLabelValues(c.name, b.link, string(messages.Matched)).Inc()
 		d.learn(ctx, c, b.link, b.format)

@@ -21,10 +21,10 @@ func TestHabitOfLateAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 1500 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
+			mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second, Faults: carriersim.Faults{HoldReceipts: true}})
 			w.start(mno.mno(func(c *dispatcher.Carrier) {
 				c.OnAmbiguous, c.NoReference = policy, true
-				c.Links[0].ResponseTimeout, c.Links[0].UnknownHold = 200*time.Millisecond, 500*time.Millisecond
+				holds(c, 2*time.Second, 200*time.Millisecond)
 			}))
 			to := w.number("00")
 			id := w.send(note{to: to})[0]
@@ -50,10 +50,10 @@ func TestHabitOfLateAnswers(t *testing.T) {
 func TestHabitOfLateRefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 1500 * time.Millisecond, Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidDest}})
+	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second, Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidDest}})
 	w.start(mno.mno(func(c *dispatcher.Carrier) {
 		c.OnAmbiguous = dispatcher.AmbiguousHold
-		c.Links[0].ResponseTimeout, c.Links[0].UnknownHold = 200*time.Millisecond, 500*time.Millisecond
+		holds(c, 2*time.Second, 200*time.Millisecond)
 	}))
 	id := w.sendTo("00")
 	w.await("failed", 10*time.Second, id)
@@ -159,7 +159,8 @@ func TestExpiredInHand(t *testing.T) {
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
 	w.start(mno.mno(func(c *dispatcher.Carrier) {
 		c.OnAmbiguous = dispatcher.AmbiguousFail
-		c.Links[0].Window, c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = 1, 1800*time.Millisecond, time.Second
+		c.Links[0].Window = 1
+		holds(c, 2*time.Second, time.Second)
 	}))
 	w.sendTo("00")
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 1 })

@@ -21,7 +21,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		text          string
 		policy        dispatcher.Ambiguous
 		echo          bool          // user_message_reference is sent
-		hold          time.Duration // unknown_hold; 0 stands for 1.5 s
+		hold          time.Duration // unknown_hold; 0 stands for 2 s
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64
@@ -58,7 +58,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i)})
 		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
 			c.OnAmbiguous, c.NoReference = h.policy, !h.echo
-			c.Links[0].UnknownHold, c.Links[0].ResponseTimeout = cmp.Or(h.hold, 1500*time.Millisecond), 300*time.Millisecond
+			holds(c, cmp.Or(h.hold, 2*time.Second), 300*time.Millisecond)
 		}))
 	}
 	w.start(carriers...)

@@ -143,6 +143,13 @@ func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.
 	return c
 }
 
+// holds sets how long the first link waits for an answer that does not come,
+// and before that raises the alarm; a dead peer it finds out sooner.
+func holds(c *dispatcher.Carrier, hold, alarm time.Duration) {
+	l := &c.Links[0]
+	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond, 1500*time.Millisecond
+}
+
 // start runs a dispatcher and waits until its links are bound.
 func (w *world) start(carriers ...dispatcher.Carrier) {
 	w.Helper()

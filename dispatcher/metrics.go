@@ -16,6 +16,8 @@ type metrics struct {
 	receipts        *prometheus.CounterVec // carrier, link, outcome
 	refusedReceipts *prometheus.CounterVec // carrier
 	inbound         *prometheus.CounterVec // carrier
+	throttled       *prometheus.CounterVec // carrier, kind
+	setAside        *prometheus.CounterVec // carrier
 	final           *prometheus.CounterVec // carrier, status, reason_class
 	endToEnd        *prometheus.HistogramVec
 	settleTime      *prometheus.HistogramVec
@@ -48,7 +50,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
 		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
-		final:           counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
+		throttled: counter("intumwa_deliveries_throttled_total",
+			"Receipts that match nothing (unmatched) and messages from handsets (inbound) answered ESME_RTHROTTLED: more than the carrier may make us keep.", "carrier", "kind"),
+		setAside: counter("intumwa_deliveries_set_aside_total",
+			"Receipts and messages from handsets that the database will never take: acknowledged and let go.", "carrier"),
+		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
 		endToEnd: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
 			Help:    "Time from acceptance to sent or failed.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 90000}}, []string{"carrier"}),
@@ -69,7 +75,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Failed messages whose credits were given back."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.due, m.info, m.matchedLate, m.relayed, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.final, m.endToEnd, m.settleTime,
+		reg.MustRegister(m.due, m.info, m.matchedLate, m.relayed, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
 			m.stale, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
 	}
 	return m

@@ -185,7 +185,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: messages.ReasonNoAnswer})
 				}
 			}
-			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil)
+			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil, 0)
 			if err != nil {
 				return err
 			}

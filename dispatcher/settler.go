@@ -35,6 +35,8 @@ type settler struct {
 	carrier *carrier
 	parked  time.Time // when a receipt last went into the inbox whose link's form of ids was unknown; run's
 
+	throttled, unwritable smpp.Seldom
+
 	mu       sync.Mutex
 	results  []result
 	receipts []arrival
@@ -109,6 +111,22 @@ type work struct {
 
 func (w *work) size() int { return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned) }
 
+// halves cuts a lot in two, in the order in which commit goes through it.
+func (w *work) halves() (first, second work) {
+	n := w.size() / 2
+	first.results, second.results = cut(w.results, &n)
+	first.receipts, second.receipts = cut(w.receipts, &n)
+	first.late, second.late = cut(w.late, &n)
+	first.returned, second.returned = cut(w.returned, &n)
+	return first, second
+}
+
+func cut[T any](list []T, n *int) (first, second []T) {
+	at := min(*n, len(list))
+	*n -= at
+	return list[:at:at], list[at:]
+}
+
 func (s *settler) grab() work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +170,7 @@ func (s *settler) settle(ctx context.Context, w work) {
 			return
 		}
 		if postgres.Refused(err) {
-			s.settleEach(ctx, w, err)
+			s.settleApart(ctx, w, err)
 			return
 		}
 		// The carrier delivers its receipts again; they need not wait here, nor
@@ -178,36 +196,32 @@ func (s *settler) settle(ctx context.Context, w work) {
 	}
 }
 
-// settleEach writes a lot that the database refused one by one, so that a row
-// it does not like stops nothing else. What it does not like alone either is
-// logged and let go: it would be refused for ever.
-func (s *settler) settleEach(ctx context.Context, w work, refusal error) {
-	if w.size() == 1 {
-		for _, r := range w.results {
-			s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", refusal)
-		}
-		for _, a := range w.receipts {
-			s.d.log.Error("a receipt cannot be written", "carrier", s.carrier.name, "link", a.Link, "error", refusal)
-			a.pdu.Respond(smpp.StatusOK)
-		}
-		for _, a := range w.late {
-			s.d.log.Error("a late answer cannot be written", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
-		}
-		s.release(w)
+// settleApart writes a lot that the database refused in two halves, and so on,
+// so that a row it does not like stops nothing else and costs the others a few
+// transactions. What it does not like alone either is set aside: counted, logged
+// and let go, because it would be refused for ever. A delivery is acknowledged
+// with it, or else the carrier would deliver it for ever.
+func (s *settler) settleApart(ctx context.Context, w work, refusal error) {
+	if w.size() > 1 {
+		first, second := w.halves()
+		s.settle(ctx, first)
+		s.settle(ctx, second)
 		return
 	}
 	for _, r := range w.results {
-		s.settle(ctx, work{results: []result{r}})
+		s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", refusal)
 	}
 	for _, a := range w.receipts {
-		s.settle(ctx, work{receipts: []arrival{a}})
+		s.d.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
+		if n, due := s.unwritable.Due(time.Now()); due {
+			s.d.log.Error("a delivery cannot be written and is let go", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
+		}
+		a.pdu.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.late {
-		s.settle(ctx, work{late: []lateAnswer{a}})
+		s.d.log.Error("a late answer cannot be written", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
-	for _, claim := range w.returned {
-		s.settle(ctx, work{returned: []messages.Claim{claim}})
-	}
+	s.release(w)
 }
 
 // release lets go of what a lot held, without having written it. The messages
@@ -230,20 +244,24 @@ func (s *settler) commit(w work) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	plan := s.plan(w)
+	conf, now := s.carrier.config(), time.Now()
 	var receipts []messages.Receipt
 	var inbound []messages.Inbound
+	room, kept := s.carrier.handsets.room(now, conf.MaxInbound), 0
 	for _, a := range w.receipts {
-		if a.inbound != nil {
-			inbound = append(inbound, *a.inbound)
-		} else {
+		switch {
+		case a.inbound == nil:
 			receipts = append(receipts, a.Receipt)
+		case kept < room:
+			inbound = append(inbound, *a.inbound)
+			kept += rowsOf(a.inbound)
 		}
 	}
 	var settled []messages.Settled
 	var recorded messages.Recorded
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.parts, receipts); err != nil {
+		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.parts, receipts, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
@@ -266,9 +284,12 @@ func (s *settler) commit(w work) error {
 	if err != nil {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
-	s.letGo(w, recorded.Outcomes)
+	s.carrier.handsets.take(kept)
+	s.letGo(w, recorded.Outcomes, len(inbound))
 	s.learn(w, plan.parts, recorded)
-	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(receiptsIn(recorded.Submitted)))
+	early := receiptsIn(recorded.Submitted)
+	s.carrier.unmatched.give(early)
+	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(early))
 	s.tell(w, recorded.Outcomes, recorded.Reported)
 	s.d.report(settled)
 	return nil
@@ -334,20 +355,47 @@ func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorde
 	}
 }
 
-// letGo releases, after the commit, what a lot held.
-func (s *settler) letGo(w work, outcomes []messages.Outcome) {
+// rowsOf is what a message from a handset counts in its carrier's quota: a long
+// one as many as the segments it came in.
+func rowsOf(m *messages.Inbound) int { return 1 + len(m.Octets)/140 }
+
+// throttle puts a delivery back to a carrier that makes us keep too much.
+func (s *settler) throttle(a arrival, kind string) {
+	a.pdu.Respond(smpp.StatusThrottled)
+	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
+	if n, due := s.throttled.Due(time.Now()); due {
+		s.d.log.Warn("a carrier delivers more than it may make us keep and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
+	}
+}
+
+// letGo releases, after the commit, what a lot held. Of the messages from
+// handsets the first inbound are kept.
+func (s *settler) letGo(w work, outcomes []messages.Outcome, inbound int) {
 	n := 0 // of the receipts
 	for _, a := range w.receipts {
-		a.pdu.Respond(smpp.StatusOK)
 		if a.inbound != nil {
+			if inbound--; inbound < 0 {
+				s.throttle(a, "inbound")
+				continue
+			}
+			a.pdu.Respond(smpp.StatusOK)
 			s.d.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
 			continue
 		}
-		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcomes[n])).Inc()
-		if a.guess && outcomes[n] == messages.Unmatched {
-			s.parked = time.Now()
-		}
+		outcome := outcomes[n]
 		n++
+		if outcome == messages.Throttled {
+			s.throttle(a, "unmatched")
+			continue
+		}
+		a.pdu.Respond(smpp.StatusOK)
+		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
+		if outcome == messages.Unmatched {
+			s.carrier.unmatched.take(1)
+			if a.guess {
+				s.parked = time.Now()
+			}
+		}
 	}
 	// A message of which another segment is still out goes on when that is
 	// answered: again, for the segment that was refused. A stand-in's journey is

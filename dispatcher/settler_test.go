@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/billing"
 	"intumwa/internal/postgres"
@@ -30,6 +31,7 @@ type bench struct {
 	lane *lane
 	s    *settler
 	n    int
+	reg  *prometheus.Registry
 }
 
 func newBench(t *testing.T, change ...func(*Carrier)) *bench {
@@ -45,12 +47,13 @@ func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 		c(&conf)
 	}
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
-	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, Options{Carriers: []Carrier{conf}})
+	reg := prometheus.NewRegistry()
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, Options{Carriers: []Carrier{conf}, Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.member.id.Store(7)
-	b := &bench{T: t, pool: pool, d: d}
+	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
 	at.setForm("l1", newIDForm(IDSame, ""))
 	if b.lane, err = newLane(d, at, &at.config().Links[0]); err != nil {
@@ -150,6 +153,24 @@ func (b *bench) count(query string, args ...any) (n int) {
 		b.Fatal(err)
 	}
 	return n
+}
+
+// metric adds up a counter's series, or the samples of a histogram's.
+func (b *bench) metric(name string) (sum float64) {
+	b.Helper()
+	families, err := b.reg.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
 }
 
 // clean fails the test unless nothing is held any more.

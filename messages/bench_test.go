@@ -50,7 +50,7 @@ func BenchmarkSettle(b *testing.B) {
 			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as desk.compose counts them
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
-			if _, err := d.Record(ctx, tx, carrier, parts, nil); err != nil {
+			if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
 				return err
 			}
 			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})

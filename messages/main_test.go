@@ -172,7 +172,7 @@ func (d *desk) settle(parts []messages.Part, receipts ...messages.Receipt) settl
 func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s settlement, err error) {
 	ctx := d.Context()
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		recorded, err := d.Record(ctx, tx, carrier, parts, receipts)
+		recorded, err := d.Record(ctx, tx, carrier, parts, receipts, 1000)
 		if err != nil {
 			return err
 		}

@@ -314,7 +314,7 @@ func TestRerouteKeeps(t *testing.T) {
 		if _, err := d.Record(ctx, tx, carrier, []messages.Part{
 			part(ids[0], "", segment(1, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 5 }),
 			part(ids[1], "A", segment(1, 2)),
-		}, nil); err != nil {
+		}, nil, 0); err != nil {
 			return err
 		}
 		var retries []messages.Retry

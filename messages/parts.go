@@ -129,14 +129,15 @@ type Recorded struct {
 // has accepted, then receipts in the order given; all are of that carrier. Of a
 // segment's final states the first wins (decisions.md, Lifecycle). Segments
 // that are final at once (confirmed by the acceptance itself, or by a receipt
-// that came before the response) are among Submitted. Commonly it costs one
-// round trip.
-func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, parts []Part, receipts []Receipt) (Recorded, error) {
+// that came before the response) are among Submitted. Of the receipts that no
+// segment is found for, room are kept; the others are Throttled. Commonly it
+// costs one round trip.
+func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, parts []Part, receipts []Receipt, room int) (Recorded, error) {
 	b := &pgx.Batch{}
 	b.Queue(lockCarrier, carrier)
 	written := submitted{parts: parts}
 	written.queue(b)
-	reports := newReports(receipts)
+	reports := newReports(receipts, room)
 	reports.byID.queue(b, carrier)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return Recorded{}, fmt.Errorf("recording %d segments and %d receipts of carrier %s: %w", len(parts), len(receipts), carrier, err)

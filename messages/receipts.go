@@ -37,17 +37,23 @@ const (
 	Duplicate     Outcome = "duplicate"     // says again what is known
 	Contradiction Outcome = "contradiction" // says otherwise than the first: kept, not applied
 	Intermediate  Outcome = "intermediate"  // settles nothing: kept
+	Throttled     Outcome = "throttled"     // no such segment, and no room in the inbox: not kept
 )
+
+// noticesKept is how many receipts that settle nothing are kept of a message,
+// for each of its segments. No carrier has more to say.
+const noticesKept = 8
 
 // reports are the receipts of one Record, on their way.
 type reports struct {
 	receipts          []Receipt
 	outcomes          []Outcome
+	room              int // in the inbox
 	byID, byReference lookups
 }
 
-func newReports(receipts []Receipt) *reports {
-	r := &reports{receipts: receipts, outcomes: make([]Outcome, len(receipts))}
+func newReports(receipts []Receipt, room int) *reports {
+	r := &reports{receipts: receipts, outcomes: make([]Outcome, len(receipts)), room: room}
 	for i := range receipts {
 		if receipts[i].Final {
 			r.byID.add(i, receipts[i].Key, receipts[i], receipts[i].Verify)
@@ -72,7 +78,7 @@ func (r *reports) finish(ctx context.Context, tx pgx.Tx, carrier string) error {
 	if err := r.byReference.settle(ctx, tx, carrier, r.outcomes); err != nil {
 		return err
 	}
-	return keepRest(ctx, tx, r.receipts, r.outcomes)
+	return keepRest(ctx, tx, r.receipts, r.outcomes, r.room)
 }
 
 // settleNext looks for the segments of receipts that name their segment as one
@@ -209,8 +215,9 @@ func (l *lookups) settle(ctx context.Context, tx pgx.Tx, carrier string, outcome
 	return nil
 }
 
-// keepRest files the receipts that settled nothing.
-func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome) error {
+// keepRest files the receipts that settled nothing: of those that no segment was
+// found for so many as there is room for.
+func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Outcome, room int) error {
 	var n []int32
 	var keys, handsets, links []string
 	var verify []bool
@@ -225,13 +232,15 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT u.n, p.message_id, p.state FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::boolean[]) u(n, key, handset, link, verify)
+		SELECT u.n, p.message_id, p.state, $7::int * p.total - (SELECT count(*) FROM (
+			SELECT FROM receipts k WHERE k.message_id = p.message_id LIMIT $7::int * p.total) kept)
+		FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::boolean[]) u(n, key, handset, link, verify)
 		CROSS JOIN LATERAL (
-			SELECT c.message_id, c.state FROM parts c JOIN messages m ON m.id = c.message_id
+			SELECT c.message_id, c.state, c.total FROM parts c JOIN messages m ON m.id = c.message_id
 			WHERE c.key = u.key AND u.key <> '' AND c.carrier = $1
 				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link))
 			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1
-		) p`, receipts[0].Carrier, n, keys, handsets, links, verify)
+		) p`, receipts[0].Carrier, n, keys, handsets, links, verify, noticesKept)
 	if err != nil {
 		return fmt.Errorf("looking up the segments of receipts: %w", err)
 	}
@@ -240,11 +249,13 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 		state   *int16
 	}
 	segments := make(map[int32]known, len(n))
+	notices := make(map[int64]int64) // message -> how many more are kept of it
 	var i int32
-	var message int64
+	var message, more int64
 	var state *int16
-	if _, err := pgx.ForEachRow(rows, []any{&i, &message, &state}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&i, &message, &state, &more}, func() error {
 		segments[i] = known{message, state}
+		notices[message] = more
 		return nil
 	}); err != nil {
 		return fmt.Errorf("looking up the segments of receipts: %w", err)
@@ -256,8 +267,12 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 		seg, found := segments[i]
 		var message *int64
 		switch {
+		case !found && room <= 0:
+			outcomes[i] = Throttled
+			continue
 		case !found:
 			outcomes[i] = Unmatched
+			room--
 		case !r.Final:
 			outcomes[i], message = Intermediate, &seg.message
 		case seg.state != nil && *seg.state != int16(r.Status):
@@ -265,6 +280,11 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 		default:
 			outcomes[i] = Duplicate // counted, not kept: carriers send them by the dozen
 			continue
+		}
+		if message != nil {
+			if notices[*message]--; notices[*message] < 0 {
+				continue
+			}
 		}
 		var status *int16
 		if r.Final {

@@ -260,7 +260,7 @@ func TestPutBack(t *testing.T) {
 		for _, id := range ids {
 			parts = append(parts, part(id, "A", segment(1, 2)), part(id, "", segment(2, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 9 }))
 		}
-		if _, err := d.Record(ctx, tx, carrier, parts, nil); err != nil {
+		if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
 			return err
 		}
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})

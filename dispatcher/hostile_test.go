@@ -1,0 +1,144 @@
+package dispatcher
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// text is a message from a handset.
+func (b *bench) text(octets int) arrival {
+	return arrival{inbound: &messages.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25779000000", Destination: "INFO",
+		Octets: make([]byte, octets)}, pdu: &smpp.Delivery{}}
+}
+
+// TestStrangersAreThrottled: a carrier makes us keep no more than it may of what
+// matches nothing, while what matches passes; those that turn out to be ours
+// make room again.
+func TestStrangersAreThrottled(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
+	var w work
+	ours := make([]*journey, 5)
+	for i := range ours {
+		ours[i] = b.begun(1)
+		b.settle(work{results: []result{accepted(fmt.Sprint("ours", i))(ours[i], 1)}})
+		for n := range 20 {
+			w.receipts = append(w.receipts, b.receipt(fmt.Sprint("theirs", i, "-", n), "DELIVRD"), b.text(10))
+		}
+		w.receipts = append(w.receipts, b.receipt(fmt.Sprint("ours", i), "DELIVRD"))
+	}
+	b.settle(w)
+	for _, j := range ours {
+		if status, _ := b.status(j.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", j.msg.ID, status)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM receipts`); n != 10 {
+		t.Errorf("%d strange receipts are kept, want 10", n)
+	}
+	if n := b.count(`SELECT count(*) FROM inbound`); n != 5 {
+		t.Errorf("%d messages from handsets are kept, want 5", n)
+	}
+	if n := b.metric("intumwa_deliveries_throttled_total"); n != 90+95 {
+		t.Errorf("%v are throttled, want 90 receipts and 95 messages", n)
+	}
+
+	// Receipts that are ahead of their submit_sm_resp.
+	b = newBench(t, func(c *Carrier) { c.MaxUnmatched = 10 })
+	for i := range 30 {
+		j, id := b.begun(1), fmt.Sprint("early", i)
+		b.settle(work{receipts: []arrival{b.receipt(id, "DELIVRD")}})
+		b.settle(work{results: []result{accepted(id)(j, 1)}})
+		if status, _ := b.status(j.msg.ID); status != sms.Sent {
+			t.Fatalf("message %d of those whose receipt is early is %v", i, status)
+		}
+	}
+
+	// A long message counts as its segments.
+	b = newBench(t, func(c *Carrier) { c.MaxInbound = 100 })
+	for range 10 {
+		b.settle(work{receipts: []arrival{b.text(30_000)}})
+	}
+	if n := b.count(`SELECT count(*) FROM inbound`); n != 1 {
+		t.Errorf("%d long messages are kept", n)
+	}
+}
+
+// TestNoticesAreBounded: of one message only so many receipts are kept that
+// settle nothing, whatever its carrier goes on to say.
+func TestNoticesAreBounded(t *testing.T) {
+	b := newBench(t)
+	j := b.begun(1)
+	b.settle(work{results: []result{accepted("a")(j, 1)}})
+	for _, state := range []string{"ENROUTE", "DELIVRD", "UNDELIV"} {
+		for range 3 {
+			var w work
+			for range 20 {
+				a := b.receipt("a", state)
+				a.Status, a.Final = b.d.running()[0].config().meaning(state)
+				w.receipts = append(w.receipts, a)
+			}
+			b.settle(w)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM receipts WHERE message_id = $1`, j.msg.ID); n != 8 {
+		t.Errorf("%d are kept, want 8", n)
+	}
+	if status, _ := b.status(j.msg.ID); status != sms.Sent {
+		t.Errorf("it is %v", status)
+	}
+}
+
+// TestPoisonAlone: a delivery that the database will never take is acknowledged
+// and set aside alone; all that came with it is settled, in few transactions.
+func TestPoisonAlone(t *testing.T) {
+	b := newBench(t)
+	var long strings.Builder // no compression brings it under an index row's limit
+	for i := uint32(1); long.Len() < 60_000; i++ {
+		_, _ = fmt.Fprintf(&long, "%08x", i*2654435761)
+	}
+	var w work
+	var journeys []*journey
+	for i := range 10 {
+		j := b.begun(1)
+		journeys = append(journeys, j)
+		w.results = append(w.results, accepted(fmt.Sprint("x", i))(j, 1))
+	}
+	b.settle(work{results: w.results})
+	w.results = nil
+	for i := range 10 {
+		w.receipts = append(w.receipts, b.receipt(fmt.Sprint("x", i), "DELIVRD"))
+		for n := range 10 {
+			w.receipts = append(w.receipts, b.text(n))
+		}
+		if i == 3 || i == 7 {
+			bad := b.receipt(fmt.Sprint("poison", i), "DELIVRD")
+			bad.Number = long.String()
+			w.receipts = append(w.receipts, bad)
+		}
+	}
+	before := b.metric("intumwa_settle_duration_seconds")
+	b.s.settle(t.Context(), w)
+	for _, j := range journeys {
+		if status, _ := b.status(j.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", j.msg.ID, status)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM inbound`); n != 100 {
+		t.Errorf("%d messages from handsets are kept, want 100", n)
+	}
+	if n := b.metric("intumwa_deliveries_set_aside_total"); n != 2 {
+		t.Errorf("%v are set aside, want 2", n)
+	}
+	if n := b.metric("intumwa_receipts_refused_total"); n != 0 {
+		t.Errorf("%v are put back to the carrier", n)
+	}
+	if n := b.metric("intumwa_settle_duration_seconds") - before; n > 40 {
+		t.Errorf("%v transactions for two bad ones among 112", n)
+	}
+}
