@@ -28,6 +28,7 @@ type carrierSimCmd struct {
 	Window       int           `help:"Refuse with ESME_RTHROTTLED above so many unanswered on a session; 0: no limit."`
 	NoFates      bool          `help:"Deliver to every recipient, whatever the last digits: for load."`
 	Fates        bool          `help:"Print the table of fates in Markdown and end."`
+	ListFaults   bool          `help:"Print the table of faults in Markdown and end."`
 
 	IDs           carriersim.IDFormat    `name:"ids" help:"Message ids in the response and in the receipt: decimal, hex, hex-then-decimal, decimal-then-hex, zero-padded, trimmed, case, uuid, long." default:"decimal"`
 	Receipts      carriersim.ReceiptForm `help:"Where a receipt carries what it says: text, text-tlv, tlv, payload." default:"text"`
@@ -44,6 +45,10 @@ type carrierSimCmd struct {
 func (c *carrierSimCmd) Run(ctx context.Context, p *program) error {
 	if c.Fates {
 		_, err := io.WriteString(p.stdout, carriersim.FatesTable())
+		return err
+	}
+	if c.ListFaults {
+		_, err := io.WriteString(p.stdout, carriersim.FaultsTable())
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))

@@ -38,6 +38,7 @@ type Carrier struct {
 	pending    int // deliveries in queue, in accounts or unanswered
 	serving    bool
 	unknownDue int64
+	floodDue   int64
 	receipt    receipt // what tell writes into
 }
 

@@ -102,6 +102,7 @@ func (c *Carrier) courier(ctx context.Context) {
 		now := c.clock()
 		more := c.runDue(now, touched)
 		c.strangers(now)
+		c.flood(now, touched)
 		c.hand(now, touched)
 		if now-patrolled >= int64(patrol) {
 			patrolled = now
@@ -111,7 +112,7 @@ func (c *Carrier) courier(ctx context.Context) {
 		if len(c.queue.heap) > 0 {
 			next = min(next, time.Duration(c.queue.heap[0].due-now))
 		}
-		if c.faults.UnknownPerSec > 0 {
+		if c.faults.UnknownPerSec > 0 || c.faults.FloodPerSec > 0 {
 			next = min(next, 10*time.Millisecond)
 		}
 		c.mu.Unlock()

@@ -1,25 +1,53 @@
 package carriersim
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 )
 
-// TestFatesTable: the README shows the table of fates as it is.
-// `intumwa carrier-sim --fates` prints it.
+// TestFatesTable: the README shows the tables of fates and of faults as they
+// are. `intumwa carrier-sim --fates` and `--list-faults` print them.
 func TestFatesTable(t *testing.T) {
+	for name, table := range map[string]string{"fates": FatesTable(), "faults": FaultsTable()} {
+		t.Run(name, func(t *testing.T) { tableShown(t, name, table) })
+	}
+}
+
+// TestFaultsTable: the table of faults has every one, in the order of Faults.
+func TestFaultsTable(t *testing.T) {
+	data, err := json.Marshal(Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults map[string]any
+	if err := json.Unmarshal(data, &faults); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faultsDo {
+		if _, is := faults[f.name]; !is || f.does == "" {
+			t.Errorf("%s is no fault, or is there twice, or says nothing", f.name)
+		}
+		delete(faults, f.name)
+	}
+	for name := range faults {
+		t.Errorf("%s is not in the table", name)
+	}
+}
+
+func tableShown(t *testing.T, name, table string) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, begun := strings.Cut(string(text), "<!-- fates:")
+	_, rest, begun := strings.Cut(string(text), "<!-- "+name+":")
 	_, rest, closed := strings.Cut(rest, "-->\n")
-	shown, _, ended := strings.Cut(rest, "<!-- /fates -->")
+	shown, _, ended := strings.Cut(rest, "<!-- /"+name+" -->")
 	if !begun || !closed || !ended {
-		t.Fatal("README.md has no table of fates between <!-- fates: … --> and <!-- /fates -->")
+		t.Fatalf("README.md has no table between <!-- %[1]s: … --> and <!-- /%[1]s -->", name)
 	}
-	if strings.TrimSpace(shown) != strings.TrimSpace(FatesTable()) {
-		t.Error("README.md's table of fates is not carriersim.Fates(): paste what `intumwa carrier-sim --fates` prints")
+	if strings.TrimSpace(shown) != strings.TrimSpace(table) {
+		t.Errorf("README.md's table of %s is not what `intumwa carrier-sim` prints: paste that", name)
 	}
 }

@@ -36,6 +36,10 @@ type Faults struct {
 	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
 	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
 	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids never given
+	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, whether they are answered or not, never again
+	FloodOctets    int     `json:"flood_octets"`    // of text in each, in message_payload above 254; up to 65,000
+	FloodSource    int     `json:"flood_source"`    // digits of their source_addr, 11 when zero; up to 65,000
+	FloodReceipts  bool    `json:"flood_receipts"`  // they are receipts for ids never given, else texts of a handset
 	UnbindAfter    int     `json:"unbind_after"`    // unbind after so many submit_sm of a session
 	DropAfter      int     `json:"drop_after"`      // connection closed instead of the answer to submit_sm number n of a session
 	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, behind half a response

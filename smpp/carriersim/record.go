@@ -108,5 +108,10 @@ type Stats struct {
 	LateAcks    uint64            `json:"late_acks"` // answers past AckTimeout: the receipt was or will be told again
 	Discarded   uint64            `json:"discarded"` // refused for good, too old, or lost on purpose
 	MO          uint64            `json:"mo"`
-	Violations  uint64            `json:"violations"`
+
+	Flooded      uint64 `json:"flooded"` // sent by Faults.FloodPerSec
+	FloodTaken   uint64 `json:"flood_taken"`
+	FloodRefused uint64 `json:"flood_refused"`
+
+	Violations uint64 `json:"violations"`
 }

@@ -175,6 +175,9 @@ func (s *session) nacked(h header) {
 // means delivered again; the list is the one large carriers publish, which
 // ESME_RX_T_APPN is not on.
 func (s *session) acknowledged(h header, body []byte) {
+	if s.floodAnswered(h) {
+		return
+	}
 	s.mu.Lock()
 	e := s.unacked[h.seq]
 	if e != nil && e.command|cmdResponse == h.command {

@@ -42,6 +42,7 @@ type session struct {
 	unacked map[uint32]*event   // deliveries that wait for their response
 	overdue map[uint32]struct{} // deliveries whose response did not come in time
 	asked   map[uint32]uint32   // other requests of ours: sequence → command
+	floods  uint32              // deliveries of Faults.FloodPerSec so far
 
 	// The reader's own.
 	msg     submit
