@@ -78,7 +78,7 @@ type adminWebhookLog struct {
 
 // human prints the JSON indented: the shape is too deep for a table.
 func (m adminMessage) human(w io.Writer) error {
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(plainJSON{w})
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(m)

@@ -12,12 +12,13 @@ import (
 
 // printJSON prints one line.
 func printJSON(w io.Writer, result any) error {
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(plainJSON{w})
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(result)
 }
 
 // printHuman prints a struct as lines of key and value, a slice of structs as a table. The words are the JSON keys.
+// A value stays within its cell: see shown.
 func printHuman(w io.Writer, result any) error {
 	if h, ok := result.(interface{ human(io.Writer) error }); ok {
 		return h.human(w)
@@ -59,5 +60,5 @@ func cell(v reflect.Value) string {
 	if at, ok := v.Interface().(time.Time); ok {
 		return at.Format(time.RFC3339)
 	}
-	return fmt.Sprint(v.Interface())
+	return shown(fmt.Sprint(v.Interface()))
 }

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func fail(stderr io.Writer, code int, err error) int {
-	_, _ = fmt.Fprintf(stderr, "intumwa: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "intumwa: %v\n", lines(err))
 	return code
 }
 

@@ -41,7 +41,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 		link, shown := r.PathValue("name"), 0
 		log.Info("link is traced", "link", link, "seconds", seconds)
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		lines := json.NewEncoder(w)
+		lines := json.NewEncoder(plainJSON{w})
 		lines.SetEscapeHTML(false)
 		err := d.Trace(ctx, link, func(pdu smpp.TracedPDU) error {
 			shown++

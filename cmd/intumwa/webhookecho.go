@@ -44,7 +44,7 @@ func (c *webhookEchoCmd) Run(ctx context.Context, p *program) error {
 		if err := webhooks.Verify(secret, r.Header, body, time.Now()); err != nil {
 			verdict = "SIGNATURE WRONG: " + err.Error()
 		}
-		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), r.Header.Get("X-Webhook-Event"), verdict, body)
+		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), shown(r.Header.Get("X-Webhook-Event")), verdict, shown(string(body)))
 	})}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -17,13 +17,14 @@ import (
 	"intumwa/sms"
 )
 
-// newLog makes the process's log.
+// newLog makes the process's log. What a terminal would obey is escaped in it: by
+// the text handler, which quotes what it cannot print, and by plainJSON.
 func newLog(w io.Writer, c configs.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // checked by configs
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(slog.NewJSONHandler(plainJSON{w}, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
