@@ -30,6 +30,8 @@ type Carrier struct {
 	RetryMax         time.Duration     `yaml:"retry_max" min:"1"`
 	Failover         []string          `yaml:"failover"`
 	FailoverAfter    time.Duration     `yaml:"failover_after" min:"1"`
+	MaxUnmatched     int               `yaml:"max_unmatched_per_hour" min:"1"` // receipts that match nothing, kept in any hour
+	MaxInbound       int               `yaml:"max_inbound_per_hour" min:"1"`   // segments of messages from handsets, kept in any hour
 	Links            []Link            `yaml:"links" min:"1"`
 }
 

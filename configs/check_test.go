@@ -176,6 +176,12 @@ func TestWireKeys(t *testing.T) {
 			"carriers[0].tlvs.0x020E (line 6): cannot be static: it says how the text is cut",
 			"carriers[0].tlvs.0x0424 (line 6): cannot be static: it says how the text is cut",
 			"carriers[0].tlvs.527 (line 6): cannot be static: it says how the text is cut"}},
+		{"a hold within the finding of a dead session", "unknown_hold: 40s", []string{
+			"carriers[0].unknown_hold (line 6): must be longer than enquire_link and enquire_timeout of lumitel-1 together (40s): until then nobody knows whether the session is alive"}},
+		{"a hold just beyond it", "unknown_hold: 41s", nil},
+		{"no rows at all", "max_unmatched_per_hour: 0\n    max_inbound_per_hour: -1", []string{
+			"carriers[0].max_unmatched_per_hour (line 6): must be at least 1, not 0",
+			"carriers[0].max_inbound_per_hour (line 7): must be at least 1, not -1"}},
 		{"too much for a PDU", fmt.Sprintf("tlvs: {0x1401: %s, 0x1402: %s}", long, long), []string{
 			"carriers[0].tlvs (line 6): take 80008 octets, headers included, and a PDU has room for 68970"}},
 		{"too much beside a text of 64 KiB", fmt.Sprintf("concat: payload\n    tlvs: {0x1401: %s}", long), []string{

@@ -122,6 +122,13 @@ func (k *checker) carrier(at string, c *Carrier) {
 	if room := c.roomForTLVs(); size > room {
 		k.problem(at+".tlvs", "take %d octets, headers included, and a PDU has room for %d", size, room)
 	}
+	for i := range c.Links {
+		if l := &c.Links[i]; c.UnknownHold > 0 && c.UnknownHold <= l.EnquireLink+l.EnquireTimeout { // the dispatcher refuses it too
+			k.problem(at+".unknown_hold", "must be longer than enquire_link and enquire_timeout of %s together (%s): until then nobody knows whether the session is alive",
+				l.Name, l.EnquireLink+l.EnquireTimeout)
+			break
+		}
+	}
 	if c.RetryMin > c.RetryMax {
 		k.problem(at+".retry_min", "must not be longer than retry_max")
 	}

@@ -76,6 +76,8 @@ func DefaultCarrier() Carrier {
 		RetryMax:         time.Minute,
 		Failover:         []string{},
 		FailoverAfter:    10 * time.Second,
+		MaxUnmatched:     50_000,
+		MaxInbound:       20_000,
 		Links:            []Link{},
 	}
 }

@@ -122,6 +122,12 @@ func TestCarrierDefaults(t *testing.T) {
 	if err := kept.defaults(); err != nil || kept.OnReceiptTimeout != sms.Sent || kept.ReceiptTimeout != 2 || kept.RetryMin != 3 || kept.RetryMax != 4 || kept.FailoverAfter != 5 {
 		t.Errorf("%+v, %v", kept, err)
 	}
+	for hold, taken := range map[time.Duration]bool{40 * time.Second: false, 41 * time.Second: true} {
+		c := Carrier{Name: "c", Links: []Link{{Options: smpp.Options{UnknownHold: hold}}}}
+		if err := c.defaults(); (err == nil) != taken {
+			t.Errorf("unknown_hold %s, and a dead session found out after 40s: %v", hold, err)
+		}
+	}
 	if err := (&Carrier{}).defaults(); err == nil {
 		t.Error("a carrier without a name was taken")
 	}

@@ -205,6 +205,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, forms: make(map[string]*idForm)}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
+			d.metrics.expect(c.name)
 			if d.startSettler != nil {
 				d.startSettler(c)
 			}

@@ -81,11 +81,26 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// expect shows series that are rare from the start, so that the first of them
+// counts as an increase.
+func (m *metrics) expect(carrier string) {
+	for _, kind := range [...]string{unmatchedKind, inboundKind} {
+		m.throttled.WithLabelValues(carrier, kind)
+	}
+	m.setAside.WithLabelValues(carrier)
+}
+
 // formOf shows what is known of a link's form of ids.
 func (m *metrics) formOf(carrier, link, mode string) {
 	m.idForm.DeletePartialMatch(prometheus.Labels{"carrier": carrier, "link": link})
 	m.idForm.WithLabelValues(carrier, link, mode).Set(1)
 }
+
+// The kinds of deliveries that are throttled.
+const (
+	unmatchedKind = "unmatched"
+	inboundKind   = "inbound"
+)
 
 var (
 	laneNames    = [...]string{"single", "batch"}

@@ -375,7 +375,7 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome, inbound int) {
 	for _, a := range w.receipts {
 		if a.inbound != nil {
 			if inbound--; inbound < 0 {
-				s.throttle(a, "inbound")
+				s.throttle(a, inboundKind)
 				continue
 			}
 			a.pdu.Respond(smpp.StatusOK)
@@ -385,7 +385,7 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome, inbound int) {
 		outcome := outcomes[n]
 		n++
 		if outcome == messages.Throttled {
-			s.throttle(a, "unmatched")
+			s.throttle(a, unmatchedKind)
 			continue
 		}
 		a.pdu.Respond(smpp.StatusOK)

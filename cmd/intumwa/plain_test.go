@@ -123,7 +123,9 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 		}
 	}()
 	text := "\x1b[2J\n7  2026-11-22T00:00:00Z  leo  leo-1  0  INFO  forged\u202e\u009b1m"
-	send := func() bool { return carrier.SendMO(carriersim.MO{From: "2577\x1b[1m", To: "INFO\n", Text: text}) == nil }
+	send := func() bool {
+		return carrier.SendMO(carriersim.MO{From: "2577\x1b[1m", To: "INFO\n", Text: text}) == nil
+	}
 	awaited(t, "a session", send)
 	var table string
 	awaited(t, "the message", func() bool {

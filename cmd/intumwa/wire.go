@@ -115,6 +115,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
 		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
 		NoReference: !c.UserReference, OnAmbiguous: ambiguous[c.OnAmbiguous], RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
+		MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
 	}
 	for state, meaning := range c.ReceiptStates {
 		carrier.States[state] = states[meaning]
