@@ -100,7 +100,7 @@ func TestHabitsOfErrorCodes(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.Links[0].EnquireLink, c.Links[0].TPS = time.Minute, 1000
+		c.Links[0].EnquireLink, c.Links[0].UnknownHold, c.Links[0].TPS = time.Minute, 2*time.Minute, 1000
 		c.Classes = map[smpp.Status]smpp.Class{0x99: smpp.ClassPermanent, 0x0B: smpp.ClassTemporary, 0x08: smpp.ClassThrottled}
 	}))
 	classes[0x99], classes[0x0B], classes[0x08] = perm, temp, slow // the carrier's own

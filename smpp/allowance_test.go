@@ -103,12 +103,13 @@ func TestAllowance(t *testing.T) {
 	if held := shared.held.Load(); held > 200<<10 || greedy.Snapshot().Totals.Refused < 70 {
 		t.Errorf("%d octets are held, %d refused", held, greedy.Snapshot().Totals.Refused)
 	}
-	_, other, _ := boundLink(t, change)
+	second, other, _ := boundLink(t, change)
 	for i := range uint32(50) {
 		other.send(rawDeliver, 0, 1+i, deliverBody(4, 0, receiptText)...)
 	}
 	other.send(rawEnquire, 0, 200)
 	other.expect(rawEnquireResp)
+	until(t, "all are handed over", func() bool { return second.Snapshot().Totals.Delivered == 50 })
 	h.answer()
 	for range 50 {
 		if resp := other.expect(rawDeliverResp); resp.status != 0 {
