@@ -15,6 +15,7 @@ import (
 type Options struct {
 	TestSender string                // the test mode's sender name, which no company may register
 	OTPKey     []byte                // key under which one-time codes are hashed; the same in every process
+	SecretKey  *[32]byte             // encrypts the second factors' secrets at rest; nil: stored as they are
 	Log        *slog.Logger          // nil: discarded
 	Metrics    prometheus.Registerer // nil: not registered
 
@@ -31,6 +32,7 @@ type Accounts struct {
 	cache   *cache
 	lastUse *lastUse
 	hashing chan struct{} // places for password hashing
+	vault   vault
 }
 
 // New does no I/O and starts nothing; [Accounts.Run] does.
@@ -45,6 +47,7 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 		log:     log,
 		lastUse: newLastUse(),
 		hashing: make(chan struct{}, concurrentHashes),
+		vault:   newVault(opts.SecretKey),
 	}
 	a.cache = newCache(a.load, opts.Metrics)
 	return a

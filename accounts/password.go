@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -71,6 +72,17 @@ func newPHC(password string) phc {
 func (h phc) matches(password string) bool {
 	key := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.threads, uint32(len(h.key)))
 	return subtle.ConstantTimeCompare(key, h.key) == 1
+}
+
+// MinPassword is the least that a person may choose, in characters.
+const MinPassword = 10
+
+// hashNewPassword is hashPassword of one that a person has chosen.
+func (a *Accounts) hashNewPassword(ctx context.Context, password string) (string, error) {
+	if utf8.RuneCountInString(password) < MinPassword {
+		return "", &mistake{ErrInvalid, fmt.Sprintf("the password is shorter than %d characters", MinPassword)}
+	}
+	return a.hashPassword(ctx, password)
 }
 
 // hashPassword waits for a hashing place.

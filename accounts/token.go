@@ -67,6 +67,23 @@ func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
 	return nil
 }
 
+// MaxTokens is how many tokens of a user may work at once.
+const MaxTokens = 50
+
+// RevokeTokenOf is [Accounts.RevokeToken] of a token that belongs to that user; another's is [ErrNotFound].
+func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
+	tag, err := a.pool.Exec(ctx,
+		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1 and user_id = $2`, id, userID)
+	if err != nil {
+		return fmt.Errorf("revoking token %d: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+	}
+	a.cache.forget(id)
+	return nil
+}
+
 // TokensOf lists a user's tokens, revoked ones too, newest first.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
 	rows, err := a.pool.Query(ctx,

@@ -25,15 +25,17 @@ type User struct {
 	Name          string
 	Administrator bool
 	CreatedAt     time.Time
+	Language      string // fr, en or rn: in which the user is written to
 }
 
 // NewUser is what [Accounts.CreateUser] needs to know.
 type NewUser struct {
 	Email, Name, Password string
 	Administrator         bool
+	Language              string // fr, en or rn; French when not given
 }
 
-const userColumns = `id, email, name, administrator, created_at`
+const userColumns = `id, email, name, administrator, created_at, language`
 
 // CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or Postgres'.
 func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
@@ -49,10 +51,10 @@ func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	u := User{Email: email, Name: name, Administrator: n.Administrator}
+	u := User{Email: email, Name: name, Administrator: n.Administrator, Language: knownLanguage(n.Language)}
 	err = a.pool.QueryRow(ctx,
-		`insert into users (email, name, password_hash, administrator) values ($1, $2, $3, $4) returning id, created_at`,
-		email, name, hash, n.Administrator).Scan(&u.ID, &u.CreatedAt)
+		`insert into users (email, name, password_hash, administrator, language) values ($1, $2, $3, $4, $5) returning id, created_at`,
+		email, name, hash, n.Administrator, u.Language).Scan(&u.ID, &u.CreatedAt)
 	if isUnique(err, "users_email_key") {
 		return User{}, &mistake{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
 	}
@@ -94,7 +96,7 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 		stored string
 	)
 	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, foldEmail(email)).
-		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &stored)
+		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &stored)
 	hash, known := unknownUser, err == nil
 	switch {
 	case known:

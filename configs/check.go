@@ -37,6 +37,11 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 	if !alphanumeric(c.TestSender, 11) {
 		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
 	}
+	k.dashboard(&c.Dashboard)
+	k.mail(c)
+	if _, err := c.Accounts.Key(); err != nil {
+		k.problem("accounts.encryption_key", "%s", err)
+	}
 	k.webhooks(&c.Webhooks)
 	k.carriers(c.Carriers)
 	return k.problems
@@ -195,8 +200,13 @@ func (k *checker) webhooks(w *Webhooks) {
 }
 
 // Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
-func (w *Webhooks) Key() (*[32]byte, error) {
-	raw := string(w.EncryptionKey)
+func (w *Webhooks) Key() (*[32]byte, error) { return octetsOf(w.EncryptionKey) }
+
+// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
+func (a *Accounts) Key() (*[32]byte, error) { return octetsOf(a.EncryptionKey) }
+
+func octetsOf(text Secret) (*[32]byte, error) {
+	raw := string(text)
 	if raw == "" {
 		return nil, nil
 	}

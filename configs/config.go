@@ -18,6 +18,7 @@ type Config struct {
 	API        API       `yaml:"api"`
 	Ops        Ops       `yaml:"ops"`
 	Dashboard  Dashboard `yaml:"dashboard"`
+	Mail       Mail      `yaml:"mail"`
 	Log        Log       `yaml:"log"`
 	Database   Database  `yaml:"database"`
 	Redis      Redis     `yaml:"redis"`
@@ -58,8 +59,20 @@ type Ops struct {
 type Dashboard struct {
 	Listen         string        `yaml:"listen"`
 	TrustedProxies []string      `yaml:"trusted_proxies"`
+	PublicURL      string        `yaml:"public_url"` // where people reach it; empty: http:// and listen
+	DocsURL        string        `yaml:"docs_url"`   // of the API's reference; empty: no link to it
 	SecureCookies  bool          `yaml:"secure_cookies"`
+	AdminTOTP      bool          `yaml:"admin_totp"`           // administrators need a second factor
 	SessionIdle    time.Duration `yaml:"session_idle" min:"1"` // a session unused for so long ends
+}
+
+// Mail is the server by which people get mails.
+type Mail struct {
+	Server   string `yaml:"server"` // host:port; empty: mails are not sent
+	From     string `yaml:"from"`
+	Username string `yaml:"username"`
+	Password Secret `yaml:"password"`
+	TLS      string `yaml:"tls" oneof:"starttls|tls|none"`
 }
 
 // Log is what goes to standard error.
@@ -89,6 +102,7 @@ type Accounts struct {
 	TestQuota              int    `yaml:"test_quota" min:"0"`               // segments
 	TestNumberReplacements int    `yaml:"test_number_replacements" min:"0"` // of a verified number
 	OTPKey                 Secret `yaml:"otp_key"`                          // key under which one-time codes are stored hashed
+	EncryptionKey          Secret `yaml:"encryption_key"`                   // encrypts second factors' secrets at rest
 }
 
 // Billing says when credits come back.

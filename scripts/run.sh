@@ -15,6 +15,8 @@
 #   RUN_ONATEL_PORT   2777
 #   RUN_SIM_PORT      2780     the simulated carriers' page
 #   RUN_WEBHOOK_PORT  2781     the webhook receiver
+#   RUN_MAIL_PORT     2525     the mail catcher
+#   RUN_MAILS_PORT    2782     its page
 set -euo pipefail
 umask 077
 cd "$(dirname "$0")/.."
@@ -27,6 +29,8 @@ leo_port=${RUN_LEO_PORT:-2776}
 onatel_port=${RUN_ONATEL_PORT:-2777}
 sim_port=${RUN_SIM_PORT:-2780}
 webhook_port=${RUN_WEBHOOK_PORT:-2781}
+mail_port=${RUN_MAIL_PORT:-2525}
+mails_port=${RUN_MAILS_PORT:-2782}
 
 die() {
 	echo "run: $*" >&2
@@ -97,6 +101,8 @@ need_port "$leo_port" "the simulated carrier leo" RUN_LEO_PORT
 need_port "$onatel_port" "the simulated carrier onatel" RUN_ONATEL_PORT
 need_port "$sim_port" "the simulated carriers' page" RUN_SIM_PORT
 need_port "$webhook_port" "the webhook receiver" RUN_WEBHOOK_PORT
+need_port "$mail_port" "the mail catcher" RUN_MAIL_PORT
+need_port "$mails_port" "the mail catcher's page" RUN_MAILS_PORT
 
 # --- starting and ending
 
@@ -200,9 +206,9 @@ DATABASE_URL='' REDIS_URL=''
 
 # --- the configuration
 
-for secret in otp_key encryption_key webhook_secret password; do
+for secret in otp_key encryption_key factor_key webhook_secret password admin_password; do
 	[ -s "$demo/$secret" ] || case $secret in
-	encryption_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
+	encryption_key | factor_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
 	webhook_secret) printf 'whsec_%s\n' "$(head -c 32 /dev/urandom | base64)" >"$demo/$secret" ;;
 	*) random_word >"$demo/$secret" ;;
 	esac
@@ -228,7 +234,14 @@ ops:
   listen: 127.0.0.1:$ops_port
 dashboard:
   listen: 127.0.0.1:$dashboard_port
+  public_url: http://127.0.0.1:$dashboard_port
+  docs_url: http://127.0.0.1:$api_port/docs
   secure_cookies: false
+  admin_totp: false
+mail:
+  server: 127.0.0.1:$mail_port
+  from: Intumwa <no-reply@intumwa.example>
+  tls: none
 log:
   format: json
 database:
@@ -237,6 +250,7 @@ redis:
   url: "${REDIS_URL//\$/\$\$}"
 accounts:
   otp_key: "$(cat "$demo/otp_key")"
+  encryption_key: "$(cat "$demo/factor_key")"
 webhooks:
   allow_private: true
   encryption_key: "$(cat "$demo/encryption_key")"
@@ -266,6 +280,7 @@ admin() { # $1: the file that keeps it, $2: its JSON key, the rest: the command
 
 email=demo@example.com
 admin user user_id user create --email "$email" --name Demo --password-stdin <"$demo/password"
+admin admin user_id user create --email admin@example.com --name Administrator --administrator --password-stdin <"$demo/admin_password"
 admin company company_id company create --owner "$email" --name 'Demo company' --approved --verified --credits 1000
 company=$(cat "$demo/company")
 admin sender sender_id sender create --company "$company" --name DEMO --approved
@@ -286,6 +301,9 @@ wait_for "the simulated carriers" listening "$onatel_port"
 start webhooks "$intumwa" webhook-echo --listen "127.0.0.1:$webhook_port" --secret-file "$demo/webhook_secret"
 wait_for "the webhook receiver" listening "$webhook_port"
 
+start mails "$intumwa" mail-catcher --listen "127.0.0.1:$mail_port" --page "127.0.0.1:$mails_port"
+wait_for "the mail catcher" listening "$mails_port"
+
 start gateway "$intumwa" serve --config "$config"
 wait_for "the gateway" ready
 
@@ -301,6 +319,10 @@ Intumwa is up. Send an SMS from another terminal:
 The last two digits choose its fate (01: undeliverable, 08: receipt first, …; README has the table).
 Its webhook appears below; what the carriers received is on http://127.0.0.1:$sim_port/
 
+  dashboard  http://127.0.0.1:$dashboard_port/
+    customer       $email  password $(cat "$demo/password")
+    administrator  admin@example.com  password $(cat "$demo/admin_password")
+  mails      http://127.0.0.1:$mails_port/
   metrics    http://127.0.0.1:$ops_port/metrics
   logs       $logs/gateway.log (carriers.log, webhooks.log)
   operator   bin/intumwa admin links --config $config

@@ -1,5 +1,5 @@
 // Command intumwa is the whole product in one binary: the gateway itself (serve), its provisioning (admin), and the
-// helpers for developers (carrier-sim, webhook-echo).
+// helpers for developers (carrier-sim, webhook-echo, mail-catcher).
 package main
 
 import (

@@ -30,6 +30,7 @@ type commands struct {
 	Admin       adminCmd       `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
 	CarrierSim  carrierSimCmd  `cmd:"" name:"carrier-sim" help:"Play a carrier's SMSC, for development."`
 	WebhookEcho webhookEchoCmd `cmd:"" name:"webhook-echo" help:"Play a customer's webhook endpoint, for development."`
+	MailCatcher mailCatcherCmd `cmd:"" name:"mail-catcher" help:"Play a mail server, for development."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 

@@ -116,7 +116,11 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
 
 	belt := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting})
-	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey),
+	factorKey, err := c.Accounts.Key()
+	if err != nil {
+		return fmt.Errorf("accounts.encryption_key: %w", err)
+	}
+	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey), SecretKey: factorKey,
 		Replacements: c.Accounts.TestNumberReplacements, Log: g.log, Metrics: g.registry})
 	key, err := c.Webhooks.Key()
 	if err != nil {
@@ -173,6 +177,11 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	if g.has("dashboard") {
+		if err := g.serveDashboard(ctx, life, pool, rdb, users); err != nil {
+			return err
+		}
+	}
 	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, 0, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
@@ -184,7 +193,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		g.log.Warn("redis is not set up for a queue", "warning", warning)
 	}
 	ops.serving.Store(true)
-	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "ops", c.Ops.Listen, "version", version)
+	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.Listen, "version", version)
 	err = life.wait()
 	ops.serving.Store(false)
 	return err

@@ -1,0 +1,191 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const recoveryCodes = 10
+
+var base32raw = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// ErrWrongCode says that a second factor's code is not right, or has been used.
+var ErrWrongCode = errors.New("wrong code")
+
+// SecondFactor says what a user has set up.
+type SecondFactor struct {
+	On    bool
+	Codes int // recovery codes left
+}
+
+// SecondFactorOf says what a user has set up.
+func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFactor, err error) {
+	err = a.pool.QueryRow(ctx, `
+		select exists (select from second_factors where user_id = $1 and confirmed_at is not null),
+		       (select count(*) from recovery_codes where user_id = $1)`, userID).Scan(&f.On, &f.Codes)
+	if err != nil {
+		return f, fmt.Errorf("reading the second factor of user %d: %w", userID, err)
+	}
+	return f, nil
+}
+
+// BeginSecondFactor answers the secret (base32) that the user's authenticator is to learn: the same one until a code
+// confirms it. [ErrExists] when a second factor is on.
+func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret string, err error) {
+	var octets [20]byte // RFC 4226, 4: 160 bits
+	_, _ = rand.Read(octets[:])
+	fresh := a.vault.seal(userID, base32raw.EncodeToString(octets[:]))
+	var (
+		stored    string
+		confirmed *time.Time
+	)
+	err = a.pool.QueryRow(ctx, `
+		insert into second_factors (user_id, secret) values ($1, $2)
+		on conflict (user_id) do update set user_id = excluded.user_id
+		returning secret, confirmed_at`, userID, fresh).Scan(&stored, &confirmed)
+	if err != nil {
+		return "", fmt.Errorf("beginning the second factor of user %d: %w", userID, err)
+	}
+	if confirmed != nil {
+		return "", &mistake{ErrExists, "the second factor is on already"}
+	}
+	if secret, err = a.vault.open(userID, stored); err != nil {
+		return "", fmt.Errorf("opening the second factor of user %d: %w", userID, err)
+	}
+	return secret, nil
+}
+
+// ConfirmSecondFactor turns it on with a code of the authenticator ([ErrWrongCode] otherwise). It answers the recovery
+// codes, which cannot be read again.
+func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code string) (codes []string, err error) {
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if err := a.useStep(ctx, tx, userID, code, false); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update second_factors set confirmed_at = now() where user_id = $1`, userID); err != nil {
+			return fmt.Errorf("turning the second factor of user %d on: %w", userID, err)
+		}
+		codes, err = replaceRecoveryCodes(ctx, tx, userID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return codes, nil
+}
+
+// NewRecoveryCodes replaces those that are left.
+func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) (codes []string, err error) {
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		codes, err = replaceRecoveryCodes(ctx, tx, userID)
+		return err
+	})
+	return codes, err
+}
+
+// DropSecondFactor turns it off.
+func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
+	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `delete from second_factors where user_id = $1`, userID); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `delete from recovery_codes where user_id = $1`, userID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("turning the second factor of user %d off: %w", userID, err)
+	}
+	return nil
+}
+
+// CheckSecondFactor uses up a code of the authenticator or a recovery code: [ErrWrongCode] when it is neither, or was
+// used before. How often it may be tried is the caller's to bound.
+func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code string) error {
+	if normal := normalRecovery(code); len(normal) == recoveryLength {
+		tag, err := a.pool.Exec(ctx, `
+			delete from recovery_codes where user_id = $1 and code_hash = $2
+			and exists (select from second_factors where user_id = $1 and confirmed_at is not null)`,
+			userID, hashRecovery(userID, normal))
+		if err != nil {
+			return fmt.Errorf("checking a recovery code of user %d: %w", userID, err)
+		}
+		if tag.RowsAffected() == 1 {
+			return nil
+		}
+		return ErrWrongCode
+	}
+	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error { return a.useStep(ctx, tx, userID, code, true) })
+}
+
+// useStep checks a code of the authenticator and marks its step as used.
+func (a *Accounts) useStep(ctx context.Context, tx pgx.Tx, userID int64, code string, confirmed bool) error {
+	var (
+		stored string
+		last   int64
+	)
+	err := tx.QueryRow(ctx, `
+		select secret, last_step from second_factors where user_id = $1 and (confirmed_at is not null) = $2 for update`,
+		userID, confirmed).Scan(&stored, &last)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrWrongCode
+	}
+	if err != nil {
+		return fmt.Errorf("reading the second factor of user %d: %w", userID, err)
+	}
+	secret, err := a.vault.open(userID, stored)
+	if err != nil {
+		return fmt.Errorf("opening the second factor of user %d: %w", userID, err)
+	}
+	key, err := base32raw.DecodeString(secret)
+	if err != nil {
+		return fmt.Errorf("reading the second factor of user %d: %w", userID, err)
+	}
+	step, right := matchTOTP(key, code, time.Now())
+	if !right || step <= last {
+		return ErrWrongCode
+	}
+	if _, err := tx.Exec(ctx, `update second_factors set last_step = $2 where user_id = $1`, userID, step); err != nil {
+		return fmt.Errorf("noting a used code of user %d: %w", userID, err)
+	}
+	return nil
+}
+
+// A recovery code is 16 letters and digits of base32, 80 random bits: its SHA-256 needs no slow hash.
+const recoveryLength = 16
+
+func replaceRecoveryCodes(ctx context.Context, tx pgx.Tx, userID int64) ([]string, error) {
+	if _, err := tx.Exec(ctx, `delete from recovery_codes where user_id = $1`, userID); err != nil {
+		return nil, fmt.Errorf("replacing the recovery codes of user %d: %w", userID, err)
+	}
+	codes := make([]string, recoveryCodes)
+	hashes := make([][]byte, recoveryCodes)
+	for i := range codes {
+		var octets [recoveryLength * 5 / 8]byte
+		_, _ = rand.Read(octets[:])
+		text := strings.ToLower(base32raw.EncodeToString(octets[:]))
+		codes[i] = text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
+		hashes[i] = hashRecovery(userID, text)
+	}
+	if _, err := tx.Exec(ctx, `insert into recovery_codes (user_id, code_hash) select $1, unnest($2::bytea[])`, userID, hashes); err != nil {
+		return nil, fmt.Errorf("storing the recovery codes of user %d: %w", userID, err)
+	}
+	return codes, nil
+}
+
+func normalRecovery(code string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(code)))
+}
+
+func hashRecovery(userID int64, code string) []byte {
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(userID)), code...))
+	return sum[:]
+}

@@ -1,0 +1,227 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	sessionLife = 30 * 24 * time.Hour // the longest that any session lives
+	halfLife    = 10 * time.Minute    // of one that waits for the second factor
+	maxSessions = 20                  // of one user; the oldest gives way
+	maxDevice   = 300                 // octets of what a browser calls itself
+	seenEvery   = time.Minute         // how exact SeenAt is
+)
+
+// Session is a browser that has signed in.
+type Session struct {
+	ID         int64
+	User       User
+	Passed     bool       // false: the password was right, the second factor is still to come
+	AdminUntil *time.Time // the administrators' scope ends then
+	Address    string
+	Device     string // what the browser calls itself
+	CreatedAt  time.Time
+	SeenAt     time.Time // to the minute
+	Company    *Company  // of the user; nil when there is none
+}
+
+// Browser is where a session comes from, as the request says.
+type Browser struct{ Address, Device string }
+
+// clean bounds what a stranger wrote.
+func (b Browser) clean() Browser {
+	text := strings.ToValidUTF8(b.Device, "")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text) > maxDevice {
+		text = text[:maxDevice]
+		for !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+	}
+	b.Device = text
+	return b
+}
+
+// newLinkToken is 32 random octets as they stand in a cookie or a mail's link, and what is stored of them.
+func newLinkToken() (token string, hash []byte) {
+	var octets [32]byte
+	_, _ = rand.Read(octets[:]) // never fails
+	token = base64.RawURLEncoding.EncodeToString(octets[:])
+	return token, hashToken(token)
+}
+
+func hashToken(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}
+
+// OpenSession begins a session of a user who showed the right password. Its token is new whatever the browser brought
+// along. When the user has a second factor the session is not Passed until [Accounts.PassSession].
+func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token string, passed bool, err error) {
+	from = from.clean()
+	token, hash := newLinkToken()
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		// The row lock lines up a user's sign-ins, so that the count below holds.
+		if _, err := tx.Exec(ctx, `select from users where id = $1 for update`, u.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			delete from sessions where user_id = $1 and (expires_at < now() or id not in (
+				select id from sessions where user_id = $1 and expires_at >= now() order by seen_at desc, id desc limit $2))`,
+			u.ID, maxSessions-1); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `
+			insert into sessions (token_hash, user_id, address, device, passed, expires_at)
+			select $2, $1, $3, $4, not has, now() + case when has then $5::interval else $6::interval end
+			from (select exists (select from second_factors where user_id = $1 and confirmed_at is not null)) as f (has)
+			returning passed`, u.ID, hash, from.Address, from.Device, halfLife, sessionLife).Scan(&passed)
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("opening a session of user %d: %w", u.ID, err)
+	}
+	return token, passed, nil
+}
+
+// SessionByToken is the session that a cookie names, unless it has ended or was unused for longer than idle:
+// [ErrUnauthenticated] then. It notes that the session was seen.
+func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.Duration) (Session, error) {
+	if len(token) != base64.RawURLEncoding.EncodedLen(32) {
+		return Session{}, ErrUnauthenticated
+	}
+	var (
+		s       Session
+		company struct {
+			id                                *int64
+			name                              *string
+			approved, verified, smartEncoding *bool
+		}
+	)
+	err := a.pool.QueryRow(ctx, `
+		select s.id, s.passed, s.admin_until, s.address, s.device, s.created_at, s.seen_at,
+		       u.id, u.email, u.name, u.administrator, u.created_at, u.language,
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding
+		from sessions s join users u on u.id = s.user_id left join companies c on c.owner_id = u.id
+		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval`,
+		hashToken(token), idle).Scan(
+		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
+		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language,
+		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Session{}, ErrUnauthenticated
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("reading a session: %w", err)
+	}
+	if company.id != nil {
+		s.Company = &Company{ID: *company.id, OwnerID: s.User.ID, Name: *company.name,
+			Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding}
+	}
+	if time.Since(s.SeenAt) >= seenEvery {
+		if _, err := a.pool.Exec(ctx, `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
+			return Session{}, fmt.Errorf("noting that a session was seen: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// PassSession turns a session whose second factor was right into a full one, under a new token.
+func (a *Accounts) PassSession(ctx context.Context, s Session) (token string, err error) {
+	return a.renew(ctx, s, `passed = true, expires_at = now() + $3::interval`, sessionLife)
+}
+
+// EnterAdmin opens the administrators' scope for so long, under a new token. Whoever calls it has asked for proof.
+func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duration) (token string, err error) {
+	if !s.User.Administrator {
+		return "", ErrUnauthenticated
+	}
+	return a.renew(ctx, s, `admin_until = now() + $3::interval`, lasts)
+}
+
+// LeaveAdmin closes it.
+func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
+	if _, err := a.pool.Exec(ctx, `update sessions set admin_until = null where id = $1`, s.ID); err != nil {
+		return fmt.Errorf("leaving the administrators' scope: %w", err)
+	}
+	return nil
+}
+
+func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts time.Duration) (string, error) {
+	token, hash := newLinkToken()
+	tag, err := a.pool.Exec(ctx, `update sessions set token_hash = $2, once = null, `+change+` where id = $1`, s.ID, hash, lasts)
+	if err != nil {
+		return "", fmt.Errorf("renewing session %d: %w", s.ID, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return "", ErrUnauthenticated
+	}
+	return token, nil
+}
+
+// Sessions lists a user's sessions, the one last seen first.
+func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duration) ([]Session, error) {
+	rows, err := a.pool.Query(ctx, `
+		select id, address, device, created_at, seen_at from sessions
+		where user_id = $1 and passed and expires_at > now() and seen_at > now() - $2::interval
+		order by seen_at desc, id desc`, userID, idle)
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions of user %d: %w", userID, err)
+	}
+	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Session, err error) {
+		s.Passed = true
+		err = row.Scan(&s.ID, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt)
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions of user %d: %w", userID, err)
+	}
+	return sessions, nil
+}
+
+// EndSession ends one session of that user; another's, or one that has ended, is [ErrNotFound].
+func (a *Accounts) EndSession(ctx context.Context, userID, id int64) error {
+	tag, err := a.pool.Exec(ctx, `delete from sessions where id = $2 and user_id = $1`, userID, id)
+	if err != nil {
+		return fmt.Errorf("ending session %d: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return &mistake{ErrNotFound, fmt.Sprintf("there is no session with id %d", id)}
+	}
+	return nil
+}
+
+// EndSessions ends all of a user's sessions but one (0: all).
+func (a *Accounts) EndSessions(ctx context.Context, userID, but int64) error {
+	if _, err := a.pool.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, userID, but); err != nil {
+		return fmt.Errorf("ending the sessions of user %d: %w", userID, err)
+	}
+	return nil
+}
+
+// Sweep deletes what has ended: sessions and mailed links.
+func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
+	_, err := a.pool.Exec(ctx, `delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
+	if err == nil {
+		_, err = a.pool.Exec(ctx, `delete from mail_links where expires_at < now()`)
+	}
+	if err != nil {
+		return fmt.Errorf("sweeping ended sessions and links: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/configs"
+	"intumwa/dashboard"
+	"intumwa/mail"
+	"intumwa/throttle"
+)
+
+// What a stranger may try at the dashboard in triesWindow: at one account, and from one network address, behind which
+// there may be many people.
+const (
+	triesWindow    = 15 * time.Minute
+	triesOfAccount = 10
+	triesOfAddress = 100
+)
+
+// serveDashboard starts the role dashboard.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.Pool, rdb redis.UniversalClient, users *accounts.Accounts) error {
+	c := g.config
+	mailer, err := mail.New(mail.Options{Server: c.Mail.Server, From: c.Mail.From, Username: c.Mail.Username,
+		Password: string(c.Mail.Password), TLS: c.Mail.TLS, Log: g.log, Metrics: g.registry})
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	tries := func(name string, limit int) *throttle.Throttle {
+		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: triesWindow, Log: g.log})
+	}
+	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Mailer: mailer,
+		Tries: dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress)}},
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, TrustedProxies: c.Dashboard.TrustedProxies,
+			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
+			Log: g.log, Metrics: g.registry})
+	if err != nil {
+		return fmt.Errorf("dashboard: %w", err)
+	}
+	life.run("mail", mailer.Run)
+	life.run("dashboard sweep", d.Run)
+	return life.listen(ctx, "dashboard", c.Dashboard.Listen, c.API.MaxConnections, &http.Server{Handler: d,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10})
+}
+
+func publicURL(c *configs.Dashboard) string {
+	if c.PublicURL != "" {
+		return c.PublicURL
+	}
+	return "http://" + c.Listen
+}

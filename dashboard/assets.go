@@ -1,0 +1,58 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assets are the files that pages load, under names that change with their content.
+type assets struct {
+	paths map[string]string // file → path
+	files map[string][]byte // path below /assets/ → content
+}
+
+func newAssets() (assets, error) {
+	a := assets{map[string]string{}, map[string][]byte{}}
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		return a, err
+	}
+	for _, entry := range entries {
+		content, err := assetFiles.ReadFile("assets/" + entry.Name())
+		if err != nil {
+			return a, err
+		}
+		sum := sha256.Sum256(content)
+		extension := path.Ext(entry.Name())
+		name := strings.TrimSuffix(entry.Name(), extension) + "." + hex.EncodeToString(sum[:6]) + extension
+		a.paths[entry.Name()] = "/assets/" + name
+		a.files[name] = content
+	}
+	return a, nil
+}
+
+// asset is GET /assets/:name.
+func (d *Dashboard) asset(v *visit) {
+	content, known := d.assets.files[v.c.Param("name")]
+	if !known {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	v.c.Header("Cache-Control", "public, max-age=31536000, immutable")
+	v.c.Data(http.StatusOK, mime.TypeByExtension(path.Ext(v.c.Param("name"))), content)
+}
+
+// robots is GET /robots.txt: nothing here is for search engines.
+func (d *Dashboard) robots(v *visit) {
+	v.c.Data(http.StatusOK, gin.MIMEPlain, []byte("User-agent: *\nDisallow: /\n"))
+}

@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/dashboard/words"
+	"intumwa/mail"
+	"intumwa/throttle"
+)
+
+// Options of [New].
+type Options struct {
+	PublicURL      string        // where people reach it, for links in mails: https://sms.example.com
+	DocsURL        string        // of the API's reference; empty: no link to it
+	TrustedProxies []string      // whose X-Forwarded-For counts
+	SecureCookies  bool          // cookies over HTTPS only
+	SessionIdle    time.Duration // an unused session ends; 12 h if 0
+	AdminTOTP      bool          // administrators prove themselves by their second factor, not by their password
+	Log            *slog.Logger
+	Metrics        prometheus.Registerer // nil: not registered
+}
+
+// Rooms are what the dashboard is the face of.
+type Rooms struct {
+	Pool     *pgxpool.Pool // for what two rooms do in one transaction
+	Accounts *accounts.Accounts
+	Ledger   *billing.Ledger
+	Mailer   *mail.Mailer
+	Tries    Tries
+}
+
+// Tries bound what a stranger may try in a quarter of an hour. Nil: not bounded.
+type Tries struct {
+	Account *throttle.Throttle // sign-ins to one account; codes of one user; links to one address of mail
+	Address *throttle.Throttle // all of these from one network address
+}
+
+// Dashboard serves the pages.
+type Dashboard struct {
+	opts   Options
+	log    *slog.Logger
+	rooms  Rooms
+	words  *words.Words
+	pages  pages
+	assets assets
+	seen   *metrics
+	forged *http.CrossOriginProtection
+
+	handler http.Handler
+}
+
+// New reads the templates and texts and starts nothing.
+func New(rooms Rooms, opts Options) (*Dashboard, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.SessionIdle == 0 {
+		opts.SessionIdle = 12 * time.Hour
+	}
+	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection()}
+	var err error
+	if d.words, err = words.Load(); err != nil {
+		return nil, fmt.Errorf("reading the texts: %w", err)
+	}
+	if d.assets, err = newAssets(); err != nil {
+		return nil, fmt.Errorf("reading the assets: %w", err)
+	}
+	if d.pages, err = newPages(d.assets); err != nil {
+		return nil, fmt.Errorf("reading the pages: %w", err)
+	}
+	if d.handler, err = d.routes(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// ServeHTTP answers a request.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
+
+const sweepEvery = time.Hour
+
+// Run deletes ended sessions and links from time to time, until ctx ends.
+func (d *Dashboard) Run(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
+			d.log.Warn("ended sessions and links were not swept", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,22 @@
+// Package dashboard is the web face: pages for customers and administrators, rendered on the server, in French, English
+// and Kirundi. Every page works without JavaScript; nothing comes from elsewhere.
+//
+// # To add a page
+//
+//  1. A handler in a file named by its noun, e.g. sender.go: func (d *Dashboard) senders(v *visit, t tenant). It reads
+//     and writes by the rooms below, then v.render(status, "senders", data) or, after a change, v.redirect(path, flash).
+//     What a person filled in wrongly is v.form() with f.refuse(field, key), rendered again with 422.
+//  2. Its route in routes.go, by who may open it: open (anybody), signedIn (a user), owner (a user with a company: the
+//     handler gets a tenant, the only source of a company's id; never take one from a URL or a form), admin (an
+//     administrator inside the administrators' scope). Its place in the side navigation is in nav.go.
+//  3. Its template in pages/senders.html, which defines "title" and "main". Parts to build it from are in layout/parts.html:
+//     field, button, badge, empty, notice, secret, copy, code, pages. {{.T "key"}} is a text, {{$.Time .At}} a time;
+//     what is data is below .Data.
+//  4. Its texts in words/en/senders.txt and words/fr/senders.txt. A test fails when a key is missing, or not used.
+//  5. A step of the walk in walk_test.go, which visits it in Chromium in both languages with and without JavaScript,
+//     holds it to axe-core and to the content security policy, and takes its picture; and, in attack_test.go, another
+//     company's ids in its URLs and forms.
+//
+// No inline script or style: the content security policy refuses them. JavaScript is assets/app.js, which finds its work
+// by data attributes.
+package dashboard

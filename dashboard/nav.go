@@ -1,0 +1,27 @@
+package dashboard
+
+import "strings"
+
+// navItem is a line of the side navigation.
+type navItem struct {
+	Path, Text, Icon string
+	Here             bool
+}
+
+// nav is the side navigation of whoever has signed in.
+func (v *visit) nav() []navItem {
+	items := []navItem{
+		{Path: "/", Text: v.lang.T("nav.home"), Icon: "home"},
+		{Path: "/keys", Text: v.lang.T("nav.keys"), Icon: "key"},
+		{Path: "/company", Text: v.lang.T("nav.company"), Icon: "company"},
+		{Path: "/account", Text: v.lang.T("nav.account"), Icon: "account"},
+	}
+	if v.session.User.Administrator {
+		items = append(items, navItem{Path: "/admin", Text: v.lang.T("nav.admin"), Icon: "admin"})
+	}
+	for i := range items {
+		path := v.c.Request.URL.Path
+		items[i].Here = path == items[i].Path || items[i].Path != "/" && strings.HasPrefix(path, items[i].Path+"/")
+	}
+	return items
+}

@@ -1,0 +1,118 @@
+package dashboard
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"path"
+	"strings"
+)
+
+//go:embed layout pages
+var pageFiles embed.FS
+
+// pages are the templates by name, each with the layout around it.
+type pages map[string]*template.Template
+
+func newPages(a assets) (pages, error) {
+	layout, err := template.New("layout").Funcs(template.FuncMap{
+		"asset": func(name string) (string, error) {
+			p, ok := a.paths[name]
+			if !ok {
+				return "", fmt.Errorf("there is no asset %s", name)
+			}
+			return p, nil
+		},
+		"field": newField,
+		"part":  newPart,
+	}).ParseFS(pageFiles, "layout/*.html")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := pageFiles.ReadDir("pages")
+	if err != nil {
+		return nil, err
+	}
+	all := pages{}
+	for _, entry := range entries {
+		clone, err := layout.Clone()
+		if err == nil {
+			clone, err = clone.ParseFS(pageFiles, path.Join("pages", entry.Name()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(entry.Name(), ".html")] = clone
+	}
+	return all, nil
+}
+
+func (p pages) execute(w io.Writer, name string, data *view) error {
+	t, ok := p[name]
+	if !ok {
+		return fmt.Errorf("there is no page %s", name)
+	}
+	return t.ExecuteTemplate(w, "frame", data)
+}
+
+// field is a labelled input, for the part "field".
+type field struct {
+	Name, Label, Hint, Type, Value, Wrong string
+	Autocomplete, Inputmode               string
+	Required, Autofocus                   bool
+	MaxLength                             int
+}
+
+// newField makes one: {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type,
+// autocomplete, inputmode, value, hint (a text), optional and focus (no matter what).
+func newField(p *view, name, label string, options ...string) (field, error) {
+	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
+		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), MaxLength: 254}
+	if len(options)%2 != 0 {
+		return f, fmt.Errorf("field %s: options come in pairs", name)
+	}
+	for i := 0; i < len(options); i += 2 {
+		value := options[i+1]
+		switch options[i] {
+		case "type":
+			f.Type = value
+		case "autocomplete":
+			f.Autocomplete = value
+		case "inputmode":
+			f.Inputmode = value
+		case "value":
+			if f.Value == "" {
+				f.Value = value
+			}
+		case "hint":
+			f.Hint = value
+		case "optional":
+			f.Required = false
+		case "focus":
+			f.Autofocus = true
+		default:
+			return f, fmt.Errorf("field %s: there is no option %s", name, options[i])
+		}
+	}
+	if f.Type == "password" { // never goes back
+		f.Value, f.MaxLength = "", 1024
+	}
+	return f, nil
+}
+
+// part gives a part more than one value: {{template "badge" (part "Kind" "good" "Text" (.T "x"))}}.
+func newPart(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("part: names and values come in pairs")
+	}
+	values := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("part: %v is no name", pairs[i])
+		}
+		values[name] = pairs[i+1]
+	}
+	return values, nil
+}

@@ -1,0 +1,106 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"intumwa/accounts"
+)
+
+// forgotten is GET /password.
+func (d *Dashboard) forgotten(v *visit) { v.render(http.StatusOK, "forgotten", nil) }
+
+// askReset is POST /password: it mails a link, and says so whether or not there is such an account.
+func (d *Dashboard) askReset(v *visit) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	email := f.email("email")
+	if f.ok() && !v.mayTry("mail", email) {
+		f.notice("error.tries")
+		v.show(http.StatusTooManyRequests, "forgotten", nil, f)
+		return
+	}
+	if !f.ok() {
+		v.again("forgotten", nil, f)
+		return
+	}
+	token, err := d.rooms.Accounts.BeginReset(v.ctx(), email, v.lang.Tag)
+	switch {
+	case err == nil:
+		d.mailReset(v.lang, email, email, token)
+	case !errors.Is(err, accounts.ErrNotFound):
+		v.fail("beginning a change of password", err)
+		return
+	}
+	v.redirect("/sent?to="+url.QueryEscape(email), "")
+}
+
+func (v *visit) resetChoice(link accounts.Link) choice {
+	return choice{link.Email, v.lang.T("reset.title"), v.lang.T("reset.button"), accounts.MinPassword}
+}
+
+// reset is GET /password/:token. It changes nothing: programs that look into mails follow links too.
+func (d *Dashboard) reset(v *visit) {
+	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	v.render(http.StatusOK, "choose", v.resetChoice(link))
+}
+
+// doReset is POST /password/:token.
+func (d *Dashboard) doReset(v *visit) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	password := f.newPassword("password")
+	if !f.ok() {
+		v.again("choose", v.resetChoice(link), f)
+		return
+	}
+	user, err := d.rooms.Accounts.FinishReset(v.ctx(), v.c.Param("token"), password)
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	v.openSession(user, "/", "flash.reset")
+}
+
+// changePassword is POST /account/password.
+func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	present, password := f.required("present"), f.newPassword("new")
+	if f.ok() && !v.mayTry("password change", strconv.FormatInt(s.User.ID, 10)) {
+		f.notice("error.tries")
+		v.showAccount(http.StatusTooManyRequests, s, f)
+		return
+	}
+	if f.ok() {
+		err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
+		switch {
+		case errors.Is(err, accounts.ErrUnauthenticated):
+			f.refuse("present", "account.present.wrong")
+		case err != nil:
+			v.fail("changing a password", err)
+			return
+		default:
+			v.redirect("/account", "flash.password")
+			return
+		}
+	}
+	v.showAccount(http.StatusUnprocessableEntity, s, f)
+}

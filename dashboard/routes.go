@@ -1,0 +1,123 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/accounts"
+)
+
+func (d *Dashboard) routes() (http.Handler, error) {
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	r.HandleMethodNotAllowed = true
+	r.RedirectTrailingSlash = false
+	if err := r.SetTrustedProxies(d.opts.TrustedProxies); err != nil {
+		return nil, fmt.Errorf("trusted proxies: %w", err)
+	}
+	r.Use(d.seen.observe, d.harden, d.recover, bound, d.sameOrigin)
+	r.NoRoute(d.open(func(v *visit) { v.oops(http.StatusNotFound) }))
+	r.NoMethod(d.open(func(v *visit) { v.oops(http.StatusMethodNotAllowed) }))
+
+	r.GET("/assets/:name", d.open(d.asset))
+	r.GET("/robots.txt", d.open(d.robots))
+	r.POST("/language", d.open(d.chooseLanguage))
+
+	r.GET("/sign-up", d.open(d.signUp))
+	r.POST("/sign-up", d.open(d.askSignUp))
+	r.GET("/sign-up/:token", d.open(d.finishSignUp))
+	r.POST("/sign-up/:token", d.open(d.doSignUp))
+	r.GET("/sent", d.open(d.sent))
+	r.GET("/sign-in", d.open(d.signIn))
+	r.POST("/sign-in", d.open(d.doSignIn))
+	r.GET("/sign-in/code", d.open(d.code))
+	r.POST("/sign-in/code", d.open(d.doCode))
+	r.POST("/sign-out", d.open(d.signOut))
+	r.GET("/password", d.open(d.forgotten))
+	r.POST("/password", d.open(d.askReset))
+	r.GET("/password/:token", d.open(d.reset))
+	r.POST("/password/:token", d.open(d.doReset))
+
+	r.GET("/", d.signedIn(d.home))
+	r.GET("/account", d.signedIn(d.account))
+	r.POST("/account/password", d.signedIn(d.changePassword))
+	r.POST("/account/sessions/:id/end", d.signedIn(d.endSession))
+	r.POST("/account/sign-out", d.signedIn(d.signOutEverywhere))
+	r.GET("/account/two-step", d.signedIn(d.twoStep))
+	r.POST("/account/two-step", d.signedIn(d.turnTwoStepOn))
+	r.POST("/account/two-step/codes", d.signedIn(d.renewCodes))
+	r.POST("/account/two-step/off", d.signedIn(d.turnTwoStepOff))
+	r.GET("/company/new", d.signedIn(d.newCompany))
+	r.POST("/company/new", d.signedIn(d.createCompany))
+	r.GET("/company", d.owner(d.company))
+	r.GET("/keys", d.signedIn(d.keys))
+	r.POST("/keys", d.signedIn(d.createKey))
+	r.POST("/keys/:id/revoke", d.signedIn(d.revokeKey))
+
+	r.GET("/admin/enter", d.signedIn(d.enterAdmin))
+	r.POST("/admin/enter", d.signedIn(d.doEnterAdmin))
+	r.POST("/admin/leave", d.signedIn(d.leaveAdmin))
+	r.GET("/admin", d.admin(d.awaiting))
+	r.POST("/admin/companies/:id/approve", d.admin(d.approve))
+	r.POST("/admin/companies/:id/verify", d.admin(d.verify))
+	return r, nil
+}
+
+// open is a page for anybody.
+func (d *Dashboard) open(page func(*visit)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if v := d.visit(c); v.identify() {
+			page(v)
+		}
+	}
+}
+
+// signedIn is a page for whoever has signed in, with the second factor when there is one.
+func (d *Dashboard) signedIn(page func(*visit, *accounts.Session)) gin.HandlerFunc {
+	return d.open(func(v *visit) {
+		switch {
+		case v.session == nil:
+			v.toSignIn("/sign-in")
+		case !v.session.Passed:
+			v.toSignIn("/sign-in/code")
+		default:
+			page(v, v.session)
+		}
+	})
+}
+
+// tenant is the company of whoever has signed in: the only source of a company's id on a customer's page.
+type tenant struct {
+	User    accounts.User
+	Company accounts.Company
+}
+
+// owner is a page for a user with a company; who has none is shown how to create it.
+func (d *Dashboard) owner(page func(*visit, tenant)) gin.HandlerFunc {
+	return d.signedIn(func(v *visit, s *accounts.Session) {
+		if s.Company == nil {
+			v.redirect("/company/new", "")
+			return
+		}
+		page(v, tenant{s.User, *s.Company})
+	})
+}
+
+// operator is an administrator inside the administrators' scope.
+type operator struct{ User accounts.User }
+
+// admin is a page for an operator. To others it does not exist.
+func (d *Dashboard) admin(page func(*visit, operator)) gin.HandlerFunc {
+	return d.signedIn(func(v *visit, s *accounts.Session) {
+		switch {
+		case !s.User.Administrator:
+			v.oops(http.StatusNotFound)
+		case !v.inAdmin():
+			v.redirect("/admin/enter", "")
+		default:
+			page(v, operator{s.User})
+		}
+	})
+}

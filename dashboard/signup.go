@@ -1,0 +1,122 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"intumwa/accounts"
+)
+
+// signUp is GET /sign-up.
+func (d *Dashboard) signUp(v *visit) {
+	if v.session != nil && v.session.Passed {
+		v.redirect("/", "")
+		return
+	}
+	v.render(http.StatusOK, "signup", nil)
+}
+
+// askSignUp is POST /sign-up: it mails a link, and says so whether or not there is such an account.
+func (d *Dashboard) askSignUp(v *visit) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	name, email := f.name("name"), f.email("email")
+	if f.ok() && !v.mayTry("mail", email) {
+		f.notice("error.tries")
+		v.show(http.StatusTooManyRequests, "signup", nil, f)
+		return
+	}
+	if !f.ok() {
+		v.again("signup", nil, f)
+		return
+	}
+	token, err := d.rooms.Accounts.BeginSignUp(v.ctx(), accounts.NewUser{Email: email, Name: name, Language: v.lang.Tag})
+	switch {
+	case err == nil:
+		d.mailSignUp(v.lang, email, name, token)
+	case errors.Is(err, accounts.ErrExists):
+		d.mailExists(v.lang, email, name)
+	case errors.Is(err, accounts.ErrInvalid):
+		f.refuse("email", "error.email")
+		v.again("signup", nil, f)
+		return
+	default:
+		v.fail("beginning a sign-up", err)
+		return
+	}
+	v.redirect("/sent?to="+url.QueryEscape(email), "")
+}
+
+// sent is GET /sent: a mail is on its way, perhaps.
+func (d *Dashboard) sent(v *visit) {
+	to := v.c.Query("to")
+	if len(to) > 254 {
+		to = ""
+	}
+	v.render(http.StatusOK, "sent", to)
+}
+
+// choice is where a mailed link ends: a password is chosen.
+type choice struct {
+	Email, Title, Button string
+	Least                int
+}
+
+// finishSignUp is GET /sign-up/:token. It changes nothing: programs that look into mails follow links too.
+func (d *Dashboard) finishSignUp(v *visit) {
+	link, err := d.rooms.Accounts.SignUpLink(v.ctx(), v.c.Param("token"))
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	v.render(http.StatusOK, "choose", v.signUpChoice(link))
+}
+
+func (v *visit) signUpChoice(link accounts.Link) choice {
+	return choice{link.Email, v.lang.T("finish.title"), v.lang.T("finish.button"), accounts.MinPassword}
+}
+
+// linkGone answers for a link that does not work.
+func (v *visit) linkGone(err error) {
+	if !errors.Is(err, accounts.ErrNotFound) && !errors.Is(err, accounts.ErrExists) {
+		v.fail("following a link", err)
+		return
+	}
+	v.render(http.StatusNotFound, "error", struct{ Title, Text string }{v.lang.T("link.gone.title"), v.lang.T("link.gone.text")})
+}
+
+// doSignUp is POST /sign-up/:token.
+func (d *Dashboard) doSignUp(v *visit) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	link, err := d.rooms.Accounts.SignUpLink(v.ctx(), v.c.Param("token"))
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	password := f.newPassword("password")
+	if !f.ok() {
+		v.again("choose", v.signUpChoice(link), f)
+		return
+	}
+	user, err := d.rooms.Accounts.FinishSignUp(v.ctx(), v.c.Param("token"), password)
+	if err != nil {
+		v.linkGone(err)
+		return
+	}
+	v.openSession(user, "/", "flash.welcome")
+}
+
+// newPassword is a field with a password that is being chosen.
+func (f *form) newPassword(field string) string {
+	password := f.required(field)
+	if n := len([]rune(password)); n < accounts.MinPassword || len(password) > 1024 {
+		f.refuse(field, "finish.short", accounts.MinPassword)
+	}
+	return password
+}

@@ -1,0 +1,152 @@
+package words
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	keyLike     = regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)+$`)
+	action      = regexp.MustCompile(`\{\{.*?\}\}`)
+	inQuotes    = regexp.MustCompile(`"([^"]*)"`)
+	placeholder = regexp.MustCompile(`\{\d\}`)
+)
+
+// used are the texts' keys that stand in the dashboard's templates and code, with where.
+func used(t *testing.T) map[string]string {
+	t.Helper()
+	keys := map[string]string{}
+	note := func(text, where string) {
+		if keyLike.MatchString(text) && !strings.HasSuffix(text, ".css") && !strings.HasSuffix(text, ".js") && !strings.HasSuffix(text, ".svg") {
+			keys[text] = where
+		}
+	}
+	templates, _ := filepath.Glob("../*/*.html")
+	for _, file := range templates {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range action.FindAllString(string(text), -1) {
+			if strings.HasPrefix(a, "{{- /*") {
+				continue
+			}
+			for _, q := range inQuotes.FindAllStringSubmatch(a, -1) {
+				note(q[1], file)
+			}
+		}
+	}
+	sources, _ := filepath.Glob("../*.go")
+	for _, file := range sources {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if _, imports := n.(*ast.ImportSpec); imports {
+				return false
+			}
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				text, _ := strconv.Unquote(literal.Value)
+				note(text, file)
+			}
+			return true
+		})
+	}
+	if len(templates) == 0 || len(keys) < 100 {
+		t.Fatalf("found only %d keys in %d templates", len(keys), len(templates))
+	}
+	return keys
+}
+
+// TestTexts: English and French have every key that is used and no other; Kirundi has no key that they lack; the same
+// blanks are filled in everywhere.
+func TestTexts(t *testing.T) {
+	w, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]bool{}
+	keys := used(t)
+	for _, l := range w.Languages[:2] {
+		for key, where := range keys {
+			_, one := l.texts[key+".one"]
+			_, other := l.texts[key+".other"]
+			if one && other {
+				counted[key+".one"], counted[key+".other"] = true, true
+				continue
+			}
+			if !l.Has(key) {
+				t.Errorf("%s: the text %s, used in %s, is missing", l.Tag, key, where)
+			}
+		}
+		for _, key := range l.Keys() {
+			if _, ok := keys[key]; !ok && !counted[key] {
+				t.Errorf("%s: the text %s is not used", l.Tag, key)
+			}
+		}
+	}
+	for _, l := range w.Languages[1:] {
+		for _, key := range l.Keys() {
+			french, ok := w.Languages[0].texts[key]
+			if !ok {
+				t.Errorf("%s: there is no text %s in French", l.Tag, key)
+				continue
+			}
+			if a, b := placeholder.FindAllString(french, -1), placeholder.FindAllString(l.texts[key], -1); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
+				t.Errorf("%s: %s fills in %v, in French %v", l.Tag, key, b, a)
+			}
+		}
+	}
+}
+
+func TestMatch(t *testing.T) {
+	w, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, want := range map[string]string{
+		"": "fr", "en": "en", "en-GB,fr;q=0.5": "en", "fr-FR,en;q=0.9": "fr", "rn-BI": "rn", "de": "fr", "de,en;q=0.1": "en",
+		"%%%": "fr", strings.Repeat("en,", 1000): "fr",
+	} {
+		if got := w.Match(header).Tag; got != want {
+			t.Errorf("%.40q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	w, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 3, 31, 22, 5, 0, 0, time.UTC) // the first of April in Bujumbura
+	for i, want := range [][]string{
+		{"1\u202f234\u202f567", "−12", "1 avr. 2026, 00:05"},
+		{"1,234,567", "−12", "1 Apr 2026, 00:05"},
+		{"1\u202f234\u202f567", "−12", "01/04/2026, 00:05"},
+	} {
+		l := w.Languages[i]
+		if got := []string{l.Number(1234567), l.Number(-12), l.Time(at)}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", l.Tag, got, want)
+		}
+	}
+	if got := w.Languages[1].N("account.twostep.codes", 0); !strings.HasPrefix(got, "0 recovery codes") {
+		t.Error(got)
+	}
+	if got := w.Languages[2].N("account.twostep.codes", 0); !strings.HasPrefix(got, "Il reste 0 code ") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,114 @@
+package dashboard
+
+import (
+	"context"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+	"intumwa/mail"
+	"intumwa/mail/mailcatcher"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const testPassword = "twelve green bananas"
+
+// world is a dashboard with a database and a mail server of its own.
+type world struct {
+	t        *testing.T
+	pool     *pgxpool.Pool
+	accounts *accounts.Accounts
+	mails    *mailcatcher.Catcher
+	url      string
+	d        *Dashboard
+}
+
+// newWorld changes the rooms and options as the test wants them.
+func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+	t.Helper()
+	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New()}
+	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: "INTUMWATEST", SecretKey: &[32]byte{1}})
+	smtp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mailer, err := mail.New(mail.Options{Server: smtp.Addr().String(), From: "Intumwa <no-reply@example.com>", TLS: mail.Plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(func(ctx context.Context) error { return w.mails.ServeSMTP(ctx, smtp) })
+	w.run(mailer.Run)
+
+	server := httptest.NewUnstartedServer(nil)
+	w.url = "http://" + server.Listener.Addr().String()
+	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Mailer: mailer}
+	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true}
+	if change != nil {
+		change(&rooms, &options)
+	}
+	if w.d, err = New(rooms, options); err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.d.Run)
+	server.Config.Handler = w.d
+	server.Start()
+	t.Cleanup(server.Close)
+	return w
+}
+
+// run runs a part until the test ends.
+func (w *world) run(part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- part(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("a part ended with %v", err)
+		}
+	})
+}
+
+func (w *world) user(email string, administrator bool) accounts.User {
+	w.t.Helper()
+	u, err := w.accounts.CreateUser(w.t.Context(), accounts.NewUser{Email: email, Name: "Aline N.", Password: testPassword, Administrator: administrator})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return u
+}
+
+func (w *world) company(email, name string) accounts.Company {
+	w.t.Helper()
+	var c accounts.Company
+	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) (err error) {
+		if c, err = w.accounts.CreateCompany(w.t.Context(), tx, accounts.NewCompany{OwnerEmail: email, Name: name}); err != nil {
+			return err
+		}
+		return billing.Open(w.t.Context(), tx, c.ID)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// mail is the n-th mail to an address, from 0.
+func (w *world) mail(to string, n int) mailcatcher.Mail {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	m, err := w.mails.Wait(ctx, to, n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,250 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	stdmail "net/mail"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	gomail "github.com/wneessen/go-mail"
+)
+
+const (
+	maxWaiting  = 1000 // mails in memory
+	workers     = 2
+	sendTimeout = 20 * time.Second
+	attempts    = 4
+)
+
+// delays are the pauses after a failed attempt.
+var delays = [attempts - 1]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
+
+// How the connection to the server is secured.
+const (
+	STARTTLS = "starttls" // begun in plain, then TLS or nothing
+	TLS      = "tls"      // from the first octet
+	Plain    = "none"     // on one machine only
+)
+
+// Options of [New].
+type Options struct {
+	Server   string // host:port; empty: mails are not sent, which the log says
+	From     string // name and address: Intumwa <no-reply@example.com>
+	Username string // empty: no authentication
+	Password string
+	TLS      string // STARTTLS, TLS or Plain
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer // nil: not registered
+}
+
+// Message is one mail of plain text.
+type Message struct {
+	Kind    string // for log and metrics: a word such as sign-up
+	To      string // one address
+	Subject string
+	Text    string
+}
+
+type item struct {
+	Message
+	tried int
+	due   time.Time
+}
+
+// Mailer is safe for concurrent use.
+type Mailer struct {
+	opts    Options
+	log     *slog.Logger
+	waiting chan item
+	mails   *prometheus.CounterVec
+
+	mu    sync.Mutex
+	later []item
+}
+
+// New checks the options and starts nothing.
+func New(opts Options) (*Mailer, error) {
+	if opts.Server != "" {
+		if _, _, err := net.SplitHostPort(opts.Server); err != nil {
+			return nil, fmt.Errorf("the mail server: %w", err)
+		}
+		if _, err := stdmail.ParseAddress(opts.From); err != nil {
+			return nil, fmt.Errorf("the sender of mails: %w", err)
+		}
+	}
+	m := &Mailer{opts: opts, log: opts.Log, waiting: make(chan item, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "intumwa_mails_total",
+		Help: "Mails to people by what became of them: sent, failed, dropped (too many waited), unconfigured (no mail server).",
+	}, []string{"result"})}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	for _, result := range []string{"sent", "failed", "dropped", "unconfigured"} {
+		m.mails.WithLabelValues(result)
+	}
+	if opts.Metrics != nil {
+		opts.Metrics.MustRegister(m.mails)
+	}
+	return m, nil
+}
+
+// Send hands a mail over and returns at once.
+func (m *Mailer) Send(message Message) {
+	if m.opts.Server == "" {
+		m.mails.WithLabelValues("unconfigured").Inc()
+		m.log.Warn("a mail is not sent: no mail server is configured (mail.server)", "kind", message.Kind)
+		return
+	}
+	m.enqueue(item{Message: message})
+}
+
+func (m *Mailer) enqueue(i item) {
+	select {
+	case m.waiting <- i:
+	default:
+		m.mails.WithLabelValues("dropped").Inc()
+		m.log.Error("a mail is dropped: too many wait", "kind", i.Kind)
+	}
+}
+
+// Run sends until ctx ends; what waits then is lost, and counted in the log.
+func (m *Mailer) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() { m.work(ctx) })
+	}
+	group.Go(func() { m.bringBack(ctx) })
+	group.Wait()
+	if lost := len(m.waiting) + len(m.later); lost > 0 {
+		m.log.Warn("mails that were waiting are lost", "mails", lost)
+	}
+	return nil
+}
+
+func (m *Mailer) work(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case i := <-m.waiting:
+			m.attempt(ctx, i)
+		}
+	}
+}
+
+// bringBack returns failed mails to the queue as they fall due.
+func (m *Mailer) bringBack(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			m.mu.Lock()
+			kept := m.later[:0]
+			for _, i := range m.later {
+				if now.Before(i.due) {
+					kept = append(kept, i)
+				} else {
+					m.enqueue(i)
+				}
+			}
+			m.later = kept
+			m.mu.Unlock()
+		}
+	}
+}
+
+func (m *Mailer) attempt(ctx context.Context, i item) {
+	err := m.deliver(ctx, i.Message)
+	i.tried++
+	switch {
+	case err == nil:
+		m.mails.WithLabelValues("sent").Inc()
+	case i.tried >= attempts || permanent(err):
+		m.mails.WithLabelValues("failed").Inc()
+		m.log.Error("a mail could not be sent", "kind", i.Kind, "attempts", i.tried, "reason", reason(err))
+	default:
+		m.log.Warn("a mail could not be sent yet", "kind", i.Kind, "attempts", i.tried, "reason", reason(err))
+		i.due = time.Now().Add(delays[i.tried-1])
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if len(m.later) < maxWaiting {
+			m.later = append(m.later, i)
+		} else {
+			m.mails.WithLabelValues("dropped").Inc()
+		}
+	}
+}
+
+func (m *Mailer) deliver(ctx context.Context, message Message) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	msg := gomail.NewMsg()
+	if err := errors.Join(msg.From(m.opts.From), msg.To(message.To)); err != nil {
+		return &unsendable{err}
+	}
+	msg.Subject(message.Subject)
+	msg.SetDate()
+	msg.SetMessageID()
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answers from robots
+	msg.SetBodyString(gomail.TypeTextPlain, message.Text)
+	client, err := m.client()
+	if err != nil {
+		return err
+	}
+	return client.DialAndSendWithContext(ctx, msg)
+}
+
+func (m *Mailer) client() (*gomail.Client, error) {
+	host, portText, _ := net.SplitHostPort(m.opts.Server) // checked by New
+	port, err := strconv.Atoi(portText)
+	if err != nil {
+		return nil, fmt.Errorf("the mail server's port: %w", err)
+	}
+	options := []gomail.Option{gomail.WithPort(port), gomail.WithTimeout(sendTimeout)}
+	switch m.opts.TLS {
+	case TLS:
+		options = append(options, gomail.WithSSL())
+	case Plain:
+		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS))
+	default:
+		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory))
+	}
+	if m.opts.Username != "" {
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(m.opts.Username), gomail.WithPassword(m.opts.Password))
+	}
+	return gomail.NewClient(host, options...)
+}
+
+// unsendable is a mail that no server could take.
+type unsendable struct{ error }
+
+// Unwrap is the reason.
+func (u *unsendable) Unwrap() error { return u.error }
+
+func permanent(err error) bool {
+	var bad *unsendable
+	var refused *gomail.SendError
+	return errors.As(err, &bad) || errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500
+}
+
+// reason is what went wrong without the address that a server's answer may repeat.
+func reason(err error) string {
+	var refused *gomail.SendError
+	if errors.As(err, &refused) {
+		return fmt.Sprintf("%s (SMTP code %d)", refused.Reason, refused.ErrorCode())
+	}
+	var bad *unsendable
+	if errors.As(err, &bad) {
+		return "the address cannot be written"
+	}
+	return err.Error()
+}
