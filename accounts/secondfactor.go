@@ -24,7 +24,7 @@ var ErrWrongCode = errors.New("wrong code")
 // SecondFactor says what a user has set up.
 type SecondFactor struct {
 	On    bool
-	Codes int // recovery codes left
+	Codes int64 // recovery codes left
 }
 
 // SecondFactorOf says what a user has set up.

@@ -111,6 +111,9 @@ func newPerson(t *testing.T, w *world, chromium context.Context, language string
 		p.name += "-noscript"
 	}
 	chromedp.ListenTarget(ctx, p.listen)
+	if err := chromedp.Run(ctx); err != nil { // the context of a tab's first run is the tab's life
+		t.Fatalf("opening a tab: %v", err)
+	}
 	p.do("opening a tab", log.Enable(), network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}),
 		emulation.SetScriptExecutionDisabled(!script))
 	p.size(1280)
@@ -118,6 +121,7 @@ func newPerson(t *testing.T, w *world, chromium context.Context, language string
 }
 
 func (p *person) size(width int64) {
+	p.Helper()
 	p.do("resizing", emulation.SetDeviceMetricsOverride(width, 860, 1, width < 800))
 }
 

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"testing"
@@ -50,7 +51,8 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
 	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Mailer: mailer}
-	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true}
+	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if change != nil {
 		change(&rooms, &options)
 	}
