@@ -10,23 +10,24 @@ import (
 // link is an address of this dashboard as it stands in a mail: never made of what a request says.
 func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
 
+// send mails paragraphs. None is made of what a stranger wrote: nobody can have us mail a text of his to others.
 func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
-	text := strings.Join(append(paragraphs, l.T("mail.signature")), "\n\n") + "\n"
+	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
 	d.rooms.Mailer.Send(mail.Message{Kind: kind, To: to, Subject: l.T(subject), Text: text})
 }
 
-func (d *Dashboard) mailSignUp(l *words.Language, to, name, token string) {
-	d.send(l, "sign-up", to, "mail.signup.subject", l.T("mail.hello", name), l.T("mail.signup.text"),
+func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
+	d.send(l, "sign-up", to, "mail.signup.subject", l.T("mail.signup.text"),
 		d.link("/sign-up/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }
 
 // mailExists goes to whoever has an account and wants another.
-func (d *Dashboard) mailExists(l *words.Language, to, name string) {
-	d.send(l, "sign-up-again", to, "mail.signup.subject", l.T("mail.hello", name), l.T("mail.exists.text"),
+func (d *Dashboard) mailExists(l *words.Language, to string) {
+	d.send(l, "sign-up-again", to, "mail.signup.subject", l.T("mail.exists.text"),
 		d.link("/sign-in"), l.T("mail.exists.forgotten"), d.link("/password"), l.T("mail.exists.ignore"))
 }
 
-func (d *Dashboard) mailReset(l *words.Language, to, name, token string) {
-	d.send(l, "password", to, "mail.reset.subject", l.T("mail.hello", name), l.T("mail.reset.text"),
+func (d *Dashboard) mailReset(l *words.Language, to, token string) {
+	d.send(l, "password", to, "mail.reset.subject", l.T("mail.reset.text"),
 		d.link("/password/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }

@@ -31,7 +31,7 @@ func (d *Dashboard) askReset(v *visit) {
 	token, err := d.rooms.Accounts.BeginReset(v.ctx(), email, v.lang.Tag)
 	switch {
 	case err == nil:
-		d.mailReset(v.lang, email, email, token)
+		d.mailReset(v.lang, email, token)
 	case !errors.Is(err, accounts.ErrNotFound):
 		v.fail("beginning a change of password", err)
 		return

@@ -36,9 +36,9 @@ func (d *Dashboard) askSignUp(v *visit) {
 	token, err := d.rooms.Accounts.BeginSignUp(v.ctx(), accounts.NewUser{Email: email, Name: name, Language: v.lang.Tag})
 	switch {
 	case err == nil:
-		d.mailSignUp(v.lang, email, name, token)
+		d.mailSignUp(v.lang, email, token)
 	case errors.Is(err, accounts.ErrExists):
-		d.mailExists(v.lang, email, name)
+		d.mailExists(v.lang, email)
 	case errors.Is(err, accounts.ErrInvalid):
 		f.refuse("email", "error.email")
 		v.again("signup", nil, f)

@@ -55,7 +55,7 @@ func (c *Catcher) Mails() []Mail {
 	return mails
 }
 
-// Wait is the newest mail to an address that came after the first n to it, as soon as there is one.
+// Wait is the n-th mail to an address, from 0, as soon as it has come.
 func (c *Catcher) Wait(ctx context.Context, to string, n int) (Mail, error) {
 	for {
 		c.mu.Lock()
@@ -67,7 +67,7 @@ func (c *Catcher) Wait(ctx context.Context, to string, n int) (Mail, error) {
 		}
 		c.mu.Unlock()
 		if len(found) > n {
-			return found[len(found)-1], nil
+			return found[n], nil
 		}
 		select {
 		case <-came:

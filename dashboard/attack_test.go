@@ -1,0 +1,386 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/accounts"
+	"intumwa/internal/testenv"
+	"intumwa/throttle"
+)
+
+// openTo are the routes for anybody; every other wants a session.
+var openTo = map[string]bool{
+	"GET /assets/:name": true, "GET /robots.txt": true, "POST /language": true, "GET /sent": true,
+	"GET /sign-up": true, "POST /sign-up": true, "GET /sign-up/:token": true, "POST /sign-up/:token": true,
+	"GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/code": true, "POST /sign-in/code": true, "POST /sign-out": true,
+	"GET /password": true, "POST /password": true, "GET /password/:token": true, "POST /password/:token": true,
+}
+
+func filledIn(path string) string {
+	return strings.NewReplacer(":id", "1", ":token", "x", ":name", "x").Replace(path)
+}
+
+// TestWithoutASession: nothing but the way in is open, and the administrators' pages exist for them only.
+func TestWithoutASession(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	w.user("half@example.com", false)
+	stranger, customer := newClient(w), newClient(w)
+	customer.signIn("aline@example.com")
+	for _, route := range w.d.handler.(*gin.Engine).Routes() {
+		if openTo[route.Method+" "+route.Path] {
+			continue
+		}
+		a := stranger.do(route.Method, filledIn(route.Path), url.Values{})
+		if to := a.Header.Get("Location"); a.StatusCode != http.StatusSeeOther || !strings.HasPrefix(to, "/sign-in") {
+			t.Errorf("%s %s without a session: %d %s", route.Method, route.Path, a.StatusCode, to)
+		}
+		if strings.HasPrefix(route.Path, "/admin") && route.Path != "/admin/leave" {
+			if a := customer.do(route.Method, filledIn(route.Path), url.Values{}); a.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s for a customer: %d", route.Method, route.Path, a.StatusCode)
+			}
+		}
+	}
+}
+
+// TestForgedOrigin: no other site's page can make a browser change anything.
+func TestForgedOrigin(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	changes := 0
+	for _, route := range w.d.handler.(*gin.Engine).Routes() {
+		if route.Method == http.MethodGet {
+			continue
+		}
+		changes++
+		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+			if a := c.do(route.Method, filledIn(route.Path), url.Values{"name": {"x"}}, headers...); a.StatusCode != http.StatusForbidden {
+				t.Errorf("%s %s with %v: %d", route.Method, route.Path, headers, a.StatusCode)
+			}
+		}
+	}
+	if changes < 15 {
+		t.Errorf("only %d routes change anything", changes)
+	}
+	c.wants(c.get("/company"), http.StatusSeeOther) // none was created
+	c.wants(c.get("/account"), http.StatusOK)       // and the session goes on
+}
+
+// TestHeaders: every answer says what a browser may load, and keeps the page to itself.
+func TestHeaders(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.SecureCookies = true })
+	w.user("aline@example.com", false)
+	c := newClient(w)
+	for _, path := range []string{"/", "/sign-in", "/nowhere", "/robots.txt", w.d.assets.paths["style.css"]} {
+		a := c.get(path)
+		for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000"} {
+			if got := a.Header.Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+		if caching := a.Header.Get("Cache-Control"); (caching == "no-store") == strings.HasPrefix(path, "/assets/") {
+			t.Errorf("%s: Cache-Control %q", path, caching)
+		}
+	}
+	a := c.post("/sign-in", "email", "aline@example.com", "password", testPassword)
+	cookies := a.Cookies()
+	if len(cookies) != 1 || cookies[0].Name != "__Host-intumwa-session" || !cookies[0].Secure || !cookies[0].HttpOnly ||
+		cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "/" || cookies[0].Domain != "" {
+		t.Errorf("the session's cookie: %v", cookies)
+	}
+}
+
+// TestFixation: a session that somebody planted never becomes a signed-in one, and the token changes whenever what it
+// opens does.
+func TestFixation(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("mallory@example.com", false)
+	victim := w.user("aline@example.com", false)
+	secret, err := w.accounts.BeginSecondFactor(t.Context(), victim.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recovery, err := w.accounts.ConfirmSecondFactor(t.Context(), victim.ID, codeOf(t, secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mallory := newClient(w)
+	mallory.signIn("mallory@example.com")
+	planted := mallory.cookie("intumwa-session")
+
+	c := newClient(w)
+	address, _ := url.Parse(w.url)
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: planted, Path: "/"}})
+	c.wants(c.post("/sign-in", "email", "aline@example.com", "password", testPassword), http.StatusSeeOther)
+	half := c.cookie("intumwa-session")
+	if half == planted {
+		t.Fatal("the planted token is used on")
+	}
+	if a := mallory.get("/account"); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("the planted session lives on: %d", a.StatusCode)
+	}
+	c.wants(c.get("/account"), http.StatusSeeOther) // the second factor is still to come
+	c.wants(c.post("/keys", "name", "x"), http.StatusSeeOther)
+	if tokens, err := w.accounts.TokensOf(t.Context(), victim.ID); err != nil || len(tokens) > 0 {
+		t.Errorf("half a session made %v (%v)", tokens, err)
+	}
+	c.wants(c.post("/sign-in/code", "code", recovery[0]), http.StatusSeeOther)
+	if c.cookie("intumwa-session") == half {
+		t.Error("the token from before the second factor is used on")
+	}
+	c.wants(c.get("/account"), http.StatusOK)
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: half, Path: "/"}})
+	c.wants(c.get("/account"), http.StatusSeeOther)
+}
+
+// TestAnothers: another's ids are as good as none.
+func TestAnothers(t *testing.T) {
+	w := newWorld(t, nil)
+	bob := w.user("bob@example.com", false)
+	w.user("aline@example.com", false)
+	key, text, err := w.accounts.CreateToken(t.Context(), bob.Email, "Bob's")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, c := newClient(w), newClient(w)
+	b.signIn("bob@example.com")
+	c.signIn("aline@example.com")
+	sessions, err := w.accounts.Sessions(t.Context(), bob.ID, 1<<40)
+	if err != nil || len(sessions) != 1 {
+		t.Fatal(sessions, err)
+	}
+	for _, path := range []string{"/keys/" + strconv.FormatInt(key.ID, 10) + "/revoke", "/account/sessions/" + strconv.FormatInt(sessions[0].ID, 10) + "/end",
+		"/keys/9999/revoke", "/keys/-1/revoke", "/keys/x/revoke", "/keys/99999999999999999999/revoke"} {
+		c.wants(c.post(path), http.StatusNotFound)
+	}
+	if _, err := w.accounts.Authenticate(t.Context(), text); err != nil {
+		t.Error("Bob's key:", err)
+	}
+	b.wants(b.get("/keys"), http.StatusOK, "Bob&#39;s")
+	if a := c.get("/keys"); strings.Contains(a.body, "Bob") {
+		t.Error("Aline sees Bob's key")
+	}
+	c.wants(c.post("/account/sign-out"), http.StatusSeeOther)
+	b.wants(b.get("/account"), http.StatusOK)
+}
+
+// TestSaysNothingOfAccounts: what a stranger is told is the same whether there is an account.
+func TestSaysNothingOfAccounts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	c := newClient(w)
+	for _, try := range []struct {
+		path  string
+		pairs []string
+	}{
+		{"/sign-in", []string{"password", "not the password"}},
+		{"/sign-up", []string{"name", "Somebody"}},
+		{"/password", nil},
+	} {
+		var said [2]string
+		for i, email := range []string{"aline@example.com", "nobody@example.com"} {
+			a := c.post(try.path, append(try.pairs, "email", email)...)
+			said[i] = strconv.Itoa(a.StatusCode) + a.Header.Get("Location") + a.body
+			said[i] = strings.NewReplacer(url.QueryEscape(email), "X", email, "X").Replace(said[i])
+		}
+		if said[0] != said[1] {
+			t.Errorf("%s tells: %s\n%s", try.path, said[0], said[1])
+		}
+	}
+	// The owner of the mailbox is told: in one mail of the sign-up, in the other of the password, in whichever order.
+	both := w.mail("aline@example.com", 0).Text + w.mail("aline@example.com", 1).Text
+	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") || !strings.Contains(both, "/password/") || strings.Contains(both, "Somebody") {
+		t.Errorf("an account's owner gets %s", both)
+	}
+}
+
+// TestBruteForce: passwords, codes and mails can be tried so often, from wherever, whether or not there is an account.
+func TestBruteForce(t *testing.T) {
+	client, prefix := testenv.Redis(t)
+	const limit = 3
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		r.Tries.Account = throttle.New(client, throttle.Options{Prefix: prefix, Limit: limit})
+	})
+	u := w.user("aline@example.com", false)
+	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
+		c := newClient(w)
+		last := 0
+		for range limit + 1 {
+			last = c.post("/sign-in", "email", email, "password", "wrong password").StatusCode
+		}
+		if last != http.StatusTooManyRequests {
+			t.Errorf("%s: %d after %d tries", email, last, limit)
+		}
+	}
+	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password", testPassword); a.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the right password past the limit: %d", a.StatusCode)
+	}
+	for range limit {
+		newClient(w).post("/password", "email", "aline@example.com")
+	}
+	c := newClient(w)
+	c.wants(c.post("/password", "email", "aline@example.com"), http.StatusTooManyRequests)
+
+	secret, err := w.accounts.BeginSecondFactor(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := w.accounts.ConfirmSecondFactor(t.Context(), u.ID, codeOf(t, secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, passed, err := w.accounts.OpenSession(t.Context(), u, accounts.Browser{})
+	if err != nil || passed {
+		t.Fatal(passed, err)
+	}
+	address, _ := url.Parse(w.url)
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}})
+	for range limit {
+		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
+	}
+	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
+}
+
+// TestOpenRedirect: after signing in one stays on this site.
+func TestOpenRedirect(t *testing.T) {
+	for next, want := range map[string]string{
+		"/keys": "/keys", "/admin?after=3": "/admin?after=3", "": "/", "keys": "/", "//evil.example": "/", "https://evil.example/": "/",
+		"/\\evil.example": "/", "\\\\evil.example": "/", "javascript:alert(1)": "/", "/\tx": "/", "///evil.example": "/",
+		"/%2fevil.example": "/", "http:evil": "/", "/x\r\nLocation: y": "/", "/" + strings.Repeat("x", 2000): "/",
+	} {
+		if got := localPath(next); got != want {
+			t.Errorf("next %q leads to %q", next, got)
+		}
+	}
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	c := newClient(w)
+	a := c.post("/sign-in?next="+url.QueryEscape("//evil.example"), "email", "aline@example.com", "password", testPassword)
+	if to := a.Header.Get("Location"); to != "/" {
+		t.Errorf("leads to %q", to)
+	}
+	if to := c.post("/language", "to", "en", "next", "//evil.example").Header.Get("Location"); to != "/" {
+		t.Errorf("the language leads to %q", to)
+	}
+}
+
+// TestLinks: a mailed link works once, for its purpose, and looking at it changes nothing.
+func TestLinks(t *testing.T) {
+	w := newWorld(t, nil)
+	c := newClient(w)
+	path := func(email string, n int) string {
+		return strings.TrimPrefix(linkInMail.FindString(w.mail(email, n).Text), w.url)
+	}
+	c.post("/sign-up", "name", "Aline", "email", "Aline@Example.com")
+	link := path("Aline@Example.com", 0)
+	for range 3 {
+		c.wants(c.get(link), http.StatusOK, "aline@example.com")
+	}
+	c.wants(c.get(strings.Replace(link, "/sign-up/", "/password/", 1)), http.StatusNotFound)
+	c.wants(c.post(link, "password", testPassword), http.StatusSeeOther)
+	c.wants(c.get("/account"), http.StatusOK, "aline@example.com")
+	other := newClient(w)
+	other.wants(other.get(link), http.StatusNotFound)
+	other.wants(other.post(link, "password", testPassword), http.StatusNotFound)
+
+	other.post("/password", "email", "aline@example.com")
+	reset := path("aline@example.com", 0)
+	other.wants(other.post(strings.Replace(reset, "/password/", "/sign-up/", 1), "password", testPassword+"!"), http.StatusNotFound)
+	other.wants(other.post(reset, "password", "short"), http.StatusUnprocessableEntity)
+	other.wants(other.post(reset, "password", testPassword+"!"), http.StatusSeeOther)
+	c.wants(c.get("/account"), http.StatusSeeOther) // signed out with the old password
+	other.wants(other.get("/account"), http.StatusOK)
+	other.wants(other.get(reset), http.StatusNotFound)
+
+	other.post("/password", "email", "aline@example.com")
+	old := path("aline@example.com", 1)
+	if _, err := w.pool.Exec(t.Context(), `update mail_links set expires_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.post(old, "password", testPassword), http.StatusNotFound)
+}
+
+// TestMarkup: what people write is text on every page.
+func TestMarkup(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>'`
+	w := newWorld(t, nil)
+	admin := w.user("admin@example.com", true)
+	if _, err := w.accounts.CreateUser(t.Context(), accounts.NewUser{Email: "evil@example.com", Name: evil, Password: testPassword}); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(w)
+	c.wants(c.do(http.MethodPost, "/sign-in", url.Values{"email": {"evil@example.com"}, "password": {testPassword}}, "User-Agent", evil), http.StatusSeeOther)
+	c.wants(c.post("/company/new", "name", evil), http.StatusSeeOther)
+	c.wants(c.post("/keys", "name", evil), http.StatusSeeOther)
+	a := newClient(w)
+	a.signIn(admin.Email)
+	if _, err := w.pool.Exec(t.Context(), `update sessions set admin_until = now() + interval '1 hour' where user_id = $1`, admin.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []answer{c.get("/"), c.get("/keys"), c.get("/company"), c.get("/account"), c.get("/account/two-step"), a.get("/admin"),
+		c.get("/sent?to=" + url.QueryEscape(evil)), c.get("/" + url.PathEscape(evil)), c.post("/company/new", "name", evil+"\x00"),
+		newClient(w).post("/sign-in", "email", evil, "password", evil), newClient(w).post("/sign-up", "email", evil, "name", evil),
+		newClient(w).get("/sign-in?next=" + url.QueryEscape("/"+evil))} {
+		if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "<img src=x") || strings.Contains(page.body, `"><`+"script") {
+			t.Errorf("%s %s:\n%s", page.Request.Method, page.Request.URL, page.body)
+		}
+	}
+}
+
+// TestBounds: what is too large or not to be understood is refused.
+func TestBounds(t *testing.T) {
+	w := newWorld(t, nil)
+	c := newClient(w)
+	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", maxForm)), http.StatusRequestEntityTooLarge)
+	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", 2000)), http.StatusUnprocessableEntity)
+	c.wants(c.post("/sign-up", "email", strings.Repeat("x", 300)+"@example.com", "name", "x"), http.StatusUnprocessableEntity)
+	c.wants(c.post("/sign-up", "email", "a@example.com", "name", strings.Repeat("x", 201)), http.StatusUnprocessableEntity)
+	c.wants(c.get("/sign-up/"+strings.Repeat("x", 5000)), http.StatusNotFound)
+	c.wants(c.do(http.MethodDelete, "/sign-in", nil), http.StatusMethodNotAllowed)
+}
+
+// TestOnce: a new key is on one page and then on none; in the database it is at no time readable.
+func TestOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	c.wants(c.post("/keys", "name", "Shop"), http.StatusSeeOther)
+	var kept string
+	if err := w.pool.QueryRow(t.Context(), `select encode(once, 'escape') from sessions`).Scan(&kept); err != nil {
+		t.Fatal(err)
+	}
+	key := regexp.MustCompile(`\d+\|\w{40}`)
+	first := c.get("/keys")
+	if !key.MatchString(first.body) {
+		t.Fatalf("the key is not shown:\n%s", first.body)
+	}
+	if strings.Contains(kept, key.FindString(first.body)) {
+		t.Error("the database keeps the key readable")
+	}
+	if second := c.get("/keys"); key.MatchString(second.body) {
+		t.Error("the key is shown twice")
+	}
+}
+
+// TestPanic: a fault of ours is a page that says nothing of it.
+func TestPanic(t *testing.T) {
+	w := newWorld(t, nil)
+	w.d.handler.(*gin.Engine).GET("/panic", w.d.open(func(*visit) { panic("canary") }))
+	c := newClient(w)
+	a := c.get("/panic")
+	c.wants(a, http.StatusInternalServerError, "Something went wrong")
+	if strings.Contains(a.body, "canary") {
+		t.Error("the page tells")
+	}
+}

@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// client is a person, or an attacker, without a browser. It follows no redirect.
+type client struct {
+	t    *testing.T
+	w    *world
+	http *http.Client
+}
+
+func newClient(w *world) *client {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// answer is what came, read to its end.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (c *client) do(method, path string, form url.Values, headers ...string) answer {
+	c.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.w.url+path, body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Accept-Language", "en")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer{response, string(text)}
+}
+
+func (c *client) get(path string) answer {
+	c.t.Helper()
+	return c.do(http.MethodGet, path, nil)
+}
+
+func (c *client) post(path string, pairs ...string) answer {
+	c.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return c.do(http.MethodPost, path, form)
+}
+
+func (c *client) signIn(email string) {
+	c.t.Helper()
+	if a := c.post("/sign-in", "email", email, "password", testPassword); a.StatusCode != http.StatusSeeOther {
+		c.t.Fatalf("signing in: %d\n%s", a.StatusCode, a.body)
+	}
+}
+
+// cookie is the value of one that the client holds; empty when there is none.
+func (c *client) cookie(name string) string {
+	c.t.Helper()
+	address, err := url.Parse(c.w.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, cookie := range c.http.Jar.Cookies(address) {
+		if cookie.Name == name {
+			return cookie.Value
+		}
+	}
+	return ""
+}
+
+// wants ends the test when the answer is not that.
+func (c *client) wants(a answer, status int, texts ...string) {
+	c.t.Helper()
+	if a.StatusCode != status {
+		c.t.Fatalf("%s %s: %d, want %d\n%s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			c.t.Fatalf("%s %s does not say %q\n%s", a.Request.Method, a.Request.URL, text, a.body)
+		}
+	}
+}
