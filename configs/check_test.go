@@ -233,12 +233,37 @@ func TestRoomForTLVs(t *testing.T) {
 	}
 }
 
+func TestDashboardAndMail(t *testing.T) {
+	for text, want := range map[string]string{
+		"dashboard: {public_url: sms.example.com}":                                                        "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {public_url: 'https://u@sms.example.com'}":                                            "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {docs_url: 'ftp://x'}":                                                                "dashboard.docs_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {public_url: 'https://sms.example.com'}":                                              "",
+		"dashboard: {public_url: 'http://sms.example.com', secure_cookies: false}":                        "dashboard.secure_cookies (line 1): can be false only while dashboard.public_url is on this machine (http://localhost, http://127.0.0.1)",
+		"dashboard: {public_url: 'http://127.0.0.1:8081', secure_cookies: false}":                         "",
+		"mail: {server: 'mail.example.com:587', from: 'Intumwa <no-reply@example.com>'}":                  "",
+		"mail: {server: mail.example.com, from: a@example.com}":                                           `mail.server (line 1): must be host:port, not "mail.example.com"`,
+		"mail: {server: 'mail.example.com:587'}":                                                          "mail.from: must be an address such as Intumwa <no-reply@example.com>",
+		"mail: {username: u, password: p}":                                                                "mail.server: is required with mail.username or mail.password",
+		"mail: {server: 'mail.example.com:25', from: a@example.com, username: u, password: p, tls: none}": "mail.tls (line 1): cannot be none with a password: it would go out readable",
+		"mail: {server: 'localhost:25', from: a@example.com, username: u, password: p, tls: none}":        "",
+		"accounts: {encryption_key: short}":                                                               "accounts.encryption_key (line 1): must be 32 octets in base64 or hex",
+	} {
+		if got := strings.Join(checked(t, text+sound), "; "); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	const empty = ": is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; " +
 		"set it to 32 random octets, the same in every process: openssl rand -base64 32"
 	const open = ": is empty, so customers' signing secrets stand readable in the database; " +
 		"set it to 32 random octets before the first endpoint, the same in every process: openssl rand -base64 32"
-	key := "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "="
+	const factors = ": is empty, so the secrets of second factors stand readable in the database; " +
+		"set it to 32 random octets, the same in every process: openssl rand -base64 32"
+	some := strings.Repeat("Q", 43) + "="
+	keys := []string{"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + some, "INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + some}
 	reference := strings.Replace(sound, "    links:", "    tlvs: {0x0204: ab}\n    links:", 1)
 	for _, try := range []struct {
 		name, text string
@@ -247,6 +272,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		{"no key of the codes", sound, nil, []string{"accounts.otp_key" + empty}},
 		{"no key of the secrets", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_WEBHOOKS_ENCRYPTION_KEY="}, []string{"webhooks.encryption_key" + open}},
+		{"no key of the factors", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_ACCOUNTS_ENCRYPTION_KEY="}, []string{"accounts.encryption_key" + factors}},
 		{"an empty one", "accounts: {otp_key: ''}" + sound, nil, []string{"accounts.otp_key (line 1)" + empty}},
 		{"one in the file", "accounts: {otp_key: k}" + sound, nil, nil},
 		{"one in the environment", sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY=k"}, nil},
@@ -256,7 +282,7 @@ func TestWarnings(t *testing.T) {
 		{"one that was meant", "accounts: {otp_key: k}" + reference, []string{"INTUMWA_CARRIERS_LUMITEL_USER_MESSAGE_REFERENCE=false"}, nil},
 	} {
 		t.Run(try.name, func(t *testing.T) {
-			c := load(t, try.text, append([]string{key}, try.env...)...)
+			c := load(t, try.text, append(keys, try.env...)...)
 			if problems := c.Check(); problems != nil {
 				t.Errorf("mistakes: %v", problems)
 			}

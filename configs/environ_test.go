@@ -22,7 +22,7 @@ func TestOverrides(t *testing.T) {
 		"INTUMWA_API_RATE_LIMIT_PER_MINUTE=9",
 		"INTUMWA_API_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2",
 		"INTUMWA_TEST_SENDER=TRY",
-		"INTUMWA_ACCOUNTS_OTP_KEY=k",
+		"INTUMWA_ACCOUNTS_OTP_KEY=k", "INTUMWA_ACCOUNTS_ENCRYPTION_KEY=k",
 		"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=k",
 		"INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,2s",
 		"INTUMWA_WEBHOOKS_ALLOW_PRIVATE=true",
@@ -101,7 +101,7 @@ func TestWrongOverrides(t *testing.T) {
 }
 
 func TestMisspeltVariablesAreWarnings(t *testing.T) {
-	c := load(t, "redis: {prefix: '${INTUMWA_MINE}'}\naccounts: {otp_key: k}\nwebhooks: {encryption_key: k}",
+	c := load(t, "redis: {prefix: '${INTUMWA_MINE}'}\naccounts: {otp_key: k, encryption_key: k}\nwebhooks: {encryption_key: k}",
 		"INTUMWA_API_LISTN=x", "INTUMWA_CARRIERS_7_NAME=x", "INTUMWA_CONFIG=x", "INTUMWA_MINE=x", "PATH=x",
 		"INTUMWA_SERVICE_HOST=10.0.0.1", "INTUMWA_PORT_8080_TCP_ADDR=10.0.0.1", "INTUMWA_API_SERVICE_PORT_HTTP=80")
 	var got []string

@@ -47,8 +47,8 @@ func Load(path string, env []string) (*Config, error) {
 	return c, d.problems.orNil()
 }
 
-// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes and
-// signing secrets stored under no key, a reference that a static TLV takes the place of.
+// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes,
+// second factors and signing secrets stored under no key, a reference that a static TLV takes the place of.
 func (c *Config) Warnings() []Problem { return c.WarningsFor(Roles...) }
 
 // WarningsFor are those that concern a process with these roles.
@@ -57,6 +57,10 @@ func (c *Config) WarningsFor(roles ...string) []Problem {
 	warn := func(path, text string) { out = append(out, Problem{Key: path, Line: c.lines[path], Text: text}) }
 	if c.Accounts.OTPKey == "" && needs(roles, "accounts.otp_key") {
 		warn("accounts.otp_key", "is empty, so a stolen copy of the database tells the one-time codes of its last ten minutes; "+
+			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
+	}
+	if c.Accounts.EncryptionKey == "" && needs(roles, "accounts.encryption_key") {
+		warn("accounts.encryption_key", "is empty, so the secrets of second factors stand readable in the database; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
 	}
 	if c.Webhooks.EncryptionKey == "" && needs(roles, "webhooks.encryption_key") {

@@ -15,6 +15,8 @@ var readers = []struct {
 }{
 	{"accounts.otp_key", []string{"api", "dashboard"}},
 	{"webhooks.encryption_key", []string{"webhooks", "dashboard"}},
+	{"accounts.encryption_key", []string{"dashboard"}},
+	{"mail.password", []string{"dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
 }
 

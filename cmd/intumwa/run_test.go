@@ -51,7 +51,8 @@ func TestUsage(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	if code, stdout, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") ||
-		strings.Count(stderr, "\n") != 2 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") ||
+		strings.Count(stderr, "\n") != 3 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") ||
+		!strings.Contains(stderr, "\nintumwa: warning: accounts.encryption_key (line ") ||
 		!strings.Contains(stderr, "\nintumwa: warning: webhooks.encryption_key (line ") {
 		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
 	}

@@ -1,0 +1,116 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestSignUpLink(t *testing.T) {
+	a := newAccounts(t)
+	token, err := a.BeginSignUp(t.Context(), NewUser{Email: " Aline@Example.com", Name: " Aline ", Language: "rn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Login(t.Context(), "aline@example.com", ""); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("there is a user before the link was followed: %v", err)
+	}
+	if l, err := a.SignUpLink(t.Context(), token); err != nil || l != (Link{"aline@example.com", "Aline", "rn"}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := a.ResetLink(t.Context(), token); !errors.Is(err, ErrNotFound) {
+		t.Errorf("good for another purpose: %v", err)
+	}
+	if _, err := a.FinishSignUp(t.Context(), token, "123456789"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("nine characters: %v", err)
+	}
+	// However many follow it at once, one user is made.
+	var group sync.WaitGroup
+	results := make([]error, 8)
+	for i := range results {
+		group.Go(func() { _, results[i] = a.FinishSignUp(t.Context(), token, testPassword) })
+	}
+	group.Wait()
+	made := 0
+	for _, err := range results {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrExists) {
+			t.Error(err)
+		}
+	}
+	if u, err := a.Login(t.Context(), "aline@example.com", testPassword); made != 1 || err != nil || u.Name != "Aline" || u.Language != "rn" {
+		t.Errorf("%d made; %+v, %v", made, u, err)
+	}
+	if _, err := a.BeginSignUp(t.Context(), NewUser{Email: "aline@example.com", Name: "A"}); !errors.Is(err, ErrExists) {
+		t.Errorf("again: %v", err)
+	}
+}
+
+// Links to one address are bounded, and the last of them works.
+func TestLinksAreBounded(t *testing.T) {
+	a := newAccounts(t)
+	var tokens []string
+	for i := range maxLinks + 2 {
+		token, err := a.BeginSignUp(t.Context(), NewUser{Email: "aline@example.com", Name: fmt.Sprint("Name ", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, token)
+	}
+	var open int
+	if err := a.pool.QueryRow(t.Context(), `select count(*) from mail_links`).Scan(&open); err != nil || open != maxLinks {
+		t.Errorf("%d links, %v", open, err)
+	}
+	if _, err := a.SignUpLink(t.Context(), tokens[0]); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the oldest: %v", err)
+	}
+	if _, err := a.FinishSignUp(t.Context(), tokens[len(tokens)-1], testPassword); err != nil {
+		t.Errorf("the last: %v", err)
+	}
+	if _, err := a.SignUpLink(t.Context(), tokens[len(tokens)-2]); !errors.Is(err, ErrNotFound) {
+		t.Errorf("one that was left over: %v", err)
+	}
+}
+
+func TestReset(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "aline@example.com")
+	session, _ := a.mustOpen(t, u)
+	if _, err := a.BeginReset(t.Context(), "nobody@example.com", "fr"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+	token, err := a.BeginReset(t.Context(), "ALINE@example.com", "fr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.FinishReset(t.Context(), token, "another password"); err != nil {
+		t.Fatal(err)
+	}
+	a.ended(t, session)
+	if _, err := a.Login(t.Context(), u.Email, testPassword); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("the old password: %v", err)
+	}
+
+	// A change of the password ends open links and other sessions, not the one it is made in.
+	token, err = a.BeginReset(t.Context(), u.Email, "fr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, s := a.mustOpen(t, u)
+	there, _ := a.mustOpen(t, u)
+	if err := a.ChangePassword(t.Context(), s, testPassword, "a third password"); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	if err := a.ChangePassword(t.Context(), s, "another password", "a third password"); err != nil {
+		t.Fatal(err)
+	}
+	a.ended(t, there)
+	if _, err := a.SessionByToken(t.Context(), here, idle); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.FinishReset(t.Context(), token, testPassword); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a link from before: %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package accounts
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The vectors of RFC 6238, appendix B, cut to six digits.
+func TestTOTP(t *testing.T) {
+	key := []byte("12345678901234567890")
+	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {
+		if got := totp(key, at/totpStep); got != want {
+			t.Errorf("at %d: %s, want %s", at, got, want)
+		}
+		for _, off := range []int64{-2, -1, 0, 1, 2} {
+			if at+off*totpStep < 0 {
+				continue
+			}
+			step, right := matchTOTP(key, " "+want[:3]+" "+want[3:], time.Unix(at+off*totpStep, 0))
+			if near := off >= -1 && off <= 1; right != near || right && step != at/totpStep {
+				t.Errorf("%s, %d steps off: %d, %v", want, off, step, right)
+			}
+		}
+	}
+	for _, code := range []string{"", "28708", "2870822", "abcdef", "２８７０８２"} {
+		if _, right := matchTOTP(key, code, time.Unix(59, 0)); right {
+			t.Errorf("%q is right", code)
+		}
+	}
+}
+
+func (a *Accounts) codeNow(t *testing.T, secret string, steps int64) string {
+	t.Helper()
+	key, err := base32raw.DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return totp(key, time.Now().Unix()/totpStep+steps)
+}
+
+func TestSecondFactor(t *testing.T) {
+	a := newAccounts(t)
+	a.vault = newVault(&[32]byte{1})
+	u := a.mustUser(t, "aline@example.com")
+	if err := a.CheckSecondFactor(t.Context(), u.ID, "000000"); !errors.Is(err, ErrWrongCode) {
+		t.Errorf("without one: %v", err)
+	}
+	secret, err := a.BeginSecondFactor(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := a.BeginSecondFactor(t.Context(), u.ID); err != nil || again != secret {
+		t.Errorf("the secret changes before it is confirmed: %v", err)
+	}
+	var stored string
+	if err := a.pool.QueryRow(t.Context(), `select secret from second_factors`).Scan(&stored); err != nil || strings.Contains(stored, secret) || !strings.HasPrefix(stored, sealedPrefix) {
+		t.Errorf("stored as %q, %v", stored, err)
+	}
+	if _, passed, err := a.OpenSession(t.Context(), u, Browser{}); err != nil || !passed {
+		t.Errorf("one that is not confirmed is asked for: %v", err)
+	}
+	if _, err := a.ConfirmSecondFactor(t.Context(), u.ID, "000000"); !errors.Is(err, ErrWrongCode) {
+		t.Errorf("a wrong code: %v", err)
+	}
+	code := a.codeNow(t, secret, 0)
+	recovery, err := a.ConfirmSecondFactor(t.Context(), u.ID, code)
+	if err != nil || len(recovery) != recoveryCodes {
+		t.Fatal(recovery, err)
+	}
+	if err := a.CheckSecondFactor(t.Context(), u.ID, code); !errors.Is(err, ErrWrongCode) {
+		t.Errorf("a code counts twice: %v", err)
+	}
+	if err := a.CheckSecondFactor(t.Context(), u.ID, a.codeNow(t, secret, 1)); err != nil {
+		t.Errorf("the next code: %v", err)
+	}
+	if _, err := a.BeginSecondFactor(t.Context(), u.ID); !errors.Is(err, ErrExists) {
+		t.Errorf("the secret is shown again: %v", err)
+	}
+	if _, passed, err := a.OpenSession(t.Context(), u, Browser{}); err != nil || passed {
+		t.Errorf("it is not asked for: %v", err)
+	}
+
+	// A recovery code counts once, however many try it together, and for its owner only.
+	other := a.mustUser(t, "bob@example.com")
+	if err := a.CheckSecondFactor(t.Context(), other.ID, recovery[0]); !errors.Is(err, ErrWrongCode) {
+		t.Errorf("another's: %v", err)
+	}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	right := 0
+	for range 8 {
+		group.Go(func() {
+			if a.CheckSecondFactor(t.Context(), u.ID, " "+strings.ToUpper(recovery[0])) == nil {
+				mu.Lock()
+				right++
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if f, err := a.SecondFactorOf(t.Context(), u.ID); right != 1 || err != nil || !f.On || f.Codes != recoveryCodes-1 {
+		t.Errorf("right %d times, then %+v, %v", right, f, err)
+	}
+	renewed, err := a.NewRecoveryCodes(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.CheckSecondFactor(t.Context(), u.ID, recovery[1]); !errors.Is(err, ErrWrongCode) {
+		t.Errorf("an old code: %v", err)
+	}
+	if err := a.CheckSecondFactor(t.Context(), u.ID, renewed[1]); err != nil {
+		t.Errorf("a new code: %v", err)
+	}
+	if err := a.DropSecondFactor(t.Context(), u.ID); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := a.SecondFactorOf(t.Context(), u.ID); err != nil || f != (SecondFactor{}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestVault(t *testing.T) {
+	sealed, plain := newVault(&[32]byte{1}), newVault(nil)
+	stored := sealed.seal(1, "SECRET")
+	for _, try := range []struct {
+		v      vault
+		user   int64
+		stored string
+		ok     bool
+	}{{sealed, 1, stored, true}, {sealed, 2, stored, false}, {newVault(&[32]byte{2}), 1, stored, false}, {plain, 1, stored, false},
+		{sealed, 1, "SECRET", true}, {plain, 1, plain.seal(1, "SECRET"), true}, {sealed, 1, sealedPrefix + "AA", false}, {sealed, 1, sealedPrefix + "!", false}} {
+		if text, err := try.v.open(try.user, try.stored); (err == nil) != try.ok || try.ok && text != "SECRET" {
+			t.Errorf("%+v: %q, %v", try, text, err)
+		}
+	}
+}
+
+func TestRevokeTokenOf(t *testing.T) {
+	a := newAccounts(t)
+	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
+	token, text := a.mustToken(t, u.Email)
+	if err := a.RevokeTokenOf(t.Context(), other.ID, token.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("another's: %v", err)
+	}
+	if _, err := a.Authenticate(t.Context(), text); err != nil {
+		t.Error(err)
+	}
+	if err := a.RevokeTokenOf(t.Context(), u.ID, token.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Authenticate(t.Context(), text); !errors.Is(err, ErrUnauthenticated) {
+		t.Error(err)
+	}
+}
+
+func TestAwaiting(t *testing.T) {
+	a := newAccounts(t)
+	var ids []int64
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+		a.mustUser(t, email)
+		ids = append(ids, a.mustCompany(t, email).ID)
+	}
+	if _, err := a.SetCompany(t.Context(), ids[1], CompanyChange{Approved: ptr(true), Verified: ptr(true)}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := a.Awaiting(t.Context(), 0, 10)
+	if err != nil || len(list) != 2 || list[0].Company.ID != ids[0] || list[1].OwnerEmail != "c@example.com" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err = a.Awaiting(t.Context(), ids[0], 1); err != nil || len(list) != 1 || list[0].Company.ID != ids[2] {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -1,0 +1,134 @@
+package accounts
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+const idle = time.Hour
+
+func (a *Accounts) mustOpen(t *testing.T, u User) (token string, s Session) {
+	t.Helper()
+	token, _, err := a.OpenSession(t.Context(), u, Browser{Address: "192.0.2.1", Device: "Firefox"})
+	if err == nil {
+		s, err = a.SessionByToken(t.Context(), token, idle)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, s
+}
+
+func (a *Accounts) ended(t *testing.T, token string) {
+	t.Helper()
+	if _, err := a.SessionByToken(t.Context(), token, idle); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("the session goes on: %v", err)
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "aline@example.com")
+	company := a.mustCompany(t, u.Email)
+	token, s := a.mustOpen(t, u)
+	if !s.Passed || s.User.Email != u.Email || s.Company == nil || s.Company.ID != company.ID || s.Address != "192.0.2.1" || s.Device != "Firefox" {
+		t.Errorf("%+v", s)
+	}
+	for _, other := range []string{"", "x", token + "x", strings.Repeat("A", 43)} {
+		a.ended(t, other)
+	}
+	var held int
+	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`, token).Scan(&held); err != nil || held > 0 {
+		t.Errorf("the database holds the token itself: %d, %v", held, err)
+	}
+
+	a.exec(t, `update sessions set seen_at = now() - interval '61 minutes'`)
+	a.ended(t, token)
+	a.exec(t, `update sessions set seen_at = now() - interval '59 minutes'`)
+	if _, err := a.SessionByToken(t.Context(), token, idle); err != nil {
+		t.Error(err)
+	}
+	a.exec(t, `update sessions set seen_at = seen_at - interval '2 minutes'`) // looking at it was noted
+	if _, err := a.SessionByToken(t.Context(), token, idle); err != nil {
+		t.Error(err)
+	}
+	a.exec(t, `update sessions set expires_at = now()`)
+	a.ended(t, token)
+	if err := a.Sweep(t.Context(), idle); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions`).Scan(&left); err != nil || left > 0 {
+		t.Errorf("%d left after the sweep, %v", left, err)
+	}
+}
+
+// A user has so many sessions, whoever signs in how often.
+func TestSessionsAreBounded(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "aline@example.com")
+	first, _ := a.mustOpen(t, u)
+	for range maxSessions {
+		a.mustOpen(t, u)
+	}
+	a.ended(t, first)
+	if sessions, err := a.Sessions(t.Context(), u.ID, idle); err != nil || len(sessions) != maxSessions {
+		t.Errorf("%d sessions, %v", len(sessions), err)
+	}
+}
+
+func TestRenewedSession(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "aline@example.com")
+	token, s := a.mustOpen(t, u)
+	if _, err := a.EnterAdmin(t.Context(), s, time.Hour); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("no administrator, and yet: %v", err)
+	}
+	a.exec(t, `update users set administrator = true`)
+	s, _ = a.SessionByToken(t.Context(), token, idle)
+	renewed, err := a.EnterAdmin(t.Context(), s, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ended(t, token)
+	s, err = a.SessionByToken(t.Context(), renewed, idle)
+	if err != nil || s.AdminUntil == nil || time.Until(*s.AdminUntil) < 50*time.Minute {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := a.LeaveAdmin(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = a.SessionByToken(t.Context(), renewed, idle); err != nil || s.AdminUntil != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := a.EndSession(t.Context(), u.ID, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.PassSession(t.Context(), s); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("an ended session is passed: %v", err)
+	}
+}
+
+func TestOnceIsOnce(t *testing.T) {
+	a := newAccounts(t)
+	token, _ := a.mustOpen(t, a.mustUser(t, "aline@example.com"))
+	other, _ := a.mustOpen(t, a.mustUser(t, "bob@example.com"))
+	if err := a.KeepOnce(t.Context(), token, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct{ token, want string }{{other, ""}, {token, "secret"}, {token, ""}} {
+		if got, err := a.TakeOnce(t.Context(), try.token); err != nil || got != try.want {
+			t.Errorf("%q, %v, want %q", got, err, try.want)
+		}
+	}
+}
+
+func TestBrowserIsCleaned(t *testing.T) {
+	device := Browser{Device: "a\x00b\nc\xff" + strings.Repeat("é", 300)}.clean().Device
+	if !strings.HasPrefix(device, "abcé") || len(device) > maxDevice || !utf8.ValidString(device) {
+		t.Errorf("%q", device)
+	}
+}
