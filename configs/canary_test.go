@@ -164,7 +164,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 		return keys
 	}
 	c = load(t, "redis: {url: 'redis://h'}")
-	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[webhooks.encryption_key]", "dispatcher": "[]", "dashboard": "[accounts.otp_key webhooks.encryption_key]"} {
+	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[webhooks.encryption_key]", "dispatcher": "[]", "dashboard": "[accounts.otp_key accounts.encryption_key webhooks.encryption_key]"} {
 		if got := fmt.Sprint(warned(c, role)); got != want {
 			t.Errorf("%s is warned of %s, want %s", role, got, want)
 		}

@@ -37,7 +37,7 @@ func (k *checker) mail(c *Config) {
 			k.problem("mail.from", "must be an address such as Intumwa <no-reply@example.com>")
 		}
 		if m.TLS == "none" && m.Password != "" {
-			if host, _, _ := net.SplitHostPort(m.Server); !loopback(host) {
+			if host, _, _ := net.SplitHostPort(string(m.Server)); !loopback(host) {
 				k.problem("mail.tls", "cannot be none with a password: it would go out readable")
 			}
 		}

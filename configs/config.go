@@ -68,11 +68,11 @@ type Dashboard struct {
 
 // Mail is the server by which people get mails.
 type Mail struct {
-	Server   string `yaml:"server"` // host:port; empty: mails are not sent
-	From     string `yaml:"from"`
-	Username string `yaml:"username"`
-	Password Secret `yaml:"password"`
-	TLS      string `yaml:"tls" oneof:"starttls|tls|none"`
+	Server   Address `yaml:"server"` // host:port; empty: mails are not sent
+	From     string  `yaml:"from"`
+	Username string  `yaml:"username"`
+	Password Secret  `yaml:"password"`
+	TLS      string  `yaml:"tls" oneof:"starttls|tls|none"`
 }
 
 // Log is what goes to standard error.

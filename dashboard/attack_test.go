@@ -119,8 +119,7 @@ func TestFixation(t *testing.T) {
 	planted := mallory.cookie("intumwa-session")
 
 	c := newClient(w)
-	address, _ := url.Parse(w.url)
-	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: planted, Path: "/"}})
+	c.plant(planted)
 	c.wants(c.post("/sign-in", "email", "aline@example.com", "password", testPassword), http.StatusSeeOther)
 	half := c.cookie("intumwa-session")
 	if half == planted {
@@ -139,7 +138,7 @@ func TestFixation(t *testing.T) {
 		t.Error("the token from before the second factor is used on")
 	}
 	c.wants(c.get("/account"), http.StatusOK)
-	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: half, Path: "/"}})
+	c.plant(half)
 	c.wants(c.get("/account"), http.StatusSeeOther)
 }
 
@@ -243,8 +242,7 @@ func TestBruteForce(t *testing.T) {
 	if err != nil || passed {
 		t.Fatal(passed, err)
 	}
-	address, _ := url.Parse(w.url)
-	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}})
+	c.plant(token)
 	for range limit {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}

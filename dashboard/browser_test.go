@@ -24,19 +24,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"intumwa/dashboard/words"
+	"intumwa/internal/testenv"
 )
 
 // patience is how long one step in the browser may take.
 const patience = 30 * time.Second
-
-// need ends the test where something that it works with is not there: with a failure under CI, where everything is.
-func need(t *testing.T, what string, err error) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is needed: %v", what, err)
-	}
-	t.Skipf("%s is not there, so this is not tested here: %v", what, err)
-}
 
 var axeSource = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("../scripts/axe.sh").Output()
@@ -50,14 +42,9 @@ var axeSource = sync.OnceValues(func() (string, error) {
 // startChromium runs the system's Chromium until the test ends.
 func startChromium(t *testing.T) context.Context {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if path, err = exec.LookPath("chromium-browser"); err != nil {
-			need(t, "chromium", err)
-		}
-	}
+	path := testenv.Tool(t, "chromium")
 	if _, err := axeSource(); err != nil {
-		need(t, "axe-core", err)
+		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox,
@@ -88,7 +75,7 @@ type person struct {
 	problems []string
 }
 
-func newPerson(t *testing.T, w *world, chromium context.Context, language string, script bool) *person {
+func newPerson(chromium context.Context, t *testing.T, w *world, language string, script bool) *person {
 	t.Helper()
 	lang, _ := w.d.words.ByTag(language)
 	// A window of its own: a fresh browser context has none in which a tab could open.

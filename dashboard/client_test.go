@@ -81,6 +81,16 @@ func (c *client) signIn(email string) {
 	}
 }
 
+// plant puts a session's token into the client's browser.
+func (c *client) plant(token string) {
+	c.t.Helper()
+	address, err := url.Parse(c.w.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}}) //nolint:gosec // a test's
+}
+
 // cookie is the value of one that the client holds; empty when there is none.
 func (c *client) cookie(name string) string {
 	c.t.Helper()

@@ -16,7 +16,7 @@ func TestFirstDay(t *testing.T) {
 		language string
 		script   bool
 	}{{"fr", true}, {"en", true}, {"fr", false}, {"en", false}} {
-		p := newPerson(t, w, chromium, try.language, try.script)
+		p := newPerson(chromium, t, w, try.language, try.script)
 		p.firstDay()
 	}
 }
@@ -141,7 +141,7 @@ func TestAdministrator(t *testing.T) {
 		w.user(email, true)
 		w.user(language+"@example.com", false)
 		w.company(language+"@example.com", "Isoko "+language)
-		p := newPerson(t, w, chromium, language, true)
+		p := newPerson(chromium, t, w, language, true)
 		p.open("/admin")
 		p.fill("email", email)
 		p.fill("password", testPassword)

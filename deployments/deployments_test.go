@@ -68,7 +68,7 @@ var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.y
 // environment, and nothing is to be warned of.
 func TestConfigurations(t *testing.T) {
 	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=secret",
-		"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=", "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs {
 		config, err := configs.Load(path, environment)
@@ -93,7 +93,7 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"ACCOUNTS_OTP_KEY", "WEBHOOKS_ENCRYPTION_KEY"} {
+		for _, key := range []string{"ACCOUNTS_OTP_KEY", "ACCOUNTS_ENCRYPTION_KEY", "WEBHOOKS_ENCRYPTION_KEY"} {
 			if !bytes.Contains(text, []byte(key)) {
 				t.Errorf("%s does not set INTUMWA_%s", path, key)
 			}

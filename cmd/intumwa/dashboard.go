@@ -28,7 +28,7 @@ const (
 // serveDashboard starts the role dashboard.
 func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.Pool, rdb redis.UniversalClient, users *accounts.Accounts) error {
 	c := g.config
-	mailer, err := mail.New(mail.Options{Server: c.Mail.Server, From: c.Mail.From, Username: c.Mail.Username,
+	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
 		Password: string(c.Mail.Password), TLS: c.Mail.TLS, Log: g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("mail: %w", err)

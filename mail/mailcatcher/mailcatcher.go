@@ -155,7 +155,7 @@ func parse(raw []byte) (subject, text string) {
 	if err != nil {
 		subject = m.Header.Get("Subject")
 	}
-	body := io.Reader(m.Body)
+	var body io.Reader = m.Body
 	if strings.EqualFold(m.Header.Get("Content-Transfer-Encoding"), "quoted-printable") {
 		body = quotedprintable.NewReader(body)
 	}
