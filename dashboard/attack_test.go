@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
 	"intumwa/internal/testenv"
@@ -183,7 +184,7 @@ func TestSaysNothingOfAccounts(t *testing.T) {
 		pairs []string
 	}{
 		{"/sign-in", []string{"password", "not the password"}},
-		{"/sign-up", []string{"name", "Somebody"}},
+		{"/sign-up", []string{"name", "Mallory"}},
 		{"/password", nil},
 	} {
 		var said [2]string
@@ -198,7 +199,7 @@ func TestSaysNothingOfAccounts(t *testing.T) {
 	}
 	// The owner of the mailbox is told: in one mail of the sign-up, in the other of the password, in whichever order.
 	both := w.mail("aline@example.com", 0).Text + w.mail("aline@example.com", 1).Text
-	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") || !strings.Contains(both, "/password/") || strings.Contains(both, "Somebody") {
+	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") || !strings.Contains(both, "/password/") || strings.Contains(both, "Mallory") {
 		t.Errorf("an account's owner gets %s", both)
 	}
 }
@@ -369,6 +370,25 @@ func TestOnce(t *testing.T) {
 	if second := c.get("/keys"); key.MatchString(second.body) {
 		t.Error("the key is shown twice")
 	}
+}
+
+// TestDatabaseAway: a person is told, and the way in opens as before.
+func TestDatabaseAway(t *testing.T) {
+	var pool *pgxpool.Pool
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		pool = testenv.Pool(t)
+		r.Accounts = accounts.New(pool, accounts.Options{})
+	})
+	pool.Close()
+	c := newClient(w)
+	c.plant(strings.Repeat("x", 43))
+	a := c.get("/keys")
+	c.wants(a, http.StatusServiceUnavailable, "Not available just now")
+	if a.Header.Get("Retry-After") == "" || len(a.Cookies()) > 0 {
+		t.Errorf("%v", a.Header)
+	}
+	c.wants(c.get(w.d.assets.paths["style.css"]), http.StatusOK)
+	c.wants(newClient(w).get("/sign-in"), http.StatusOK)
 }
 
 // TestPanic: a fault of ours is a page that says nothing of it.

@@ -46,16 +46,31 @@ func startChromium(t *testing.T) context.Context {
 	if _, err := axeSource(); err != nil {
 		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
 	}
+	profile, err := os.MkdirTemp("", "intumwa-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox,
-		chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.DisableGPU, chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"),
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(func() { cancel(); end() })
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits for the browser
+		cancel()
+		end()
+		for range 100 { // its helpers may write a moment longer
+			if err = os.RemoveAll(profile); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Logf("the browser's profile stays: %v", err)
+	})
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatalf("starting Chromium: %v", err)
 	}
@@ -222,8 +237,13 @@ func (p *person) look(name string) {
 		p.Errorf("%s: %s has %d octets", p.name, name, len(html))
 	}
 	source, _ := axeSource()
-	for _, width := range []int64{1280, 360, 320} {
+	for _, as := range []struct {
+		width int64
+		color string
+	}{{1280, "dark"}, {1280, "light"}, {360, "light"}, {320, "light"}} {
+		width := as.width
 		p.size(width)
+		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: as.color}}))
 		var over int64
 		p.do("measuring", chromedp.Evaluate(`document.scrollingElement.scrollWidth - innerWidth`, &over))
 		if over > 0 {
@@ -237,9 +257,9 @@ func (p *person) look(name string) {
 			func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 		var violations []any
 		if err := json.Unmarshal([]byte(found), &violations); err != nil || len(violations) > 0 {
-			p.Errorf("%s: %s at %d px: axe finds (%v) %s", p.name, name, width, err, found)
+			p.Errorf("%s: %s at %d px, %s: axe finds (%v) %s", p.name, name, width, as.color, err, found)
 		}
-		p.shoot(fmt.Sprintf("%s-%s-%d.png", name, p.name, width))
+		p.shoot(fmt.Sprintf("%s-%s-%d-%s.png", name, p.name, width, as.color))
 	}
 	p.size(1280)
 	p.mu.Lock()
