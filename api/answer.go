@@ -30,7 +30,26 @@ func write(c *gin.Context, status int, body any) {
 	if err := enc.Encode(body); err != nil {
 		panic("api: an answer does not marshal: " + err.Error())
 	}
-	c.Data(status, "application/json", bytes.TrimSuffix(out.Bytes(), []byte{'\n'}))
+	deliver(c, status, bytes.TrimSuffix(out.Bytes(), []byte{'\n'}))
+}
+
+// largeAnswer is above what an answer, in octets, counts as memory until the
+// client has read it; smaller ones go into the system's buffers at once.
+const largeAnswer = 64 << 10
+
+// deliver writes a JSON text. A large one of a client that does not read gives
+// way when others need the memory: its connection ends then.
+func deliver(c *gin.Context, status int, text []byte) {
+	if shared, known := c.Get(memoryKey); known && len(text) > largeAnswer {
+		control := http.NewResponseController(c.Writer)
+		held := shared.(*memory).open(caller(c).UserID, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
+		defer held.close()
+		if err := held.resize(c.Request.Context(), int64(len(text))); err != nil {
+			tryAfter(c, 5*time.Second)
+			status, text = http.StatusServiceUnavailable, []byte(`{"message":"Service unavailable."}`)
+		}
+	}
+	c.Data(status, "application/json", text)
 }
 
 // header sets a header whose name is written as it stands here; names are

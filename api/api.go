@@ -10,6 +10,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type Options struct {
 	MaxBody        int64              // octets of a body; default 16 MiB
 	LargeBody      int64              // octets above which a body takes a place; default 64 KiB
 	MaxLargeBodies int                // places; default 32
+	BodyMemory     int64              // octets of bodies and large answers at once, at least MaxBody; default 64 MiB
 	TrustedProxies []string           // whose X-Forwarded-For counts
 	FailedLogins   *throttle.Throttle // by address; nil: not limited
 	Log            *slog.Logger
@@ -57,6 +59,7 @@ type API struct {
 	messages *messages.Store
 	ledger   *billing.Ledger
 	places   *places
+	memory   *memory
 	metrics  *metrics
 
 	awayLogged atomic.Int64 // Unix second in which the database's absence was last logged
@@ -67,11 +70,13 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	setDefault(&opts.MaxBody, 16<<20)
 	setDefault(&opts.LargeBody, 64<<10)
 	setDefault(&opts.MaxLargeBodies, 32)
+	setDefault(&opts.BodyMemory, 64<<20)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
-		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), metrics: newMetrics(opts.Metrics)}
+		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m}
 	return a.routes()
 }
 
@@ -89,7 +94,7 @@ func (a *API) recover(c *gin.Context) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 				panic(p)
 			}
-			a.opts.Log.Error("panic in a handler", "path", c.FullPath(), "panic", p)
+			a.opts.Log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				say(c, http.StatusInternalServerError, "Server error.")
 			}

@@ -1,18 +1,21 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
 
-// firstBuffer is what a body of unknown length begins with, in octets.
-const firstBuffer = 1 << 10
+// freeOctets of each body are not counted: so much a connection costs anyway.
+const freeOctets = 4 << 10
 
 // body reads a request's body and checks its syntax. Valid JSON that is no
 // object is an object without fields. It answers the client itself when there
@@ -45,6 +48,7 @@ func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bo
 		a.tooLarge(c)
 		return "", "", done, false
 	case errors.Is(err, errNoPlace):
+		c.Header("Connection", "close")
 		a.unavailable(c, "waiting to read a large body", err)
 		return "", "", done, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -67,42 +71,83 @@ func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bo
 
 var errTooLarge = errors.New("the body is too large")
 
-// read takes the body into memory. A large one waits for a place first, so that
-// many of them at once stay within MaxLargeBodies × MaxBody.
+// read takes the body into memory, which has room for so many octets of bodies
+// at once (BodyMemory), and, when it is large and has come to its end, waits for
+// a place among those that are worked on (MaxLargeBodies). What a client only
+// promises takes neither. done may be called more than once.
 func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
-	done = func() {}
-	var text strings.Builder
-	length, body := c.Request.ContentLength, c.Request.Body
-	if length <= a.opts.LargeBody {
-		limit := length
-		if length < 0 {
-			limit = a.opts.LargeBody
-		}
-		text.Grow(int(min(limit, firstBuffer)))
-		n, err := io.Copy(&text, io.LimitReader(body, limit))
+	length := c.Request.ContentLength
+	if length >= 0 && length <= freeOctets { // as nearly all are
+		var text strings.Builder
+		text.Grow(int(length))
+		_, err := io.Copy(&text, io.LimitReader(c.Request.Body, length))
+		return text.String(), func() {}, err
+	}
+	ctx, cancel := context.WithCancel(c.Request.Context())
+	control := http.NewResponseController(c.Writer)
+	held := a.memory.open(caller(c).UserID, "body", func() {
+		cancel()
+		_ = control.SetReadDeadline(time.Unix(1, 0)) // who cannot be interrupted is waited for
+	})
+	leave := func() {}
+	done = sync.OnceFunc(func() {
+		cancel()
+		leave()
+		held.close()
+	})
+	defer func() {
 		if err != nil {
+			if held.gaveWay() {
+				err = errNoPlace
+			}
+			done()
+		}
+	}()
+	if raw, err = a.gather(ctx, held, c.Request); err != nil {
+		return "", done, err
+	}
+	if int64(len(raw)) > a.opts.LargeBody {
+		if leave, err = a.places.enter(ctx, caller(c).UserID); err != nil {
+			leave = func() {}
 			return "", done, err
 		}
-		if n < limit || n == length {
-			return text.String(), done, nil
+	}
+	if !held.keep() {
+		return "", done, errNoPlace
+	}
+	return raw, done, nil
+}
+
+// gather reads a body in steps, each four times the one before, so that what is
+// held is never much more than what has come.
+func (a *API) gather(ctx context.Context, held *hold, r *http.Request) (string, error) {
+	most := r.ContentLength
+	if most < 0 {
+		most = a.opts.MaxBody + 1
+	}
+	text := &strings.Builder{}
+	for room := min(freeOctets, most); ; room = min(4*room, most) {
+		if room > freeOctets {
+			if err := held.resize(ctx, room); err != nil {
+				return "", err
+			}
+			larger := &strings.Builder{}
+			larger.Grow(int(room))
+			larger.WriteString(text.String())
+			text = larger
+		} else {
+			text.Grow(int(room))
+		}
+		if _, err := io.Copy(text, io.LimitReader(r.Body, room-int64(text.Len()))); err != nil {
+			return "", err
+		}
+		switch n := int64(text.Len()); {
+		case n > a.opts.MaxBody:
+			return "", errTooLarge
+		case n < room || n == most:
+			return text.String(), nil
 		}
 	}
-	leave, err := a.places.enter(c.Request.Context(), caller(c).UserID)
-	if err != nil {
-		return "", done, err
-	}
-	if length > 0 {
-		text.Grow(int(length))
-	}
-	if _, err := io.Copy(&text, io.LimitReader(body, a.opts.MaxBody+1-int64(text.Len()))); err != nil {
-		leave()
-		return "", done, err
-	}
-	if int64(text.Len()) > a.opts.MaxBody {
-		leave()
-		return "", done, errTooLarge
-	}
-	return text.String(), leave, nil
 }
 
 // tooLarge answers 413. A client that is still sending would not see an answer

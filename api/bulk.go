@@ -34,12 +34,14 @@ func (a *API) sendBulk(c *gin.Context) {
 		return
 	}
 	req, problems := a.readBulk(fields)
-	if problems != nil {
+	if !problems.none() {
+		done() // the client may take its time to read what is wrong
 		problems.refuse(c, textInvalid)
 		return
 	}
 	req.Key = key
 	answer, err := a.intake.SendBulk(background(c), caller(c), req)
+	done()
 	a.answer(c, answer, err)
 }
 
@@ -94,8 +96,7 @@ func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.Bulk
 
 // addItem adds a problem of a list's item, whose path the text begins with.
 func (p *problems) addItem(list string, index int, field, end string) {
-	path := list + "." + strconv.Itoa(index) + "." + field
-	p.add(path, "The "+path+end)
+	p.addParts(list+"."+strconv.Itoa(index)+".", field, end)
 }
 
 // length counts a list's items, up to one more than a batch may have; a value

@@ -16,7 +16,11 @@ import (
 	"intumwa/intake"
 )
 
-const principalKey = "principal"
+// Keys of what a request is told about itself.
+const (
+	principalKey = "principal"
+	memoryKey    = "memory"
+)
 
 // authenticate lets pass who has a valid token (contract 5).
 func (a *API) authenticate(c *gin.Context) {
@@ -33,6 +37,7 @@ func (a *API) authenticate(c *gin.Context) {
 		a.unavailable(c, "authenticating", err)
 	default:
 		c.Set(principalKey, p)
+		c.Set(memoryKey, a.memory)
 	}
 }
 

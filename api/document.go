@@ -43,17 +43,26 @@ func (v value) text() (text string, ok bool) {
 	if v == "" || v[0] != '"' {
 		return "", false
 	}
-	return unescape(string(v[1 : len(v)-1])), true
+	return unescape(string(v[1:len(v)-1]), maxText), true
 }
 
-func unescape(s string) string {
+// maxText is how many octets of a text with escapes are read: more than any
+// text may have. What is cut ends with U+FFFD, which neither a number nor a
+// blank text has, so it is refused all the same.
+const maxText = 64 << 10
+
+// unescape answers a text without its escapes, cut at some most octets.
+func unescape(s string, most int) string {
 	at := strings.IndexByte(s, '\\')
 	if at < 0 {
 		return s
 	}
 	var out strings.Builder
-	out.Grow(len(s))
+	out.Grow(min(len(s), most))
 	for ; at >= 0; at = strings.IndexByte(s, '\\') {
+		if out.Len()+at > most {
+			break
+		}
 		out.WriteString(s[:at])
 		c := s[at+1]
 		s = s[at+2:]
@@ -73,6 +82,11 @@ func unescape(s string) string {
 		}
 		out.WriteRune(r)
 	}
+	if room := most - out.Len(); at >= 0 || len(s) > room {
+		out.WriteString(s[:min(len(s), max(0, room))])
+		out.WriteRune(utf8.RuneError)
+		return out.String()
+	}
 	out.WriteString(s)
 	return out.String()
 }
@@ -88,7 +102,7 @@ func (v value) members() iter.Seq2[string, value] {
 		s := string(v)
 		for i := space(s, 1); s[i] != '}'; {
 			end := skipString(s, i)
-			key := unescape(s[i+1 : end-1])
+			key := unescape(s[i+1:end-1], maxText)
 			start := space(s, space(s, end)+1)
 			end = skip(s, start)
 			if !yield(key, value(s[start:end])) {

@@ -44,7 +44,7 @@ func (a *API) listMessages(c *gin.Context) {
 	}
 	query := c.Request.URL.Query()
 	filter, limit, before, problems := a.readList(query)
-	if problems != nil {
+	if !problems.none() {
 		problems.refuseFirst(c)
 		return
 	}

@@ -11,6 +11,8 @@ type metrics struct {
 	requests *prometheus.CounterVec   // route, method, code
 	duration *prometheus.HistogramVec // route
 	inFlight prometheus.Gauge
+	memory   prometheus.Gauge
+	dropped  *prometheus.CounterVec // what
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -22,9 +24,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
 			Help: "Requests being answered now."}),
+		memory: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
+			Help: "Octets of request bodies and large answers in memory; api.body_memory is the most."}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
+			Help: "Bodies and answers on their way that were dropped because api.body_memory was full."}, []string{"what"}),
+	}
+	for _, what := range []string{"body", "answer"} {
+		m.dropped.WithLabelValues(what)
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.duration, m.inFlight)
+		reg.MustRegister(m.requests, m.duration, m.inFlight, m.memory, m.dropped)
 	}
 	return m
 }

@@ -31,7 +31,8 @@ func (a *API) preview(c *gin.Context) {
 	}
 	defer done()
 	text, template, variables, problems := readPreview(fields)
-	if problems != nil {
+	if !problems.none() {
+		done()
 		problems.refuseFirst(c)
 		return
 	}

@@ -28,12 +28,14 @@ func (a *API) sendSingle(c *gin.Context) {
 		return
 	}
 	req, problems := a.readSingle(fields)
-	if problems != nil {
+	if !problems.none() {
+		done()
 		problems.refuseFirst(c)
 		return
 	}
 	req.Key = key
 	answer, err := a.intake.Send(background(c), caller(c), req)
+	done()
 	a.answer(c, answer, err)
 }
 

@@ -15,11 +15,6 @@ const (
 	textRecipientsMany   = "The recipients field must not contain more than 500 items."
 )
 
-// maxParsed is how long a template, in octets, may be for its placeholders to
-// be looked for. One that is too long to be sent is still read, so that a 422
-// lists what is wrong with the variables too; one past any sense is not.
-const maxParsed = 16 << 10
-
 // sendTemplate is POST /v1/sms/template (contract 4.3).
 func (a *API) sendTemplate(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
@@ -32,12 +27,14 @@ func (a *API) sendTemplate(c *gin.Context) {
 		return
 	}
 	req, problems := a.readTemplate(fields)
-	if problems != nil {
+	if !problems.none() {
+		done() // the client may take its time to read what is wrong
 		problems.refuse(c, textInvalid)
 		return
 	}
 	req.Key = key
 	answer, err := a.intake.SendTemplate(background(c), caller(c), req)
+	done()
 	a.answer(c, answer, err)
 }
 
@@ -60,9 +57,7 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 	template, wrong := body(text, textTemplateRequired, textTemplateLong)
 	if wrong != "" {
 		p.add("template", wrong)
-	}
-	if len(template) > maxParsed {
-		template = ""
+		template = "" // what is too long to be sent is not searched for placeholders
 	}
 	req.Template = sms.ParseTemplate(template)
 	switch n := length(list); {
@@ -99,11 +94,11 @@ func (a *API) readRecipient(item value, index int, reader *variableReader, p *pr
 		p.addItem("recipients", index, "variables", endRequired)
 		return r
 	}
-	values, problems := reader.read(variables)
+	var problems []problem
+	r.Variables, problems = reader.read(variables)
 	for _, each := range problems {
 		p.addItem("recipients", index, "variables."+each.field, each.text)
 	}
-	r.Variables = values
 	return r
 }
 

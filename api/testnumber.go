@@ -69,7 +69,8 @@ func (a *API) putTestNumber(c *gin.Context) {
 	}
 	number, wrong := a.number(field, textNumberRequired, textNumberInvalid)
 	if wrong != "" {
-		problems{{"phone_number", wrong}}.refuseFirst(c)
+		done()
+		refuseField(c, "phone_number", wrong)
 		return
 	}
 	if err := a.sendCode(c, number); err != nil {
@@ -109,7 +110,8 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 	}
 	code, wrong := readCode(field)
 	if wrong != "" {
-		problems{{"code", wrong}}.refuseFirst(c)
+		done()
+		refuseField(c, "code", wrong)
 		return
 	}
 	if _, err := a.accounts.ConfirmVerification(background(c), caller(c).UserID, code); err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
@@ -26,19 +27,60 @@ const maxItems = 500
 // textInvalid is the message of every 422 of a batch (decisions.md).
 const textInvalid = "The given data was invalid."
 
+// Of the failing fields of a request so many are listed in its answer, and so
+// many octets of them: paths bear names that the client chose. A bulk of 500 with
+// both fields wrong is listed whole (decisions.md).
+const (
+	maxListed       = 2000
+	maxListedOctets = 1 << 20
+)
+
+// keyMore is the last key of a list that is not whole.
+const keyMore = "more"
+
 // problems are the failures of a validation, in the order in which the fields
-// were looked at (contract 7.1). A field fails for one reason only.
-type problems []problem
+// were looked at (contract 7.1). A field fails for one reason only. What is past
+// the bounds is counted, not listed.
+type problems struct {
+	listed []problem
+	octets int // of the listed ones
+	more   int // fields that fail too
+	full   bool
+}
 
 type problem struct{ field, text string }
 
-func (p *problems) add(field, text string) { *p = append(*p, problem{field, text}) }
+// add lists a field with what is wrong with it.
+func (p *problems) add(field, text string) { p.addParts("", field, text) }
+
+// addParts lists the field list + path with a text: the text itself, or, of a
+// list's item, "The <field>" and the text. What is not listed costs no memory.
+func (p *problems) addParts(list, path, text string) {
+	octets := 2*(len(list)+len(path)) + len(text)
+	if p.full = p.full || len(p.listed) >= maxListed || p.octets+octets > maxListedOctets; p.full {
+		p.more++
+		return
+	}
+	p.octets += octets
+	if list != "" {
+		path = list + path
+		text = "The " + path + text
+	}
+	p.listed = append(p.listed, problem{path, text})
+}
+
+// none tells that nothing is wrong.
+func (p *problems) none() bool { return len(p.listed) == 0 && p.more == 0 }
 
 // MarshalJSON writes an object of field paths and their texts.
 func (p problems) MarshalJSON() ([]byte, error) {
+	all := p.listed
+	if p.more > 0 {
+		all = append(all[:len(all):len(all)], problem{keyMore, fmt.Sprintf("%d further fields are not listed.", p.more)})
+	}
 	var out bytes.Buffer
 	out.WriteByte('{')
-	for i, each := range p {
+	for i, each := range all {
 		if i > 0 {
 			out.WriteByte(',')
 		}
@@ -66,7 +108,12 @@ type invalid struct {
 }
 
 // refuseFirst answers 422 with the first problem's text, as single requests do.
-func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p[0].text) }
+func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
+
+// refuseField answers 422 for one field.
+func refuseField(c *gin.Context, field, text string) {
+	problems{listed: []problem{{field, text}}}.refuse(c, text)
+}
 
 // refuse answers 422.
 func (p problems) refuse(c *gin.Context, text string) {

@@ -20,7 +20,7 @@ func newVariableReader(names []string) *variableReader {
 
 // read answers the values of an object's members, nil for null. The problems
 // name the variable and the end of the text.
-func (r *variableReader) read(v value) (values map[string]*string, p problems) {
+func (r *variableReader) read(v value) (values map[string]*string, wrong []problem) {
 	clear(r.given)
 	for name, v := range v.members() {
 		if i, used := r.index[name]; used {
@@ -35,12 +35,12 @@ func (r *variableReader) read(v value) (values map[string]*string, p problems) {
 		case v.isNull():
 			values[name] = nil
 		case !isText:
-			p.add(name, endVariableText)
+			wrong = append(wrong, problem{name, endVariableText})
 		case longer(text, maxVariable), strings.IndexByte(text, 0) >= 0:
-			p.add(name, endVariableLong)
+			wrong = append(wrong, problem{name, endVariableLong})
 		default:
 			values[name] = &text
 		}
 	}
-	return values, p
+	return values, wrong
 }

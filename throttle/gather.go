@@ -56,6 +56,9 @@ func (g *gather) ask(ctx context.Context, user int64) (count, error) {
 		return count{}, f.err
 	}
 	answer := f.answers[user]
+	if answer.requests < 0 {
+		return count{}, errForeign
+	}
 	// The user's requests of this flight were counted together; they pass in
 	// the order in which they came.
 	answer.pass = turn < answer.passed
@@ -103,9 +106,14 @@ func (t *Throttle) count(ctx context.Context, users []int64, requests map[int64]
 		if err != nil {
 			return nil, fmt.Errorf("counting requests: %w", err)
 		}
-		answers[user] = count{passed: int(values[0]), requests: int(values[1]), left: time.Duration(values[2]) * time.Millisecond}
+		answers[user] = count{passed: int(values[0]), requests: int(values[1]), left: t.clamp(time.Duration(values[2]) * time.Millisecond)}
 	}
 	return answers, nil
+}
+
+// clamp is what is left of a window, whatever Redis says: not more than all.
+func (t *Throttle) clamp(left time.Duration) time.Duration {
+	return max(0, min(left, t.options.Window))
 }
 
 func (t *Throttle) pipeline(ctx context.Context, users []int64, requests map[int64]int) ([]*redis.Cmd, error) {

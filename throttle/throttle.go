@@ -12,8 +12,11 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +50,9 @@ type Throttle struct {
 	local   *local
 	gather  *gather
 	metrics metrics
+
+	refusals      refusals
+	foreignLogged atomic.Int64 // Unix second
 }
 
 // New makes a throttle. The client is the caller's to close.
@@ -64,6 +70,8 @@ func New(rdb redis.UniversalClient, options Options) *Throttle {
 		breaker: breaker{retry: options.Retry},
 		local:   newLocal(options.Limit, options.Window),
 		metrics: newMetrics(options.Metrics),
+
+		refusals: refusals{until: make(map[int64]time.Time)},
 	}
 	t.gather = &gather{t: t}
 	return t
@@ -86,6 +94,7 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	}
 	if !decision.Allowed {
 		t.metrics.refused.Inc()
+		t.refusals.note(user, decision.ResetAt)
 	}
 	return decision
 }
@@ -96,16 +105,28 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 // ARGV[3] how many requests there are. Answers how many of them pass, the
 // requests counted in the window, and the ms until it ends.
 //
-// A counter without an end (someone touched it by hand) gets one, so that
-// nobody is shut out for good.
+// A counter without an end, or with one past the window's (someone touched it),
+// gets the window's, so that nobody is shut out for longer. What no counter of
+// ours can be (of another type, no number, negative, huge) is taken away and
+// answered with three times -1: the caller decides by itself this time.
 var countScript = redis.NewScript(`
-local count = tonumber(redis.call('GET', KEYS[1]) or 0)
+local raw = redis.pcall('GET', KEYS[1])
+local count = 0
+if type(raw) == 'string' then
+  count = string.match(raw, '^%d+$') and #raw < 10 and tonumber(raw)
+elseif raw then
+  count = nil
+end
+if not count then
+  redis.call('DEL', KEYS[1])
+  return {-1, -1, -1}
+end
 local left = redis.call('PTTL', KEYS[1])
 local pass = math.min(tonumber(ARGV[3]), math.max(tonumber(ARGV[1]) - count, 0))
 if pass > 0 then
   count = redis.call('INCRBY', KEYS[1], pass)
 end
-if left < 0 then
+if left < 0 or left > tonumber(ARGV[2]) then
   left = tonumber(ARGV[2])
   redis.call('PEXPIRE', KEYS[1], left)
 end
@@ -127,6 +148,10 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
 	defer cancel()
 	counted, err := t.gather.ask(ctx, user)
+	if errors.Is(err, errForeign) { // Redis answers, and this counter is not ours
+		t.foreign(ctx)
+		return Decision{}, false
+	}
 	if err != nil {
 		if t.breaker.fail(time.Now()) {
 			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "error", err)
@@ -143,6 +168,48 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 		ResetAt:   time.Now().Add(counted.left),
 	}, true
 }
+
+// foreign says once a minute that somebody else writes our counters.
+func (t *Throttle) foreign(ctx context.Context) {
+	now := time.Now().Unix()
+	if last := t.foreignLogged.Load(); now-last >= 60 && t.foreignLogged.CompareAndSwap(last, now) {
+		t.options.Log.WarnContext(ctx, "a rate limit's counter in redis was not ours and is taken away: does somebody else use this prefix?",
+			"prefix", t.options.Prefix)
+	}
+}
+
+// refusals remembers until when users are refused, as far as this instance was
+// told, so that they can be refused without asking Redis.
+type refusals struct {
+	mu    sync.Mutex
+	until map[int64]time.Time
+}
+
+func (r *refusals) note(user int64, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.until) >= localUsers {
+		clear(r.until) // they are refused again the next time that they ask
+	}
+	r.until[user] = until
+}
+
+// Refused says, from memory alone and without counting anything, whether a user
+// was refused in a window that has not ended; until then Allow would refuse it
+// again.
+func (t *Throttle) Refused(user int64) (until time.Time, refused bool) {
+	t.refusals.mu.Lock()
+	defer t.refusals.mu.Unlock()
+	until, refused = t.refusals.until[user]
+	if refused && !time.Now().Before(until) {
+		delete(t.refusals.until, user)
+		return time.Time{}, false
+	}
+	return until, refused
+}
+
+// errForeign is a counter that is none of ours.
+var errForeign = errors.New("the counter is not ours")
 
 // count is the answer of countScript.
 type count struct {
