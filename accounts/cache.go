@@ -17,6 +17,7 @@ const (
 	freshGap    = 100 * time.Millisecond // between the starts of two reads past the cache for one token
 	readTimeout = 5 * time.Second        // of one read, whoever waits for it
 	maxEntries  = 100_000                // some 100 MB at the very most
+	maxUnknown  = 10_000                 // ids of no token, some hundred octets each
 )
 
 // entry is what one read said about a token.
@@ -30,14 +31,16 @@ type entry struct {
 // noteUse is true once in the entry's life, so that a busy token costs the last-use list one call every two seconds.
 func (e *entry) noteUse() bool { return !e.used.Load() && e.used.CompareAndSwap(false, true) }
 
-// cache keeps entries of existing tokens for entryAge. Unknown tokens are not kept: one created a moment ago
-// works at once.
+// cache keeps entries for entryAge, those of ids without a token too: asking for one again and again costs
+// Postgres no more, and takes no longer, than asking for one that exists. A token created in this process works at
+// once, one created elsewhere too unless somebody tried its id before, when it works within entryAge.
 type cache struct {
 	load   func(ctx context.Context, tokenID int64) (*entry, error)
 	misses singleflight.Group
 
 	mu      sync.RWMutex
 	entries map[int64]*entry
+	unknown map[int64]*entry // without a principal; apart, so that guesses push out no customer
 
 	freshMu sync.Mutex
 	next    map[int64]*freshRead // reads that have not begun, by token
@@ -64,6 +67,7 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 	return &cache{
 		load:    load,
 		entries: make(map[int64]*entry),
+		unknown: make(map[int64]*entry),
 		next:    make(map[int64]*freshRead),
 		begun:   make(map[int64]time.Time),
 		hits:    lookups.WithLabelValues("memory"),
@@ -75,6 +79,9 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	c.mu.RLock()
 	e := c.entries[id]
+	if e == nil {
+		e = c.unknown[id]
+	}
 	c.mu.RUnlock()
 	if e != nil && time.Since(e.readAt) < entryAge {
 		c.hits.Inc()
@@ -155,12 +162,20 @@ func (c *cache) keep(id int64, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.entries[id]
+	if old == nil {
+		old = c.unknown[id]
+	}
 	switch {
 	case old != nil && old.readAt.After(e.readAt): // a later read overtook this one
 	case e.principal == nil:
 		delete(c.entries, id)
+		if len(c.unknown) >= maxUnknown {
+			c.evictUnknown()
+		}
+		c.unknown[id] = e
 	default:
-		if old == nil && len(c.entries) >= maxEntries {
+		delete(c.unknown, id)
+		if c.entries[id] == nil && len(c.entries) >= maxEntries {
 			c.evict()
 		}
 		c.entries[id] = e
@@ -182,11 +197,34 @@ func (c *cache) evict() {
 	}
 }
 
+// evictUnknown makes room: what is too old goes, and a tenth at random when nothing is.
+func (c *cache) evictUnknown() {
+	for id, e := range c.unknown {
+		if time.Since(e.readAt) >= entryAge {
+			delete(c.unknown, id)
+		}
+	}
+	for id := range c.unknown {
+		if len(c.unknown) <= maxUnknown*9/10 {
+			return
+		}
+		delete(c.unknown, id)
+	}
+}
+
+// peek is a token's entry, however old; nil when there is none. It asks nobody.
+func (c *cache) peek(id int64) *entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries[id]
+}
+
 // forget drops one token's entry.
 func (c *cache) forget(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, id)
+	delete(c.unknown, id)
 }
 
 // forgetAll drops every entry, after a change that concerns an unknown number of tokens.
@@ -194,4 +232,5 @@ func (c *cache) forgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.entries)
+	clear(c.unknown)
 }

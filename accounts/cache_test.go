@@ -125,17 +125,69 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestUnknownTokensAreNotKept(t *testing.T) {
-	c := newCache(func(context.Context, int64) (*entry, error) { return &entry{}, nil }, nil)
-	if _, err := c.get(t.Context(), 7); err != nil {
-		t.Fatal(err)
-	}
-	c.keep(8, &entry{principal: &Principal{}, readAt: time.Now().Add(-time.Second)})
-	if _, err := c.fresh(t.Context(), 8); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(c.entries); n != 0 {
-		t.Errorf("%d entries", n)
+// An id without a token is asked about as rarely as one with a token, and no
+// number of them pushes out a customer or grows without bound.
+func TestUnknownTokensAreKeptBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := map[int64]int{}
+		c := newCache(func(_ context.Context, id int64) (*entry, error) {
+			reads[id]++
+			if id == 1 {
+				return &entry{principal: &Principal{TokenID: 1}}, nil
+			}
+			return &entry{}, nil
+		}, nil)
+		for range 100 {
+			for _, id := range []int64{1, 7} {
+				e, err := c.get(t.Context(), id)
+				if err != nil || (e.principal != nil) != (id == 1) {
+					t.Fatalf("token %d: %+v %v", id, e, err)
+				}
+			}
+		}
+		if reads[1] != 1 || reads[7] != 1 {
+			t.Errorf("%d reads of a known token, %d of an unknown one; want 1 of each", reads[1], reads[7])
+		}
+		time.Sleep(entryAge)
+		if _, err := c.get(t.Context(), 7); err != nil || reads[7] != 2 {
+			t.Errorf("past its age: %d reads, %v", reads[7], err)
+		}
+		c.forget(7)
+		if _, err := c.get(t.Context(), 7); err != nil || reads[7] != 3 {
+			t.Errorf("forgotten: %d reads, %v", reads[7], err)
+		}
+		for id := range int64(3 * maxUnknown) {
+			if _, err := c.get(t.Context(), 100+id); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.unknown) > maxUnknown {
+				t.Fatalf("%d unknown ids are kept", len(c.unknown))
+			}
+		}
+		if c.peek(1) == nil || c.peek(7) != nil || c.peek(100) != nil {
+			t.Error("the customer's entry is gone, or a guess is taken for a token")
+		}
+	})
+}
+
+// A token that is there now replaces what was said of its id before, and one
+// that was revoked is known no more.
+func TestUnknownBecomesKnownAndBack(t *testing.T) {
+	known := false
+	c := newCache(func(context.Context, int64) (*entry, error) {
+		if known {
+			return &entry{principal: &Principal{}}, nil
+		}
+		return &entry{}, nil
+	}, nil)
+	for _, known = range []bool{false, true, false, true} {
+		if _, err := c.fresh(t.Context(), 8); err != nil {
+			t.Fatal(err)
+		}
+		e, err := c.get(t.Context(), 8)
+		if err != nil || (e.principal != nil) != known || len(c.entries)+len(c.unknown) != 1 {
+			t.Errorf("known %v: %+v %v, %d and %d kept", known, e, err, len(c.entries), len(c.unknown))
+		}
 	}
 }
 

@@ -49,6 +49,7 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, 
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}
+	a.cache.forget(t.ID) // somebody may have tried the id
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }
 

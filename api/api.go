@@ -62,6 +62,8 @@ type API struct {
 	memory   *memory
 	metrics  *metrics
 
+	strangers quota // look-ups, see authenticate
+
 	awayLogged atomic.Int64 // Unix second in which the database's absence was last logged
 }
 
@@ -76,7 +78,8 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
-		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m}
+		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
+		strangers: quota{most: strangerLookups}}
 	return a.routes()
 }
 

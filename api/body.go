@@ -138,7 +138,7 @@ func (a *API) gather(ctx context.Context, held *hold, r *http.Request) (string, 
 		} else {
 			text.Grow(int(room))
 		}
-		if _, err := io.Copy(text, io.LimitReader(r.Body, room-int64(text.Len()))); err != nil {
+		if _, err := io.Copy(text, io.LimitReader(counted{r.Body, held}, room-int64(text.Len()))); err != nil {
 			return "", err
 		}
 		switch n := int64(text.Len()); {

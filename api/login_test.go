@@ -1,9 +1,14 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/accounts"
 )
 
 func TestBearerForms(t *testing.T) {
@@ -82,6 +87,77 @@ func TestUntrustedProxy(t *testing.T) {
 		address := "192.0.2." + string(rune('1'+i))
 		if got := w.do("", "GET", "/v1/balance", "", "Authorization", wrong, "X-Forwarded-For", address).status; got != want {
 			t.Errorf("%s: %d, not %d", address, got, want)
+		}
+	}
+}
+
+// lookups is how often the database was asked about a token.
+func lookups(t *testing.T, registry *prometheus.Registry) (n float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "intumwa_token_lookups_total" && m.GetLabel()[0].GetValue() == "database" {
+				n = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+// An address with too many failures costs the database next to nothing, and a
+// customer behind it whose token was right before does not notice.
+func TestGuessesDoNotReachTheDatabase(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	w := newWorld(t, worldOptions{FailedLogins: 10, Accounts: func(o *accounts.Options) { o.Metrics = registry }}).settle()
+	balance := func(token string) int { return w.do("", "GET", "/v1/balance", "", "Authorization", token).status }
+	guess := func(i int) int { return balance(fmt.Sprintf("Bearer %d|%s", 1_000_000+i, strings.Repeat("a", 40))) }
+	right := "Bearer " + w.tokens["live"]
+	if got := balance(right); got != 200 {
+		t.Fatal(got)
+	}
+	for i := range 30 {
+		if want := map[bool]int{true: 401, false: 429}[i < 10]; guess(i) != want {
+			t.Fatalf("guess %d is not answered with %d", i, want)
+		}
+	}
+	before, start := lookups(t, registry), time.Now()
+	const guesses = 400
+	for i := range guesses {
+		if i%20 == 0 && balance(right) != 200 {
+			t.Fatal("a right token is held up")
+		}
+		if got := guess(100 + i); got != 429 {
+			t.Fatalf("a guess past the limit: %d", got)
+		}
+	}
+	// A few strangers a second, and the customer every two seconds.
+	most := float64(strangerLookups+1) * (time.Since(start).Seconds() + 2)
+	if n := lookups(t, registry) - before; n > most {
+		t.Errorf("%v look-ups for %d guesses in %v", n, guesses, time.Since(start))
+	}
+	if n := w.do("", "GET", "/v1/balance", "", "Authorization", right); n.status != 200 {
+		t.Errorf("a right token afterwards: %d", n.status)
+	}
+}
+
+// It takes as long to refuse a token whose id exists as one whose id does not:
+// longer than memory or the database need.
+func TestOneTimeForKnownAndUnknown(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	known, _, _ := strings.Cut(w.tokens["live"], "|")
+	for range 3 {
+		for _, id := range []string{known, "987654321"} {
+			start := time.Now()
+			if got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+id+"|"+strings.Repeat("a", 40)); got.status != 401 {
+				t.Fatal(got.status)
+			}
+			if took := time.Since(start); took < refusalTime {
+				t.Errorf("token %s was refused after %v", id, took)
+			}
 		}
 	}
 }

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,9 +14,10 @@ import (
 // at once, of everybody together. What a client promises takes none: a body
 // holds what has come of it.
 //
-// When there is no room, whoever holds most gives way, by the latest of its
-// bodies or answers that are still on their way: one that sends or reads slowly
-// keeps nobody else out, and the others go on.
+// When there is no room, somebody gives way whose body or answer is still on its
+// way: the slowest of those that are slower than leastPace; else, of whoever
+// holds most, the latest. So one that sends or reads slowly keeps nobody out, and
+// one that sends much keeps out itself.
 type memory struct {
 	most int64
 
@@ -35,9 +38,11 @@ type hold struct {
 	user   int64
 	what   string
 	begun  uint64 // its turn
+	since  time.Time
 	octets int64
-	yield  func() // ends what it is held for, without waiting; nil: it cannot be asked to give way
-	told   bool   // to give way
+	moved  atomic.Int64 // of it, what has come or gone so far
+	yield  func()       // ends what it is held for, without waiting; nil: it cannot be asked to give way
+	told   bool         // to give way
 }
 
 func newMemory(most int64, m *metrics) *memory {
@@ -51,7 +56,7 @@ func (m *memory) open(user int64, what string, yield func()) *hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begun++
-	h := &hold{memory: m, user: user, what: what, begun: m.begun, yield: yield}
+	h := &hold{memory: m, user: user, what: what, begun: m.begun, since: time.Now(), yield: yield}
 	m.holds[h] = struct{}{}
 	return h
 }
@@ -79,7 +84,7 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 			return nil
 		}
 		if m.held-m.leaving+more > m.most {
-			if other := m.heaviest(h, more); other != nil && other != h {
+			if other := m.yielding(h, more); other != nil && other != h {
 				other.told = true
 				m.leaving += other.octets
 				m.dropped.WithLabelValues(other.what).Inc()
@@ -97,6 +102,7 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 		var over bool
 		select {
 		case <-freed:
+		case <-time.After(leastAge / 8): // somebody is slow by now
 		case <-late:
 			over = true
 		case <-ctx.Done():
@@ -112,27 +118,54 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 	}
 }
 
-// heaviest is the share that is to give way to h, which wants more: the latest
-// of whoever holds most. It is h itself when nobody holds more than its owner
-// would; nil when nothing can give way.
-func (m *memory) heaviest(h *hold, more int64) *hold {
+// A body or an answer that has been on its way for leastAge is slow below
+// leastPace octets a second, and gives way first. Without want of memory nobody
+// asks.
+const (
+	leastAge  = 2 * time.Second
+	leastPace = 64 << 10
+)
+
+// pace is the octets a second so far; slow tells whether they are too few.
+func (h *hold) pace(now time.Time) (pace float64, slow bool) {
+	age := now.Sub(h.since)
+	pace = float64(h.moved.Load()) / max(age, time.Millisecond).Seconds()
+	return pace, age >= leastAge && pace < leastPace
+}
+
+// yielding is the share that is to give way to h, which wants more. It is h
+// itself when nobody holds more than its owner would; nil when nothing can give
+// way.
+func (m *memory) yielding(h *hold, more int64) *hold {
+	var slowest, latest *hold
+	var least float64
+	now := time.Now()
 	users := map[int64]int64{h.user: more}
 	for each := range m.holds {
-		if !each.told {
-			users[each.user] += each.octets
+		if each.told {
+			continue
+		}
+		users[each.user] += each.octets
+		if each == h || each.yield == nil || each.octets == 0 {
+			continue
+		}
+		if pace, slow := each.pace(now); slow && (slowest == nil || pace < least) {
+			slowest, least = each, pace
 		}
 	}
-	var last *hold
+	if slowest != nil {
+		return slowest
+	}
 	for each := range m.holds {
 		if each.yield == nil || each.told || each.octets == 0 && each != h {
 			continue
 		}
-		if last == nil || users[each.user] > users[last.user] ||
-			users[each.user] == users[last.user] && each.begun > last.begun {
-			last = each
+		if latest == nil || users[each.user] > users[latest.user] ||
+			users[each.user] == users[latest.user] && each.begun > latest.begun {
+			latest = each
 		}
 	}
-	return last
+	return latest
 }
 
 // keep makes sure that the share is not asked to give way from here on; false
@@ -176,4 +209,16 @@ func (h *hold) close() {
 func (m *memory) free() {
 	close(m.freed)
 	m.freed = make(chan struct{})
+}
+
+// counted notes what of a body has come.
+type counted struct {
+	io.Reader
+	held *hold
+}
+
+func (r counted) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.held.moved.Add(int64(n))
+	return n, err
 }

@@ -119,6 +119,8 @@ func shape(text string) string {
 	return digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
 }
 
+var variableNames = regexp.MustCompile(`\.variables\.\w+ `)
+
 // isExample tells whether each text of a refusal has an example of its own.
 func isExample(t testing.TB, operation string, media *openapi3.MediaType, body []byte) {
 	t.Helper()
@@ -132,7 +134,7 @@ func isExample(t testing.TB, operation string, media *openapi3.MediaType, body [
 		out = append(out, shape(refusal.Message))
 		for _, each := range refusal.Errors {
 			for _, text := range each {
-				out = append(out, shape(strings.NewReplacer(".a ", ".code ", ".b ", ".code ").Replace(text)))
+				out = append(out, shape(variableNames.ReplaceAllString(text, ".variables.code ")))
 			}
 		}
 		return out

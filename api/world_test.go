@@ -45,6 +45,7 @@ type worldOptions struct {
 	Limit        int // requests a minute, 100000 if 0
 	FailedLogins int // wrong tokens an address, not limited if 0
 	Intake       func(*intake.Options)
+	Accounts     func(*accounts.Options)
 }
 
 // newWorld makes a gateway of the usual kind: one carrier for 6x and 7x, none
@@ -60,8 +61,12 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	users := accounts.Options{TestSender: testSender, OTPKey: []byte("key"), Replacements: 3}
+	if o.Accounts != nil {
+		o.Accounts(&users)
+	}
 	w.rooms = Rooms{
-		Accounts: accounts.New(w.pool, accounts.Options{TestSender: testSender, OTPKey: []byte("key"), Replacements: 3}),
+		Accounts: accounts.New(w.pool, users),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool),
 		Ledger:   billing.New(w.pool),
