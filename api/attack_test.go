@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"encoding/json"
@@ -57,10 +59,10 @@ func TestListedErrorsAreBounded(t *testing.T) {
 	if got.status != 422 || len(errs) != 2001 || len(got.body) > 1<<20 {
 		t.Fatalf("status %d, %d fields, %d octets", got.status, len(errs), len(got.body))
 	}
-	if more := errs["more"]; !slices.Equal(more, []string{"48000 further fields are not listed."}) {
+	if more := errs["more"]; !slices.Equal(more, []string{"There are 48000 further fields that are not listed."}) {
 		t.Errorf("more: %q", more)
 	}
-	if !strings.HasSuffix(got.body, `,"more":["48000 further fields are not listed."]}}`) {
+	if !strings.HasSuffix(got.body, `,"more":["There are 48000 further fields that are not listed."]}}`) {
 		t.Error("more is not the last")
 	}
 	// One character more, and the variables are not looked at.
@@ -101,7 +103,7 @@ func TestProblemsAreBoundedInOctets(t *testing.T) {
 // Bodies that are promised and dripped take nothing from the others: 32 sockets
 // of four tokens, and a bulk of a fifth customer goes through at once.
 func TestDrippedBodiesTakeNoPlace(t *testing.T) {
-	w := newWorld(t, worldOptions{Options: Options{MaxLargeBodies: 4, BodyMemory: 1 << 20, MaxBody: 1 << 20}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{MaxLargeBodies: 4, BodyMemory: 8 << 20, MaxBody: 1 << 20}}).settle()
 	for i := range 4 {
 		w.customer(fmt.Sprint("dripper", i), nil)
 	}
@@ -187,6 +189,72 @@ func TestMemoryGivesWay(t *testing.T) {
 	if m.held != 0 || m.leaving != 0 || len(m.holds) != 0 {
 		t.Errorf("%d held, %d leaving, %d shares", m.held, m.leaving, len(m.holds))
 	}
+}
+
+// Who is slow gives way before who holds most, and nobody does without want.
+func TestTheSlowGiveWayFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1000<<10, newMetrics(nil))
+		var told []string
+		open := func(name string, user, octets, moved int64) *hold {
+			h := m.open(user, "body", func() { told = append(told, name) })
+			h.moved.Store(moved)
+			if err := h.resize(t.Context(), octets); err != nil {
+				t.Fatal(name, err)
+			}
+			return h
+		}
+		slow := open("slow", 1, 100<<10, 100<<10)
+		slower := open("slower", 2, 100<<10, 10<<10)
+		big := open("big", 3, 800<<10, 800<<10)
+		time.Sleep(2 * leastAge)
+		if len(told) > 0 {
+			t.Errorf("%v gave way to nobody", told)
+		}
+		late := m.open(4, "body", func() { told = append(told, "late") })
+		done := make(chan error)
+		for i, each := range []struct {
+			name string
+			hold *hold
+		}{{"slower", slower}, {"slow", slow}, {"big", big}} {
+			go func() { done <- late.resize(t.Context(), int64(i+1)*100<<10) }()
+			synctest.Wait()
+			if len(told) != i+1 || told[i] != each.name {
+				t.Fatalf("%v gave way, want %s", told, each.name)
+			}
+			each.hold.close()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		late.close()
+	})
+}
+
+// Who waits for memory in vain is told so after placeWait.
+func TestNoMemoryComesFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(100, newMetrics(nil))
+		busy := m.open(1, "body", func() {})
+		if err := busy.resize(t.Context(), 100); err != nil || !busy.keep() {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		h := m.open(2, "body", func() {})
+		if err := h.resize(t.Context(), 1); !errors.Is(err, errNoPlace) || time.Since(start) != placeWait {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.resize(ctx, 1); !errors.Is(err, errNoPlace) || time.Since(start) != placeWait+time.Second {
+			t.Errorf("gone after %v: %v", time.Since(start), err)
+		}
+		busy.close()
+		if err := h.resize(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		h.close()
+	})
 }
 
 // An answer that is not read gives way to a body, and its connection ends.

@@ -118,15 +118,15 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	return raw, done, nil
 }
 
-// gather reads a body in steps, each four times the one before, so that what is
-// held is never much more than what has come.
+// gather reads a body in steps, each twice the one before, so that what is held
+// is never more than twice what has come.
 func (a *API) gather(ctx context.Context, held *hold, r *http.Request) (string, error) {
 	most := r.ContentLength
 	if most < 0 {
 		most = a.opts.MaxBody + 1
 	}
 	text := &strings.Builder{}
-	for room := min(freeOctets, most); ; room = min(4*room, most) {
+	for room := min(freeOctets, most); ; room = min(2*room, most) {
 		if room > freeOctets {
 			if err := held.resize(ctx, room); err != nil {
 				return "", err

@@ -76,7 +76,7 @@ var catalogue = []entry{
 	{422, "The recipients.N.variables field is required.", "Missing, null or no object; {} is fine.", "Give an object.", retryNo},
 	{422, "The recipients.N.variables.K field must not exceed 255 characters.", "The value is too long.", "Shorten it.", retryNo},
 	{422, "The recipients.N.variables.K field must be a string.", "The value is a number, a list or an object.", "Quote it; null is fine.", retryNo},
-	{422, "N further fields are not listed.", "Over 2,000 fields fail; this stands at the key `more`.", "Correct what is listed first.", retryNo},
+	{422, "There are N further fields that are not listed.", "Over 2,000 fields fail; this stands at the key `more`.", "Correct what is listed first.", retryNo},
 	{422, "The variables field is required.", "Preview: variables is no object.", "Give an object.", retryNo},
 	{422, "The variables.K field must not exceed 255 characters.", "Preview: the value is too long.", "Shorten it.", retryNo},
 	{422, "The variables.K field must be a string.", "Preview: the value is no string.", "Quote it.", retryNo},

@@ -76,7 +76,7 @@ func (p *problems) none() bool { return len(p.listed) == 0 && p.more == 0 }
 func (p problems) MarshalJSON() ([]byte, error) {
 	all := p.listed
 	if p.more > 0 {
-		all = append(all[:len(all):len(all)], problem{keyMore, fmt.Sprintf("%d further fields are not listed.", p.more)})
+		all = append(all[:len(all):len(all)], problem{keyMore, fmt.Sprintf("There are %d further fields that are not listed.", p.more)})
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')
