@@ -37,17 +37,21 @@ type Config struct {
 
 // API is the public listener.
 type API struct {
-	Listen             string        `yaml:"listen"`
-	TrustedProxies     []string      `yaml:"trusted_proxies"` // addresses or CIDR ranges whose X-Forwarded-For counts
-	RateLimitPerMinute int           `yaml:"rate_limit_per_minute" min:"1"`
-	MaxBody            int64         `yaml:"max_body" min:"1024"`         // octets; above it 413
-	LargeBody          int64         `yaml:"large_body" min:"1024"`       // octets; a body above it takes a large-body place
-	MaxLargeBodies     int           `yaml:"max_large_bodies" min:"1"`    // large bodies held in memory at once
-	MaxConnections     int           `yaml:"max_connections" min:"0"`     // open client connections, 0 = no limit
-	ReadHeaderTimeout  time.Duration `yaml:"read_header_timeout" min:"1"` // of a request's header
-	ReadTimeout        time.Duration `yaml:"read_timeout" min:"1"`        // of a whole request
-	WriteTimeout       time.Duration `yaml:"write_timeout" min:"1"`       // of an answer
-	IdleTimeout        time.Duration `yaml:"idle_timeout" min:"1"`        // of a kept-alive connection
+	Listen             string   `yaml:"listen"`
+	TrustedProxies     []string `yaml:"trusted_proxies"` // addresses or CIDR ranges whose X-Forwarded-For counts
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" min:"1"`
+	MaxBody            int64    `yaml:"max_body" min:"1024"`      // octets; above it 413
+	LargeBody          int64    `yaml:"large_body" min:"1024"`    // octets; a body above it takes a large-body place
+	MaxLargeBodies     int      `yaml:"max_large_bodies" min:"1"` // large bodies held in memory at once
+	BodyMemory         int64    `yaml:"body_memory" min:"1024"`   // octets of bodies and large answers in memory at once
+	MaxConnections     int      `yaml:"max_connections" min:"0"`  // open client connections, 0 = no limit
+
+	MaxConnectionsPerAddress int `yaml:"max_connections_per_address" min:"0"` // of them, of one address that is no trusted proxy; 0 = no limit
+
+	ReadHeaderTimeout time.Duration `yaml:"read_header_timeout" min:"1"` // of a request's header
+	ReadTimeout       time.Duration `yaml:"read_timeout" min:"1"`        // of a whole request
+	WriteTimeout      time.Duration `yaml:"write_timeout" min:"1"`       // of an answer
+	IdleTimeout       time.Duration `yaml:"idle_timeout" min:"1"`        // of a kept-alive connection
 }
 
 // Ops is the operators' listener: /metrics, /healthz, /readyz.

@@ -12,11 +12,15 @@ func Default() *Config {
 			MaxBody:            16 << 20,
 			LargeBody:          64 << 10,
 			MaxLargeBodies:     32,
+			BodyMemory:         64 << 20,
 			MaxConnections:     10000,
-			ReadHeaderTimeout:  5 * time.Second,
-			ReadTimeout:        30 * time.Second,
-			WriteTimeout:       30 * time.Second,
-			IdleTimeout:        time.Minute,
+
+			MaxConnectionsPerAddress: 1000,
+
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       30 * time.Second,
+			WriteTimeout:      30 * time.Second,
+			IdleTimeout:       time.Minute,
 		},
 		Ops: Ops{Listen: "127.0.0.1:9090"},
 		Dashboard: Dashboard{

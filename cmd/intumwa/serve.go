@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,10 +38,6 @@ type serveCmd struct {
 // it is told to wait.
 const failedLogins = 120
 
-// gcPercent trades memory for time: what lives is some tens of megabytes, so
-// four times that is little, and the collector runs a quarter as often.
-const gcPercent = 400
-
 // Run serves until ctx ends: then it takes no more requests, finishes what is
 // in hand, unbinds from the carriers, and returns within 10 s.
 func (s *serveCmd) Run(ctx context.Context, p *program) error {
@@ -61,10 +56,8 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	log := newLog(p.stderr, config.Log)
 	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say without being asked, which peers can make them do
 	slog.SetDefault(log)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
+	memory := limitMemory(os.DirFS("/"), os.Getenv, log)
+	g := &gateway{program: p, config: config, log: log, memory: memory, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
 		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
@@ -82,6 +75,7 @@ type gateway struct {
 	program  *program
 	config   *configs.Config
 	log      *slog.Logger
+	memory   *memoryLimit // nil: nobody follows it
 	roles    []string
 	registry registry
 	hangups  <-chan os.Signal // each asks for a reload; nil: none ever
@@ -143,6 +137,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
 	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
+	if g.memory != nil {
+		life.run("memory", g.memory.Run)
+	}
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)
 	}
@@ -165,13 +162,13 @@ func (g *gateway) serve(ctx context.Context) error {
 			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
 		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
-			MaxLargeBodies: c.API.MaxLargeBodies, TrustedProxies: c.API.TrustedProxies,
+			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
 			Log:          g.log, Metrics: g.registry})
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
-		if err := life.listen(ctx, "api", c.API.Listen, c.API.MaxConnections, &http.Server{Handler: handler,
+		if err := life.listen(ctx, "api", c.API.Listen, newDoor(c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.API.TrustedProxies, g.log, g.registry), &http.Server{Handler: handler,
 			ReadHeaderTimeout: c.API.ReadHeaderTimeout, ReadTimeout: c.API.ReadTimeout, WriteTimeout: c.API.WriteTimeout,
 			IdleTimeout: c.API.IdleTimeout, MaxHeaderBytes: 16 << 10}); err != nil {
 			return err
@@ -183,7 +180,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 	}
 	life.run("reload", reload.Run)
-	if err := life.listen(ctx, "ops", c.Ops.Listen, 0, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range c.WarningsFor(g.roles...) {
