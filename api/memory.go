@@ -29,7 +29,7 @@ type memory struct {
 	freed   chan struct{} // closed when some of it came free
 
 	octets  prometheus.Gauge
-	dropped *prometheus.CounterVec // what: body, answer
+	dropped *prometheus.CounterVec // kind: body, answer
 }
 
 // hold is one body's or one answer's share.

@@ -12,7 +12,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec // route
 	inFlight prometheus.Gauge
 	memory   prometheus.Gauge
-	dropped  *prometheus.CounterVec // what
+	dropped  *prometheus.CounterVec // kind
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		memory: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
 			Help: "Octets of request bodies and large answers in memory; api.body_memory is the most."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
-			Help: "Bodies and answers on their way that were dropped because api.body_memory was full."}, []string{"what"}),
+			Help: "Bodies and answers on their way that were dropped because api.body_memory was full."}, []string{"kind"}),
 	}
 	for _, what := range []string{"body", "answer"} {
 		m.dropped.WithLabelValues(what)

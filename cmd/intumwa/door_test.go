@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
 )
 
 // doorway is a real server behind a door.
@@ -305,7 +306,9 @@ func TestFraming(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "[%s %s]", r.URL.Path, body)
 	}), nil)
 	const end = "\r\n\r\n"
-	request := func(lines ...string) string { return "POST /a HTTP/1.1\r\nHost: x\r\n" + strings.Join(lines, "\r\n") + end }
+	request := func(lines ...string) string {
+		return "POST /a HTTP/1.1\r\nHost: x\r\n" + strings.Join(lines, "\r\n") + end
+	}
 	const next = "GET /b HTTP/1.1\r\nHost: x\r\nConnection: close" + end
 	for _, c := range []struct {
 		name, octets string
@@ -391,24 +394,25 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// FuzzFraming: however the octets are cut, the same is seen in them, and no line
-// of any length takes memory.
-func FuzzFraming(f *testing.F) {
-	f.Add([]byte("POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\n\r\n"), uint8(3))
-	f.Add([]byte("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n\r\nGET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n"), uint8(1))
-	f.Fuzz(func(t *testing.T, octets []byte, step uint8) {
+// However the octets are cut, the same is seen in them, and no line of any
+// length takes memory.
+func TestFramingHoweverCut(t *testing.T) {
+	words := rapid.SampledFrom([]string{"POST /a HTTP/1.1\r\n", "GET / HTTP/1.0\n", "Content-Length: 3\r\n", "Content-Length:x\r\n", "Transfer-Encoding: chunked\r\n",
+		"\r\n", "\n", "abc", "3\r\nabc\r\n", "0\r\n", "X: y\r\n", " folded\r\n", strings.Repeat("long", 300), "\x00:\xff"})
+	rapid.Check(t, func(t *rapid.T) {
+		octets := []byte(strings.Join(rapid.SliceOf(words).Draw(t, "words"), ""))
 		var whole, cut framing
 		whole.feed(octets)
 		for rest := octets; len(rest) > 0; {
-			n := min(len(rest), int(step)+1)
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
 			cut.feed(rest[:n])
 			rest = rest[n:]
 		}
 		if whole.doubtful.Load() != cut.doubtful.Load() || whole.part != cut.part || whole.left != cut.left || !bytes.Equal(whole.line, cut.line) {
-			t.Errorf("whole: %v %d %d %q; cut: %v %d %d %q", whole.doubtful.Load(), whole.part, whole.left, whole.line, cut.doubtful.Load(), cut.part, cut.left, cut.line)
+			t.Fatalf("whole: %v %d %d %q; cut: %v %d %d %q", whole.doubtful.Load(), whole.part, whole.left, whole.line, cut.doubtful.Load(), cut.part, cut.left, cut.line)
 		}
 		if len(whole.line) > maxLine || cap(cut.line) > 8*maxLine {
-			t.Errorf("%d and %d octets are kept", len(whole.line), cap(cut.line))
+			t.Fatalf("%d and %d octets are kept", len(whole.line), cap(cut.line))
 		}
 	})
 }

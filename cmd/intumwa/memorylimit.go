@@ -20,7 +20,7 @@ const gcPercent = 400
 
 // thrifty is the memory, in octets, up to which time is traded for it. Above, the
 // collector leaves as much garbage as there is alive, no more.
-const thrifty = 320 << 20
+const thrifty = 256 << 20
 
 // memoryLimit is what the Go runtime is to stay below, see debug.SetMemoryLimit.
 type memoryLimit struct {
