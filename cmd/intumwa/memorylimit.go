@@ -38,7 +38,7 @@ func limitMemory(root fs.FS, getenv func(string) string, log *slog.Logger) *memo
 		debug.SetGCPercent(gcPercent)
 	}
 	if given := getenv("GOMEMLIMIT"); given != "" {
-		log.Info("the memory limit is the environment's", "GOMEMLIMIT", given)
+		log.Info("the memory limit is the environment's", "gomemlimit", given)
 		return nil
 	}
 	most, err := cgroupMemory(root)
