@@ -46,7 +46,8 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.
 	}
 	life.run("mail", mailer.Run)
 	life.run("dashboard sweep", d.Run)
-	return life.listen(ctx, "dashboard", c.Dashboard.Listen, c.API.MaxConnections, &http.Server{Handler: d,
+	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
+	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, &http.Server{Handler: d,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10})
 }
 

@@ -34,7 +34,7 @@ type doorway struct {
 func openDoor(t *testing.T, most, perAddress int, proxies []string, handler http.Handler, change func(*door)) *doorway {
 	t.Helper()
 	w := &doorway{t: t, registry: prometheus.NewRegistry(), log: &bytes.Buffer{}}
-	w.door = newDoor(most, perAddress, proxies, slog.New(slog.NewTextHandler(w.log, nil)), w.registry)
+	w.door = newDoor("test", most, perAddress, proxies, slog.New(slog.NewTextHandler(w.log, nil)), w.registry)
 	if change != nil {
 		change(w.door)
 	}
@@ -88,7 +88,7 @@ func (w *doorway) metric(name, reason string) (value float64) {
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == name && (reason == "" || m.GetLabel()[0].GetValue() == reason) {
+			if f.GetName() == name && (reason == "" || m.GetLabel()[len(m.GetLabel())-1].GetValue() == reason) {
 				value += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}

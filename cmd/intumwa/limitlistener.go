@@ -35,6 +35,7 @@ const (
 // when none does, a new one of that address is refused, and one of any other waits
 // to be accepted until there is room.
 type door struct {
+	name       string         // of the listener
 	most       int            // 0: no limit
 	perAddress int            // 0: no limit
 	exempt     []netip.Prefix // whose connections are bounded by most alone: the proxies
@@ -67,12 +68,13 @@ type tally struct {
 	count int
 }
 
-func newDoor(most, perAddress int, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *door {
-	d := &door{most: most, perAddress: perAddress, stall: stallAfter, log: log, addresses: make(map[netip.Prefix]*address), told: make(map[string]*tally),
+// newDoor makes the door of the listener of that name, which its metrics bear.
+func newDoor(listener string, most, perAddress int, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *door {
+	d := &door{name: listener, most: most, perAddress: perAddress, stall: stallAfter, log: log, addresses: make(map[netip.Prefix]*address), told: make(map[string]*tally),
 		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open",
-			Help: "Open connections to the public API."}),
+			Help: "Open connections to a public listener (api, dashboard)."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_connections_dropped_total",
-			Help: "Connections to the public API that were dropped, by reason."}, []string{"reason"}),
+			Help: "Connections to a public listener that were dropped, by reason."}, []string{"reason"}),
 	}
 	d.room = sync.NewCond(&d.mu)
 	for _, p := range proxies { // checked by configs
@@ -83,12 +85,12 @@ func newDoor(most, perAddress int, proxies []string, log *slog.Logger, metrics p
 		}
 	}
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
-		Help: "Most open connections to the public API; 0 is no limit."})
+		Help: "Most open connections to a public listener; 0 is no limit."})
 	limit.Set(float64(most))
 	for _, reason := range []string{dropAddress, dropIdle, dropStalled, dropFraming} {
 		d.dropped.WithLabelValues(reason)
 	}
-	metrics.MustRegister(d.opened, limit, d.dropped)
+	prometheus.WrapRegistererWith(prometheus.Labels{"listener": listener}, metrics).MustRegister(d.opened, limit, d.dropped)
 	return d
 }
 
@@ -298,7 +300,7 @@ func (d *door) say(reason string, key netip.Prefix) {
 	}
 	t.count++
 	if now := time.Now(); now.Sub(t.since) >= time.Minute {
-		d.log.Warn("connections to the API are dropped", "reason", reason, "dropped", t.count, "last_address", key.String(), "open", d.open)
+		d.log.Warn("connections are dropped", "listener", d.name, "reason", reason, "dropped", t.count, "last_address", key.String(), "open", d.open)
 		t.since, t.count = now, 0
 	}
 }

@@ -168,7 +168,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
-		if err := life.listen(ctx, "api", c.API.Listen, newDoor(c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.API.TrustedProxies, g.log, g.registry), &http.Server{Handler: handler,
+		if err := life.listen(ctx, "api", c.API.Listen, newDoor("api", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.API.TrustedProxies, g.log, g.registry), &http.Server{Handler: handler,
 			ReadHeaderTimeout: c.API.ReadHeaderTimeout, ReadTimeout: c.API.ReadTimeout, WriteTimeout: c.API.WriteTimeout,
 			IdleTimeout: c.API.IdleTimeout, MaxHeaderBytes: 16 << 10}); err != nil {
 			return err
