@@ -166,16 +166,19 @@ func TestTestPool(t *testing.T) {
 	spend := func(segments, wantLeft int, wantAdmitted bool) {
 		t.Helper()
 		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-			left, admitted, err := billing.SpendTest(ctx, tx, user, segments, quota)
-			if left != wantLeft || admitted != wantAdmitted {
-				t.Errorf("spending %d: %d left, admitted %v; want %d, %v", segments, left, admitted, wantLeft, wantAdmitted)
+			got, err := billing.SpendTests(ctx, tx, []billing.TestSpend{{UserID: user, Segments: segments}}, quota)
+			if want := (billing.TestReceipt{Admitted: wantAdmitted, Remaining: wantLeft}); err != nil || got[0] != want {
+				t.Errorf("spending %d: %+v, %v; want %+v", segments, got, err, want)
 			}
 			return err
 		})
 	}
 	giveBack := func(segments int) {
 		t.Helper()
-		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error { return billing.ReturnTest(ctx, tx, user, segments) })
+		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := billing.GiveBack(ctx, tx, nil, []billing.TestReturn{{UserID: user, Segments: segments, Ref: ref(1)}})
+			return err
+		})
 	}
 	used := func(want int) {
 		t.Helper()
@@ -184,7 +187,6 @@ func TestTestPool(t *testing.T) {
 		}
 	}
 	used(0)
-	giveBack(1) // of nothing: nothing
 	spend(3, 2, true)
 	spend(3, 2, false)
 	spend(2, 0, true)
@@ -199,9 +201,9 @@ func TestTestPool(t *testing.T) {
 	// A quota that was lowered leaves nothing, not less than nothing.
 	spend(5, 0, true)
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		left, admitted, err := billing.SpendTest(ctx, tx, user, 1, 2)
-		if left != 0 || admitted {
-			t.Errorf("past a lowered quota: %d left, admitted %v", left, admitted)
+		got, err := billing.SpendTests(ctx, tx, []billing.TestSpend{{UserID: user, Segments: 1}}, 2)
+		if err != nil || got[0] != (billing.TestReceipt{}) {
+			t.Errorf("past a lowered quota: %+v, %v", got, err)
 		}
 		return err
 	})
@@ -215,8 +217,9 @@ func TestTestPoolConcurrently(t *testing.T) {
 	for range askers {
 		go func() {
 			var ok bool
-			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
-				_, ok, err = billing.SpendTest(t.Context(), tx, 7, 1, quota)
+			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+				got, err := billing.SpendTests(t.Context(), tx, []billing.TestSpend{{UserID: 7, Segments: 1}}, quota)
+				ok = err == nil && got[0].Admitted
 				return err
 			})
 			if err != nil {

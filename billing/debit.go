@@ -32,13 +32,11 @@ type Receipt struct {
 // It is the only place where a send is paid, and the group commit of
 // performance.md: whoever arrives while one transaction runs rides in the next.
 func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
-	companies := make([]int64, 0, 8)
-	for _, d := range debits {
-		if !slices.Contains(companies, d.CompanyID) {
-			companies = append(companies, d.CompanyID)
-		}
+	companies := make([]int64, len(debits))
+	for i, d := range debits {
+		companies[i] = d.CompanyID
 	}
-	balances, err := lock(ctx, tx, companies)
+	balances, err := lock(ctx, tx, inOrder(companies))
 	if err != nil {
 		return nil, err
 	}
@@ -65,70 +63,27 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	return receipts, nil
 }
 
-// Refund gives back what a message cost, once: a message refunded before is
-// left out. It answers how many were refunded now.
-func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
-	if len(refunds) == 0 {
-		return 0, nil
-	}
-	var companies []int64
-	refs := make([]pgtype.UUID, len(refunds))
-	for i, r := range refunds {
-		if !slices.Contains(companies, r.CompanyID) {
-			companies = append(companies, r.CompanyID)
-		}
-		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
-	}
-	balances, err := lock(ctx, tx, companies)
-	if err != nil {
-		return 0, err
-	}
-	// Looked up under the companies' locks: nobody else can be writing them.
-	rows, err := tx.Query(ctx, `SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
-	if err != nil {
-		return 0, fmt.Errorf("looking up refunds: %w", err)
-	}
-	done := make(map[[16]byte]bool)
-	var ref [16]byte
-	if _, err := pgx.ForEachRow(rows, []any{&ref}, func() error { done[ref] = true; return nil }); err != nil {
-		return 0, fmt.Errorf("looking up refunds: %w", err)
-	}
-	var entries entries
-	for _, r := range refunds {
-		have, ok := balances[r.CompanyID]
-		if !ok || r.Amount < 1 || done[r.Ref] {
-			continue
-		}
-		done[r.Ref] = true
-		balances[r.CompanyID] = have + r.Amount
-		entries.add(r.CompanyID, r.Amount, have+r.Amount, r.Ref)
-	}
-	if len(entries.company) == 0 {
-		return 0, nil
-	}
-	if err := entries.write(ctx, tx, "refund", balances); err != nil {
-		return 0, err
-	}
-	return len(entries.company), nil
-}
-
-// lock takes the balances of companies in one order everywhere, so that two
-// transactions never wait for each other in a ring.
+// lock takes the balances of companies, which are in order: one order
+// everywhere, so that two transactions never wait for each other in a ring.
 func lock(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, error) {
-	rows, err := tx.Query(ctx, `SELECT company_id, credits FROM balances
-		WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE`, companies)
-	if err != nil {
-		return nil, fmt.Errorf("locking balances: %w", err)
-	}
 	balances := make(map[int64]int64, len(companies))
-	var id, credits int64
-	if _, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error {
-		balances[id] = credits
-		return nil
-	}); err != nil {
+	batch := &pgx.Batch{}
+	lockBalances(batch, companies, "", balances)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("locking balances: %w", err)
 	}
 	return balances, nil
+}
+
+// lockBalances adds to a pipeline what locks balances in their order and notes
+// them. With "SKIP LOCKED" those that somebody else holds are not noted.
+func lockBalances(batch *pgx.Batch, companies []int64, how string, balances map[int64]int64) {
+	batch.Queue(`SELECT company_id, credits FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE `+how, companies).
+		Query(func(rows pgx.Rows) error {
+			var id, credits int64
+			_, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error { balances[id] = credits; return nil })
+			return err
+		})
 }
 
 // entries are ledger rows by column, as unnest takes them.

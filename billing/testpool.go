@@ -3,38 +3,107 @@ package billing
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// SpendTest reserves segments of an account's test pool (contract 4.4.5) for a
-// test message. It answers what is left of quota afterwards, or admitted =
-// false when there is not enough left; then nothing was changed.
-func SpendTest(ctx context.Context, tx pgx.Tx, userID int64, segments, quota int) (remaining int, admitted bool, err error) {
-	if _, err := tx.Exec(ctx, `INSERT INTO test_pools (user_id) VALUES ($1) ON CONFLICT DO NOTHING`, userID); err != nil {
-		return 0, false, fmt.Errorf("opening the test pool of user %d: %w", userID, err)
-	}
-	var used int
-	err = tx.QueryRow(ctx, `SELECT used FROM test_pools WHERE user_id = $1 FOR UPDATE`, userID).Scan(&used)
-	if err != nil {
-		return 0, false, fmt.Errorf("locking the test pool of user %d: %w", userID, err)
-	}
-	if used+segments > quota {
-		return max(quota-used, 0), false, nil
-	}
-	if _, err := tx.Exec(ctx, `UPDATE test_pools SET used = used + $2 WHERE user_id = $1`, userID, segments); err != nil {
-		return 0, false, fmt.Errorf("spending of the test pool of user %d: %w", userID, err)
-	}
-	return quota - used - segments, true, nil
+// TestSpend is what one test message asks of an account's pool.
+type TestSpend struct {
+	UserID   int64
+	Segments int // at least 1
 }
 
-// ReturnTest gives the segments of a failed test message back to its pool. The
-// caller calls it once a message, in the transaction that makes it failed.
-func ReturnTest(ctx context.Context, tx pgx.Tx, userID int64, segments int) error {
-	if _, err := tx.Exec(ctx, `UPDATE test_pools SET used = greatest(used - $2, 0) WHERE user_id = $1`, userID, segments); err != nil {
-		return fmt.Errorf("giving back to the test pool of user %d: %w", userID, err)
+// TestReceipt answers one TestSpend.
+type TestReceipt struct {
+	Admitted  bool
+	Remaining int // segments left of the quota after it; what there is when not admitted
+}
+
+// SpendTests reserves segments of accounts' test pools (contract 4.4.5) for
+// many test messages in one go, whatever their number in two round trips: it
+// locks the pools concerned in order of user, admits the messages of each
+// account one after the other in the order given, and skips those that are too
+// much for what is left of quota. It answers one TestReceipt a TestSpend, in
+// the same order.
+func SpendTests(ctx context.Context, tx pgx.Tx, spends []TestSpend, quota int) ([]TestReceipt, error) {
+	if len(spends) == 0 {
+		return nil, nil
+	}
+	var users []int64
+	for _, s := range spends {
+		users = append(users, s.UserID)
+	}
+	users = inOrder(users)
+	used := make(map[int64]int64, len(users))
+	batch := &pgx.Batch{}
+	batch.Queue(`INSERT INTO test_pools (user_id) SELECT u FROM unnest($1::bigint[]) u ORDER BY u ON CONFLICT DO NOTHING`, users)
+	lockPools(batch, users, "", used)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("locking test pools: %w", err)
+	}
+
+	receipts := make([]TestReceipt, len(spends))
+	var spent amounts
+	for i, s := range spends {
+		have := int64(quota) - used[s.UserID]
+		if s.Segments < 1 || int64(s.Segments) > have {
+			receipts[i] = TestReceipt{Remaining: int(max(have, 0))}
+			continue
+		}
+		used[s.UserID] += int64(s.Segments)
+		receipts[i] = TestReceipt{Admitted: true, Remaining: int(have) - s.Segments}
+		spent.add(s.UserID, int64(s.Segments))
+	}
+	if len(spent.whose) == 0 {
+		return receipts, nil
+	}
+	if _, err := tx.Exec(ctx, `UPDATE test_pools p SET used = p.used + u.n FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
+		WHERE p.user_id = u.user_id`, spent.whose, spent.n); err != nil {
+		return nil, fmt.Errorf("spending of test pools: %w", err)
+	}
+	return receipts, nil
+}
+
+// returnTests gives segments back to pools that are locked.
+func returnTests(ctx context.Context, tx pgx.Tx, back amounts) error {
+	if len(back.whose) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `UPDATE test_pools p SET used = greatest(p.used - u.n, 0) FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
+		WHERE p.user_id = u.user_id`, back.whose, back.n); err != nil {
+		return fmt.Errorf("giving back to test pools: %w", err)
 	}
 	return nil
+}
+
+// lockPools adds to a pipeline what locks pools in their order and notes how
+// much of each is used. With "SKIP LOCKED" those that somebody else holds are
+// not noted.
+func lockPools(batch *pgx.Batch, users []int64, how string, used map[int64]int64) {
+	batch.Queue(`SELECT user_id, used FROM test_pools WHERE user_id = ANY($1) ORDER BY user_id FOR UPDATE `+how, users).
+		Query(func(rows pgx.Rows) error {
+			var id, n int64
+			_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { used[id] = n; return nil })
+			return err
+		})
+}
+
+// amounts are sums by their owner, as unnest takes them.
+type amounts struct{ whose, n []int64 }
+
+func (a *amounts) add(whose, n int64) {
+	if i := slices.Index(a.whose, whose); i >= 0 {
+		a.n[i] += n
+		return
+	}
+	a.whose, a.n = append(a.whose, whose), append(a.n, n)
+}
+
+// inOrder are the ids, each once, in the order in which their rows are locked.
+func inOrder(ids []int64) []int64 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // TestUsed answers how many segments of an account's test pool are used: those

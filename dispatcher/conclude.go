@@ -22,6 +22,7 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 	}
 	events := make([]webhooks.Event, 0, len(settled))
 	var refunds []billing.Debit
+	var tests []billing.TestReturn
 	for _, m := range settled {
 		if m.CompanyID != 0 {
 			events = append(events, event(m))
@@ -29,9 +30,7 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 		switch {
 		case m.Status != sms.Failed:
 		case m.Test:
-			if err := billing.ReturnTest(ctx, tx, m.UserID, m.Segments); err != nil {
-				return nil, err
-			}
+			tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
 		case m.CompanyID != 0 && d.refunds(m):
 			refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
 		}
@@ -39,7 +38,7 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 	if _, err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, err
 	}
-	refunded, err := billing.Refund(ctx, tx, refunds)
+	refunded, err := billing.GiveBack(ctx, tx, refunds, tests)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +46,25 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 		d.metrics.refunds.Add(float64(refunded))
 	}
 	return settled, nil
+}
+
+// payOwed gives back what settling had to put off because somebody else held
+// the balance.
+func (d *Dispatcher) payOwed(ctx context.Context) error {
+	refunded, held, err := billing.New(d.pool).PayOwed(ctx)
+	if err != nil {
+		return err
+	}
+	d.metrics.refunds.Add(float64(refunded))
+	if was := d.refundsHeld; (held > 0) != was {
+		d.refundsHeld = !was
+		if held > 0 {
+			d.log.Warn("somebody else holds balances or test pools; what they get back waits", "held", held)
+		} else {
+			d.log.Info("no balance or test pool that gets something back is held any more")
+		}
+	}
+	return nil
 }
 
 // refunds applies billing.refund to a failed live message.

@@ -94,6 +94,8 @@ type Dispatcher struct {
 	acker     *acker
 	hands     *hands
 
+	refundsHeld bool // somebody holds a balance that gets something back; the relay's
+
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
 	active       []*carrier          // those configured now

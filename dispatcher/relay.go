@@ -81,7 +81,7 @@ func (d *Dispatcher) relay(ctx context.Context, slow bool) error {
 	}
 
 	// What one step cannot do does not keep the next from its work.
-	steps := []func(context.Context) error{d.free, d.expire, d.refill}
+	steps := []func(context.Context) error{d.free, d.expire, d.refill, d.payOwed}
 	for _, c := range d.running() {
 		steps = append(steps, func(ctx context.Context) error { return d.rematch(ctx, c) })
 	}

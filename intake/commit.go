@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 	"intumwa/queue"
 )
 
-// commit carries orders out in one transaction. On an error none of them was,
-// but for inDoubt.
-func (d *desk) commit(orders []*order) error {
+// commit carries orders out in one transaction, which waits for no lock longer
+// than patience. On an error none of them was, but for inDoubt.
+func (d *desk) commit(orders []*order, patience time.Duration) error {
 	for _, o := range orders {
 		o.reset()
 	}
@@ -31,9 +32,9 @@ func (d *desk) commit(orders []*order) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
 
-	xid, items, err := d.write(ctx, tx, orders)
+	xid, items, err := d.write(ctx, tx, orders, patience)
 	if err != nil {
-		if postgres.Refused(err) || postgres.GaveWay(err) || errors.Is(err, ErrKeyInUse) {
+		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -87,8 +88,9 @@ func (d *desk) resolve(ctx context.Context, orders []*order, doubt *inDoubt) err
 	return nil
 }
 
-func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order) (xid string, items []queue.Item, err error) {
-	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text`).Scan(&xid); err != nil {
+func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience time.Duration) (xid string, items []queue.Item, err error) {
+	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`,
+		strconv.FormatInt(patience.Milliseconds(), 10)).Scan(&xid); err != nil {
 		return "", nil, fmt.Errorf("reading the transaction's id: %w", err)
 	}
 	if err := d.reserve(ctx, tx, orders); err != nil {
@@ -124,22 +126,27 @@ func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order) (xid strin
 // charge admits the orders that can be paid.
 func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	var debits []billing.Debit
-	var live []*order
+	var spends []billing.TestSpend
+	var live, tests []*order
 	for _, o := range orders {
 		switch {
 		case o.replayed || o.err != nil:
 		case o.kind == kindCode:
 			o.admitted = true
 		case o.kind == kindTest:
-			remaining, admitted, err := billing.SpendTest(ctx, tx, o.user, o.segments, d.in.opts.TestQuota)
-			if err != nil {
-				return err
-			}
-			o.remaining, o.admitted = int64(remaining), admitted
+			tests = append(tests, o)
+			spends = append(spends, billing.TestSpend{UserID: o.user, Segments: o.segments})
 		default:
 			live = append(live, o)
 			debits = append(debits, billing.Debit{CompanyID: o.company, Amount: int64(o.segments), Ref: o.ref})
 		}
+	}
+	spent, err := billing.SpendTests(ctx, tx, spends, d.in.opts.TestQuota)
+	if err != nil {
+		return err
+	}
+	for i, o := range tests {
+		o.remaining, o.admitted = int64(spent[i].Remaining), spent[i].Admitted
 	}
 	if len(debits) == 0 {
 		return nil

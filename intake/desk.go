@@ -26,9 +26,6 @@ const (
 	// it when the process ends.
 	recheckTimeout = 20 * time.Second
 	recheckGrace   = 2 * time.Second
-	// commitTries is how often a group is committed that the database gave up
-	// for another transaction's sake.
-	commitTries = 3
 	// pushBacklog is how many commits may wait to be put on the belt before
 	// further ones are left to the relay.
 	pushBacklog = 64
@@ -44,6 +41,7 @@ type order struct {
 	key           *Key
 	answer        func(remaining int64) any
 	refusal       sms.Refusal // what to say when it cannot be paid
+	until         time.Time   // how long it waits aside
 
 	// Set by the desk before done is closed.
 	done      chan struct{}
@@ -67,10 +65,13 @@ type desk struct {
 	push   chan []queue.Item
 	closed chan struct{}
 	doubts sync.WaitGroup // groups whose COMMIT got no answer
+	aside  *aside
 }
 
 func newDesk(in *Intake) *desk {
-	return &desk{in: in, orders: make(chan *order, maxOrders), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	d := &desk{in: in, orders: make(chan *order, maxOrders), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	d.aside = newAside(d)
+	return d
 }
 
 // place hands an order in and waits until it is settled: its fields say how,
@@ -102,6 +103,7 @@ func (d *desk) run(ctx context.Context) error {
 	var pusher sync.WaitGroup
 	pusher.Go(d.runPusher)
 	defer func() {
+		d.aside.all.Wait()
 		d.doubts.Wait()
 		close(d.closed)
 		close(d.push)
@@ -112,7 +114,9 @@ func (d *desk) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case first := <-d.orders:
-			d.settle(ctx, d.gather(first))
+			if orders := d.aside.divert(ctx, d.gather(first)); len(orders) > 0 {
+				d.settle(ctx, orders)
+			}
 		}
 	}
 }
@@ -131,22 +135,45 @@ func (d *desk) gather(first *order) []*order {
 	return orders
 }
 
-// settle commits orders together, and one by one when the database refuses
-// them together, so that a bad row fails its own request only. Orders whose
-// COMMIT got no answer do not hold up the others.
+// settle commits orders together. Those that would have to wait for a row that
+// somebody else holds are set aside.
 func (d *desk) settle(ctx context.Context, orders []*order) {
-	start := time.Now()
-	err := d.commit(orders)
-	for try := 1; try < commitTries && postgres.GaveWay(err); try++ {
-		err = d.commit(orders)
+	err := d.try(ctx, orders, deskPatience)
+	if postgres.Locked(err) {
+		d.setAside(ctx, orders)
+		return
 	}
+	d.finish(ctx, orders, err, d.settle)
+}
+
+// try commits orders, again when the database rolled them back for another
+// transaction's sake. They wait for no lock longer than patience.
+func (d *desk) try(ctx context.Context, orders []*order, patience time.Duration) error {
+	start := time.Now()
+	err := postgres.Retry(context.WithoutCancel(ctx), func() error { return d.commit(orders, patience) })
 	d.in.metrics.commits.Observe(time.Since(start).Seconds())
 	d.in.metrics.perCommit.Observe(float64(len(orders)))
-	if len(orders) > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)) {
+	return err
+}
+
+// finish answers orders that were tried, in parts when the database refused
+// them together: a bad row fails its own request only, and whoever gave way to
+// another transaction too often takes nobody along. A part is settled by
+// settle. Orders whose COMMIT got no answer do not hold up the others.
+func (d *desk) finish(ctx context.Context, orders []*order, err error, settle func(context.Context, []*order)) {
+	switch n := len(orders); {
+	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
 		for _, o := range orders {
-			d.settle(ctx, []*order{o})
+			settle(ctx, []*order{o})
 		}
 		return
+	case n > 1 && postgres.GaveWay(err):
+		d.in.opts.Log.Warn("a group gave way to other transactions too often; it is tried in halves", "requests", n, "error", err)
+		settle(ctx, orders[:n/2])
+		settle(ctx, orders[n/2:])
+		return
+	case postgres.GaveWay(err):
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if doubt, ok := errors.AsType[*inDoubt](err); ok {
 		d.doubts.Go(func() { answer(orders, d.resolve(ctx, orders, doubt)) })

@@ -82,8 +82,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 
 // reserve writes the keys of orders, so that whoever comes later with one of
 // them waits for this transaction, and settles the orders whose key has been
-// answered meanwhile. A key that another process is still working on after a
-// second is ErrKeyInUse.
+// answered meanwhile. A key that another process is still working on is ErrKeyInUse.
 func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	var keyed []*order
 	for _, o := range orders {
@@ -99,7 +98,6 @@ func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.key.Name, b.key.Name))
 	})
 	batch := &pgx.Batch{}
-	batch.Queue(`SET LOCAL lock_timeout = '1s'`)
 	for _, o := range keyed {
 		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
 			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
@@ -112,10 +110,9 @@ func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 			return err
 		})
 	}
-	batch.Queue(`SET LOCAL lock_timeout TO DEFAULT`)
 	err := tx.SendBatch(ctx, batch).Close()
 	if postgres.Locked(err) {
-		return ErrKeyInUse
+		return fmt.Errorf("%w: %w", ErrKeyInUse, err)
 	}
 	if err != nil {
 		return fmt.Errorf("reserving idempotency keys: %w", err)

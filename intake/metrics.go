@@ -11,6 +11,7 @@ type metrics struct {
 	commits   prometheus.Histogram
 	perCommit prometheus.Histogram
 	unpushed  prometheus.Counter
+	aside     prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -32,9 +33,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Requests sharing one group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
 			Help: "Messages that could not be put on the belt after their commit; the relay does it."}),
+		aside: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
+			Help: "Requests that waited aside because somebody else held the balance or test pool that pays for them."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.accepted, m.segments, m.refused, m.debited, m.replays, m.commits, m.perCommit, m.unpushed)
+		reg.MustRegister(m.accepted, m.segments, m.refused, m.debited, m.replays, m.commits, m.perCommit, m.unpushed, m.aside)
 	}
 	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)

@@ -1,0 +1,267 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"intumwa/internal/postgres"
+)
+
+// TestReturn is what a failed test message gives back to its account's pool.
+type TestReturn struct {
+	UserID   int64
+	Segments int
+	Ref      [16]byte // ULID of the message
+}
+
+// GiveBack gives back what failed messages cost: credits to their companies, as
+// Refund does, segments to test pools. It waits for nobody: what belongs to a
+// balance or a pool that somebody else holds at this moment is written down in
+// the same transaction and paid by PayOwed. The caller calls it once a message,
+// in the transaction that makes it failed. It answers how many messages were
+// refunded at once.
+func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestReturn) (refunded int, err error) {
+	if len(refunds) == 0 && len(tests) == 0 {
+		return 0, nil
+	}
+	var companies, users []int64
+	for _, t := range tests {
+		users = append(users, t.UserID)
+	}
+	for _, r := range refunds {
+		companies = append(companies, r.CompanyID)
+	}
+	companies, users = inOrder(companies), inOrder(users)
+	credits, used := make(map[int64]int64), make(map[int64]int64)
+	batch := &pgx.Batch{}
+	if len(users) > 0 {
+		lockPools(batch, users, skipLocked, used)
+	}
+	if len(companies) > 0 {
+		lockBalances(batch, companies, skipLocked, credits)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return 0, fmt.Errorf("locking what is given back to: %w", err)
+	}
+
+	var back amounts
+	var owed returns
+	for _, t := range tests {
+		if _, free := used[t.UserID]; free {
+			back.add(t.UserID, int64(t.Segments))
+		} else {
+			owed.add(t.Ref, nil, &t.UserID, int64(t.Segments))
+		}
+	}
+	if err := returnTests(ctx, tx, back); err != nil {
+		return 0, err
+	}
+	free := refunds[:0:0]
+	for _, r := range refunds {
+		switch _, ok := credits[r.CompanyID]; {
+		case ok:
+			free = append(free, r)
+		case r.Amount > 0:
+			owed.add(r.Ref, &r.CompanyID, nil, r.Amount)
+		}
+	}
+	if err := owed.write(ctx, tx); err != nil {
+		return 0, err
+	}
+	return refund(ctx, tx, free, credits)
+}
+
+const skipLocked = "SKIP LOCKED"
+
+// returns are rows of what is to be given back later.
+type returns struct {
+	refs            []pgtype.UUID
+	companies, user []*int64
+	segments        []int64
+}
+
+func (r *returns) add(ref [16]byte, company, user *int64, segments int64) {
+	r.refs = append(r.refs, pgtype.UUID{Bytes: ref, Valid: true})
+	r.companies, r.user, r.segments = append(r.companies, company), append(r.user, user), append(r.segments, segments)
+}
+
+func (r *returns) write(ctx context.Context, tx pgx.Tx) error {
+	if len(r.refs) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO returns (ref, company_id, user_id, segments)
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) ON CONFLICT DO NOTHING`,
+		r.refs, r.companies, r.user, r.segments); err != nil {
+		return fmt.Errorf("writing down what is to be given back: %w", err)
+	}
+	return nil
+}
+
+const (
+	// payPatience is how long PayOwed waits for one balance or pool.
+	payPatience = "200ms"
+	// payHeldMost is how many it may find held before it ends, and payAtOnce how
+	// many messages one transaction pays.
+	payHeldMost = 5
+	payAtOnce   = 5_000
+)
+
+// PayOwed pays what GiveBack had to put off. It answers how many messages were
+// refunded to companies now, and how many balances and pools somebody else
+// still holds; after five of these it ends and the rest waits for the next
+// call.
+func (l *Ledger) PayOwed(ctx context.Context) (refunded, held int, err error) {
+	rows, err := l.pool.Query(ctx, `SELECT DISTINCT coalesce(company_id, 0), coalesce(user_id, 0) FROM returns`)
+	if err != nil {
+		return 0, 0, fmt.Errorf("looking for what is to be given back: %w", err)
+	}
+	type payee struct{ Company, User int64 } // one of the two
+	payees, err := pgx.CollectRows(rows, pgx.RowToStructByPos[payee])
+	if err != nil {
+		return 0, 0, fmt.Errorf("looking for what is to be given back: %w", err)
+	}
+	for _, p := range payees { // in no order: of many that are held, others come first the next time
+		n, err := l.pay(ctx, p.Company, p.User)
+		switch refunded += n; {
+		case postgres.Locked(err):
+			if held++; held == payHeldMost {
+				return refunded, held, nil
+			}
+		case err != nil:
+			return refunded, held, err
+		}
+	}
+	return refunded, held, nil
+}
+
+// pay pays what one company or one account has coming.
+func (l *Ledger) pay(ctx context.Context, company, user int64) (refunded int, err error) {
+	for n := payAtOnce; n == payAtOnce; {
+		var now int
+		err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+payPatience+`'`); err != nil {
+				return err
+			}
+			rows, err := tx.Query(ctx, `SELECT ref, segments FROM returns WHERE coalesce(company_id, 0) = $1 AND coalesce(user_id, 0) = $2
+				ORDER BY ref LIMIT $3 FOR UPDATE SKIP LOCKED`, company, user, payAtOnce)
+			if err != nil {
+				return err
+			}
+			var refs []pgtype.UUID
+			var debits []Debit
+			var back amounts
+			var ref pgtype.UUID
+			var segments int64
+			if _, err := pgx.ForEachRow(rows, []any{&ref, &segments}, func() error {
+				refs = append(refs, ref)
+				if user != 0 {
+					back.add(user, segments)
+				} else {
+					debits = append(debits, Debit{CompanyID: company, Amount: segments, Ref: ref.Bytes})
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if n = len(refs); n == 0 {
+				return nil
+			}
+			if err := returnTests(ctx, tx, back); err != nil {
+				return err
+			}
+			if now, err = Refund(ctx, tx, debits); err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, `DELETE FROM returns WHERE ref = ANY($1)`, refs)
+			return err
+		})
+		if err != nil {
+			return refunded, fmt.Errorf("giving back what is owed: %w", err)
+		}
+		refunded += now
+	}
+	return refunded, nil
+}
+
+// Refund gives back what a message cost, once: a message refunded before is
+// left out. It waits for balances that are held, and answers how many were
+// refunded now.
+func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
+	if len(refunds) == 0 {
+		return 0, nil
+	}
+	var companies []int64
+	for _, r := range refunds {
+		companies = append(companies, r.CompanyID)
+	}
+	balances, err := lock(ctx, tx, inOrder(companies))
+	if err != nil {
+		return 0, err
+	}
+	return refund(ctx, tx, refunds, balances)
+}
+
+// refund pays to balances that are locked.
+func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, balances map[int64]int64) (int, error) {
+	if len(refunds) == 0 {
+		return 0, nil
+	}
+	refs := make([]pgtype.UUID, len(refunds))
+	for i, r := range refunds {
+		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
+	}
+	// Looked up under the companies' locks: nobody else can be writing them.
+	rows, err := tx.Query(ctx, `SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
+	if err != nil {
+		return 0, fmt.Errorf("looking up refunds: %w", err)
+	}
+	done := make(map[[16]byte]bool)
+	var ref [16]byte
+	if _, err := pgx.ForEachRow(rows, []any{&ref}, func() error { done[ref] = true; return nil }); err != nil {
+		return 0, fmt.Errorf("looking up refunds: %w", err)
+	}
+	var entries entries
+	for _, r := range refunds {
+		have, ok := balances[r.CompanyID]
+		if !ok || r.Amount < 1 || done[r.Ref] {
+			continue
+		}
+		done[r.Ref] = true
+		balances[r.CompanyID] = have + r.Amount
+		entries.add(r.CompanyID, r.Amount, have+r.Amount, r.Ref)
+	}
+	if len(entries.company) == 0 {
+		return 0, nil
+	}
+	if err := entries.write(ctx, tx, "refund", balances); err != nil {
+		return 0, err
+	}
+	return len(entries.company), nil
+}
+
+// Held tells which of companies and users have a balance or a test pool that
+// somebody else holds at this moment.
+func Held(ctx context.Context, tx pgx.Tx, companies, users []int64) (heldCompanies, heldUsers map[int64]bool, err error) {
+	heldCompanies, heldUsers = make(map[int64]bool), make(map[int64]bool)
+	note := func(held map[int64]bool) func(pgx.Rows) error {
+		return func(rows pgx.Rows) error {
+			var id int64
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil })
+			return err
+		}
+	}
+	// What cannot be locked at once is there, and not among what could be.
+	batch := &pgx.Batch{}
+	batch.Queue(`WITH free AS MATERIALIZED (SELECT user_id FROM test_pools WHERE user_id = ANY($1) ORDER BY user_id FOR UPDATE SKIP LOCKED)
+		SELECT user_id FROM test_pools WHERE user_id = ANY($1) AND user_id NOT IN (SELECT user_id FROM free)`, inOrder(slices.Clone(users))).Query(note(heldUsers))
+	batch.Queue(`WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
+		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, inOrder(slices.Clone(companies))).Query(note(heldCompanies))
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, nil, fmt.Errorf("asking which balances are held: %w", err)
+	}
+	return heldCompanies, heldUsers, nil
+}

@@ -1,0 +1,350 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+// customer is another one with a company, credits and a sender of its own, and
+// the same test number.
+func (d *district) customer(t testing.TB, name string, credits int64) *accounts.Principal {
+	t.Helper()
+	ctx := context.Background()
+	email := name + "@example.com"
+	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none')`, email, name); err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := d.accounts.CreateToken(ctx, email, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var company int64
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		c, err := d.accounts.CreateCompany(ctx, tx, accounts.NewCompany{OwnerEmail: email, Name: name, Approved: true, Verified: true})
+		if err != nil {
+			return err
+		}
+		company = c.ID
+		if err := billing.Open(ctx, tx, c.ID); err != nil {
+			return err
+		}
+		_, err = billing.Grant(ctx, tx, c.ID, credits, "test")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.accounts.CreateSender(ctx, company, "ACME", "", true); err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.accounts.Authenticate(ctx, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.TestNumber = "+25779123456"
+	return p
+}
+
+// apart is a process with a pool and a log of its own.
+func (d *district) apart(t testing.TB) (in *Intake, log *logbook) {
+	t.Helper()
+	pool := d.another(t)
+	rdb, prefix := testenv.Redis(t)
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = &logbook{}
+	in = New(pool, d.accounts, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
+		Options{TestSender: "TEST", TestQuota: 5, Log: slog.New(slog.NewTextHandler(log, nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = in.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return in, log
+}
+
+// another is a pool of the same database.
+func (d *district) another(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), d.pool.Config().ConnString(), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// hold keeps rows for itself until it is told to let go.
+func (d *district) hold(t testing.TB, query string, args ...any) (letGo func()) {
+	t.Helper()
+	ctx := context.Background()
+	tx, err := d.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, query, args...); err != nil {
+		t.Fatal(err)
+	}
+	letGo = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
+	t.Cleanup(letGo)
+	return letGo
+}
+
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) lines(with string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, with) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTestUsersDoNotStallOthers: two accounts whose quota is used up send all
+// they can to two processes; a paying customer's sends go on, and nobody waits
+// in a ring.
+func TestTestUsersDoNotStallOthers(t *testing.T) {
+	d := newDistrict(t, 1000)
+	testers := []*accounts.Principal{d.customer(t, "t1", 1), d.customer(t, "t2", 1)}
+	var processes []*Intake
+	var logs []*logbook
+	for range 2 {
+		in, log := d.apart(t)
+		processes, logs = append(processes, in), append(logs, log)
+	}
+	over, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			for over.Err() == nil {
+				_, err := processes[i%2].Send(t.Context(), testers[i/2%2], Single{Number: "+25779123456", Sender: "TEST", Message: "x"})
+				if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused {
+					t.Errorf("a test message: %v", err)
+				}
+			}
+		})
+	}
+	const sends = 100
+	start := time.Now()
+	for i := range sends {
+		if _, err := processes[i%2].Send(t.Context(), d.principal, d.request("x", nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	took := time.Since(start)
+	stop()
+	wg.Wait()
+	if took > 30*time.Second {
+		t.Errorf("%d sends took %s", sends, took)
+	}
+	t.Logf("%d sends took %s", sends, took)
+	for _, log := range logs {
+		if n := log.lines("aside") + log.lines("gave way"); n != 0 {
+			t.Errorf("somebody waited for somebody: %s", log.text.String())
+		}
+	}
+	var deadlocks, used int
+	if err := d.pool.QueryRow(t.Context(), `SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(used) FROM test_pools)`).
+		Scan(&deadlocks, &used); err != nil || deadlocks != 0 || used != 10 {
+		t.Errorf("%d deadlocks, %d segments of 10 used, %v", deadlocks, used, err)
+	}
+}
+
+// TestHeldBalance: a balance that somebody holds delays its own company's
+// requests only. They are carried out when it is free, and refused after their
+// time.
+func TestHeldBalance(t *testing.T) {
+	d := newDistrict(t, 1000)
+	held := d.customer(t, "held", 1000)
+	in, log := d.apart(t)
+	send := func(p *accounts.Principal) error {
+		_, err := in.Send(t.Context(), p, d.request("x", nil))
+		return err
+	}
+	for _, c := range []struct {
+		how  string
+		ends func(letGo func()) error
+		done bool
+	}{
+		{"freed in time", func(letGo func()) error { letGo(); return nil }, true},
+		{"held too long", func(func()) error { return ErrUnavailable }, false},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			letGo := d.hold(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, held.Company.ID)
+			waiting := make(chan error, 3)
+			for range cap(waiting) {
+				go func() { waiting <- send(held) }()
+			}
+			start := time.Now()
+			for i := range 40 { // beside those that find it out, and beside those that know
+				if err := send(d.principal); err != nil {
+					t.Errorf("send %d: %v", i, err)
+				}
+			}
+			if took := time.Since(start); took > 4*time.Second { // a lock's timeout is 5 s
+				t.Errorf("40 sends of another company took %s", took)
+			}
+			select {
+			case err := <-waiting:
+				t.Errorf("its own request did not wait: %v", err)
+			default:
+			}
+			want := c.ends(letGo)
+			for range cap(waiting) {
+				if err := <-waiting; !errors.Is(err, want) {
+					t.Errorf("its own request: %v, want %v", err, want)
+				}
+			}
+			letGo()
+			if err := send(held); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+	if n := log.lines("holds a balance"); n < 1 || n > 4 {
+		t.Errorf("%d lines of it: %s", n, log.text.String())
+	}
+	d.sound(t, 80+4+1)
+}
+
+// TestHeldTestPool: so with an account's test pool.
+func TestHeldTestPool(t *testing.T) {
+	d := newDistrict(t, 1000)
+	tester := d.customer(t, "tester", 1)
+	in, _ := d.apart(t)
+	test := Single{Number: "+25779123456", Sender: "TEST", Message: "x"}
+	if _, err := in.Send(t.Context(), tester, test); err != nil {
+		t.Fatal(err)
+	}
+	letGo := d.hold(t, `SELECT FROM test_pools FOR UPDATE`)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := in.Send(t.Context(), tester, test)
+		waiting <- err
+	}()
+	start := time.Now()
+	for range 20 {
+		if _, err := in.Send(t.Context(), d.principal, d.request("x", nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("20 sends of a company took %s", took)
+	}
+	letGo()
+	if err := <-waiting; err != nil {
+		t.Errorf("the test message: %v", err)
+	}
+}
+
+// sound proves the books of all companies and counts the messages.
+func (d *district) sound(t testing.TB, count int) {
+	t.Helper()
+	_, mismatches, err := billing.New(d.pool).Audit(t.Context())
+	audit, err2 := messages.New(d.pool).Audit(t.Context(), time.Hour)
+	var n int
+	err3 := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n)
+	if err := errors.Join(err, err2, err3); err != nil || mismatches != 0 || audit.Unpaid != 0 || audit.Unrecorded != 0 || n != count {
+		t.Errorf("%d mismatches, %+v, %d messages (want %d), %v", mismatches, audit, n, count, err)
+	}
+}
+
+// TestDeadlockedGroupIsSplit: a group that is the victim of a deadlock each time
+// it is tried is tried in halves: nobody in it is refused, and the log has a
+// line for the group.
+func TestDeadlockedGroupIsSplit(t *testing.T) {
+	d := newDistrict(t, 1000)
+	other := d.customer(t, "other", 1000)
+	// Ours is the one that looks for deadlocks first.
+	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 10', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	in, log := d.apart(t)
+	ring, stop := context.WithCancel(t.Context())
+	var opponent sync.WaitGroup
+	opponent.Go(func() { d.ring(ring, t, other.Company.ID, d.principal.Company.ID) })
+	defer opponent.Wait()
+	defer stop()
+
+	var orders []*order
+	for i := range 8 {
+		p := []*accounts.Principal{d.principal, other}[i/4]
+		o, err := in.single(p, d.request(fmt.Sprint(i), nil), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.done = make(chan struct{})
+		orders = append(orders, o)
+	}
+	in.desk.settle(t.Context(), orders)
+	for i, o := range orders {
+		<-o.done
+		if o.err != nil || !o.admitted {
+			t.Errorf("order %d: admitted %v, %v", i, o.admitted, o.err)
+		}
+	}
+	if n := log.lines("gave way"); n != 1 {
+		t.Errorf("%d lines of it, want 1: %s", n, log.text.String())
+	}
+	d.sound(t, 8)
+}
+
+// ring locks first and, as soon as somebody waits for it, second, over and over:
+// who locks them the other way round meets it.
+func (d *district) ring(ctx context.Context, t *testing.T, first, second int64) {
+	for ctx.Err() == nil {
+		err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, first); err != nil {
+				return err
+			}
+			for waits := false; !waits; {
+				if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
+					return err
+				}
+			}
+			_, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, second)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("the opponent: %v", err)
+			return
+		}
+	}
+}
