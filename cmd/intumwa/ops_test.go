@@ -34,11 +34,16 @@ func TestReady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`)
+	change(`INSERT INTO intumwa_schema (version_id, is_applied) VALUES (99999, true)`)
 	if get("/readyz") != http.StatusOK {
 		t.Error("not ready on the schema of the next release")
 	}
-	change(`DELETE FROM goose_db_version WHERE version_id > 1`)
+	change(`ALTER TABLE outbox RENAME TO elsewhere`)
+	if get("/readyz") != http.StatusServiceUnavailable {
+		t.Error("ready without a table of ours")
+	}
+	change(`ALTER TABLE elsewhere RENAME TO outbox`)
+	change(`DELETE FROM intumwa_schema WHERE version_id > 1`)
 	if get("/readyz") != http.StatusServiceUnavailable {
 		t.Error("ready on an old schema")
 	}

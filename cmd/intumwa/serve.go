@@ -101,6 +101,11 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer hot.Close()
+	// What cannot work does not say that it is ready. A newer release's schema is
+	// one that this one works on.
+	if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
+		return err
+	}
 	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"))
 
 	rdb, waiting, err := openRedis(&c.Redis)

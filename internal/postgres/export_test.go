@@ -7,4 +7,5 @@ var (
 	CurrentFiles = current
 	MajorVersion = majorVersion
 	Embedded     = migrations
+	Tables       = tables
 )

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -30,6 +33,18 @@ var ErrSchemaNewer = errors.New("the database schema is newer than this binary")
 // ErrSchemaOlder says that migrations are pending.
 var ErrSchemaOlder = errors.New("the database schema is older than this binary: run `intumwa migrate`")
 
+// ErrSchemaForeign says that the database holds tables of our names that are
+// not ours: nothing is made in it.
+var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a database of its own")
+
+// ErrSchemaIncomplete says that the schema's version is right and that tables
+// are missing all the same.
+var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema version should have")
+
+// versionTable is where the migrations that were applied are written down. It
+// is ours alone: other programs' migrations say nothing of our tables.
+const versionTable = "intumwa_schema"
+
 // lockWait is how long Migrate waits for another instance's migration, in
 // seconds; it looks once a second.
 const lockWait = 300
@@ -37,15 +52,17 @@ const lockWait = 300
 // Migrate brings the schema at url to this binary's version. Migrations only
 // go forward, each in its own transaction. Instances that start together take
 // turns (a session advisory lock, at most five minutes), and all but the first
-// find nothing to do. It returns ErrSchemaNewer, and changes nothing, when a
-// newer release was here before.
+// find nothing to do. It changes nothing and returns ErrSchemaNewer when a newer
+// release was here before, ErrSchemaForeign when somebody else's tables have our
+// names.
 func Migrate(ctx context.Context, url string) error {
 	return migrate(ctx, url, migrations())
 }
 
-// Current returns nil when the schema is exactly this binary's, ErrSchemaOlder
-// or ErrSchemaNewer (wrapped, with both versions) when it is not, and any
-// database error as it came.
+// Current returns nil when the schema is exactly this binary's and all its
+// tables are there, ErrSchemaOlder, ErrSchemaIncomplete or ErrSchemaNewer
+// (wrapped, with what is wrong) when it is not, and any database error as it
+// came. With ErrSchemaNewer all that this binary knows of is there.
 func Current(ctx context.Context, pool *pgxpool.Pool) error {
 	return current(ctx, pool, migrations())
 }
@@ -89,6 +106,9 @@ func migrate(ctx context.Context, url string, files fs.FS) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := refuseForeign(ctx, db, files); err != nil {
+		return err
+	}
 	if err := refuseNewer(ctx, provider); err != nil {
 		return err
 	}
@@ -106,12 +126,44 @@ func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker),
+		goose.WithTableName(versionTable),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded migrations: %w", err)
 	}
 	return provider, nil
+}
+
+// refuseForeign refuses a database in which tables of our names stand and none
+// of our migrations was ever applied. The version table is looked for last:
+// another instance that is at its first migrations has made it first.
+func refuseForeign(ctx context.Context, db *sql.DB, files fs.FS) error {
+	names, err := tables(files)
+	if err != nil {
+		return err
+	}
+	var there []string
+	for _, name := range names {
+		var known bool
+		if err := db.QueryRowContext(ctx, `SELECT to_regclass(quote_ident($1)) IS NOT NULL`, name).Scan(&known); err != nil {
+			return fmt.Errorf("looking at the database: %w", err)
+		}
+		if known {
+			there = append(there, name)
+		}
+	}
+	if there == nil {
+		return nil
+	}
+	var ours bool
+	if err := db.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, versionTable).Scan(&ours); err != nil {
+		return fmt.Errorf("looking at the database: %w", err)
+	}
+	if !ours {
+		return fmt.Errorf("%w: %s", ErrSchemaForeign, strings.Join(there, ", "))
+	}
+	return nil
 }
 
 func refuseNewer(ctx context.Context, provider *goose.Provider) error {
@@ -131,20 +183,61 @@ func current(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
 		return err
 	}
 	var have int64
-	err = pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&have)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "42P01" { // undefined_table: never migrated
+	err = pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&have)
+	if SQLState(err) == "42P01" { // undefined_table: never migrated
 		have, err = 0, nil
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading the schema version: %w", err)
-	case have > want:
-		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaNewer, have, want)
 	case have < want:
 		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaOlder, have, want)
 	}
+	names, err := tables(files)
+	if err != nil {
+		return err
+	}
+	rows, err := pool.Query(ctx, `SELECT name FROM unnest($1::text[]) name WHERE to_regclass(quote_ident(name)) IS NULL`, names)
+	if err != nil {
+		return fmt.Errorf("looking for the tables: %w", err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for the tables: %w", err)
+	case len(missing) > 0:
+		return fmt.Errorf("%w: %s", ErrSchemaIncomplete, strings.Join(missing, ", "))
+	case have > want:
+		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaNewer, have, want)
+	}
 	return nil
+}
+
+var (
+	createTable = regexp.MustCompile(`(?im)^\s*CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+	dropTable   = regexp.MustCompile(`(?im)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+)
+
+// tables are the names of the tables that the migrations leave behind, in order.
+func tables(files fs.FS) ([]string, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("listing the embedded migrations: %w", err)
+	}
+	there := map[string]bool{}
+	for _, name := range names { // in order of their numbers
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading an embedded migration: %w", err)
+		}
+		for _, made := range createTable.FindAllSubmatch(text, -1) {
+			there[strings.ToLower(string(made[1]))] = true
+		}
+		for _, gone := range dropTable.FindAllSubmatch(text, -1) {
+			delete(there, strings.ToLower(string(gone[1])))
+		}
+	}
+	return slices.Sorted(maps.Keys(there)), nil
 }
 
 // latest is the highest version among the migration files.

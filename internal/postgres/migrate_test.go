@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,6 +67,80 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 	if err := postgres.CurrentFiles(ctx, pool, newer); err != nil {
 		t.Errorf("Current of the newer binary = %v", err)
+	}
+}
+
+// TestOthersMigrationsSayNothing: a neighbour's goose table, whatever version it
+// says, is none of ours.
+func TestOthersMigrationsSayNothing(t *testing.T) {
+	ctx := t.Context()
+	for _, version := range []int{3, 9, 99999} {
+		url := emptyDatabase(t)
+		pool := open(t, url, postgres.Options{})
+		if _, err := pool.Exec(ctx, `CREATE TABLE goose_db_version (id serial, version_id bigint, is_applied boolean, tstamp timestamp DEFAULT now())`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(ctx, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, true), ($1, true)`, version); err != nil {
+			t.Fatal(err)
+		}
+		if err := postgres.Current(ctx, pool); !errors.Is(err, postgres.ErrSchemaOlder) {
+			t.Errorf("version %d: Current before = %v, want ErrSchemaOlder", version, err)
+		}
+		if err := postgres.Migrate(ctx, url); err != nil {
+			t.Errorf("version %d: %v", version, err)
+		}
+		if err := postgres.Current(ctx, pool); err != nil {
+			t.Errorf("version %d: Current after = %v", version, err)
+		}
+	}
+}
+
+// TestForeignTablesAreRefused: in a database where somebody else's tables have
+// our names, nothing is made.
+func TestForeignTablesAreRefused(t *testing.T) {
+	ctx := t.Context()
+	url := emptyDatabase(t)
+	pool := open(t, url, postgres.Options{})
+	if _, err := pool.Exec(ctx, `CREATE TABLE messages (text text)`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := postgres.Migrate(ctx, url)
+		if !errors.Is(err, postgres.ErrSchemaForeign) || !strings.Contains(err.Error(), "messages") {
+			t.Errorf("Migrate = %v, want ErrSchemaForeign and which", err)
+		}
+	}
+	var made int
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'messages'`).Scan(&made); err != nil || made != 0 {
+		t.Errorf("%d tables were made, %v", made, err)
+	}
+}
+
+// TestMissingTable: the version alone does not make a schema current.
+func TestMissingTable(t *testing.T) {
+	ctx := t.Context()
+	pool := testenv.Pool(t)
+	if err := postgres.Current(ctx, pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `ALTER TABLE outbox RENAME TO elsewhere`); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Current(ctx, pool); !errors.Is(err, postgres.ErrSchemaIncomplete) || !strings.Contains(err.Error(), "outbox") {
+		t.Errorf("Current = %v, want ErrSchemaIncomplete and which", err)
+	}
+}
+
+// TestTablesAreFoundInMigrations: as they are in a migrated database.
+func TestTablesAreFoundInMigrations(t *testing.T) {
+	var there []string
+	if err := testenv.Pool(t).QueryRow(t.Context(), `SELECT array_agg(tablename::text ORDER BY tablename) FROM pg_tables
+		WHERE schemaname = 'public' AND tablename <> 'intumwa_schema'`).Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	found, err := postgres.Tables(postgres.Embedded())
+	if err != nil || !slices.Equal(found, there) {
+		t.Errorf("found %v, %v; want %v", found, err, there)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestDatabasesAreSeparateAndMigrated(t *testing.T) {
 		t.Error("a table of one test's database is seen in another's")
 	}
 	var version int64
-	if err := second.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&version); err != nil || version == 0 {
+	if err := second.QueryRow(ctx, "SELECT max(version_id) FROM intumwa_schema").Scan(&version); err != nil || version == 0 {
 		t.Errorf("schema version = %d, %v; want a migrated database", version, err)
 	}
 }
