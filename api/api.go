@@ -35,13 +35,16 @@ type Options struct {
 	LargeBody      int64              // octets above which a body takes a place; default 64 KiB
 	MaxLargeBodies int                // places; default 32
 	BodyMemory     int64              // octets of bodies and large answers at once, at least MaxBody; default 64 MiB
+	Lookups        int                // look-ups at the database at once; default 4
+	LookupsPerUser int                // of these, one user's; default 2
 	TrustedProxies []string           // whose X-Forwarded-For counts
 	FailedLogins   *throttle.Throttle // by address; nil: not limited
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer
 }
 
-// Rooms are what the API is the face of.
+// Rooms are what the API is the face of. Messages and Ledger only answer
+// look-ups: they belong on a pool of their own, apart from that of the sends.
 type Rooms struct {
 	Accounts *accounts.Accounts
 	Throttle *throttle.Throttle
@@ -60,6 +63,7 @@ type API struct {
 	ledger   *billing.Ledger
 	places   *places
 	memory   *memory
+	lookups  *lookups
 	metrics  *metrics
 
 	strangers quota // look-ups, see authenticate
@@ -73,13 +77,15 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	setDefault(&opts.LargeBody, 64<<10)
 	setDefault(&opts.MaxLargeBodies, 32)
 	setDefault(&opts.BodyMemory, 64<<20)
+	setDefault(&opts.Lookups, 4)
+	setDefault(&opts.LookupsPerUser, 2)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
 		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
-		strangers: quota{most: strangerLookups}}
+		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), strangers: quota{most: strangerLookups}}
 	return a.routes()
 }
 

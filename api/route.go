@@ -28,6 +28,9 @@ func (a *API) table() ([]route, error) {
 	other := func(method, path string, handler gin.HandlerFunc) route {
 		return route{method, path, []gin.HandlerFunc{a.authenticate, handler}}
 	}
+	look := func(path string, handler gin.HandlerFunc) route {
+		return route{http.MethodGet, path, []gin.HandlerFunc{a.authenticate, a.lookup, handler}}
+	}
 	open := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodGet, path, []gin.HandlerFunc{handler}}
 	}
@@ -36,11 +39,11 @@ func (a *API) table() ([]route, error) {
 		send("/v1/sms/bulk", a.sendBulk),
 		send("/v1/sms/template", a.sendTemplate),
 		other(http.MethodPost, "/v1/sms/preview", a.preview),
-		other(http.MethodGet, "/v1/sms", a.listMessages),
-		other(http.MethodGet, "/v1/sms/:id", a.getMessage),
-		other(http.MethodGet, "/v1/sms/batches/:id", a.getBatch),
-		other(http.MethodGet, "/v1/balance", a.balance),
-		other(http.MethodGet, "/v1/test-number", a.getTestNumber),
+		look("/v1/sms", a.listMessages),
+		look("/v1/sms/:id", a.getMessage),
+		look("/v1/sms/batches/:id", a.getBatch),
+		look("/v1/balance", a.balance),
+		look("/v1/test-number", a.getTestNumber),
 		other(http.MethodPut, "/v1/test-number", a.putTestNumber),
 		other(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),
 		open("/v1/openapi.json", page.openAPI),

@@ -155,6 +155,65 @@ func (k *checker) database(d *Database) {
 	case strayAt(parsed):
 		k.problem("database.url", strayAtText)
 	}
+	if n := d.MaxConnections; n > 0 && n < leastConnections {
+		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the relay holds one connection while it works with another, and heartbeats must not wait for it",
+			leastConnections, n)
+	}
+	if n, err := strconv.Atoi(d.URL.parameter("pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
+		k.problem("database.url", "must not have pool_max_conns below %d; use database.max_connections", leastConnections)
+	}
+}
+
+// leastConnections is how few connections a pool works with: the relay holds
+// one for its lock and works with a second, the heartbeat and whoever else asks
+// meanwhile have two.
+const leastConnections = 4
+
+// parameter is a parameter of a database URL in either of its forms; "" when it
+// is not there.
+func (u URL) parameter(name string) string {
+	if parsed, err := url.Parse(string(u)); err == nil && parsed.Scheme != "" {
+		return parsed.Query().Get(name)
+	}
+	found := regexp.MustCompile(`(?:^|\s)` + name + `\s*=\s*(?:'([^']*)'|(\S+))`).FindStringSubmatch(string(u))
+	if found == nil {
+		return ""
+	}
+	return found[1] + found[2]
+}
+
+// hosts are those of a database URL in either of its forms; net/url does not
+// read several with ports.
+func (u URL) hosts() (hosts []string) {
+	list := u.parameter("host")
+	if _, rest, ok := strings.Cut(string(u), "://"); ok && list == "" {
+		list = rest[:strings.IndexAny(rest+"/", "/?")]
+		list = list[strings.LastIndexByte(list, '@')+1:]
+	}
+	for host := range strings.SplitSeq(list, ",") {
+		if bare, _, err := net.SplitHostPort(host); err == nil {
+			host = bare
+		}
+		hosts = append(hosts, strings.Trim(host, "[]"))
+	}
+	return hosts
+}
+
+// readable tells whether somebody on the way to the database could read what
+// goes there, and nobody said so: another machine, and no encryption that is
+// insisted on.
+func (d *Database) readable() bool {
+	switch d.URL.parameter("sslmode") {
+	case "require", "verify-ca", "verify-full", "disable": // the last was meant, so say nothing of it
+		return false
+	}
+	for _, host := range d.URL.hosts() {
+		address, _ := netip.ParseAddr(host)
+		if host != "" && host != "localhost" && !strings.HasPrefix(host, "/") && !address.IsLoopback() {
+			return true
+		}
+	}
+	return false
 }
 
 var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)

@@ -15,7 +15,7 @@ import (
 )
 
 const sound = `
-database: {url: "postgres://u:p@h/d"}
+database: {url: "postgres://u:p@h/d?sslmode=require"}
 redis: {url: "redis://h:6379/0"}
 carriers:
   - name: lumitel
@@ -371,5 +371,56 @@ func TestEncryptionKey(t *testing.T) {
 	}
 	if key, err := (&Webhooks{}).Key(); key != nil || err != nil {
 		t.Errorf("no key: %v, %v", key, err)
+	}
+}
+
+// TestDatabase: too few connections are a mistake, a database elsewhere without
+// encryption a warning.
+func TestDatabase(t *testing.T) {
+	for _, c := range []struct {
+		database string
+		mistake  string // contained in it
+		warned   bool
+	}{
+		{`{url: "postgres://u:p@db/d"}`, "", true},
+		{`{url: "postgres://u:p@db:5432/d?sslmode=prefer"}`, "", true},
+		{`{url: "postgres://u:p@db/d?sslmode=disable"}`, "", false},
+		{`{url: "postgres://u:p@db/d?sslmode=require"}`, "", false},
+		{`{url: "postgres://u:p@db/d?sslmode=verify-full"}`, "", false},
+		{`{url: "postgres://u:p@127.0.0.1:5432/d"}`, "", false},
+		{`{url: "postgres://u:p@[::1]:5432/d"}`, "", false},
+		{`{url: "postgres://u:p@localhost/d"}`, "", false},
+		{`{url: "postgres://localhost,db/d"}`, "", true},
+		{`{url: "postgres:///d?host=/run/postgresql"}`, "", false},
+		{`{url: "postgres:///d?host=db"}`, "", true},
+		{`{url: "postgres:///d"}`, "", false},
+		{`{url: "host=db dbname=d"}`, "", true},
+		{`{url: "host = 'db' dbname=d sslmode=verify-ca"}`, "", false},
+		{`{url: "host=/run/postgresql dbname=d"}`, "", false},
+		{`{url: "postgres://u:p@localhost/d", max_connections: 1}`, "database.max_connections", false},
+		{`{url: "postgres://u:p@localhost/d", max_connections: 3}`, "database.max_connections", false},
+		{`{url: "postgres://u:p@localhost/d", max_connections: 4}`, "", false},
+		{`{url: "postgres://u:p@localhost/d?pool_max_conns=1"}`, "pool_max_conns", false},
+		{`{url: "postgres://u:p@localhost/d?pool_max_conns=1", max_connections: 8}`, "", false},
+	} {
+		config := load(t, strings.Replace(sound, `{url: "postgres://u:p@h/d?sslmode=require"}`, c.database, 1))
+		var mistakes, warnings []string
+		for _, p := range config.Check() {
+			mistakes = append(mistakes, p.String())
+		}
+		for _, w := range config.Warnings() {
+			if w.Key == "database.url" {
+				warnings = append(warnings, w.String())
+			}
+		}
+		if text := strings.Join(mistakes, "; "); (text != "") != (c.mistake != "") || !strings.Contains(text, c.mistake) {
+			t.Errorf("%s: mistakes %q, want one of %q", c.database, text, c.mistake)
+		}
+		if (warnings != nil) != c.warned {
+			t.Errorf("%s: warnings %q", c.database, warnings)
+		}
+		if strings.Contains(strings.Join(warnings, ""), "u:p") {
+			t.Errorf("%s: %q shows the password", c.database, warnings)
+		}
 	}
 }

@@ -44,6 +44,7 @@ type API struct {
 	LargeBody          int64    `yaml:"large_body" min:"1024"`    // octets; a body above it takes a large-body place
 	MaxLargeBodies     int      `yaml:"max_large_bodies" min:"1"` // large bodies held in memory at once
 	BodyMemory         int64    `yaml:"body_memory" min:"1024"`   // octets of bodies and large answers in memory at once
+	LookupsPerUser     int      `yaml:"lookups_per_user" min:"1"` // one user's look-ups at the database at once
 	MaxConnections     int      `yaml:"max_connections" min:"0"`  // open client connections, 0 = no limit
 
 	MaxConnectionsPerAddress int `yaml:"max_connections_per_address" min:"0"` // of them, of one address that is no trusted proxy; 0 = no limit
@@ -89,6 +90,9 @@ type Log struct {
 type Database struct {
 	URL            URL `yaml:"url"`
 	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
+
+	LookupConnections int           `yaml:"lookup_connections" min:"0" max:"10000"` // of the pool of look-ups; 0 = one a CPU, at least 2
+	LookupTimeout     time.Duration `yaml:"lookup_timeout" min:"1"`                 // of a look-up's statement
 }
 
 // Redis is the belt and the rate limiter's counters. Either URL, or Addresses.

@@ -13,6 +13,7 @@ func Default() *Config {
 			LargeBody:          64 << 10,
 			MaxLargeBodies:     32,
 			BodyMemory:         64 << 20,
+			LookupsPerUser:     2,
 			MaxConnections:     10000,
 
 			MaxConnectionsPerAddress: 1000,
@@ -32,7 +33,7 @@ func Default() *Config {
 		},
 		Mail:       Mail{TLS: "starttls"},
 		Log:        Log{Level: "info", Format: "text"},
-		Database:   Database{},
+		Database:   Database{LookupTimeout: 2 * time.Second},
 		Redis:      Redis{Addresses: []Address{}, Prefix: "intumwa"},
 		TestSender: "INTUMWATEST",
 		Accounts:   Accounts{TestQuota: 5, TestNumberReplacements: 3},

@@ -26,7 +26,7 @@ func TestOverrides(t *testing.T) {
 		"INTUMWA_WEBHOOKS_ENCRYPTION_KEY=k",
 		"INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,2s",
 		"INTUMWA_WEBHOOKS_ALLOW_PRIVATE=true",
-		"INTUMWA_DATABASE_URL=postgres://a:b@c/d?e=f",
+		"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
 		"INTUMWA_CARRIERS_0_DEFAULT=true",
 		"INTUMWA_CARRIERS_LUMITEL_RECEIPT_STATES=UNKNOWN=failed,ACCEPTD=none",
 		"INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD=p,$q",
@@ -49,7 +49,7 @@ func TestOverrides(t *testing.T) {
 	check("test_sender", c.TestSender == "TRY")
 	check("webhooks.retry_delays", slices.Equal(c.Webhooks.RetryDelays, []time.Duration{time.Second, 2 * time.Second}))
 	check("webhooks.allow_private", c.Webhooks.AllowPrivate)
-	check("database.url", string(c.Database.URL) == "postgres://a:b@c/d?e=f")
+	check("database.url", string(c.Database.URL) == "postgres://a:b@c/d?sslmode=require")
 	lumitel, leo := c.Carriers[0], c.Carriers[1]
 	check("default", lumitel.Default)
 	check("receipt_states", maps.Equal(lumitel.ReceiptStates, map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}))

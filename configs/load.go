@@ -48,7 +48,7 @@ func Load(path string, env []string) (*Config, error) {
 }
 
 // Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes,
-// second factors and signing secrets stored under no key, a reference that a static TLV takes the place of.
+// second factors and signing secrets stored under no key, a database elsewhere without encryption, a reference that a static TLV takes the place of.
 func (c *Config) Warnings() []Problem { return c.WarningsFor(Roles...) }
 
 // WarningsFor are those that concern a process with these roles.
@@ -62,6 +62,10 @@ func (c *Config) WarningsFor(roles ...string) []Problem {
 	if c.Accounts.EncryptionKey == "" && needs(roles, "accounts.encryption_key") {
 		warn("accounts.encryption_key", "is empty, so the secrets of second factors stand readable in the database; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
+	}
+	if c.Database.readable() {
+		warn("database.url", "has no sslmode that insists on encryption and names another host, so the password and the messages may cross "+
+			"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone")
 	}
 	if c.Webhooks.EncryptionKey == "" && needs(roles, "webhooks.encryption_key") {
 		warn("webhooks.encryption_key", "is empty, so customers' signing secrets stand readable in the database; "+

@@ -290,15 +290,18 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d := newDistrict(t, 1000)
 	other := d.customer(t, "other", 1000)
 	// Ours is the one that looks for deadlocks first.
-	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 10', current_database()); END $$`); err != nil {
+	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
 	in, log := d.apart(t)
-	ring, stop := context.WithCancel(t.Context())
+	holds := make(chan struct{})
 	var opponent sync.WaitGroup
-	opponent.Go(func() { d.ring(ring, t, other.Company.ID, d.principal.Company.ID) })
+	opponent.Go(func() {
+		if err := d.ring(t.Context(), other.Company.ID, d.principal.Company.ID, 3, holds); err != nil {
+			t.Errorf("the opponent: %v", err)
+		}
+	})
 	defer opponent.Wait()
-	defer stop()
 
 	var orders []*order
 	for i := range 8 {
@@ -310,7 +313,13 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 		o.done = make(chan struct{})
 		orders = append(orders, o)
 	}
-	in.desk.settle(t.Context(), orders)
+	<-holds
+	// The desk's own patience is shorter than a loaded machine needs to close a ring.
+	err := in.desk.try(t.Context(), orders, 20*time.Second)
+	if !postgres.GaveWay(err) {
+		t.Errorf("the group: %v, want a deadlock", err)
+	}
+	in.desk.finish(t.Context(), orders, err, in.desk.settle)
 	for i, o := range orders {
 		<-o.done
 		if o.err != nil || !o.admitted {
@@ -323,28 +332,33 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d.sound(t, 8)
 }
 
-// ring locks first and, as soon as somebody waits for it, second, over and over:
-// who locks them the other way round meets it.
-func (d *district) ring(ctx context.Context, t *testing.T, first, second int64) {
-	for ctx.Err() == nil {
-		err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, first); err != nil {
-				return err
-			}
+// ring locks first and, whenever somebody waits for it, for a moment second, so
+// many times: who locks them the other way round meets it each time.
+func (d *district) ring(ctx context.Context, first, second int64, times int, holds chan<- struct{}) error {
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, first); err != nil {
+			return err
+		}
+		close(holds)
+		for range times {
 			for waits := false; !waits; {
-				if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
+				if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
 					return err
 				}
 			}
-			_, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, second)
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			t.Errorf("the opponent: %v", err)
-			return
+			if _, err := tx.Exec(ctx, `SAVEPOINT alone`); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, second); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `ROLLBACK TO alone`); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 }

@@ -22,9 +22,14 @@ type Filter struct {
 	To     time.Time // created before then
 }
 
+// narrows tells whether a message may not be among them.
+func (f *Filter) narrows() bool {
+	return f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
+}
+
 // scanned is how many of a company's messages one page looks through: what a
 // page costs is bounded however rare a filter makes its messages.
-const scanned = 20_000
+const scanned = 5_000
 
 // skew bounds how far messages that were recorded at the same time may lie
 // apart: ids are given out during a transaction, created_at is its start.
@@ -41,33 +46,23 @@ func (s *Store) List(ctx context.Context, company int64, f Filter, before int64,
 	if f.Batch != nil {
 		return s.listBatch(ctx, company, f, before, limit)
 	}
-	after := int64(0)
-	if !f.To.IsZero() {
-		bound, err := s.idAt(ctx, f.To.Add(skew))
-		if err != nil {
-			return nil, 0, err
-		}
-		before = min(before, bound)
-	}
-	if !f.From.IsZero() {
-		if after, err = s.idAt(ctx, f.From.Add(-skew)); err != nil {
-			return nil, 0, err
-		}
-	}
-	var last, seen int64 // how far the page looked
-	rows, err := s.pool.Query(ctx, `
-		WITH reach AS (
-			SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
-		)
-		SELECT coalesce(min(id), 0), count(*) FROM reach`, company, before, after, scanned)
+	after, until, err := s.reach(ctx, f)
 	if err != nil {
-		return nil, 0, fmt.Errorf("listing messages: %w", err)
+		return nil, 0, err
 	}
-	if _, err := pgx.ForEachRow(rows, []any{&last, &seen}, func() error { return nil }); err != nil {
-		return nil, 0, fmt.Errorf("listing messages: %w", err)
-	}
-	if seen == 0 {
-		return nil, 0, nil
+	before = min(before, until)
+	last, more := after, false // how far the page looks, and whether there is anything behind
+	if f.narrows() {
+		var edge int64
+		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3
+			ORDER BY id DESC OFFSET $4 LIMIT 1`, company, before, after, scanned-1).Scan(&edge)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return nil, 0, fmt.Errorf("listing messages: %w", err)
+		default:
+			last, more = edge, true
+		}
 	}
 	page, err = s.records(ctx, `m.company_id = $1 AND m.id < $2 AND m.id >= $3`, company, before, last, f, limit)
 	if err != nil {
@@ -77,7 +72,7 @@ func (s *Store) List(ctx context.Context, company int64, f Filter, before int64,
 	case len(page) > limit:
 		page = page[:limit]
 		return page, page[limit-1].ID, nil
-	case seen == scanned:
+	case more:
 		return page, last, nil
 	}
 	return page, 0, nil
@@ -132,32 +127,40 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	return page, nil
 }
 
-// idAt answers an id that divides the messages created before a time from the
-// others, give or take skew. There is no index on created_at, since ids grow
-// with it: the boundary is found by halving the range of ids, in some forty
-// reads of one row by its key.
-func (s *Store) idAt(ctx context.Context, at time.Time) (int64, error) {
-	var low, high int64 // the boundary is in [low, high]
-	err := s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages ORDER BY id LIMIT 1), 0),
-		coalesce((SELECT id FROM messages ORDER BY id DESC LIMIT 1), 0) + 1`).Scan(&low, &high)
-	if err != nil {
-		return 0, fmt.Errorf("looking for the messages of a time: %w", err)
+// reach answers the ids between which the messages of a filter's times lie,
+// after included and until not.
+func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err error) {
+	until = math.MaxInt64
+	batch := &pgx.Batch{}
+	if !f.From.IsZero() {
+		batch.Queue(idAt, f.From.Add(-skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
 	}
-	for low < high {
-		middle := low + (high-low)/2
-		var id int64
-		var created time.Time
-		err := s.pool.QueryRow(ctx, `SELECT id, created_at FROM messages WHERE id >= $1 ORDER BY id LIMIT 1`, middle).Scan(&id, &created)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			high = middle
-		case err != nil:
-			return 0, fmt.Errorf("looking for the messages of a time: %w", err)
-		case created.Before(at):
-			low = id + 1
-		default:
-			high = middle
-		}
+	if !f.To.IsZero() {
+		batch.Queue(idAt, f.To.Add(skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&until) })
 	}
-	return low, nil
+	if batch.Len() == 0 {
+		return after, until, nil
+	}
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return 0, 0, fmt.Errorf("looking for the messages of a time: %w", err)
+	}
+	return after, until, nil
 }
+
+// idAt finds an id that divides the messages created before a time from the
+// others, give or take skew. There is no index on created_at, since ids grow
+// with it: the boundary is found by halving the range of ids, in some thirty
+// reads of one row by its key. (A ULID tells a time too, but that of another
+// machine's clock.)
+const idAt = `
+	WITH RECURSIVE halves AS (
+		SELECT coalesce((SELECT id FROM messages ORDER BY id LIMIT 1), 0) AS low,
+			coalesce((SELECT id FROM messages ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
+		UNION ALL
+		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high ELSE (h.low + h.high) / 2 END
+		FROM halves h LEFT JOIN LATERAL (
+			SELECT id, created_at FROM messages WHERE id >= (h.low + h.high) / 2 ORDER BY id LIMIT 1
+		) m ON true
+		WHERE h.low < h.high
+	)
+	SELECT low FROM halves WHERE low >= high`

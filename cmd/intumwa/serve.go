@@ -106,7 +106,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 		return err
 	}
-	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"))
+	// What customers look up has no part in the connections of the sends.
+	lookups, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: lookupConnections(&c.Database),
+		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true})
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	defer lookups.Close()
+	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))
 
 	rdb, waiting, err := openRedis(&c.Redis)
 	if err != nil {
@@ -163,13 +170,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		life.run("intake", in.Run)
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: store, Ledger: billing.New(pool),
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups),
 			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
 		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
-			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, TrustedProxies: c.API.TrustedProxies,
-			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
-			Log:          g.log, Metrics: g.registry})
+			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
+			TrustedProxies: c.API.TrustedProxies,
+			FailedLogins:   throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
+			Log:            g.log, Metrics: g.registry})
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,15 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(plainJSON{w}, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// lookupConnections is how many connections look-ups have, and so how many of
+// them there are at once: one a CPU and two at least, if nothing else is said.
+func lookupConnections(c *configs.Database) int32 {
+	if c.LookupConnections > 0 {
+		return int32(c.LookupConnections)
+	}
+	return int32(max(2, runtime.GOMAXPROCS(0)))
 }
 
 // openRedis makes the client of short calls and the one whose connections wait

@@ -39,6 +39,10 @@ type Options struct {
 	// least 8. It wins over pool_max_conns in the URL.
 	MaxConns int32
 
+	// StatementTimeout is how long a statement may take; 0 means 10 s. It wins
+	// over statement_timeout in the URL.
+	StatementTimeout time.Duration
+
 	// BatchUpdates keeps the planner on index lookups for every statement of
 	// this pool. Set it for the pool that runs UPDATE … FROM unnest($1, …):
 	// with stale statistics (a fresh table, a new partition) the planner
@@ -105,6 +109,9 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	// Compiling a plan takes longer than any statement of ours, and the cost
 	// penalty of a disabled scan would trigger it on every batch.
 	setDefault(params, "jit", "off")
+	if opts.StatementTimeout > 0 {
+		params["statement_timeout"] = milliseconds(opts.StatementTimeout)
+	}
 	if opts.BatchUpdates {
 		params["enable_seqscan"] = "off"
 		params["enable_hashjoin"] = "off"

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+)
+
+// TestLookupsHaveTheirLimit: look-ups that take long keep nobody from sending;
+// one user's are too many by themselves (429), all together for everybody
+// (503), and each is given up after its time (503).
+func TestLookupsHaveTheirLimit(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	for _, name := range []string{"greedy", "other", "sender"} {
+		w.customer(name, &accounts.NewCompany{Approved: true})
+	}
+	w.sender("sender", "ACME", "BI", true)
+	w.credits("sender", 1000)
+	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{MaxConns: 1, StatementTimeout: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rooms := w.rooms
+	rooms.Messages = messages.New(pool)
+	handler, err := New(rooms, Options{Plan: w.plan, TestSender: testSender, Lookups: 1, LookupsPerUser: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(name, method, path, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+w.tokens[name])
+		r.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		return answer
+	}
+	if code := do("greedy", "GET", "/v1/sms", "").Code; code != http.StatusOK {
+		t.Fatalf("alone: %d", code)
+	}
+
+	// Of what a list reads, sends do not touch the segments.
+	ctx := context.WithoutCancel(t.Context())
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE parts IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	ask := func(name string) <-chan *httptest.ResponseRecorder {
+		answers := make(chan *httptest.ResponseRecorder, 1)
+		all.Go(func() { answers <- do(name, "GET", "/v1/sms", "") })
+		return answers
+	}
+	first := ask("greedy")
+	for deadline := time.Now().Add(10 * time.Second); pool.Stat().AcquiredConns() == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the first look-up is not at the database")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	second, third := ask("greedy"), ask("other")
+	for range 10 {
+		answer := do("sender", "POST", "/v1/sms", `{"phone_number":"+25761234567","sender":"ACME","message":"x"}`)
+		if answer.Code != http.StatusOK {
+			t.Errorf("a send meanwhile: %d %s", answer.Code, answer.Body)
+		}
+	}
+	select {
+	case answer := <-first:
+		t.Errorf("the first was answered while its table was locked: %d", answer.Code)
+	default:
+	}
+	for _, c := range []struct {
+		whose   string
+		answers <-chan *httptest.ResponseRecorder
+		code    int
+		text    string
+	}{
+		{"the same user's second", second, http.StatusTooManyRequests, `{"message":"Too Many Attempts."}`},
+		{"another user's", third, http.StatusServiceUnavailable, `{"message":"Service unavailable."}`},
+		{"the first", first, http.StatusServiceUnavailable, `{"message":"Service unavailable."}`},
+	} {
+		if answer := <-c.answers; answer.Code != c.code || answer.Body.String() != c.text || answer.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s, Retry-After %q; want %d %s", c.whose, answer.Code, answer.Body, answer.Header().Get("Retry-After"), c.code, c.text)
+		}
+	}
+	all.Wait()
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"other", "greedy"} {
+		if answer := do(name, "GET", "/v1/sms", ""); answer.Code != http.StatusOK {
+			t.Errorf("%s afterwards: %d %s", name, answer.Code, answer.Body)
+		}
+	}
+}
