@@ -82,7 +82,7 @@ func (m *member) announce(ctx context.Context) error {
 			links, carriers = append(links, l.Name), append(carriers, c.name)
 		}
 	}
-	_, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT * FROM unnest($1::text[], $2::text[])
+	_, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT * FROM unnest($1::text[], $2::text[]) l(name, carrier) ORDER BY name
 		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier, updated_at =
 			CASE WHEN EXISTS (SELECT FROM dispatchers d WHERE d.id = links.owner) THEN links.updated_at ELSE now() END`, links, carriers)
 	if err != nil {
@@ -206,6 +206,7 @@ func (m *member) lease(ctx context.Context, id int64) error {
 			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT l.paused THEN now() ELSE l.served_at END
 		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[], $9::boolean[])
 			u(name, state, since, "window", in_flight, tps, last_error, broken)
+			JOIN (SELECT name FROM links WHERE name = ANY($2) ORDER BY name FOR UPDATE) locked USING (name) -- one order in all processes
 		WHERE l.name = u.name AND (l.owner IS NULL OR l.owner = $1 OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
 		RETURNING l.name, l.paused, l.id_format`, id, names, states, since, windows, inFlight, tps, lastErrors, broken)
 	if err != nil {

@@ -172,6 +172,9 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 	for n := overdueLimit; n == overdueLimit; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+			if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
+				return err
+			}
 			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
 			if n = len(begun); err != nil || n == 0 {
 				return err
@@ -274,12 +277,12 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age tim
 // finish concludes, in one transaction, what find brings.
 func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
-	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 		finals, err := find(tx)
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = d.conclude(ctx, tx, d.store, finals, messages.Ends{Dispatcher: d.member.id.Load(), Carried: sentIDs(finals)})
+		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{Dispatcher: d.member.id.Load(), Carried: sentIDs(finals)})
 		return err
 	})
 	if err != nil {

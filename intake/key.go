@@ -184,7 +184,7 @@ func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
 	for {
 		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (
 				SELECT user_id, key FROM idempotency_keys WHERE created_at <= now() - $1::interval
-				ORDER BY created_at LIMIT $2
+				ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
 			) old WHERE k.user_id = old.user_id AND k.key = old.key`, keyLife, forgetBatch)
 		if err != nil {
 			return forgotten, fmt.Errorf("forgetting idempotency keys: %w", err)

@@ -66,7 +66,7 @@ func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inboun
 // call, and answers how many.
 func (s *Store) ForgetInbound(ctx context.Context, life time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE id IN (
-		SELECT id FROM inbound WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2)`, life, forgetLimit)
+		SELECT id FROM inbound WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting messages from handsets: %w", err)
 	}

@@ -216,8 +216,13 @@ func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	tag, err := s.pool.Exec(ctx, `UPDATE outbox SET claimed_by = NULL, pushed_at = NULL, begun = begun OR carrier <> ALL($2)
-		WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2))`, dead, append([]string{}, marking...))
+	// A row that somebody holds at this moment is freed the next time.
+	tag, err := s.pool.Exec(ctx, `
+		WITH dead AS (
+			SELECT message_id FROM outbox WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
+		)
+		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = o.begun OR o.carrier <> ALL($2)
+		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, marking...))
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}
@@ -305,9 +310,12 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 	return waiting, nil
 }
 
-// Pushed notes that the messages are on the belt (now).
+// Pushed notes that the messages are on the belt (now). One that somebody is
+// just claiming needs no note.
 func (s *Store) Pushed(ctx context.Context, ids []int64) error {
-	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = now() WHERE message_id = ANY($1) AND claimed_by IS NULL`, ids); err != nil {
+	if _, err := s.pool.Exec(ctx, `
+		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
+		UPDATE outbox o SET pushed_at = now() FROM free WHERE o.message_id = free.message_id`, ids); err != nil {
 		return fmt.Errorf("noting pushed messages: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -344,7 +345,7 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 			now() + make_interval(secs => max(u.delay)), m.created_at + $3::interval, NULL
 		FROM unnest($1::bigint[], $2::float8[]) u(id, delay) JOIN messages m ON m.id = u.id
 		WHERE m.status = 0 AND m.created_at + $3::interval > now()
-		GROUP BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch))
+		GROUP BY m.id ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch))
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)
 	}
@@ -368,11 +369,13 @@ type Retry struct {
 // queue adds the statements that end journeys, or put them off, to a pipeline.
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
+		slices.Sort(e.Carried) // here and below the order of locking
 		b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, e.Carried, e.Dispatcher)
 	}
 	if len(e.Retries) == 0 {
 		return
 	}
+	slices.SortFunc(e.Retries, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(e.Retries)
 	ids, turns, begun, delays, free := make([]int64, n), make([]int32, n), make([]bool, n), make([]float64, n), make([]int32, n)
 	for i, r := range e.Retries {

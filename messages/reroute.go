@@ -18,10 +18,11 @@ import (
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT message_id FROM outbox w WHERE carrier = $1 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-				AND NOT ($5 AND begun)
-				AND (attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
-			ORDER BY message_id LIMIT $4 FOR UPDATE SKIP LOCKED
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
+				AND NOT ($5 AND w.begun)
+				AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
+			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
 		)
@@ -37,8 +38,9 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH back AS (
-			SELECT message_id FROM outbox WHERE home = $1 AND carrier <> $1 AND claimed_by IS NULL AND attempts = 0
-			ORDER BY message_id LIMIT $2 FOR UPDATE SKIP LOCKED
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			WHERE w.home = $1 AND w.carrier <> $1 AND w.claimed_by IS NULL AND w.attempts = 0
+			ORDER BY w.message_id LIMIT $2 FOR UPDATE SKIP LOCKED
 		), o AS (
 			UPDATE outbox o SET carrier = $1, home = NULL, pushed_at = NULL FROM back WHERE o.message_id = back.message_id
 		)
@@ -90,8 +92,10 @@ func (s *Store) Stranded(ctx context.Context, carriers []string, age time.Durati
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			UPDATE outbox SET carrier = $3, pushed_at = NULL, begun = false, home = NULL WHERE message_id = ANY($1) AND carrier = $2 AND claimed_by IS NULL
-			RETURNING message_id
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			WHERE w.message_id = ANY($1) AND w.carrier = $2 AND w.claimed_by IS NULL FOR UPDATE SKIP LOCKED
+		), o AS (
+			UPDATE outbox o SET carrier = $3, pushed_at = NULL, begun = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)
 	if err != nil {

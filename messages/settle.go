@@ -1,9 +1,11 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,10 +83,11 @@ type finishing struct {
 }
 
 func (f *finishing) queue(b *pgx.Batch) {
-	finals := f.finals
-	if len(finals) == 0 {
+	if len(f.finals) == 0 {
 		return
 	}
+	finals := slices.Clone(f.finals) // in the order of locking; of a message's verdicts the first stays the first
+	slices.SortStableFunc(finals, func(a, b Final) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	var (
 		ids       = make([]int64, 0, len(finals))
 		status    = make([]int16, 0, len(finals))
@@ -326,7 +329,7 @@ const forgetLimit = 20_000
 // answers how many: those of the inbox and those kept beside a message.
 func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
-		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2)`, life, forgetLimit)
+		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting receipts: %w", err)
 	}

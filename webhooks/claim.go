@@ -91,7 +91,8 @@ func (w *Webhooks) claimFor(ctx context.Context, companies []int64, rooms []int3
 // at once. It must not be told of a delivery whose lease may have run out.
 func (w *Webhooks) release(ctx context.Context, ids []int64) error {
 	_, err := w.pool.Exec(ctx, `
-		UPDATE webhook_deliveries SET leased_until = '-infinity' WHERE id = ANY($1) AND state + 0 = 0`, ids) // by id, whatever the planner knows
+		WITH free AS (SELECT id FROM webhook_deliveries WHERE id = ANY($1) AND state + 0 = 0 FOR UPDATE SKIP LOCKED) -- by id, whatever the planner knows
+		UPDATE webhook_deliveries d SET leased_until = '-infinity' FROM free WHERE d.id = free.id`, ids)
 	if err != nil {
 		return fmt.Errorf("handing back %d webhooks: %w", len(ids), err)
 	}

@@ -50,7 +50,7 @@ func (w *Webhooks) record(ctx context.Context, results <-chan result) {
 		}
 		// In the order in which every process locks them, so that two never wait
 		// for each other in a ring.
-		slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.id, b.id) })
+		slices.SortStableFunc(batch, func(a, b result) int { return cmp.Compare(a.id, b.id) })
 		w.storeUntilDone(ctx, batch)
 	}
 }
@@ -67,6 +67,14 @@ func (w *Webhooks) storeUntilDone(ctx context.Context, batch []result) {
 			return
 		case ctx.Err() != nil:
 			w.log.Error("webhook results are lost; their deliveries will be repeated", "count", len(batch), "error", err)
+			return
+		case postgres.Refused(err) && len(batch) > 1:
+			for i := range batch { // one that the database will never take is not the others' trouble
+				w.storeUntilDone(ctx, batch[i:i+1])
+			}
+			return
+		case postgres.Refused(err):
+			w.log.Error("a webhook result cannot be stored; its delivery will be repeated", "delivery", batch[0].id, "error", err)
 			return
 		case failures == 0:
 			w.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
