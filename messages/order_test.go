@@ -1,0 +1,109 @@
+package messages_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// TestAgainstTheOrderNobodyWaits: what locks rows in another order than a
+// verdict does (message, then outbox, each by its id) skips what somebody holds,
+// and gets it the next time.
+func TestAgainstTheOrderNobodyWaits(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		hold  string // rows that somebody holds; they are of one message of two
+		setup string
+		do    func(ctx context.Context, d *desk, ids []int64) (int64, error)
+	}{
+		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
+			func(ctx context.Context, d *desk, _ []int64) (int64, error) {
+				return d.Reroute(ctx, carrier, "other", 0, 10, false)
+			}},
+		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
+			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.Return(ctx, carrier, 10) }},
+		{"readdressing", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
+			func(ctx context.Context, d *desk, ids []int64) (int64, error) {
+				return d.Readdress(ctx, ids, carrier, "other")
+			}},
+		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
+			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
+		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
+			func(ctx context.Context, d *desk, ids []int64) (n int64, err error) {
+				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
+				err = d.Pushed(ctx, ids)
+				return int64(before - d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)), err
+			}},
+		{"forgetting", `SELECT FROM receipts WHERE id = $1 FOR UPDATE`, `INSERT INTO receipts (id, received_at, carrier, link, key, carrier_id, number, state, error, outcome)
+			OVERRIDING SYSTEM VALUE SELECT id, now() - interval '2 hours', 'lumitel', 'l', id, id, '', 'DELIVRD', '', 'unmatched' FROM messages`,
+			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.ForgetReceipts(ctx, time.Hour) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d := newDesk(t)
+			ids := d.pending(2)
+			if c.setup != "" {
+				d.exec(c.setup)
+			}
+			ctx := context.WithoutCancel(t.Context())
+			tx, err := d.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(ctx) }()
+			if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(ctx, c.hold, ids[0]); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := c.do(t.Context(), d, ids); n != 1 || err != nil {
+				t.Errorf("beside one that is held: %d, %v; want 1", n, err)
+			}
+			if err := tx.Rollback(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := c.do(t.Context(), d, ids); n != 1 || err != nil {
+				t.Errorf("afterwards: %d, %v; want the other", n, err)
+			}
+		})
+	}
+}
+
+// TestVerdictsInOneOrder: two that settle the same messages, in opposite orders,
+// never wait for each other in a ring.
+func TestVerdictsInOneOrder(t *testing.T) {
+	d := newHotDesk(t)
+	for range 20 {
+		ids := d.pending(60)
+		errs := make(chan error, 4)
+		for w := range cap(errs) {
+			finals := make([]messages.Final, len(ids))
+			for i := range ids {
+				id := ids[i]
+				if w%2 == 1 {
+					id = ids[len(ids)-1-i]
+				}
+				finals[i] = messages.Final{MessageID: id, Status: sms.Failed, At: time.Now(), Reason: "x"}
+			}
+			go func() {
+				errs <- pgx.BeginFunc(d.Context(), d.pool, func(tx pgx.Tx) error {
+					_, err := d.Finish(d.Context(), tx, finals, messages.Ends{})
+					return err
+				})
+			}()
+		}
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM messages WHERE status <> 2`); n != 0 {
+		t.Errorf("%d are not final", n)
+	}
+}
