@@ -73,7 +73,7 @@ func Retry(ctx context.Context, do func() error) error {
 			return err
 		}
 		select {
-		case <-time.After(rand.N(pauseMost)): //nolint:gosec // no secret: only that two do not wait alike
+		case <-time.After(rand.N(pauseMost)):
 		case <-ctx.Done():
 			return err
 		}
