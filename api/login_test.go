@@ -91,8 +91,8 @@ func TestUntrustedProxy(t *testing.T) {
 	}
 }
 
-// lookups is how often the database was asked about a token.
-func lookups(t *testing.T, registry *prometheus.Registry) (n float64) {
+// tokenLookups is how often the database was asked about a token.
+func tokenLookups(t *testing.T, registry *prometheus.Registry) (n float64) {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
@@ -124,7 +124,7 @@ func TestGuessesDoNotReachTheDatabase(t *testing.T) {
 			t.Fatalf("guess %d is not answered with %d", i, want)
 		}
 	}
-	before, start := lookups(t, registry), time.Now()
+	before, start := tokenLookups(t, registry), time.Now()
 	const guesses = 400
 	for i := range guesses {
 		if i%20 == 0 && balance(right) != 200 {
@@ -136,7 +136,7 @@ func TestGuessesDoNotReachTheDatabase(t *testing.T) {
 	}
 	// A few strangers a second, and the customer every two seconds.
 	most := float64(strangerLookups+1) * (time.Since(start).Seconds() + 2)
-	if n := lookups(t, registry) - before; n > most {
+	if n := tokenLookups(t, registry) - before; n > most {
 		t.Errorf("%v look-ups for %d guesses in %v", n, guesses, time.Since(start))
 	}
 	if n := w.do("", "GET", "/v1/balance", "", "Authorization", right); n.status != 200 {
