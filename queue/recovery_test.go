@@ -113,8 +113,8 @@ func TestMarks(t *testing.T) {
 		t.Errorf("an unused batch lane: %+v", got)
 	}
 
-	before := now()
 	push(t, b, batchOf(1, 1, 1))
+	before := now() // message 1 was pushed by then, in the same millisecond or an earlier one
 	tick(t, b)
 	push(t, b, batchOf(1, 2, 1))
 	push(t, b, batchOf(2, 3, 1))
