@@ -33,6 +33,12 @@
 //   - A waiter dies with the token in its hand: the others wake when their own
 //     wait ends or at the next push, whichever is first.
 //   - Redis is full: Push fails, Take and Done go on.
+//   - One of the keys is overwritten with another type: the call that comes upon
+//     it logs and deletes the key, and is made again (mend.go).
+//   - Redis answers and cannot be written to, loses what it was given, answers
+//     too late or nonsense: the call that meets it fails with an error whose fault
+//     FaultOf tells; Probe finds out without a message. Whoever takes does without
+//     the belt then.
 //   - FLUSHALL, a fail-over that loses writes, eviction, a deleted group: Take
 //     waits on an empty bell, as on any quiet day. The next Push makes stream,
 //     group, ring and bell anew. What was lost shows in Marks, and the relay
@@ -45,10 +51,12 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -93,16 +101,30 @@ type Options struct {
 	// Waiting is the client whose connections wait for the bell, one for each
 	// Take or Wait that blocks. Nil means the client given to New, whose pool must
 	// then be larger than the number of waiters, or they starve everything else.
+	// Both clients must have ContextTimeoutEnabled, or a server that stands still
+	// holds a call for as long as the client's own timeouts let it.
 	Waiting redis.UniversalClient
+	// Patience is how long the server may take for a call, besides the time that
+	// the call is told to wait and what very many items need; default 1 s.
+	Patience time.Duration
+	// Log is told which keys of other types were deleted. nil: nobody is.
+	Log *slog.Logger
 }
 
 // Belt is safe for concurrent use. It starts nothing and owns nothing: its
 // clients are the caller's to close.
 type Belt struct {
-	rdb     redis.UniversalClient
-	waiting redis.UniversalClient
-	prefix  string
-	forget  time.Duration // how long a consumer without pending entries is remembered
+	rdb      redis.UniversalClient
+	waiting  redis.UniversalClient
+	prefix   string
+	patience time.Duration
+	log      *slog.Logger
+	name     string        // of this belt among all, for its probes
+	forget   time.Duration // how long a consumer without pending entries is remembered
+
+	mu       sync.Mutex
+	mended   map[string]time.Time // when each lane was, by its ring's key
+	canaries map[string]*canary   // by carrier
 }
 
 // New makes a belt on a server, a sentinel group or a cluster.
@@ -111,12 +133,19 @@ func New(rdb redis.UniversalClient, options Options) *Belt {
 	if waiting == nil {
 		waiting = rdb
 	}
-	return &Belt{rdb: rdb, waiting: waiting, prefix: options.Prefix, forget: deadConsumer}
+	log := options.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Belt{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second), log: log,
+		name: ownName(), forget: deadConsumer, mended: make(map[string]time.Time), canaries: make(map[string]*canary)}
 }
 
 // Now answers the clock of Redis, which also stamps the entries. In a cluster
 // it is the clock of some node.
 func (b *Belt) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
 	now, err := b.rdb.Time(ctx).Result()
 	if err != nil {
 		return time.Time{}, fmt.Errorf("asking redis for the time: %w", err)
@@ -126,33 +155,70 @@ func (b *Belt) Now(ctx context.Context) (time.Time, error) {
 
 // Wait blocks until something may be waiting in one of the lanes, at most for
 // block (rounded up to whole seconds, at least one). It answers whether the bell rang; when
-// it did, the caller is expected to Take. A wait under way does not hear ctx
-// end: it returns when its time is up, so keep block short (a second or two).
+// it did, the caller is expected to Take. When ctx ends it returns at once; a
+// token that comes for it after that is handed back.
 func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, lanes ...Lane) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	type ending struct {
+		bell string
+		err  error
+	}
+	ended, left := make(chan ending), make(chan struct{})
+	go func() {
+		bell, err := b.listen(context.WithoutCancel(ctx), carrier, wholeSeconds(block), lanes)
+		select {
+		case ended <- ending{bell, err}:
+		case <-left:
+			if bell != "" { // nobody will take
+				b.handBack(context.WithoutCancel(ctx), bell)
+			}
+		}
+	}()
+	select {
+	case end := <-ended:
+		return end.bell != "", end.err
+	case <-ctx.Done():
+		close(left)
+		return false, ctx.Err()
+	}
+}
+
+// listen waits for the bell and answers the key of the one that rang.
+func (b *Belt) listen(ctx context.Context, carrier string, block time.Duration, lanes []Lane) (string, error) {
 	bells := make([]string, len(lanes))
 	for i, lane := range lanes {
 		bells[i] = b.bellKey(carrier, lane)
 	}
-	rung, err := b.waiting.BLPop(ctx, wholeSeconds(block), bells...).Result()
-	var timeout net.Error
-	switch {
-	case errors.Is(err, redis.Nil):
-		return false, ctx.Err()
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return false, ctx.Err() // the connection's deadline came before the server's answer
-	case err != nil:
-		return false, fmt.Errorf("waiting at %s: %w", carrier, err)
-	}
-	if ctx.Err() != nil { // nobody will take: hand the token back
-		if err := b.rdb.RPush(context.WithoutCancel(ctx), rung[0], 1).Err(); err != nil {
-			return false, fmt.Errorf("handing back the bell of %s: %w", carrier, err)
+	for again := true; ; again = false {
+		limited, cancel := context.WithTimeout(ctx, block+b.patience/2)
+		rung, err := b.waiting.BLPop(limited, block, bells...).Result()
+		cancel()
+		switch {
+		case errors.Is(err, redis.Nil):
+			return "", nil
+		case err != nil && again && FaultOf(err) == WrongType:
+			for _, lane := range lanes {
+				b.mend(ctx, carrier, lane)
+			}
+			continue
+		case err != nil:
+			return "", fmt.Errorf("waiting at %s: %w", carrier, err)
+		case len(rung) == 0:
+			return "", &FaultError{Garbled, "waiting at " + carrier + ": an answer without a key"}
 		}
-		return false, ctx.Err()
+		return rung[0], nil
 	}
-	return true, nil
+}
+
+// handBack returns a token that nobody will heed. One too many only wakes
+// somebody for nothing, one too few is made up for by the next push or the end of
+// the others' waits.
+func (b *Belt) handBack(ctx context.Context, bell string) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	_ = b.rdb.RPush(ctx, bell, 1).Err()
 }
 
 // wholeSeconds rounds up: BLPOP of older servers knows no fractions.

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -52,7 +53,9 @@ func (m Marks) Of(lane Lane, company int64) Mark {
 // Ask Now before Marks: a message pushed between the two is then judged by the
 // earlier clock, and not taken for lost.
 func (b *Belt) Marks(ctx context.Context, carrier string, lane Lane) (Marks, error) {
-	companies, err := b.rdb.ZRange(ctx, b.ringKey(carrier, lane), 0, -1).Result()
+	companies, err := b.members(ctx, carrier, lane, func(ctx context.Context) ([]string, error) {
+		return b.rdb.ZRange(ctx, b.ringKey(carrier, lane), 0, -1).Result()
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing who waits at %s %s: %w", carrier, lane, err)
 	}
@@ -97,9 +100,9 @@ func (b *Belt) Mark(ctx context.Context, carrier string, lane Lane) (delivered t
 // Depth answers how many entries of a lane wait, how many are delivered and not
 // done, and since when the oldest waits (zero when none does).
 func (b *Belt) Depth(ctx context.Context, carrier string, lane Lane) (waiting, pending int64, oldest time.Time, err error) {
-	companies, err := b.rdb.SMembers(ctx, b.streamsKey(carrier, lane)).Result()
+	companies, err := b.streams(ctx, carrier, lane)
 	if err != nil {
-		return 0, 0, time.Time{}, fmt.Errorf("listing the streams of %s %s: %w", carrier, lane, err)
+		return 0, 0, time.Time{}, err
 	}
 	looks, err := b.look(ctx, carrier, lane, companies)
 	if err != nil {
@@ -113,6 +116,31 @@ func (b *Belt) Depth(ctx context.Context, carrier string, lane Lane) (waiting, p
 		}
 	}
 	return waiting, pending, oldest, nil
+}
+
+// streams lists the companies that have a stream.
+func (b *Belt) streams(ctx context.Context, carrier string, lane Lane) ([]string, error) {
+	companies, err := b.members(ctx, carrier, lane, func(ctx context.Context) ([]string, error) {
+		return b.rdb.SMembers(ctx, b.streamsKey(carrier, lane)).Result()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the streams of %s %s: %w", carrier, lane, err)
+	}
+	return companies, nil
+}
+
+// members reads the companies in one of a lane's keys; a key of another type is
+// mended. What is no company's id is somebody else's, and left out.
+func (b *Belt) members(ctx context.Context, carrier string, lane Lane, read func(context.Context) ([]string, error)) ([]string, error) {
+	for again := true; ; again = false {
+		limited, cancel := context.WithTimeout(ctx, b.patience)
+		companies, err := read(limited)
+		cancel()
+		if err != nil && again && broken(err) && b.mend(ctx, carrier, lane) {
+			continue
+		}
+		return slices.DeleteFunc(companies, func(member string) bool { return !isCompany(member) }), err
+	}
 }
 
 // look is what there is to see at one company's stream.
@@ -131,13 +159,13 @@ func (b *Belt) look(ctx context.Context, carrier string, lane Lane, companies []
 		for i, company := range companies[:n] {
 			args[i] = company
 		}
-		calls = append(calls, b.call(carrier, lane, args...))
+		calls = append(calls, b.call(carrier, lane, args...).of(companies[:n]...))
 		companies = companies[n:]
 	}
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	answers, err := b.run(ctx, marksScript, calls...)
+	answers, err := b.run(ctx, marksScript, 0, calls...)
 	if err != nil {
 		return nil, fmt.Errorf("looking at %s %s: %w", carrier, lane, err)
 	}

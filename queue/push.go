@@ -3,11 +3,16 @@ package queue
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 )
 
 const (
 	scriptItems   = 500    // items one script run adds; bounds how long it holds the server
 	pipelineItems = 10_000 // items in one pipeline; bounds what a client buffers
+	// itemTime is what the server may take for an item of very many, besides the
+	// patience: ten times what it needs.
+	itemTime = 200 * time.Microsecond
 )
 
 // Push puts items on the belt, in one round trip unless there are very many,
@@ -16,7 +21,7 @@ const (
 func (b *Belt) Push(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		n := min(len(items), pipelineItems)
-		if _, err := b.run(ctx, pushScript, b.pushCalls(items[:n])...); err != nil {
+		if _, err := b.run(ctx, pushScript, time.Duration(n)*itemTime, b.pushCalls(items[:n])...); err != nil {
 			return fmt.Errorf("pushing %d messages: %w", len(items), err)
 		}
 		items = items[n:]
@@ -40,7 +45,7 @@ func (b *Belt) pushCalls(items []Item) []call {
 		if !ok {
 			at = len(calls)
 			open[to] = at
-			calls = append(calls, b.call(item.Carrier, item.Lane, to.company))
+			calls = append(calls, b.call(item.Carrier, item.Lane, to.company).of(strconv.FormatInt(to.company, 10)))
 		}
 		calls[at].args = append(calls[at].args, item.MessageID, item.CompanyID)
 		if len(calls[at].args) >= 2*scriptItems {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -25,7 +26,25 @@ local GROUP, PREFIX, KEEP = ARGV[1], ARGV[2], ARGV[3] == '1'
 
 local function join(company)
   local last = redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')
-  redis.pcall('ZADD', RING, last[2] and tonumber(last[2]) + 1 or 1, company)
+  local turn = last[2] and tonumber(last[2]) or 0
+  if not (turn < 1e15) then -- not ours: up there one more is no more
+    local companies = redis.call('ZRANGE', RING, 0, -1)
+    redis.call('DEL', RING)
+    for i, other in ipairs(companies) do
+      redis.pcall('ZADD', RING, i, other)
+    end
+    turn = #companies
+  end
+  redis.pcall('ZADD', RING, turn + 1, company)
+end
+
+-- grouped makes sure that the group is there, and answers whether it was not.
+local function grouped(company)
+  return redis.pcall('XGROUP', 'CREATE', PREFIX .. company, GROUP, '0', 'MKSTREAM').ok ~= nil
+end
+
+local function ours(id)
+  return id and #id <= 18 and string.match(id, '^%d+$')
 end
 
 local function sweep(company)
@@ -55,7 +74,7 @@ local function collect(out, company, entries)
   local n = 0
   for _, entry in ipairs(entries) do
     local fields = entry and entry[2]
-    if fields and fields[1] == 'm' and fields[3] == 'c' then
+    if fields and fields[1] == 'm' and fields[3] == 'c' and ours(fields[2]) and ours(fields[4]) then
       n = n + 1
       out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = company, entry[1], fields[2], fields[4]
     elseif entry then
@@ -167,9 +186,7 @@ for i = 8, #ARGV do
   if redis.call('EXISTS', stream) == 0 then
     redis.call('SREM', STREAMS, company)
   else
-    if #redis.call('XINFO', 'GROUPS', stream) == 0 then
-      redis.call('XGROUP', 'CREATE', stream, GROUP, '0')
-    end
+    grouped(company)
     local cursor = '0-0'
     repeat
       if left == 0 then
@@ -188,8 +205,17 @@ for i = 8, #ARGV do
         redis.call('XGROUP', 'DELCONSUMER', stream, GROUP, consumer.name)
       end
     end
-    local waiting = redis.call('XLEN', stream) - redis.call('XPENDING', stream, GROUP)[1]
-    if waiting > 0 and not redis.call('ZSCORE', RING, company) then
+    local delivered = '0-0'
+    for _, info in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
+      local g = {}
+      for j = 1, #info, 2 do
+        g[info[j]] = info[j + 1]
+      end
+      if g.name == GROUP then
+        delivered = g['last-delivered-id']
+      end
+    end
+    if redis.call('XRANGE', stream, '(' .. delivered, '+', 'COUNT', 1)[1] and not redis.call('ZSCORE', RING, company) then
       join(company)
     end
     sweep(company)
@@ -220,7 +246,7 @@ for i = 4, #ARGV do
       end
     end
     local first = redis.call('XRANGE', stream, '(' .. delivered, '+', 'COUNT', 1)[1]
-    out[#out + 1], out[#out + 2] = ARGV[i], redis.call('XLEN', stream) - pending
+    out[#out + 1], out[#out + 2] = ARGV[i], math.max(redis.call('XLEN', stream) - pending, 0) -- of a trimmed stream more may be pending than there is
     out[#out + 1], out[#out + 2], out[#out + 3] = pending, first and first[1] or '', delivered
   end
 end
@@ -231,6 +257,10 @@ return out
 type call struct {
 	keys []string
 	args []any
+
+	carrier   string
+	lane      Lane
+	companies []string // whose streams it may touch, besides those in the ring
 }
 
 func (b *Belt) call(carrier string, lane Lane, args ...any) call {
@@ -239,13 +269,52 @@ func (b *Belt) call(carrier string, lane Lane, args ...any) call {
 		keep = "1"
 	}
 	head := []any{group, b.streamPrefix(carrier, lane), keep}
-	return call{keys: b.keys(carrier, lane), args: append(head, args...)}
+	return call{keys: b.keys(carrier, lane), args: append(head, args...), carrier: carrier, lane: lane}
+}
+
+// of names the companies whose streams a call touches.
+func (c call) of(companies ...string) call {
+	c.companies = companies
+	return c
 }
 
 // run runs a script once for each call, in one pipeline; when the server does
 // not know the script (it was restarted), those that failed are run once more
-// with its text.
-func (b *Belt) run(ctx context.Context, script *redis.Script, calls ...call) ([]*redis.Cmd, error) {
+// with its text, and those that met a key of another type once more when that is
+// gone. extra is what very many items need besides the patience.
+func (b *Belt) run(ctx context.Context, script *redis.Script, extra time.Duration, calls ...call) ([]*redis.Cmd, error) {
+	answers, err := b.runOnce(ctx, script, extra, calls)
+	if err == nil {
+		return answers, nil
+	}
+	var failed []int
+	for i, answer := range answers {
+		if err := answer.Err(); err != nil && broken(err) && b.mend(ctx, calls[i].carrier, calls[i].lane, calls[i].companies...) {
+			failed = append(failed, i)
+		}
+	}
+	if len(failed) == 0 {
+		return answers, err
+	}
+	again := make([]call, len(failed))
+	for i, at := range failed {
+		again[i] = calls[at]
+	}
+	second, err := b.runOnce(ctx, script, extra, again)
+	if err != nil {
+		return answers, err
+	}
+	for i, at := range failed {
+		answers[at] = second[i]
+	}
+	return answers, failure(answers)
+}
+
+func broken(err error) bool { return FaultOf(err) == WrongType }
+
+func (b *Belt) runOnce(ctx context.Context, script *redis.Script, extra time.Duration, calls []call) ([]*redis.Cmd, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience+extra)
+	defer cancel()
 	if len(calls) == 1 {
 		cmd := script.Run(ctx, b.rdb, calls[0].keys, calls[0].args...)
 		return []*redis.Cmd{cmd}, cmd.Err()
@@ -268,6 +337,11 @@ func (b *Belt) run(ctx context.Context, script *redis.Script, calls ...call) ([]
 			return answers, nil
 		}
 	}
+	return answers, failure(answers)
+}
+
+// failure is the first error among answers.
+func failure(answers []*redis.Cmd) error {
 	var failed []error
 	for _, answer := range answers {
 		if err := answer.Err(); err != nil {
@@ -275,7 +349,7 @@ func (b *Belt) run(ctx context.Context, script *redis.Script, calls ...call) ([]
 		}
 	}
 	if len(failed) > 0 {
-		return answers, fmt.Errorf("%d of %d runs of a script: %w", len(failed), len(calls), failed[0])
+		return fmt.Errorf("%d of %d runs of a script: %w", len(failed), len(answers), failed[0])
 	}
-	return answers, nil
+	return nil
 }

@@ -20,8 +20,7 @@ const (
 // lane companies get even shares, in turn. No entries and no error means that
 // nothing came.
 //
-// When ctx ends Take returns its error within block, without having taken
-// anything: entries are delivered by a short call of its own, whose answer is
+// When ctx ends Take returns its error without having taken anything: entries are delivered by a short call of its own, whose answer is
 // always awaited. What it returns is the caller's to finish: Done each entry,
 // whatever became of it.
 func (b *Belt) Take(ctx context.Context, carrier string, lane Lane, consumer string, max int, block time.Duration) ([]Entry, error) {
@@ -52,15 +51,21 @@ func (b *Belt) Take(ctx context.Context, carrier string, lane Lane, consumer str
 
 // deliver runs takeScript once.
 func (b *Belt) deliver(ctx context.Context, carrier string, lane Lane, consumer string, max int) (entries []Entry, more bool, err error) {
-	answers, err := b.run(ctx, takeScript, b.call(carrier, lane, consumer, max))
+	answers, err := b.run(ctx, takeScript, 0, b.call(carrier, lane, consumer, max))
 	if err != nil {
 		return nil, false, fmt.Errorf("taking from %s %s: %w", carrier, lane, err)
 	}
 	answer, err := answers[0].Slice()
-	if err != nil || len(answer) == 0 {
+	if err != nil {
 		return nil, false, fmt.Errorf("reading what was taken from %s %s: %w", carrier, lane, err)
 	}
-	companies, _ := answer[0].(int64)
+	if len(answer) == 0 {
+		return nil, false, &FaultError{Garbled, "taking from " + carrier + ": an empty answer"}
+	}
+	companies, ok := answer[0].(int64)
+	if !ok {
+		return nil, false, &FaultError{Garbled, "taking from " + carrier + ": an answer without a count"}
+	}
 	entries, err = readEntries(carrier, lane, answer[1:])
 	return entries, companies > 0, err
 }
@@ -105,7 +110,7 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 		if !ok {
 			at = len(calls)
 			open[stream] = at
-			calls = append(calls, b.call(carrier, lane, stream))
+			calls = append(calls, b.call(carrier, lane, stream).of(stream))
 		}
 		calls[at].args = append(calls[at].args, place)
 		if len(calls[at].args) >= doneIDs {
@@ -115,7 +120,7 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 	if len(calls) == 0 {
 		return nil
 	}
-	if _, err := b.run(ctx, doneScript, calls...); err != nil {
+	if _, err := b.run(ctx, doneScript, time.Duration(len(ids))*itemTime, calls...); err != nil {
 		return fmt.Errorf("finishing %d entries of %s %s: %w", len(ids), carrier, lane, err)
 	}
 	return nil
@@ -131,9 +136,9 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 // something waiting and is not there (a key was evicted). Call it from time to
 // time, whoever does.
 func (b *Belt) Reclaim(ctx context.Context, carrier string, lane Lane, consumer string, minIdle time.Duration, max int) ([]Entry, error) {
-	companies, err := b.rdb.SMembers(ctx, b.streamsKey(carrier, lane)).Result()
+	companies, err := b.streams(ctx, carrier, lane)
 	if err != nil {
-		return nil, fmt.Errorf("listing the streams of %s %s: %w", carrier, lane, err)
+		return nil, err
 	}
 	var entries []Entry
 	ctx = context.WithoutCancel(ctx) // as in Take: what is claimed is returned
@@ -143,8 +148,8 @@ func (b *Belt) Reclaim(ctx context.Context, carrier string, lane Lane, consumer 
 		for _, company := range companies[:n] {
 			args = append(args, company)
 		}
+		answers, err := b.run(ctx, reclaimScript, 0, b.call(carrier, lane, args...).of(companies[:n]...))
 		companies = companies[n:]
-		answers, err := b.run(ctx, reclaimScript, b.call(carrier, lane, args...))
 		if err != nil {
 			return entries, fmt.Errorf("reclaiming from %s %s: %w", carrier, lane, err)
 		}

@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+)
+
+// Fault is what is wrong with the belt, in few words: a label of metrics and of
+// the log.
+type Fault string
+
+const (
+	Unreachable Fault = "unreachable" // no connection, or it broke
+	Slow        Fault = "slow"        // no answer in time
+	Full        Fault = "full"        // OOM: its memory is used up
+	Unwritable  Fault = "unwritable"  // a replica, too few replicas, or it cannot save
+	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole
+	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
+	WrongType   Fault = "wrong_type"  // one of our keys holds something else
+	Garbled     Fault = "garbled"     // an answer that is none, or an error of which we know nothing
+	Lost        Fault = "lost"        // it said that it had put something there, and it is not there
+	Stalled     Fault = "stalled"     // it says that nothing waits, and the database knows better
+)
+
+// Faults are all there are.
+var Faults = []Fault{Unreachable, Slow, Full, Unwritable, Loading, Forbidden, WrongType, Garbled, Lost, Stalled}
+
+// FaultError is an error of which the fault is known already.
+type FaultError struct {
+	Fault Fault
+	Text  string
+}
+
+func (e *FaultError) Error() string { return e.Text }
+
+// faultWords are what servers write into their errors. Older ones put what a
+// command inside a script met in the middle of the text.
+var faultWords = []struct {
+	word  string
+	fault Fault
+}{
+	{"OOM ", Full},
+	{"READONLY", Unwritable}, {"NOREPLICAS", Unwritable}, {"MISCONF", Unwritable}, {"MASTERDOWN", Unwritable},
+	{"LOADING", Loading}, {"BUSY ", Loading}, {"CLUSTERDOWN", Loading}, {"TRYAGAIN", Loading}, {"MOVED ", Loading},
+	{"NOPERM", Forbidden}, {"NOAUTH", Forbidden}, {"WRONGPASS", Forbidden},
+	{"WRONGTYPE", WrongType},
+	{"max number of clients", Unreachable},
+}
+
+// FaultOf says what an error of a belt's method speaks of.
+func FaultOf(err error) Fault {
+	if known, ok := errors.AsType[*FaultError](err); ok {
+		return known.Fault
+	}
+	text := err.Error()
+	for _, f := range faultWords {
+		if strings.Contains(text, f.word) {
+			return f.fault
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Slow
+	}
+	if network, ok := errors.AsType[net.Error](err); ok {
+		if network.Timeout() {
+			return Slow
+		}
+		return Unreachable
+	}
+	switch {
+	case strings.Contains(text, "pool timeout"):
+		return Slow
+	case strings.Contains(text, "EOF"), strings.Contains(text, "client is closed"), strings.Contains(text, "master is down"):
+		return Unreachable
+	}
+	return Garbled
+}
