@@ -16,6 +16,7 @@ type plan struct {
 	parts   []messages.Part
 	finals  []messages.Final
 	carried []int64
+	held    []int64
 	retries []messages.Retry
 	refused []messages.Refused // late, and for now only
 }
@@ -63,7 +64,7 @@ func (s *settler) plan(w work) plan {
 		case j.again:
 			p.retries = append(p.retries, messages.Retry{Claim: j.msg.Claim(), Delay: j.delay, Counts: j.counts || j.accepted > 0})
 		case j.wait:
-			p.carried = append(p.carried, j.msg.ID) // no longer ours to send; a receipt or the deadline decides
+			p.held = append(p.held, j.msg.ID) // no longer ours to send; a receipt, a late refusal or the deadline decides
 		default:
 			p.carried = append(p.carried, j.msg.ID)
 		}

@@ -115,7 +115,8 @@ func (d *Dispatcher) away(ctx context.Context) bool {
 func (d *Dispatcher) forget(ctx context.Context) error {
 	_, receipts := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention)
 	_, inbound := d.store.ForgetInbound(ctx, d.opts.InboundRetention)
-	return errors.Join(receipts, inbound)
+	_, held := d.store.ForgetHeld(ctx, d.opts.Validity)
+	return errors.Join(receipts, inbound, held)
 }
 
 // free gives out again what dead dispatchers had claimed. Who claims is asked

@@ -277,6 +277,7 @@ func (s *settler) commit(w work) error {
 		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(finals, plan.finals), messages.Ends{
 			Dispatcher: s.d.member.id.Load(),
 			Carried:    slices.Concat(plan.carried, answeredLate(recorded)),
+			Held:       plan.held,
 			Retries:    plan.retries,
 		})
 		return err

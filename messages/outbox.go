@@ -252,7 +252,7 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 	for i, c := range begun {
 		ids[i] = c.ID
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, turn, expires_at) `+holdGone, ids); err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
 	return begun, nil
@@ -319,6 +319,42 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 		return fmt.Errorf("noting pushed messages: %w", err)
 	}
 	return nil
+}
+
+// NotPushed notes that messages are not on the belt after all: it did not take
+// them.
+func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
+	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = NULL WHERE message_id = ANY($1) AND claimed_by IS NULL`, ids); err != nil {
+		return fmt.Errorf("noting messages that the belt did not take: %w", err)
+	}
+	return nil
+}
+
+// Overlooked are the messages of one carrier's lane that are due and that nobody
+// has claimed.
+type Overlooked struct {
+	Carrier string
+	Lane    int
+	Pushed  int64 // so many were put on the belt longer ago than asked for
+	Never   int64 // the first of those that are not on it, and due so long; 0: there is none
+}
+
+// Overlooked looks at lanes of carriers, named in pairs, for messages that have
+// been due for age and should have been claimed.
+func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16, age time.Duration) ([]Overlooked, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT o.carrier, o.lane, count(*) FILTER (WHERE o.pushed_at < now() - $3::interval), coalesce(min(o.message_id) FILTER (WHERE o.pushed_at IS NULL), 0)
+		FROM outbox o JOIN unnest($1::text[], $2::smallint[]) u(carrier, lane) ON u.carrier = o.carrier AND u.lane = o.lane
+		WHERE o.claimed_by IS NULL AND o.due_at < now() - $3::interval AND o.expires_at > now()
+		GROUP BY o.carrier, o.lane`, carriers, lanes, age)
+	if err != nil {
+		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
+	}
+	overlooked, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Overlooked])
+	if err != nil {
+		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
+	}
+	return overlooked, nil
 }
 
 // Backlog is what waits for one carrier in one lane.

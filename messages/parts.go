@@ -326,8 +326,14 @@ type Refused struct {
 	Delay     time.Duration
 }
 
+// turnUnknown is where the claims of a message are counted on that was held by a
+// release which did not write down how many it had: far above any count.
+const turnUnknown = 1 << 30
+
 // PutBack puts pending messages on the outbox again whose segments were refused
-// late, if they are within their validity and not on it already.
+// late, if they are within their validity and not on it already. Each has the
+// rest of its own validity, and its claims are counted on from the last. validity
+// is only for those that were held by a release which did not write that down.
 func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, validity time.Duration) error {
 	if len(refused) == 0 {
 		return nil
@@ -340,22 +346,30 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM parts p USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
 		WHERE p.message_id = u.message_id AND p.segment = u.segment AND p.key LIKE '?%' AND p.state IS NULL`, ids, segments)
-	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at)
+	b.Queue(`WITH input AS (
+			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id
+		)
+		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, turn)
 		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
-			now() + make_interval(secs => max(u.delay)), m.created_at + $3::interval, NULL
-		FROM unnest($1::bigint[], $2::float8[]) u(id, delay) JOIN messages m ON m.id = u.id
-		WHERE m.status = 0 AND m.created_at + $3::interval > now()
-		GROUP BY m.id ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch))
+			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.created_at + $3::interval), NULL, coalesce(b.turn, $6)
+		FROM input i JOIN messages m ON m.id = i.id LEFT JOIN held b ON b.message_id = i.id
+		WHERE m.status = 0 AND coalesce(b.expires_at, m.created_at + $3::interval) > now()
+		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch), turnUnknown)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)
 	}
 	return nil
 }
 
+// holdGone writes down what PutBack needs of the outbox rows in gone.
+const holdGone = `INSERT INTO held (message_id, turn, expires_at) SELECT message_id, turn, expires_at FROM gone
+	ON CONFLICT (message_id) DO UPDATE SET turn = greatest(held.turn, excluded.turn), expires_at = excluded.expires_at`
+
 // Ends says how the journeys of messages go on that a dispatcher had claimed.
 type Ends struct {
 	Dispatcher int64
 	Carried    []int64 // a carrier has all their segments
+	Held       []int64 // a carrier may have them: they are not to be sent again unless they are put back (PutBack)
 	Retries    []Retry
 }
 
@@ -371,6 +385,11 @@ func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		slices.Sort(e.Carried) // here and below the order of locking
 		b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, e.Carried, e.Dispatcher)
+	}
+	if len(e.Held) > 0 {
+		b.Queue(`WITH gone AS (
+				DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL) RETURNING message_id, turn, expires_at
+			) `+holdGone, e.Held, e.Dispatcher)
 	}
 	if len(e.Retries) == 0 {
 		return

@@ -335,3 +335,14 @@ func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, 
 	}
 	return tag.RowsAffected(), nil
 }
+
+// ForgetHeld forgets what was kept of held messages that are not put back any
+// more, whatever validity they had. It answers how many, up to 20,000 a call.
+func (s *Store) ForgetHeld(ctx context.Context, validity time.Duration) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM held WHERE message_id IN (
+		SELECT message_id FROM held WHERE expires_at < now() - $1::interval LIMIT $2)`, validity, forgetLimit)
+	if err != nil {
+		return 0, fmt.Errorf("forgetting held messages: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
