@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"sync"
-	"time"
 
 	"intumwa/queue"
 )
@@ -58,11 +57,10 @@ func (a *acker) flush(ctx context.Context) {
 	ids := a.ids
 	a.ids, a.n = make(map[ackKey][]string), 0
 	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	for key, list := range ids {
 		if err := a.d.belt.Done(ctx, key.carrier, key.lane, list...); err != nil {
 			a.d.log.Debug("taking entries off the belt; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
+			a.d.trust.failed(key.carrier, key.lane, err)
 		}
 	}
 }

@@ -12,6 +12,8 @@
 //     segment.
 //   - A settler (settler.go) is one a carrier: the only one that writes what
 //     the carrier's links answered and reported, many at a time.
+//   - The trust (trust.go) decides whether the belt can be relied upon, for each
+//     carrier's lane; while it cannot, lanes take straight from Postgres.
 //   - The relay (relay.go) refills the belt from Postgres, frees the claims of
 //     dead dispatchers and ends messages whose time is over.
 //
@@ -93,6 +95,7 @@ type Dispatcher struct {
 	member    *member
 	acker     *acker
 	hands     *hands
+	trust     *trust
 
 	refundsHeld bool // somebody holds a balance that gets something back; the relay's
 
@@ -158,6 +161,10 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
 	d.acker = newAcker(d)
 	d.hands = newHands()
+	d.trust = newTrust(d)
+	if opts.Metrics != nil {
+		opts.Metrics.MustRegister(d.trust.usable, d.trust.faults)
+	}
 	d.member = newMember(d)
 	carriers, err := d.check(opts.Carriers)
 	if err != nil {
@@ -292,6 +299,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var relay sync.WaitGroup
 	relay.Go(func() { d.runRelay(ctx) })
 	relay.Go(func() { d.runGauges(ctx) })
+	relay.Go(func() { d.trust.run(ctx) })
 	relay.Go(func() { d.runStrays(ctx) })
 	d.member.run(ctx) // starts and stops the lanes
 	relay.Wait()

@@ -217,9 +217,10 @@ func (l *lane) ready(ctx context.Context) error {
 	}
 }
 
-// feed keeps one side of the shelf filled.
+// feed keeps one side of the shelf filled, from the belt as long as that can be
+// relied upon and else from the database.
 func (l *lane) feed(ctx context.Context, kind queue.Lane) {
-	for direct := false; ; {
+	for {
 		if l.ready(ctx) != nil {
 			return
 		}
@@ -231,33 +232,53 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 		if err != nil {
 			return
 		}
-		taken, err := l.take(ctx, kind, room)
-		done(len(taken))
-		switch {
-		case ctx.Err() != nil:
-			l.giveBack(taken)
-			return
-		case err != nil && !direct:
-			direct = true
-			l.d.log.Warn("the belt is away; taking messages from the database", "carrier", l.carrier.name, "link", l.link, "lane", kind.String(), "error", err)
-		case err == nil && direct:
-			direct = false
-			l.d.log.Info("the belt is back", "carrier", l.carrier.name, "link", l.link, "lane", kind.String())
-		}
-		if err != nil {
-			if taken = l.takeDirect(ctx, kind, room); len(taken) == 0 && sleep(ctx, 200*time.Millisecond) != nil {
-				return
+		taken, trusted := l.take(ctx, kind, room)
+		pause := time.Duration(0)
+		if !trusted && ctx.Err() == nil {
+			start := time.Now()
+			if taken = l.takeDirect(ctx, kind, room); len(taken) == 0 {
+				// What it costs to find nothing is the price of the whole backlog.
+				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
 			}
 		}
+		done(len(taken))
+		if ctx.Err() != nil {
+			l.giveBack(taken)
+			return
+		}
 		l.shelf.put(kind, taken)
+		if pause > 0 && sleep(ctx, pause) != nil {
+			return
+		}
 	}
 }
 
-// take brings journeys from the belt. An error speaks of the belt.
-func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey, error) {
-	entries, err := l.d.belt.Take(ctx, l.carrier.name, kind, l.name, room, time.Second)
-	if err != nil || len(entries) == 0 {
-		return nil, err
+// directPause lies between two looks into the database for messages to take.
+const directPause = 200 * time.Millisecond
+
+// take brings journeys from the belt, unless that is not to be relied upon.
+func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []*journey, trusted bool) {
+	trust := l.d.trust
+	during, trusted := trust.during(l.carrier.name, kind)
+	if !trusted {
+		return nil, false
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(during, cancel)()
+	entries, err := l.d.belt.Take(waiting, l.carrier.name, kind, l.name, room, time.Second)
+	switch {
+	case ctx.Err() != nil && len(entries) == 0:
+		return nil, true
+	case err != nil:
+		if during.Err() == nil {
+			trust.failed(l.carrier.name, kind, err)
+		}
+		return nil, false
+	}
+	trust.took(l.carrier.name, kind, len(entries), room)
+	if len(entries) == 0 {
+		return nil, true
 	}
 	ids := make([]int64, len(entries))
 	byID := make(map[int64]string, len(entries))
@@ -271,9 +292,9 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey,
 		// relay finds them. Nothing is to be told about the belt.
 		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
-		return nil, nil
+		return nil, true
 	}
-	journeys := l.journeys(claimed)
+	journeys = l.journeys(claimed)
 	held := make(map[string]bool, len(journeys))
 	for _, j := range journeys {
 		j.entry = byID[j.msg.ID]
@@ -286,7 +307,7 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) ([]*journey,
 			l.d.metrics.stale.WithLabelValues(l.carrier.name).Inc()
 		}
 	}
-	return journeys, nil
+	return journeys, true
 }
 
 // takeDirect brings journeys past the belt.
@@ -295,6 +316,7 @@ func (l *lane) takeDirect(ctx context.Context, kind queue.Lane, room int) []*jou
 	if err != nil {
 		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.name, "link", l.link, "error", err)
 	}
+	l.d.metrics.direct.WithLabelValues(l.carrier.name, kind.String()).Add(float64(len(claimed)))
 	return l.journeys(claimed)
 }
 

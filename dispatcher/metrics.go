@@ -22,6 +22,7 @@ type metrics struct {
 	endToEnd        *prometheus.HistogramVec
 	settleTime      *prometheus.HistogramVec
 	stale           *prometheus.CounterVec
+	direct          *prometheus.CounterVec // carrier, lane
 	resent          *prometheus.CounterVec // carrier
 	rerouted        *prometheus.CounterVec // carrier
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
@@ -61,7 +62,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		settleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
 			Help:    "Time of one settling transaction.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
-		stale: counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
+		stale:  counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
+		direct: counter("intumwa_queue_bypassed_total", "Messages taken from the database because the queue in Redis could not be relied upon.", "carrier", "lane"),
 		resent: counter("intumwa_segments_resent_total",
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
 		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is configured no more.", "carrier"),
@@ -76,7 +78,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.relayed, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
+			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
 	}
 	return m
 }

@@ -277,9 +277,9 @@ type Delivered struct {
 
 // Missing returns up to limit unclaimed due rows that the belt does not hold:
 // those never pushed (or due again), and those pushed so long ago that the
-// belt would have handed them out. Queues of which delivered says nothing hold
-// nothing that is older than unknown; carriers that it does not name at all
-// have nobody who takes from the belt, and are left out.
+// belt would have handed them out. Of a lane that delivered names, companies of
+// which it says nothing have nothing there that is older than unknown; lanes that
+// it does not name at all have nobody who takes from the belt, and are left out.
 func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time.Time, limit int) ([]Waiting, error) {
 	var (
 		carriers  = make([]string, len(delivered))
@@ -294,7 +294,7 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 		SELECT o.message_id, o.company_id, o.carrier, o.lane
 		FROM outbox o LEFT JOIN unnest($1::text[], $2::smallint[], $3::bigint[], $4::timestamptz[]) d(carrier, lane, company, until)
 			ON d.carrier = o.carrier AND d.lane = o.lane AND (o.lane = 0 OR d.company = o.company_id)
-		WHERE o.carrier = ANY($1) AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
+		WHERE (o.carrier, o.lane) IN (SELECT * FROM unnest($1::text[], $2::smallint[])) AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
 			AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(d.until, $5))
 		ORDER BY o.message_id LIMIT $6`, carriers, lanes, companies, until, unknown, limit)
 	if err != nil {

@@ -19,7 +19,7 @@ type canary struct {
 }
 
 // Probe sends a message to nobody the way that a carrier's messages go: it is
-// pushed by one call, and rung for, taken and done with by the next. So a server
+// pushed and rung for by one call, taken and done with by the next. So a server
 // that answers and cannot be written to, or that loses what it was given, fails
 // like one that is away. The keys stand in the carrier's slot of a cluster, and
 // are this belt's own.
@@ -47,19 +47,26 @@ func (b *Belt) Probe(ctx context.Context, carrier string) error {
 		return err
 	}
 	c.there = c.next
+	if err := c.hear(ctx, carrier); err != nil {
+		return err
+	}
 	return c.expire(ctx, carrier)
+}
+
+// hear waits for the bell, which the push has rung.
+func (c *canary) hear(ctx context.Context, carrier string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.belt.patience)
+	defer cancel()
+	rung, err := c.belt.Wait(ctx, carrier, time.Second, Batch)
+	if err == nil && !rung {
+		err = &FaultError{Lost, "the bell of " + carrier + " was rung and does not ring"}
+	}
+	return err
 }
 
 // find takes the canary off its lane. What an earlier round lost on the way is
 // done away with.
 func (c *canary) find(ctx context.Context, carrier string, there int64) error {
-	rung, err := c.belt.Wait(ctx, carrier, time.Second, Batch)
-	if err != nil {
-		return err
-	}
-	if !rung {
-		return &FaultError{Lost, "what was put on the belt of " + carrier + " is gone"}
-	}
 	entries, err := c.belt.Take(ctx, carrier, Batch, "probe", 100, 0)
 	if err != nil {
 		return err
