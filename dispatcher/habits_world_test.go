@@ -50,6 +50,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	rdb, prefix := testenv.Redis(t)
+	return newWorldWith(t, rdb.Options(), prefix)
+}
+
+// newWorldWith is a world whose belt is on a given server.
+func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
+	t.Helper()
 	w := &world{T: t, url: testenv.Database(t), log: &logBook{}, serial: new(atomic.Int64)}
 	var err error
 	if w.pool, err = postgres.Open(t.Context(), w.url, postgres.Options{}); err != nil {
@@ -60,10 +67,13 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.hot.Close)
-	rdb, prefix := testenv.Redis(t)
-	at := rdb.Options()
-	waiting := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password, DB: at.DB, PoolSize: 200}) // one a feeder that waits
-	t.Cleanup(func() { _ = waiting.Close() })
+	client := func(connections int) *redis.Client {
+		c := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password, DB: at.DB,
+			PoolSize: connections, ContextTimeoutEnabled: true})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	rdb, waiting := client(20), client(200) // one a feeder that waits
 	w.belt = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
 	w.store = messages.New(w.hot)
 	return w

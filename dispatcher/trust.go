@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// trustInterval lies between two looks at the belt.
+	// trustInterval lies between two probes.
 	trustInterval = 500 * time.Millisecond
+	lookInterval  = 250 * time.Millisecond // between two looks at the database
 	// overlookedAfter is how long a message may be due and unclaimed while the
 	// belt says that nothing waits.
 	overlookedAfter = time.Second
@@ -22,7 +23,7 @@ const (
 	neverPushedAfter = 3 * time.Second
 	// idleAfter is how long a lane must have had all that the belt gave before the
 	// database is asked whether there is more: what was just taken is claimed by then.
-	idleAfter = 500 * time.Millisecond
+	idleAfter = 300 * time.Millisecond
 
 	goodProbes   = 2                // in a row, before the belt is used again
 	distrustMin  = time.Second      // how long it is not, at least
@@ -210,7 +211,7 @@ func (t *trust) runLooks(ctx context.Context) {
 			t.d.log.Debug("looking for what the belt keeps back", "error", err)
 		}
 		// A backlog of millions is not counted without pause.
-		if sleep(ctx, max(trustInterval, 10*time.Since(start))) != nil {
+		if sleep(ctx, max(lookInterval, 10*time.Since(start))) != nil {
 			return
 		}
 	}

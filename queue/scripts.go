@@ -93,13 +93,13 @@ end
 var pushScript = redis.NewScript(common + `
 local company = ARGV[4]
 local stream = PREFIX .. company
+redis.call('SADD', STREAMS, company) -- first: what fails below can be found, and emptied
 if redis.call('EXISTS', stream) == 0 then
   redis.call('XGROUP', 'CREATE', stream, GROUP, '0', 'MKSTREAM')
 end
 for i = 5, #ARGV, 2 do
   redis.call('XADD', stream, '*', 'm', ARGV[i], 'c', ARGV[i + 1])
 end
-redis.call('SADD', STREAMS, company)
 if not redis.call('ZSCORE', RING, company) then
   join(company)
 end
