@@ -61,5 +61,5 @@ type TLS struct {
 	CA         Path   `yaml:"ca"`          // PEM file of the authorities to trust; empty = the system's
 	Cert       Path   `yaml:"cert"`        // PEM file of the client certificate
 	Key        Path   `yaml:"key"`         // PEM file of its key
-	ServerName string `yaml:"server_name"` // name expected in the SMSC's certificate; empty = the address's host
+	ServerName string `yaml:"server_name"` // name expected in the server's certificate; empty = the address's host
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Check says every mistake in the values, in the order of the keys; nil when there is none. It opens the certificate
-// files that the links name and nothing else. No problem quotes a value that may be a secret.
+// files that the links and Redis name and nothing else. No problem quotes a value that may be a secret.
 func (c *Config) Check() []Problem { return c.CheckFor(Roles...) }
 
 // CheckFor is Check for a process that has these roles only: it may lack the secrets that the others read. The links'
@@ -238,6 +238,9 @@ func (k *checker) redis(r *Redis) {
 	}
 	if len(r.Addresses) == 0 && (r.MasterName != "" || r.Username != "" || r.Password != "") {
 		k.problem("redis.addresses", "is required with redis.master_name, redis.username or redis.password")
+	}
+	if _, err := r.TLSConfig(); err != nil {
+		k.problem("redis.tls", "%s", err)
 	}
 	if !redisPrefix.MatchString(r.Prefix) {
 		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")

@@ -102,6 +102,7 @@ type Redis struct {
 	MasterName string    `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
 	Username   string    `yaml:"username"`    // with Addresses
 	Password   Secret    `yaml:"password"`    // with Addresses
+	TLS        TLS       `yaml:"tls"`         // with either; rediss:// in URL is the same as true
 	Prefix     string    `yaml:"prefix"`      // of every key
 }
 

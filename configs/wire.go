@@ -106,19 +106,29 @@ func commandStatus(code string) (uint32, error) {
 
 // TLSConfig is how the link speaks TLS, reading the files that it names; nil when it speaks plain TCP.
 func (l *Link) TLSConfig() (*tls.Config, error) {
-	if !l.TLS.Enabled {
+	out, err := l.TLS.config()
+	if out == nil || err != nil || out.ServerName != "" {
+		return out, err
+	}
+	host, _, err := net.SplitHostPort(string(l.Address))
+	if err != nil {
+		return nil, errors.New("has no server_name, and the address is not host:port")
+	}
+	out.ServerName = host
+	return out, nil
+}
+
+// TLSConfig is how Redis is spoken to over TLS, reading the files that it names; nil when that is not asked for here. Its
+// ServerName is empty unless one is given: each address's own.
+func (r *Redis) TLSConfig() (*tls.Config, error) { return r.TLS.config() }
+
+func (t *TLS) config() (*tls.Config, error) {
+	if !t.Enabled {
 		return nil, nil
 	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: l.TLS.ServerName}
-	if out.ServerName == "" {
-		host, _, err := net.SplitHostPort(string(l.Address))
-		if err != nil {
-			return nil, errors.New("has no server_name, and the address is not host:port")
-		}
-		out.ServerName = host
-	}
-	if l.TLS.CA != "" {
-		pem, err := os.ReadFile(string(l.TLS.CA))
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CA != "" {
+		pem, err := os.ReadFile(string(t.CA))
 		if err != nil {
 			return nil, fmt.Errorf("reading ca: %w", withoutPath(err))
 		}
@@ -127,10 +137,10 @@ func (l *Link) TLSConfig() (*tls.Config, error) {
 			return nil, errors.New("ca holds no certificate in PEM")
 		}
 	}
-	if l.TLS.Cert == "" && l.TLS.Key == "" {
+	if t.Cert == "" && t.Key == "" {
 		return out, nil
 	}
-	pair, err := tls.LoadX509KeyPair(string(l.TLS.Cert), string(l.TLS.Key))
+	pair, err := tls.LoadX509KeyPair(string(t.Cert), string(t.Key))
 	if err != nil {
 		return nil, fmt.Errorf("reading cert and key: %w", withoutPath(err))
 	}

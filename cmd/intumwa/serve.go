@@ -115,13 +115,17 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer lookups.Close()
 	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))
 
-	rdb, waiting, err := openRedis(&c.Redis)
+	links := 0
+	for i := range c.Carriers {
+		links += len(c.Carriers[i].Links)
+	}
+	rdb, waiting, err := openRedis(&c.Redis, links)
 	if err != nil {
 		return fmt.Errorf("opening redis: %w", err)
 	}
 	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
 
-	belt := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting})
+	belt := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting, Log: g.log})
 	factorKey, err := c.Accounts.Key()
 	if err != nil {
 		return fmt.Errorf("accounts.encryption_key: %w", err)
@@ -148,7 +152,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	plan := planOf(c)
 	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
-	life.run("stores", newStores(pool, rdb, belt, g.registry).Run)
+	life.run("stores", newStores(pool, belt, g.log, g.registry).Run)
 	if g.memory != nil {
 		life.run("memory", g.memory.Run)
 	}
@@ -199,22 +203,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	for _, warning := range c.WarningsFor(g.roles...) {
 		g.log.Warn("the configuration", "warning", warning.String())
 	}
-	for _, warning := range beltWarnings(ctx, belt) {
-		g.log.Warn("redis is not set up for a queue", "warning", warning)
-	}
 	ops.serving.Store(true)
 	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.Listen, "version", version)
 	err = life.wait()
 	ops.serving.Store(false)
 	return err
-}
-
-func beltWarnings(ctx context.Context, belt *queue.Belt) []string {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	warnings, err := belt.CheckServer(ctx)
-	if err != nil {
-		return []string{"its settings cannot be read: " + err.Error()}
-	}
-	return warnings
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"intumwa/queue"
 )
@@ -15,25 +16,28 @@ const (
 	storesInterval = 2 * time.Second
 	storesPatience = time.Second // an answer that takes longer is none
 	settingsEvery  = 30          // looks at Redis' settings, in rounds
+	storesProbe    = "any"       // no carrier's: in a cluster it is one slot of all
 )
 
 // stores asks PostgreSQL and Redis from time to time whether they are there, so
-// that an outage shows in the metrics also when nobody sends anything.
+// that an outage shows in the metrics also when nobody sends anything. Redis is
+// there when it can be written to and still has what was written the time before.
 type stores struct {
 	pool *pgxpool.Pool
-	rdb  redis.UniversalClient
 	belt *queue.Belt
+	log  *slog.Logger
+	said []string // warnings of Redis' settings
 
 	database, redis, settings prometheus.Gauge
 }
 
-func newStores(pool *pgxpool.Pool, rdb redis.UniversalClient, belt *queue.Belt, reg prometheus.Registerer) *stores {
+func newStores(pool *pgxpool.Pool, belt *queue.Belt, log *slog.Logger, reg prometheus.Registerer) *stores {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
-	s := &stores{pool: pool, rdb: rdb, belt: belt,
+	s := &stores{pool: pool, belt: belt, log: log,
 		database: gauge("intumwa_database_up", "1 while PostgreSQL answers within a second, else 0."),
-		redis:    gauge("intumwa_redis_up", "1 while Redis answers within a second, else 0."),
+		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
 	}
 	// Until the first round says otherwise: a start is no outage.
@@ -50,7 +54,7 @@ func (s *stores) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for round := 0; ; round++ {
 		s.ask(ctx, s.database, s.pool.Ping)
-		s.ask(ctx, s.redis, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+		s.ask(ctx, s.redis, func(ctx context.Context) error { return s.belt.Probe(ctx, storesProbe) })
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
 		}
@@ -75,11 +79,21 @@ func (s *stores) ask(ctx context.Context, up prometheus.Gauge, ping func(context
 	}
 }
 
-// askSettings leaves the gauge as it is when Redis cannot be asked.
+// askSettings leaves the gauge as it is when Redis cannot be asked. What is new
+// of its warnings is logged.
 func (s *stores) askSettings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storesPatience)
 	defer cancel()
 	warnings, err := s.belt.CheckServer(ctx)
+	if err != nil {
+		warnings = []string{"its settings cannot be read: " + err.Error()}
+	}
+	for _, warning := range warnings {
+		if !slices.Contains(s.said, warning) {
+			s.log.Warn("redis is not set up for a queue", "warning", warning)
+		}
+	}
+	s.said = warnings
 	switch {
 	case err != nil:
 	case len(warnings) > 0:

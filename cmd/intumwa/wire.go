@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
@@ -37,28 +36,6 @@ func lookupConnections(c *configs.Database) int32 {
 		return int32(c.LookupConnections)
 	}
 	return int32(max(2, runtime.GOMAXPROCS(0)))
-}
-
-// openRedis makes the client of short calls and the one whose connections wait
-// on the belt. Nothing is dialled yet: a Redis that is away stops no start.
-func openRedis(c *configs.Redis) (short, waiting redis.UniversalClient, err error) {
-	if len(c.Addresses) > 0 {
-		addresses := make([]string, len(c.Addresses))
-		for i, address := range c.Addresses {
-			addresses[i] = string(address)
-		}
-		options := redis.UniversalOptions{Addrs: addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password)}
-		other := options
-		return redis.NewUniversalClient(&options), redis.NewUniversalClient(&other), nil
-	}
-	options, err := redis.ParseURL(string(c.URL))
-	if err != nil {
-		return nil, nil, fmt.Errorf("redis.url cannot be understood (it is not shown: it may hold a password)")
-	}
-	options.ContextTimeoutEnabled = true
-	other := *options
-	other.PoolSize = 256 // one connection for each feeder that waits
-	return redis.NewClient(options), redis.NewClient(&other), nil
 }
 
 // planOf is which numbers are valid: the national plan and what carriers list.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -55,11 +57,13 @@ func deletePrefix(client *redis.Client, prefix string) error {
 
 // startRedis makes and starts a private Redis server that keeps an append-only
 // file, as production does.
-func startRedis() (*process, error) {
+func startRedis() (*process, error) { return startRedisWith(nil) }
+
+func startRedisWith(settings []string) (*process, error) {
 	const attempts = 5 // another process may take the port between the look and the start
 	var failures error
 	for range attempts {
-		p, err := startRedisOn(freePort())
+		p, err := startRedisOn(freePort(), settings)
 		if err == nil {
 			return p, nil
 		}
@@ -68,7 +72,10 @@ func startRedis() (*process, error) {
 	return nil, failures
 }
 
-func startRedisOn(port int) (*process, error) {
+// sentinel makes redis-server one that watches others.
+var sentinel = []string{"--sentinel"}
+
+func startRedisOn(port int, settings []string) (*process, error) {
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("redis-server not found: run scripts/deps.sh: %w", err)
@@ -78,13 +85,21 @@ func startRedisOn(port int) (*process, error) {
 		return nil, err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	args := append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--save", "", "--appendonly", "yes", "--maxclients", "4000"}, settings...)
+	if slices.Equal(settings, sentinel) {
+		file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		args = append([]string{file, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}, sentinel...)
+	}
 	p := &process{
 		name: "Redis",
 		dir:  dir,
 		url:  "redis://" + address + "/0",
 		command: func() *exec.Cmd {
-			cmd := exec.Command(server, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-				"--save", "", "--appendonly", "yes", "--maxclients", "4000")
+			cmd := exec.Command(server, args...)
 			cmd.Dir = dir
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			return cmd

@@ -32,10 +32,18 @@ func NewPostgresServer(t testing.TB) *Server {
 	return s
 }
 
-// NewRedisServer starts a Redis server for this test alone, which may flush it.
-func NewRedisServer(t testing.TB) *Server {
+// NewRedisServer starts a Redis server for this test alone, which may flush it,
+// with further settings as on redis-server's command line.
+func NewRedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newServer(t, startRedis)
+	return newServer(t, func() (*process, error) { return startRedisWith(settings) })
+}
+
+// NewRedisSentinel starts a Sentinel for this test alone, which watches nobody
+// yet.
+func NewRedisSentinel(t testing.TB) *Server {
+	t.Helper()
+	return newServer(t, func() (*process, error) { return startRedisWith(sentinel) })
 }
 
 func newServer(t testing.TB, start func() (*process, error)) *Server {
