@@ -55,6 +55,13 @@ func (f *idForm) configure(configured IDFormat) {
 	}
 }
 
+// name is how the configuration spells the form; "" while it is not known.
+func (f *idForm) name() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return formNames[f.format]
+}
+
 // unsure tells whether it has to be found out.
 func (f *idForm) unsure() bool {
 	f.mu.Lock()

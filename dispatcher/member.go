@@ -277,10 +277,10 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 		}
 		if at == nil {
 			form := newIDForm(w.carrier.config().IDFormat, h.form)
-			w.carrier.setForm(name, form)
-			if form.format != IDAuto {
-				m.d.metrics.formOf(w.carrier.name, name, formNames[form.format])
+			if known := form.name(); known != "" {
+				m.d.metrics.formOf(w.carrier.name, name, known)
 			}
+			w.carrier.setForm(name, form) // from here on it is the settler's and the relay's as well
 			var err error
 			if at, err = newLane(m.d, w.carrier, w.link); err != nil {
 				return err

@@ -3,6 +3,8 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -311,6 +313,32 @@ func TestRematchMovesOn(t *testing.T) {
 	}
 	if newest := b.count(`SELECT max(id) FROM receipts`); at.inboxSeen != int64(newest) {
 		t.Errorf("it stands at %d of %d", at.inboxSeen, newest)
+	}
+}
+
+// TestFormIsLearntAtOnce: a link's form may be learnt from the moment that others
+// can see it. (The race detector is the judge.)
+func TestFormIsLearntAtOnce(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
+	at := b.d.running()[0]
+	at.setForm("l1", nil)
+	var learning sync.WaitGroup
+	learning.Go(func() {
+		for at.form("l1") == nil {
+			runtime.Gosched()
+		}
+		for range votesToLearn {
+			b.d.learn(context.Background(), at, "l1", IDHexToDecimal)
+		}
+	})
+	link := &at.config().Links[0]
+	if err := b.d.member.arrange(map[string]wish{"l1": {at, link}}, map[string]holding{"l1": {}}); err != nil {
+		t.Fatal(err)
+	}
+	learning.Wait()
+	b.d.member.stop()
+	if name := at.form("l1").name(); name != "hex_to_decimal" {
+		t.Errorf("it learnt %q", name)
 	}
 }
 
