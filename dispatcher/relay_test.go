@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -317,28 +318,43 @@ func TestRematchMovesOn(t *testing.T) {
 }
 
 // TestFormIsLearntAtOnce: a link's form may be learnt from the moment that others
-// can see it. (The race detector is the judge.)
+// can see it. (The race detector is the judge; one link in several meets the
+// moment.)
 func TestFormIsLearntAtOnce(t *testing.T) {
-	b := newBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
-	at := b.d.running()[0]
-	at.setForm("l1", nil)
-	var learning sync.WaitGroup
-	learning.Go(func() {
-		for at.form("l1") == nil {
-			runtime.Gosched()
-		}
-		for range votesToLearn {
-			b.d.learn(context.Background(), at, "l1", IDHexToDecimal)
+	b := newBench(t, func(c *Carrier) {
+		c.IDFormat = IDAuto
+		for i := range 60 {
+			link := c.Links[0]
+			link.Name = fmt.Sprint("many-", i)
+			c.Links = append(c.Links, link)
 		}
 	})
-	link := &at.config().Links[0]
-	if err := b.d.member.arrange(map[string]wish{"l1": {at, link}}, map[string]holding{"l1": {}}); err != nil {
+	at := b.d.running()[0]
+	links := at.config().Links[1:]
+	wishes, held := map[string]wish{}, map[string]holding{}
+	var learning sync.WaitGroup
+	for i := range links {
+		link := &links[i]
+		wishes[link.Name], held[link.Name] = wish{at, link}, holding{}
+		learning.Go(func() {
+			form := at.form(link.Name)
+			for ; form == nil; form = at.form(link.Name) {
+				runtime.Gosched()
+			}
+			for range votesToLearn {
+				form.vote(IDHexToDecimal)
+			}
+		})
+	}
+	if err := b.d.member.arrange(wishes, held); err != nil {
 		t.Fatal(err)
 	}
 	learning.Wait()
 	b.d.member.stop()
-	if name := at.form("l1").name(); name != "hex_to_decimal" {
-		t.Errorf("it learnt %q", name)
+	for i := range links {
+		if name := at.form(links[i].Name).name(); name != "hex_to_decimal" {
+			t.Errorf("%s learnt %q", links[i].Name, name)
+		}
 	}
 }
 
