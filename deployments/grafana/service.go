@@ -102,15 +102,18 @@ func runtime() Dashboard {
 		graph(panel{title: "Database connections in use", unit: "percentunit", max: ptr(1.0), queries: []query{
 			{`max by (instance, pool) (intumwa_db_pool_in_use{` + at + `} / intumwa_db_pool_max{` + at + `})`, "{{instance}} {{pool}}"}},
 			thresholds: ptr(steps(calm, step{0.9, now})), lines: true}),
-		graph(panel{title: "Stores", about: "1 answers, 0 does not.", max: ptr(1.0), queries: []query{
+		graph(panel{title: "Stores", about: "1 can be used, 0 cannot.", max: ptr(1.0), queries: []query{
 			{`min by (instance) (intumwa_database_up{` + at + `})`, "PostgreSQL {{instance}}"},
 			{`min by (instance) (intumwa_redis_up{` + at + `})`, "Redis {{instance}}"},
+			{`min by (instance) (intumwa_queue_usable{` + at + `})`, "worst queue {{instance}}"},
 			{`min by (instance) (intumwa_redis_settings_ok{` + at + `})`, "Redis settings {{instance}}"}}}),
 		graph(panel{title: "Time of a settling transaction (p95)", unit: "s", queries: []query{
 			{`histogram_quantile(0.95, sum by (carrier, le) (rate(intumwa_settle_duration_seconds_bucket{` + at + `}[5m])))`, "{{carrier}}"}}}),
-		graph(panel{title: "The belt: pushed again, stale, not pushed", unit: "ops", queries: []query{
+		graph(panel{title: "The belt: pushed again, stale, not pushed, passed by", unit: "ops", queries: []query{
 			{`sum(rate(intumwa_queue_redeliveries_total{` + at + `}[$__rate_interval]))`, "pushed again by the relay"},
 			{`sum(rate(intumwa_queue_stale_entries_total{` + at + `}[$__rate_interval])) or vector(0)`, "stale entries"},
+			{`sum(rate(intumwa_queue_bypassed_total{` + at + `}[$__rate_interval])) or vector(0)`, "taken from the database"},
+			{`sum by (fault) (rate(intumwa_queue_faults_total{` + at + `}[$__rate_interval]))`, "fault: {{fault}}"},
 			{`sum(rate(intumwa_queue_push_failures_total{` + at + `}[$__rate_interval]))`, "not pushed by intake"}}}),
 		graph(panel{title: "Last round of the relay", unit: "s", queries: []query{{`time() - max(intumwa_relay_last_success_timestamp_seconds{` + at + `})`, "ago"}},
 			thresholds: ptr(steps(calm, step{300, now})), lines: true}),
