@@ -54,7 +54,7 @@ func (s *stores) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for round := 0; ; round++ {
 		s.ask(ctx, s.database, s.pool.Ping)
-		s.ask(ctx, s.redis, func(ctx context.Context) error { return s.belt.Probe(ctx, storesProbe) })
+		s.ask(ctx, s.redis, s.probe)
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
 		}
@@ -65,6 +65,8 @@ func (s *stores) Run(ctx context.Context) error {
 		}
 	}
 }
+
+func (s *stores) probe(ctx context.Context) error { return s.belt.Probe(ctx, storesProbe) }
 
 func (s *stores) ask(ctx context.Context, up prometheus.Gauge, ping func(context.Context) error) {
 	limited, cancel := context.WithTimeout(ctx, storesPatience)

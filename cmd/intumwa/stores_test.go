@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"intumwa/configs"
+	"intumwa/internal/testenv"
+)
+
+// TestRedisUp: a Redis that answers and cannot be written to, or that loses what
+// it took, is not up; and it is said when its settings would lose messages.
+func TestRedisUp(t *testing.T) {
+	server := testenv.NewRedisServer(t)
+	client := clientOf(t, optionsOf(t, server))
+	var log bytes.Buffer
+	s := newStores(testenv.Pool(t), beltOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
+	up := func() bool {
+		s.ask(t.Context(), s.redis, s.probe)
+		return testutil.ToFloat64(s.redis) == 1
+	}
+	if !up() || !up() {
+		t.Fatal("it is well, and not up")
+	}
+	for name, fault := range map[string][2][]any{
+		"full":        {{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
+		"no replicas": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"a replica":   {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+		"emptied":     {{"FLUSHALL"}, {"PING"}},
+	} {
+		if err := client.Do(t.Context(), fault[0]...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Errorf("%s: it does not answer: %v", name, err)
+		}
+		if up() {
+			t.Errorf("%s: it is up", name)
+		}
+		if err := client.Do(t.Context(), fault[1]...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if up(); !up() {
+			t.Errorf("after %s: it is not up", name)
+		}
+	}
+	for range 2 {
+		s.askSettings(t.Context())
+	}
+	if testutil.ToFloat64(s.settings) != 1 || log.Len() != 0 {
+		t.Errorf("its settings are in order: %s", log.String())
+	}
+	if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.askSettings(t.Context())
+	}
+	if n := strings.Count(log.String(), "allkeys-lru"); testutil.ToFloat64(s.settings) != 0 || n != 1 {
+		t.Errorf("the policy is said %d times: %s", n, log.String())
+	}
+}
