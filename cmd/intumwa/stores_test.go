@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"intumwa/configs"
 	"intumwa/internal/testenv"
@@ -19,10 +18,24 @@ func TestRedisUp(t *testing.T) {
 	server := testenv.NewRedisServer(t)
 	client := clientOf(t, optionsOf(t, server))
 	var log bytes.Buffer
-	s := newStores(testenv.Pool(t), beltOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
+	registry := prometheus.NewRegistry()
+	s := newStores(testenv.Pool(t), beltOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
+	value := func(name string) float64 {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == name {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatalf("nobody registers %s", name)
+		return 0
+	}
 	up := func() bool {
 		s.ask(t.Context(), s.redis, s.probe)
-		return testutil.ToFloat64(s.redis) == 1
+		return value("intumwa_redis_up") == 1
 	}
 	if !up() || !up() {
 		t.Fatal("it is well, and not up")
@@ -52,7 +65,7 @@ func TestRedisUp(t *testing.T) {
 	for range 2 {
 		s.askSettings(t.Context())
 	}
-	if testutil.ToFloat64(s.settings) != 1 || log.Len() != 0 {
+	if value("intumwa_redis_settings_ok") != 1 || log.Len() != 0 {
 		t.Errorf("its settings are in order: %s", log.String())
 	}
 	if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
@@ -61,7 +74,7 @@ func TestRedisUp(t *testing.T) {
 	for range 2 {
 		s.askSettings(t.Context())
 	}
-	if n := strings.Count(log.String(), "allkeys-lru"); testutil.ToFloat64(s.settings) != 0 || n != 1 {
+	if n := strings.Count(log.String(), "allkeys-lru"); value("intumwa_redis_settings_ok") != 0 || n != 1 {
 		t.Errorf("the policy is said %d times: %s", n, log.String())
 	}
 }
