@@ -25,12 +25,12 @@ const (
 	// database is asked whether there is more: what was just taken is claimed by then.
 	idleAfter = 300 * time.Millisecond
 
-	goodProbes   = 2                // in a row, before the belt is used again
-	distrustMin  = time.Second      // how long it is not, at least
-	distrustMax  = time.Minute      // and at most, when it fails again and again
-	relapseAfter = time.Minute      // a failure that comes later is a new one
-	resetStrikes = 3                // so many relapses, and the lane is emptied before it is used again
-	probeLimit   = 10 * time.Second // a round that takes longer is given up
+	goodProbes      = 2                // in a row, before the belt is used again
+	distrustFirst   = time.Second      // how long it is not, at least
+	distrustLongest = time.Minute      // and at most, when it fails again and again
+	relapseAfter    = time.Minute      // a failure that comes later is a new one
+	resetStrikes    = 3                // so many relapses, and the lane is emptied before it is used again
+	probeLimit      = 10 * time.Second // a round that takes longer is given up
 )
 
 // trust says of each carrier's lane whether the belt can be relied upon. It is
@@ -136,7 +136,7 @@ func (t *trust) failed(carrier string, lane queue.Lane, err error) {
 	}
 	s.strikes++
 	s.lost, s.fault, s.since, s.idle, s.never = true, fault, now, time.Time{}, 0
-	s.until = now.Add(min(distrustMin<<min(s.strikes-1, 10), distrustMax))
+	s.until = now.Add(min(distrustFirst<<min(s.strikes-1, 10), distrustLongest))
 	s.end()
 	t.usable.WithLabelValues(carrier, lane.String()).Set(0)
 	t.d.log.Warn("the belt cannot be relied upon; taking messages from the database", "carrier", carrier, "lane", lane.String(),
