@@ -310,6 +310,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stopSettling()
 	settlers.Wait()
 	d.member.leave()
+	d.belt.Quiet()
 	return nil
 }
 

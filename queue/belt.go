@@ -121,6 +121,7 @@ type Belt struct {
 	log      *slog.Logger
 	name     string        // of this belt among all, for its probes
 	forget   time.Duration // how long a consumer without pending entries is remembered
+	waits    *waits
 
 	mu       sync.Mutex
 	mended   map[string]time.Time // when each lane was, by its ring's key
@@ -138,7 +139,7 @@ func New(rdb redis.UniversalClient, options Options) *Belt {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Belt{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second), log: log,
-		name: ownName(), forget: deadConsumer, mended: make(map[string]time.Time), canaries: make(map[string]*canary)}
+		name: ownName(), forget: deadConsumer, waits: newWaits(), mended: make(map[string]time.Time), canaries: make(map[string]*canary)}
 }
 
 // Now answers the clock of Redis, which also stamps the entries. In a cluster
@@ -156,7 +157,7 @@ func (b *Belt) Now(ctx context.Context) (time.Time, error) {
 // Wait blocks until something may be waiting in one of the lanes, at most for
 // block (rounded up to whole seconds, at least one). It answers whether the bell rang; when
 // it did, the caller is expected to Take. When ctx ends it returns at once; a
-// token that comes for it after that is handed back.
+// token that comes for it after that is handed back (Quiet waits for that).
 func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, lanes ...Lane) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -166,7 +167,9 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 		err  error
 	}
 	ended, left := make(chan ending), make(chan struct{})
+	b.waits.begin()
 	go func() {
+		defer b.waits.end()
 		bell, err := b.listen(context.WithoutCancel(ctx), carrier, wholeSeconds(block), lanes)
 		select {
 		case ended <- ending{bell, err}:
@@ -182,6 +185,45 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 	case <-ctx.Done():
 		close(left)
 		return false, ctx.Err()
+	}
+}
+
+// Quiet waits until nothing is left of calls of Wait, Take and Probe that have
+// returned because their context ended: as long as they would have blocked.
+func (b *Belt) Quiet() { b.waits.none() }
+
+// waits counts those who listen for a bell.
+type waits struct {
+	mu    sync.Mutex
+	n     int
+	quiet *sync.Cond
+}
+
+func newWaits() *waits {
+	w := &waits{}
+	w.quiet = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *waits) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n++
+}
+
+func (w *waits) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.n--; w.n == 0 {
+		w.quiet.Broadcast()
+	}
+}
+
+func (w *waits) none() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.n > 0 {
+		w.quiet.Wait()
 	}
 }
 

@@ -31,6 +31,7 @@ func (b *Belt) Probe(ctx context.Context, carrier string) error {
 	c := b.canaries[carrier]
 	if c == nil {
 		own := New(b.rdb, Options{Prefix: b.prefix + ":probe:" + b.name, Waiting: b.waiting, Patience: b.patience, Log: b.log})
+		own.waits = b.waits
 		c = &canary{belt: own, next: rand.Int64N(1 << 40)}
 		b.canaries[carrier] = c
 	}
