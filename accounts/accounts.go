@@ -1,7 +1,7 @@
 // Package accounts knows who may send as whom: users, API tokens, companies, senders and test numbers.
 //
 // Its hot path is [Accounts.Authenticate], which answers from memory with what Postgres said at most two
-// seconds ago; everything else reads and writes Postgres directly. Balances are not here: billing keeps them.
+// seconds ago, and less long when a notice says that it was changed; everything else reads and writes Postgres directly. Balances are not here: billing keeps them.
 package accounts
 
 import (
@@ -25,7 +25,7 @@ type Options struct {
 
 // Accounts is the room's door. Its methods may be called from many goroutines at once.
 type Accounts struct {
-	pool *pgxpool.Pool
+	pool database
 	opts Options
 	log  *slog.Logger
 

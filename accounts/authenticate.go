@@ -15,8 +15,9 @@ import (
 // Authenticate says who holds a token, given the token's text: what follows "Bearer " in the Authorization
 // header. contract 5
 //
-// It answers from memory when Postgres was asked about the token within the last two seconds, so a revocation
-// or an approval made elsewhere shows within that time, and so does a token whose id somebody tried before it was made. The error is [ErrUnauthenticated], or Postgres' trouble.
+// It answers from memory when Postgres was asked about the token within the last two seconds and no notice came
+// since ([Accounts.ForgetUser]), so a revocation or an approval made elsewhere shows at once, and within that time
+// when notices are not heard, and so does a token whose id somebody tried before it was made. The error is [ErrUnauthenticated], or Postgres' trouble.
 func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal, error) {
 	id, secret, ok := parseToken(bearer)
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
@@ -205,7 +207,7 @@ func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
 	a := newAccounts(t)
 	a.mustUser(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
-	a.pool.Close()
+	a.pool.(*pgxpool.Pool).Close()
 	if _, err := a.Authenticate(t.Context(), text); err == nil || errors.Is(err, ErrUnauthenticated) {
 		t.Errorf("got %v", err)
 	}

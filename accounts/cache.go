@@ -41,6 +41,8 @@ type cache struct {
 	mu      sync.RWMutex
 	entries map[int64]*entry
 	unknown map[int64]*entry // without a principal; apart, so that guesses push out no customer
+	changed time.Time        // the last forgetting: what a read that began before it says is not kept
+	epoch   int              // counts them: who asks after one does not share a read that began before it
 
 	freshMu sync.Mutex
 	next    map[int64]*freshRead // reads that have not begun, by token
@@ -78,7 +80,7 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 // get is the entry of a token, at most entryAge old. Callers that miss together share one read.
 func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	c.mu.RLock()
-	e := c.entries[id]
+	e, epoch := c.entries[id], c.epoch
 	if e == nil {
 		e = c.unknown[id]
 	}
@@ -87,7 +89,7 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 		c.hits.Inc()
 		return e, nil
 	}
-	flight := c.misses.DoChan(strconv.FormatInt(id, 10), func() (any, error) { return c.read(ctx, id) })
+	flight := c.misses.DoChan(strconv.FormatInt(id, 10)+" "+strconv.Itoa(epoch), func() (any, error) { return c.read(ctx, id) })
 	select {
 	case r := <-flight:
 		if r.Err != nil {
@@ -167,6 +169,7 @@ func (c *cache) keep(id int64, e *entry) {
 	}
 	switch {
 	case old != nil && old.readAt.After(e.readAt): // a later read overtook this one
+	case !e.readAt.After(c.changed): // it may have missed what was changed meanwhile
 	case e.principal == nil:
 		delete(c.entries, id)
 		if len(c.unknown) >= maxUnknown {
@@ -221,16 +224,27 @@ func (c *cache) peek(id int64) *entry {
 
 // forget drops one token's entry.
 func (c *cache) forget(id int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, id)
-	delete(c.unknown, id)
+	c.forgetWhere(func(token int64, _ *Principal) bool { return token == id })
 }
 
 // forgetAll drops every entry, after a change that concerns an unknown number of tokens.
-func (c *cache) forgetAll() {
+func (c *cache) forgetAll() { c.forgetWhere(nil) }
+
+// forgetWhere drops the entries that match, or all of them when match is nil, and what reads under way are about to
+// say.
+func (c *cache) forgetWhere(match func(tokenID int64, p *Principal) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.entries)
-	clear(c.unknown)
+	c.changed = time.Now()
+	c.epoch++
+	clear(c.unknown) // whose they are nobody knows
+	if match == nil {
+		clear(c.entries)
+		return
+	}
+	for id, e := range c.entries {
+		if match(id, e.principal) {
+			delete(c.entries, id)
+		}
+	}
 }

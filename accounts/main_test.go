@@ -20,8 +20,8 @@ func newAccounts(t *testing.T) *Accounts {
 }
 
 // on is another process' Accounts on the same database.
-func on(pool *pgxpool.Pool) *Accounts {
-	return New(pool, Options{TestSender: "INTUMWATEST", OTPKey: []byte("key"), Replacements: 3})
+func on(pool database) *Accounts {
+	return New(pool.(*pgxpool.Pool), Options{TestSender: "INTUMWATEST", OTPKey: []byte("key"), Replacements: 3})
 }
 
 func (a *Accounts) mustUser(t *testing.T, email string) User {

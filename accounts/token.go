@@ -53,8 +53,8 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, 
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }
 
-// RevokeToken ends a token: at once in this process, within the cache's two seconds in every other. Revoking it
-// again changes nothing.
+// RevokeToken ends a token: at once in this process, as soon as the notice of it is heard in every other. Revoking
+// it again changes nothing.
 func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
 	tag, err := a.pool.Exec(ctx,
 		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1`, id)

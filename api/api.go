@@ -23,6 +23,7 @@ import (
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/throttle"
+	"intumwa/webhooks"
 )
 
 // Options configures the API.
@@ -51,6 +52,7 @@ type Rooms struct {
 	Intake   *intake.Intake
 	Messages *messages.Store
 	Ledger   *billing.Ledger
+	Webhooks *webhooks.Webhooks
 }
 
 // API serves the public endpoints.
@@ -61,6 +63,7 @@ type API struct {
 	intake   *intake.Intake
 	messages *messages.Store
 	ledger   *billing.Ledger
+	webhooks *webhooks.Webhooks
 	places   *places
 	memory   *memory
 	lookups  *lookups
@@ -84,7 +87,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
-		ledger: rooms.Ledger, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
+		ledger: rooms.Ledger, webhooks: rooms.Webhooks, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
 		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), strangers: quota{most: strangerLookups}}
 	return a.routes()
 }

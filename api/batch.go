@@ -40,7 +40,7 @@ func (a *API) getBatch(c *gin.Context) {
 		say(c, http.StatusNotFound, textNotFound)
 		return
 	}
-	batch, err := a.messages.BatchByULID(c.Request.Context(), company.ID, id)
+	batch, err := a.messages.BatchByULID(c.Request.Context(), sms.CompanyID(company.ID), id)
 	if errors.Is(err, messages.ErrNotFound) {
 		say(c, http.StatusNotFound, textNotFound)
 		return

@@ -49,7 +49,7 @@ func (a *API) listMessages(c *gin.Context) {
 		return
 	}
 	ctx := c.Request.Context()
-	page, next, err := a.messages.List(ctx, company.ID, filter, before, limit)
+	page, next, err := a.messages.List(ctx, sms.CompanyID(company.ID), filter, before, limit)
 	if err != nil {
 		a.unavailable(c, "listing messages", err)
 		return
@@ -68,7 +68,7 @@ func (a *API) listMessages(c *gin.Context) {
 		view.Data[i] = viewOf(page[i], journeys[page[i].ID])
 	}
 	if next > 0 {
-		cursor := cursorOf(query, next)
+		cursor := messageFilters.cursor(query, next)
 		view.NextCursor = &cursor
 	}
 	write(c, http.StatusOK, view)
@@ -115,7 +115,7 @@ func (a *API) readList(query url.Values) (f messages.Filter, limit int, before i
 		limit = n
 	}
 	if text := query.Get("cursor"); text != "" {
-		if before, ok = readCursor(query, text); !ok {
+		if before, ok = messageFilters.read(query, text); !ok {
 			p.add("cursor", textCursorInvalid)
 		}
 	}

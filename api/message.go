@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/sms"
 )
 
 // messageView is a message as its owner sees it (decisions.md, Other
@@ -65,7 +66,7 @@ func (a *API) getMessage(c *gin.Context) {
 		return
 	}
 	ctx := c.Request.Context()
-	record, err := a.messages.ByULID(ctx, company.ID, id)
+	record, err := a.messages.ByULID(ctx, sms.CompanyID(company.ID), id)
 	if errors.Is(err, messages.ErrNotFound) {
 		say(c, http.StatusNotFound, textNotFound)
 		return

@@ -46,6 +46,9 @@ func (a *API) table() ([]route, error) {
 		look("/v1/test-number", a.getTestNumber),
 		other(http.MethodPut, "/v1/test-number", a.putTestNumber),
 		other(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),
+		other(http.MethodGet, "/v1/webhook-deliveries", a.listDeliveries),
+		other(http.MethodGet, "/v1/webhook-deliveries/:id", a.getDelivery),
+		other(http.MethodPost, "/v1/webhook-deliveries/:id/resend", a.resendDelivery),
 		open("/v1/openapi.json", page.openAPI),
 		open("/docs", page.docs),
 		open("/docs/:asset", page.asset),
@@ -103,6 +106,9 @@ func allowedOn(methods map[string][]string, path string) []string {
 			if allowed := methods[path[:cut+1]+name]; allowed != nil {
 				return allowed
 			}
+		}
+		if above := strings.LastIndexByte(path[:cut], '/'); above >= 0 && above < cut-1 {
+			return methods[path[:above]+"/:id"+path[cut:]]
 		}
 	}
 	return nil

@@ -93,6 +93,16 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 		add(false, func(c *verifyCase) { c.Now = at - 301 })
 		add(false, func(c *verifyCase) { c.Headers["webhook-id"] += "x" })
 		add(false, func(c *verifyCase) { c.Headers["webhook-timestamp"] = strconv.FormatInt(at+1, 10) })
+		// A rotation: two signatures, of which one is this secret's.
+		strange := "v1," + strings.Repeat("B", 43) + "="
+		for _, both := range []string{v.Standard + " " + strange, strange + " " + v.Standard} {
+			add(true, func(c *verifyCase) { c.Headers["webhook-signature"] = both })
+			add(true, func(c *verifyCase) {
+				c.Headers["webhook-signature"], c.Headers["x-webhook-signature"] = both, strings.Repeat("0", 64)
+			})
+			add(false, func(c *verifyCase) { c.Headers["webhook-signature"], c.Body = both, c.Body+" " })
+		}
+		add(false, func(c *verifyCase) { c.Headers["webhook-signature"] = strange + " " + strange })
 		for name := range genuine().Headers {
 			if strings.Contains(name, "signature") {
 				add(false, func(c *verifyCase) { delete(c.Headers, name) })

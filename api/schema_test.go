@@ -103,6 +103,11 @@ func operationOf(method, path string) *openapi3.Operation {
 			}
 		}
 	}
+	if item == nil { // an act on a thing: /things/{id}/act
+		if parts := strings.Split(path, "/"); len(parts) == 4 {
+			item = paths.Value("/" + parts[1] + "/{id}/" + parts[3])
+		}
+	}
 	if item == nil {
 		return nil
 	}

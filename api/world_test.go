@@ -20,6 +20,7 @@ import (
 	"intumwa/queue"
 	"intumwa/sms"
 	"intumwa/throttle"
+	"intumwa/webhooks"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -70,6 +71,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool),
 		Ledger:   billing.New(w.pool),
+		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}
 	in := intake.Options{TestSender: testSender, TestQuota: 5}
 	if o.Intake != nil {

@@ -64,6 +64,20 @@ func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, e
 	return credits, nil
 }
 
+// Balances returns the credits of those companies that have a balance.
+func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int64, error) {
+	rows, err := l.pool.Query(ctx, `SELECT company_id, credits FROM balances WHERE company_id = ANY($1)`, companies)
+	if err != nil {
+		return nil, fmt.Errorf("reading %d balances: %w", len(companies), err)
+	}
+	balances := make(map[int64]int64, len(companies))
+	var id, credits int64
+	if _, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error { balances[id] = credits; return nil }); err != nil {
+		return nil, fmt.Errorf("reading %d balances: %w", len(companies), err)
+	}
+	return balances, nil
+}
+
 // Adjust adds amount credits (negative: takes them) to a company's balance by
 // hand and returns what it has then. It answers ErrNoBalance or ErrNegative
 // when it changed nothing.
@@ -81,8 +95,8 @@ func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note strin
 	return credits, nil
 }
 
-// Grant is Adjust within the caller's transaction, for the credits that a new
-// company starts with.
+// Grant is Adjust within the caller's transaction: for the credits that a new
+// company starts with, and where the act is recorded with it. The amount is not 0.
 func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (credits int64, err error) {
 	return adjust(ctx, tx, companyID, amount, note)
 }

@@ -136,4 +136,6 @@ type Webhooks struct {
 	InFlight       int             `yaml:"in_flight" min:"1"`        // calls at once, per process
 	PerEndpoint    int             `yaml:"per_endpoint" min:"1"`     // of these to one endpoint, to begin with and after a failure
 	PerEndpointMax int             `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
+	DisableAfter   time.Duration   `yaml:"disable_after" min:"0"`    // of nothing but failures an endpoint is switched off; 0: never
+	DisableOnGone  bool            `yaml:"disable_on_gone"`          // an endpoint that answers 410 Gone is switched off
 }

@@ -13,11 +13,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/notices"
 	"intumwa/smpp"
 	"intumwa/smpp/carriersim"
 )
@@ -185,6 +187,50 @@ func TestBinds(t *testing.T) {
 	if st := mno.Stats(); st.Duplicates > 8 {
 		t.Errorf("%d segments arrived twice, 8 were out at most", st.Duplicates)
 	}
+}
+
+// TestPauseIsHeard: a link that is paused or resumed elsewhere, by a command or
+// by hand, obeys when it hears of it and does not wait for its heartbeat, also
+// after the connection that hears was ended.
+//
+// Source: interface.md.
+func TestPauseIsHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.carrier(carriersim.Options{Name: "a", NoFates: true})
+	w.startWith(dispatcher.Options{Heartbeat: time.Minute, DeadAfter: 3 * time.Minute, StrandedAfter: time.Hour}, a.mno())
+	ears := notices.New(w.pool, notices.Options{})
+	ears.On(notices.Link, w.d.LinkChanged)
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := ears.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer ended.Wait()
+	defer cancel()
+	listening := func() int {
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %'`)
+	}
+	w.until("somebody listens", func() bool { return listening() == 1 })
+	w.until("the link is there", func() bool { return w.count(`SELECT count(*) FROM links`) == 1 })
+	obeys := func(paused float64) {
+		t.Helper()
+		w.eventually(10*time.Second, func() bool { return w.metric("intumwa_smpp_link_paused") == paused },
+			func() string { return "the link does not obey" })
+	}
+	for _, paused := range []float64{1, 0, 1} {
+		if _, err := dispatcher.SetPaused(t.Context(), w.pool, "lumitel-1", paused == 1); err != nil {
+			t.Fatal(err)
+		}
+		obeys(paused)
+	}
+	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %'`)
+	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand, and nobody hears it
+		t.Fatal(err)
+	}
+	obeys(0)
 }
 
 // TestOperatorsHands: pause and resume, and a configuration that changes while

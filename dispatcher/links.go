@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // ErrNoLink says that no dispatcher ever announced such a link.
@@ -29,7 +28,7 @@ type LinkState struct {
 }
 
 // Links returns all links by carrier and name. One that nobody holds is down.
-func Links(ctx context.Context, pool *pgxpool.Pool) ([]LinkState, error) {
+func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
 			CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR updated_at < now() - $1::interval THEN 'down' ELSE state END,
@@ -48,9 +47,16 @@ func Links(ctx context.Context, pool *pgxpool.Pool) ([]LinkState, error) {
 	return links, nil
 }
 
-// SetPaused pauses or resumes a link; whoever holds it obeys with its next
-// heartbeat. It returns the link's state as it will be reported.
-func SetPaused(ctx context.Context, pool *pgxpool.Pool, link string, paused bool) (state string, err error) {
+// database is a pool, or a transaction in which more is to be done.
+type database interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// SetPaused pauses or resumes a link; whoever holds it obeys as soon as it hears
+// of it, or with its next heartbeat. It returns the link's state as it will be
+// reported.
+func SetPaused(ctx context.Context, pool database, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
 		RETURNING CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -60,4 +66,17 @@ func SetPaused(ctx context.Context, pool *pgxpool.Pool, link string, paused bool
 		return "", fmt.Errorf("pausing %s: %w", link, err)
 	}
 	return state, nil
+}
+
+// IsPaused tells whether an operator has paused a link, and keeps it so until
+// the transaction ends.
+func IsPaused(ctx context.Context, tx pgx.Tx, link string) (paused bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT paused FROM links WHERE name = $1 FOR UPDATE`, link).Scan(&paused)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, fmt.Errorf("%s: %w", link, ErrNoLink)
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking at %s: %w", link, err)
+	}
+	return paused, nil
 }

@@ -21,3 +21,8 @@ func (l *Link) equal(other *Link) bool {
 	}
 	return reflect.DeepEqual(a, b) //nolint:govet // what may hold an error (the log, the TLS files) is out of it by now
 }
+
+// LinkChanged obeys at once what an operator wants of a link, after a notice
+// that one was paused or resumed; without it the next heartbeat does. It never
+// blocks.
+func (d *Dispatcher) LinkChanged(string) { d.member.kick() }

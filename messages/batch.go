@@ -61,11 +61,11 @@ type BatchRecord struct {
 }
 
 // BatchByULID returns a company's batch; another company's is ErrNotFound.
-func (s *Store) BatchByULID(ctx context.Context, company int64, id ulid.ULID) (BatchRecord, error) {
+func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
 	r := BatchRecord{Batch: Batch{ULID: id}, Counts: map[sms.Status]int{}}
 	var key int64
 	err := s.pool.QueryRow(ctx, `SELECT id, company_id, user_id, kind, sender, recipients_count, item_count, created_at
-		FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(id), company).
+		FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(id), int64(company)).
 		Scan(&key, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return BatchRecord{}, ErrNotFound

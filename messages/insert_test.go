@@ -38,7 +38,7 @@ func TestInsert(t *testing.T) {
 		t.Fatalf("ids %v", ids)
 	}
 	for i, m := range list {
-		r, err := d.ByULID(t.Context(), m.CompanyID, m.ULID)
+		r, err := d.ByULID(t.Context(), sms.CompanyID(m.CompanyID), m.ULID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestInsert(t *testing.T) {
 		}
 	}
 	for _, b := range []*messages.Batch{bulk, template} {
-		r, err := d.BatchByULID(t.Context(), b.CompanyID, b.ULID)
+		r, err := d.BatchByULID(t.Context(), sms.CompanyID(b.CompanyID), b.ULID)
 		if err != nil || r.Kind != b.Kind || r.Sender != b.Sender || r.UserID != b.UserID || r.Recipients != b.Recipients || r.Segments != b.Segments ||
 			r.Counts[sms.Pending] != b.Recipients {
 			t.Errorf("batch %s: %+v, %v", b.Kind, r, err)
@@ -89,7 +89,7 @@ func TestInsertKeepsOrder(t *testing.T) {
 		t.Error("the ids do not grow")
 	}
 	for _, i := range []int{0, 1, 1499, 2999} {
-		if r, err := d.ByULID(t.Context(), 0, list[i].ULID); err != nil || r.ID != ids[i] {
+		if r, err := d.AnybodysByULID(t.Context(), list[i].ULID); err != nil || r.ID != ids[i] {
 			t.Errorf("message %d has id %d, %v; told %d", i, r.ID, err, ids[i])
 		}
 	}

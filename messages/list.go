@@ -39,7 +39,11 @@ const skew = time.Minute
 // first with an id below before (0: the newest there is) on, and where to go
 // on from: 0 when there are no more. A page that a filter makes rare may have
 // fewer than limit messages, even none, and still go on.
-func (s *Store) List(ctx context.Context, company int64, f Filter, before int64, limit int) (page []Record, next int64, err error) {
+func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int64, limit int) (page []Record, next int64, err error) {
+	company := int64(of)
+	if !of.Valid() {
+		return nil, 0, nil
+	}
 	if before == 0 {
 		before = math.MaxInt64
 	}

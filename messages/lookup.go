@@ -49,10 +49,22 @@ func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	return r, err
 }
 
-// ByULID returns a message; company 0 means anybody's (operators), another
-// company's message is ErrNotFound.
-func (s *Store) ByULID(ctx context.Context, company int64, id ulid.ULID) (Record, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE m.ulid = $1 AND ($2 = 0 OR m.company_id = $2)`, uuid(id), company)
+// ByULID returns a company's message; another company's is ErrNotFound, as are
+// the gateway's own, which are nobody's.
+func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (Record, error) {
+	if !company.Valid() {
+		return Record{}, ErrNotFound
+	}
+	return s.byULID(ctx, `m.ulid = $1 AND m.company_id = $2`, id, int64(company))
+}
+
+// AnybodysByULID returns a message, whosever it is: for operators alone.
+func (s *Store) AnybodysByULID(ctx context.Context, id ulid.ULID) (Record, error) {
+	return s.byULID(ctx, `m.ulid = $1`, id)
+}
+
+func (s *Store) byULID(ctx context.Context, condition string, id ulid.ULID, args ...any) (Record, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition, append([]any{uuid(id)}, args...)...)
 	if err != nil {
 		return Record{}, fmt.Errorf("looking up message %s: %w", id, err)
 	}

@@ -22,11 +22,23 @@ func TestTenancy(t *testing.T) {
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
 	m := d.compose(func(m *messages.Message) { m.Batch = b })
 	id := d.insert(m)[0]
-	for company, found := range map[int64]bool{1: true, 2: false, 0: true} { // 0: an operator
+	for company, found := range map[sms.CompanyID]bool{1: true, 2: false, 0: false, -1: false} {
 		r, err := d.ByULID(t.Context(), company, m.ULID)
 		if found && (err != nil || r.ID != id) || !found && !errors.Is(err, messages.ErrNotFound) {
 			t.Errorf("company %d: %+v, %v", company, r, err)
 		}
+	}
+	if r, err := d.AnybodysByULID(t.Context(), m.ULID); err != nil || r.ID != id {
+		t.Errorf("for an operator: %+v, %v", r, err)
+	}
+	// The gateway's own, which hold one-time codes, are nobody's.
+	own := d.compose(func(m *messages.Message) { m.CompanyID = 0 })
+	d.insert(own)
+	if r, err := d.ByULID(t.Context(), 0, own.ULID); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("company 0 sees the gateway's own: %+v, %v", r, err)
+	}
+	if page, _, err := d.List(t.Context(), 0, messages.Filter{}, 0, 10); err != nil || len(page) != 0 {
+		t.Errorf("company 0 lists the gateway's own: %+v, %v", page, err)
 	}
 	if _, err := d.ByULID(t.Context(), 1, ulid.Make()); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("nobody's message: %v", err)

@@ -37,6 +37,7 @@ type target struct {
 type caller struct {
 	transport *http.Transport
 	timeout   time.Duration
+	keep      bool // the beginning of every answer, not of failures alone
 }
 
 // newCaller returns a caller whose dials end with ctx.
@@ -119,7 +120,7 @@ func (c *caller) call(ctx context.Context, t *target, delivery int64, body strin
 	} else {
 		defer func() { _ = response.Body.Close() }() // the status has been seen: nothing else counts
 		a.Status, a.Result = response.StatusCode, resultOfStatus(response.StatusCode)
-		a.Excerpt = readAnswer(response, a.Result != result2xx)
+		a.Excerpt = readAnswer(response, c.keep || a.Result != result2xx)
 	}
 	took = time.Since(start)
 	a.DurationMS = took.Milliseconds()

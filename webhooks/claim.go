@@ -15,7 +15,11 @@ type due struct {
 	company     int64
 	wait        time.Duration // until its first delivery is due; negative: how long it has been
 	url, secret string        // as stored
+	previous    string        // the secret of before, as stored, while it signs as well
 }
+
+// storedColumns are what newTarget needs of an endpoint.
+const storedColumns = `e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END`
 
 // survey finds the active endpoints with pending deliveries, hopping over the
 // due index from company to company: two index probes each, however long their
@@ -30,7 +34,7 @@ func (w *Webhooks) survey(ctx context.Context) ([]due, error) {
 				SELECT company_id, next_at FROM webhook_deliveries
 				WHERE state = 0 AND company_id > o.company_id ORDER BY company_id, next_at LIMIT 1) n
 		)
-		SELECT o.company_id, extract(epoch FROM o.next_at - now())::float8, e.url, e.secret
+		SELECT o.company_id, extract(epoch FROM o.next_at - now())::float8, `+storedColumns+`
 		FROM owed o JOIN webhook_endpoints e ON e.company_id = o.company_id AND e.active`)
 	if err != nil {
 		return nil, fmt.Errorf("looking for due webhooks: %w", err)
@@ -38,7 +42,7 @@ func (w *Webhooks) survey(ctx context.Context) ([]due, error) {
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (due, error) {
 		var d due
 		var seconds float64
-		err := row.Scan(&d.company, &seconds, &d.url, &d.secret)
+		err := row.Scan(&d.company, &seconds, &d.url, &d.secret, &d.previous)
 		d.wait = time.Duration(seconds * float64(time.Second))
 		return d, err
 	})
@@ -101,14 +105,17 @@ func (w *Webhooks) release(ctx context.Context, ids []int64) error {
 
 // endpoints reads what is stored of active endpoints.
 func (w *Webhooks) endpoints(ctx context.Context, companies []int64) ([]due, error) {
-	rows, err := w.pool.Query(ctx, `
-		SELECT company_id, url, secret FROM webhook_endpoints WHERE company_id = ANY($1) AND active`, companies)
+	return w.stored(ctx, `company_id = ANY($1) AND active`, companies)
+}
+
+func (w *Webhooks) stored(ctx context.Context, condition string, arg any) ([]due, error) {
+	rows, err := w.pool.Query(ctx, `SELECT company_id, `+storedColumns+` FROM webhook_endpoints e WHERE `+condition, arg)
 	if err != nil {
 		return nil, fmt.Errorf("reading webhook endpoints: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (due, error) {
 		var d due
-		return d, row.Scan(&d.company, &d.url, &d.secret)
+		return d, row.Scan(&d.company, &d.url, &d.secret, &d.previous)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading webhook endpoints: %w", err)
@@ -141,5 +148,14 @@ func (w *Webhooks) newTarget(d due) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{url: u, signer: s, storedURL: d.url, storedSecret: d.secret}, nil
+	if d.previous != "" {
+		before, err := w.vault.open(d.company, d.previous)
+		if err != nil {
+			return nil, err
+		}
+		if s.previous, err = newSigner(before); err != nil {
+			return nil, err
+		}
+	}
+	return &target{url: u, signer: s, storedURL: d.url, storedSecret: d.secret + " " + d.previous}, nil
 }

@@ -3,11 +3,12 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
 )
 
 // Delivery is what became of one event.
@@ -17,7 +18,8 @@ type Delivery struct {
 	CompanyID int64
 	MessageID int64
 	Event     string
-	State     string     // pending, delivered, or exhausted: permanently failed
+	State     string     // StatePending, StateDelivered or StateFailed
+	Round     int        // attempts finished since the event, or since it was last sent again by hand
 	NextAt    *time.Time // the next attempt; nil unless pending
 	CreatedAt time.Time
 	// FinishedAt is when it was delivered or given up; nil while pending.
@@ -37,7 +39,7 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the answer's body, at most 1 KiB
 }
 
-const deliveryColumns = `id, company_id, state, next_at, created_at, finished_at, body, attempts`
+const deliveryColumns = `id, company_id, state, tries, next_at, created_at, finished_at, body, attempts`
 
 // DeliveriesOf returns the deliveries of messages, in order of message id. A
 // message that emitted nothing has none.
@@ -51,18 +53,6 @@ func (w *Webhooks) DeliveriesOf(ctx context.Context, messageIDs ...int64) ([]Del
 		}
 	}
 	return w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE id = ANY($1) ORDER BY id`, ids)
-}
-
-// Exhausted returns a company's permanently failed deliveries, latest messages
-// first: at most limit, and with before > 0 only those with smaller ids (the
-// next page).
-func (w *Webhooks) Exhausted(ctx context.Context, companyID, before int64, limit int) ([]Delivery, error) {
-	if before <= 0 {
-		before = 1<<63 - 1
-	}
-	return w.deliveries(ctx, `
-		SELECT `+deliveryColumns+` FROM webhook_deliveries
-		WHERE company_id = $1 AND state = 2 AND id < $2 ORDER BY id DESC LIMIT $3`, companyID, before, limit)
 }
 
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
@@ -82,7 +72,7 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 	var s state
 	var next time.Time
 	var attempts []byte
-	if err := row.Scan(&d.ID, &d.CompanyID, &s, &next, &d.CreatedAt, &d.FinishedAt, &d.Body, &attempts); err != nil {
+	if err := row.Scan(&d.ID, &d.CompanyID, &s, &d.Round, &next, &d.CreatedAt, &d.FinishedAt, &d.Body, &attempts); err != nil {
 		return d, err
 	}
 	if err := json.Unmarshal(attempts, &d.Attempts); err != nil {
@@ -98,23 +88,35 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 	return d, nil
 }
 
+// newRound begins another round of attempts, at once. Of the rounds before, the
+// latest 60 attempts are kept: whoever sends again and again fills no disk.
+const newRound = `state = 0, tries = 0, next_at = now(), finished_at = NULL,
+	attempts = CASE WHEN jsonb_array_length(d.attempts) <= 60 THEN d.attempts ELSE (
+		SELECT jsonb_agg(a.attempt ORDER BY a.n) FROM jsonb_array_elements(d.attempts) WITH ORDINALITY AS a(attempt, n)
+		WHERE a.n > jsonb_array_length(d.attempts) - 60) END`
+
 // Resend sends a company's delivery again, by hand: at once, with the same body
 // and webhook-id. A finished one starts a new round of attempts; a pending one
 // is only brought forward. ErrNotFound when the company has no such delivery.
-func (w *Webhooks) Resend(ctx context.Context, companyID, deliveryID int64) error {
-	var id int64
-	err := w.pool.QueryRow(ctx, `
-		UPDATE webhook_deliveries
-		SET state = 0, next_at = now(), finished_at = NULL,
-		    tries = CASE WHEN state = 0 THEN tries ELSE 0 END
-		WHERE id = $1 AND company_id = $2
-		RETURNING id`, deliveryID, companyID).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, ErrNotFound)
+// It answers the delivery as it is then. While the endpoint is switched off it
+// waits.
+func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
+	again, err := w.deliveries(ctx, `
+		UPDATE webhook_deliveries d SET `+newRound+`
+		WHERE id = $1 AND company_id = $2 AND state <> 0
+		RETURNING `+deliveryColumns, deliveryID, int64(company))
+	if err == nil && len(again) == 0 {
+		again, err = w.deliveries(ctx, `
+			UPDATE webhook_deliveries SET next_at = least(next_at, now())
+			WHERE id = $1 AND company_id = $2 AND state + 0 = 0
+			RETURNING `+deliveryColumns, deliveryID, int64(company))
+	}
+	if err == nil && len(again) == 0 {
+		err = ErrNotFound
 	}
 	if err != nil {
-		return fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
+		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
 	}
 	w.Kick()
-	return nil
+	return again[0], nil
 }

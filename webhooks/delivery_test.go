@@ -77,7 +77,7 @@ func TestScheduleAndIdenticalAttempts(t *testing.T) {
 	endpoint := setEndpoint(t, w, 1, s.URL+"/hook?token=1")
 	run(t, w)
 	enqueue(t, w, 1, 5, 1)
-	d := inState(t, w, 5, "exhausted")
+	d := inState(t, w, 5, StateFailed)
 
 	seen := s.requests()
 	if len(seen) != 6 || len(d.Attempts) != 6 || d.FinishedAt == nil || d.NextAt != nil {
@@ -121,11 +121,11 @@ func TestScheduleAndIdenticalAttempts(t *testing.T) {
 	}
 
 	ctx := context.Background()
-	given, err := w.Exhausted(ctx, 1, 0, 10)
+	given, _, err := w.Deliveries(ctx, 1, Filter{State: StateFailed}, 0, 10)
 	if err != nil || len(given) != 1 || given[0].ID != d.ID {
 		t.Errorf("exhausted: %+v, %v", given, err)
 	}
-	if given, err = w.Exhausted(ctx, 1, d.ID, 10); err != nil || len(given) != 0 {
+	if given, _, err = w.Deliveries(ctx, 1, Filter{State: StateFailed}, d.ID, 10); err != nil || len(given) != 0 {
 		t.Errorf("the next page: %+v, %v", given, err)
 	}
 }
@@ -147,14 +147,14 @@ func TestResendByHand(t *testing.T) {
 	setEndpoint(t, w, 1, s.URL)
 	run(t, w)
 	enqueue(t, w, 1, 5, 1)
-	d := inState(t, w, 5, "exhausted")
+	d := inState(t, w, 5, StateFailed)
 
 	ctx := context.Background()
-	if err := w.Resend(ctx, 2, d.ID); !errors.Is(err, ErrNotFound) {
+	if _, err := w.Resend(ctx, 2, d.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("another company's re-send: %v", err)
 	}
 	for i := range 2 { // a delivered one may be sent again, too
-		if err := w.Resend(ctx, 1, d.ID); err != nil {
+		if _, err := w.Resend(ctx, 1, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "re-sent", func() bool { return len(only(t, w, 5).Attempts) == 7+i })
@@ -194,7 +194,7 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	}
 	eventually(t, "quiet", func() bool {
 		d := only(t, w, 5)
-		return d.State == "exhausted" || d.NextAt != nil && time.Since(*d.NextAt) > 200*time.Millisecond
+		return d.State == StateFailed || d.NextAt != nil && time.Since(*d.NextAt) > 200*time.Millisecond
 	})
 	if d := only(t, w, 5); d.State != "pending" || len(d.Attempts) != failing.count() {
 		t.Errorf("deactivated, its delivery is %s after %d attempts", d.State, len(d.Attempts))

@@ -36,7 +36,21 @@
 //   - An endpoint is changed: pending deliveries go to the new URL, signed with
 //     the new secret. It is deactivated: its pending deliveries wait, their
 //     attempts untouched, until it is active again. Messages that become final
-//     meanwhile emit nothing (contract 6).
+//     meanwhile emit nothing (contract 6). Whoever changed it, other processes
+//     obey as soon as they hear of it ([Webhooks.EndpointChanged]).
+//
+// # What hands do
+//
+// [Webhooks.Deliveries] lists, [Webhooks.Resend] sends one again,
+// [Webhooks.Recover] everything that was given up since a time: in batches, by
+// whoever runs [Webhooks.Run], with its progress in a row. [Webhooks.Rotate]
+// changes the secret so that for a day both are valid. [Webhooks.Test] shows what
+// an endpoint answers and records nothing. They take the company as an
+// [sms.CompanyID]: what is another's is not found.
+//
+// Since when an endpoint has been failing stands with it; [TellFailing] answers
+// once whose owners are to be told that it fails for good. Options switch one off
+// after days of nothing but failures, or at 410 Gone; neither is on by itself.
 //
 // # One slow endpoint and the others
 //

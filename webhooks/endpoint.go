@@ -22,10 +22,20 @@ type Endpoint struct {
 	UpdatedAt time.Time
 	// Made says that SetEndpoint has just made the secret.
 	Made bool
+
+	// PreviousUntil is until when the secret of before signs as well; nil: it does
+	// not any more, or there was none.
+	PreviousUntil *time.Time
+	FailingSince  *time.Time // the first failure since the last success; nil: the last call succeeded, or there was none
+	// DisabledAt is when the gateway switched it off, for DisabledReason; nil and ""
+	// when it did not.
+	DisabledAt     *time.Time
+	DisabledReason string
 }
 
 // Setting changes an endpoint. What is left zero stays as it is; a new endpoint
-// is active and gets a secret of its own.
+// is active and gets a secret of its own. A secret that is given takes the place
+// of the one before at once, and ends a rotation; Rotate leaves both valid.
 type Setting struct {
 	URL    string // required for a new endpoint
 	Secret string // whsec_ and the base64 of 24 to 64 bytes
@@ -44,10 +54,11 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 	var e Endpoint
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		// Two changes of one company at once would otherwise both find no row.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhook_endpoints', $1))`, companyID); err != nil {
+		if err := lockEndpoint(ctx, tx, companyID); err != nil {
 			return err
 		}
 		var err error
+		moved := false
 		e, err = w.endpoint(ctx, tx, companyID)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -59,6 +70,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			if err := w.guard.checkURL(s.URL); err != nil {
 				return err
 			}
+			moved = e.URL != s.URL
 			e.URL = s.URL
 		}
 		if s.Secret != "" {
@@ -69,13 +81,24 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		if s.Active != nil {
 			e.Active = *s.Active
 		}
+		if s.Secret != "" {
+			e.PreviousUntil = nil
+		}
+		if e.Active { // whoever switches it on again, or moves it, begins anew
+			e.DisabledAt, e.DisabledReason = nil, ""
+		}
 		return tx.QueryRow(ctx, `
-			INSERT INTO webhook_endpoints (company_id, url, secret, active)
+			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active)
 			VALUES ($1, $2, $3, $4)
 			ON CONFLICT (company_id) DO UPDATE
-			SET url = excluded.url, secret = excluded.secret, active = excluded.active, updated_at = now()
-			RETURNING updated_at`,
-			companyID, e.URL, w.vault.seal(companyID, e.Secret), e.Active).Scan(&e.UpdatedAt)
+			SET url = excluded.url, secret = excluded.secret, active = excluded.active, updated_at = now(),
+				previous_secret = CASE WHEN NOT $5 THEN e.previous_secret END, previous_until = CASE WHEN NOT $5 THEN e.previous_until END,
+				failing_since = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.failing_since END,
+				given_up_at = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.given_up_at END,
+				disabled_at = CASE WHEN NOT excluded.active THEN e.disabled_at END,
+				disabled_reason = CASE WHEN NOT excluded.active THEN e.disabled_reason END
+			RETURNING updated_at, failing_since`,
+			companyID, e.URL, w.vault.seal(companyID, e.Secret), e.Active, s.Secret != "", moved).Scan(&e.UpdatedAt, &e.FailingSince)
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
@@ -101,8 +124,10 @@ type querier interface {
 func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (Endpoint, error) {
 	e := Endpoint{CompanyID: companyID}
 	var stored string
-	err := q.QueryRow(ctx, `SELECT url, secret, active, updated_at FROM webhook_endpoints WHERE company_id = $1`,
-		companyID).Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt)
+	err := q.QueryRow(ctx, `SELECT url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
+			failing_since, disabled_at, coalesce(disabled_reason, '')
+		FROM webhook_endpoints WHERE company_id = $1`, companyID).
+		Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, ErrNotFound
 	}

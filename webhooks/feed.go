@@ -36,7 +36,7 @@ func (w *worker) look(ctx context.Context) (time.Duration, error) {
 
 // aim gives a lane its endpoint's current URL and secret.
 func (w *worker) aim(l *lane, d due) {
-	if l.target != nil && l.target.storedURL == d.url && l.target.storedSecret == d.secret {
+	if l.target != nil && l.target.storedURL == d.url && l.target.storedSecret == d.secret+" "+d.previous {
 		return
 	}
 	t, err := w.newTarget(d)
@@ -129,14 +129,8 @@ func (w *worker) stop() []int64 {
 	defer w.mu.Unlock()
 	w.stopping = true
 	var ids []int64
-	now := time.Now()
 	for _, l := range w.lanes {
-		for _, c := range l.waiting {
-			if now.Before(c.lease) {
-				ids = append(ids, c.id)
-			}
-		}
-		l.waiting = nil
+		ids = append(ids, l.handBack()...)
 	}
 	return ids
 }

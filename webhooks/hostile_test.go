@@ -181,7 +181,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	for company, name := range names {
 		h := hostiles[name]
-		want, attempts := "exhausted", 2
+		want, attempts := StateFailed, 2
 		if h.result == result2xx {
 			want, attempts = "delivered", 1
 		}

@@ -76,6 +76,19 @@ func (l *lane) take() claimed {
 	return c
 }
 
+// handBack empties the lane and answers the ids of what waited and whose leases
+// are still its own.
+func (l *lane) handBack() (ids []int64) {
+	now := time.Now()
+	for _, c := range l.waiting {
+		if now.Before(c.lease) {
+			ids = append(ids, c.id)
+		}
+	}
+	l.waiting = nil
+	return ids
+}
+
 // newLane begins with a single call, until that has been answered.
 func newLane(company int64) *lane { return &lane{company: company, limit: 1} }
 

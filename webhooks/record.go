@@ -21,11 +21,12 @@ const (
 
 // result is a finished attempt on its way to Postgres.
 type result struct {
-	id      int64
-	tries   int // before this attempt
-	state   state
-	delay   time.Duration // until the next attempt, when still pending
-	attempt Attempt
+	id       int64
+	endpoint callee
+	tries    int // before this attempt
+	state    state
+	delay    time.Duration // until the next attempt, when still pending
+	attempt  Attempt
 }
 
 // record stores results until the channel is closed: what arrives while one
@@ -123,6 +124,9 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	counted, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)
+	}
+	if err := w.noteHealth(ctx, batch); err != nil {
+		w.log.Warn("how endpoints are was not noted", "error", err) // the next result says it again
 	}
 	if len(counted) == n {
 		return nil

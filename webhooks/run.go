@@ -58,6 +58,17 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		w.record(storing, wk.results)
 	}()
 
+	recovering, endRecovering := context.WithCancel(ctx)
+	recovered := make(chan struct{})
+	go func() {
+		defer close(recovered)
+		w.recoverAll(recovering)
+	}()
+	defer func() {
+		endRecovering()
+		<-recovered
+	}()
+
 	wk.take(ctx)
 
 	defer time.AfterFunc(w.opts.Drain, endCalls).Stop()
@@ -114,6 +125,9 @@ func (w *worker) take(ctx context.Context) {
 }
 
 func (w *worker) round(ctx context.Context, r *rounds) error {
+	if err := w.heed(ctx); err != nil {
+		return err
+	}
 	now := time.Now()
 	if now.After(r.census) {
 		if err := w.countEndpoints(ctx); err != nil {

@@ -128,7 +128,7 @@ func (w *worker) deliver(company int64, t *target, c claimed) (took time.Duratio
 		return 0, false, false
 	}
 	success = attempt.Result == result2xx
-	r := result{id: c.id, tries: c.tries, attempt: attempt}
+	r := result{id: c.id, endpoint: callee{company, t.storedURL}, tries: c.tries, attempt: attempt}
 	r.state, r.delay = w.schedule.after(c.tries+1, success)
 	w.metrics.attempt(eventOf(c.id), attempt.Result, took)
 	if r.state == exhausted {

@@ -15,11 +15,11 @@ const (
 func (s state) String() string {
 	switch s {
 	case pending:
-		return "pending"
+		return StatePending
 	case delivered:
-		return "delivered"
+		return StateDelivered
 	}
-	return "exhausted"
+	return StateFailed
 }
 
 // schedule is the delays between a failure and the attempt after it. contract 6

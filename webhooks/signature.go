@@ -52,6 +52,9 @@ func secretKey(secret string) ([]byte, error) {
 type signer struct {
 	contract sync.Pool // hash.Hash keyed by the secret's own characters
 	standard sync.Pool // hash.Hash keyed by the decoded bytes
+
+	// previous signs with the secret of before while a rotation lasts; else nil.
+	previous *signer
 }
 
 func newSigner(secret string) (*signer, error) {
@@ -66,8 +69,12 @@ func newSigner(secret string) (*signer, error) {
 }
 
 // contractSignature is the value of X-Webhook-Signature: lower-case hex of
-// HMAC-SHA256 over the body, keyed by the whole whsec_… string. contract 6
+// HMAC-SHA256 over the body, keyed by the whole whsec_… string; while a rotation
+// lasts, of the secret of before, since there is room for one. contract 6
 func (s *signer) contractSignature(body []byte) string {
+	if s.previous != nil {
+		return s.previous.contractSignature(body)
+	}
 	mac := s.contract.Get().(hash.Hash)
 	defer s.contract.Put(mac)
 	mac.Reset()
@@ -77,7 +84,9 @@ func (s *signer) contractSignature(body []byte) string {
 }
 
 // standardSignature is the value of webhook-signature of Standard Webhooks: v1,
-// and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded bytes.
+// and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded
+// bytes. While a rotation lasts a second one, of the secret of before, stands
+// behind a space, as its spec says.
 func (s *signer) standardSignature(id, timestamp string, body []byte) string {
 	mac := s.standard.Get().(hash.Hash)
 	defer s.standard.Put(mac)
@@ -90,7 +99,11 @@ func (s *signer) standardSignature(id, timestamp string, body []byte) string {
 	mac.Write(head)
 	mac.Write(body)
 	var sum [sha256.Size]byte
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(sum[:0]))
+	signature := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(sum[:0]))
+	if s.previous != nil {
+		signature += " " + s.previous.standardSignature(id, timestamp, body)
+	}
+	return signature
 }
 
 // TestVector is a signed request for the documentation and for the tests of

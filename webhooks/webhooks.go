@@ -6,6 +6,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -21,6 +23,11 @@ type Options struct {
 	AllowPrivate bool
 	// SecretKey encrypts signing secrets at rest; nil keeps them in plain.
 	SecretKey *[32]byte
+
+	// DisableAfter switches an endpoint off at a failure when nothing but failures
+	// came for that long; 0: never. DisableOnGone does when it answers 410 Gone.
+	DisableAfter  time.Duration
+	DisableOnGone bool
 
 	// Name turns a message's id into its ULID for the log; "" when it is not
 	// known. nil: the log has the id alone.
@@ -77,9 +84,25 @@ func set[T ~int | ~int64](field *T, value T) {
 	}
 }
 
+// database is a pool, or a transaction in which more is to be done.
+type database interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// In is the room within the caller's transaction, for verbs that are to happen
+// together with something else. Call Kick of the room itself once it is
+// committed. It is not for Run.
+func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
+	return &Webhooks{pool: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, vault: w.vault, log: w.log, metrics: w.metrics,
+		kick: make(chan struct{}, 1)}
+}
+
 // Webhooks is the room's door. Its methods may be called from many goroutines.
 type Webhooks struct {
-	pool     *pgxpool.Pool
+	pool     database
 	opts     Options
 	schedule schedule
 	guard    guard
@@ -87,6 +110,8 @@ type Webhooks struct {
 	log      *slog.Logger
 	metrics  *metrics
 	kick     chan struct{}
+	changes  changes
+	testing  places
 }
 
 // New does no I/O and starts nothing. Run wants a pool that keeps the planner on

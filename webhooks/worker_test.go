@@ -167,8 +167,8 @@ func TestMetrics(t *testing.T) {
 	setEndpoint(t, w, 1, s.URL)
 	run(t, w)
 	enqueue(t, w, 1, 1, 2)
-	inState(t, w, 1, "exhausted")
-	inState(t, w, 2, "exhausted")
+	inState(t, w, 1, StateFailed)
+	inState(t, w, 2, StateFailed)
 	got := gathered(t, registry)
 	for series, want := range map[string]float64{
 		"intumwa_webhook_attempts_total sms.sent 5xx":   4,

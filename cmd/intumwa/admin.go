@@ -28,6 +28,7 @@ type adminCmd struct {
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
 	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`
+	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`
 }
 
 // operator is what an admin command works with.

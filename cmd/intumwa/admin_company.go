@@ -3,16 +3,21 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/sms"
 )
 
 type adminCompanyCmd struct {
 	Create adminCompanyCreateCmd `cmd:"" help:"Create a company."`
 	Set    adminCompanySetCmd    `cmd:"" help:"Change what a company may do."`
+	List   adminCompanyListCmd   `cmd:"" help:"List companies with their balances."`
+	Show   adminCompanyShowCmd   `cmd:"" help:"Show a company with its balance, senders and webhook endpoint."`
 }
 
 type adminCompanyCreateCmd struct {
@@ -35,21 +40,23 @@ func (c *adminCompanyCreateCmd) Run(ctx context.Context, p *program, a *adminCmd
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminBalance
-		err := pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error {
-			company, err := o.accounts().CreateCompany(ctx, tx, accounts.NewCompany{
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			company, err := o.accounts().In(tx).CreateCompany(ctx, tx, accounts.NewCompany{
 				OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified,
 			})
 			if err != nil {
-				return err
+				return acts.Entry{}, err
 			}
 			result.CompanyID = company.ID
 			if err := billing.Open(ctx, tx, company.ID); err != nil {
-				return err
+				return acts.Entry{}, err
 			}
 			if c.Credits > 0 {
 				result.Credits, err = billing.Grant(ctx, tx, company.ID, c.Credits, "credits to begin with")
 			}
-			return err
+			return acts.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
+				After: map[string]any{"name": company.Name, "owner_id": company.OwnerID, "approved": company.Approved,
+					"verified": company.Verified, "credits": result.Credits}}, err
 		})
 		if err != nil {
 			return nil, err
@@ -78,14 +85,27 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		return errors.New("nothing to change: give --approved, --verified or --smart-encoding")
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		company, err := o.accounts().SetCompany(ctx, c.ID, accounts.CompanyChange{
-			Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+		var result adminCompany
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			before, err := users.CompanyByID(ctx, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
+				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+			})
+			result = flagsOf(after)
+			return acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID),
+				Before: flagsOf(before), After: result}, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		return adminCompany{
-			CompanyID: company.ID, Approved: company.Approved, Verified: company.Verified, SmartEncoding: company.SmartEncoding,
-		}, nil
+		return result, nil
 	})
+}
+
+func flagsOf(c accounts.Company) adminCompany {
+	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding}
 }

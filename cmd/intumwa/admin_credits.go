@@ -7,8 +7,11 @@ import (
 	"strconv"
 
 	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5"
 
+	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/sms"
 )
 
 type adminCreditsCmd struct {
@@ -30,7 +33,14 @@ func (c *adminCreditsAddCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 			return nil, err
 		}
-		credits, err := billing.New(o.pool).Adjust(ctx, c.Company, int64(c.Amount), c.Note)
+		var credits int64
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			credits, err = billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
+			return acts.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
+				Before: map[string]any{"credits": credits - int64(c.Amount)},
+				After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
+		})
 		if err != nil {
 			return nil, err
 		}

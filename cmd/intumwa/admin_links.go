@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/acts"
 	"intumwa/dispatcher"
 )
 
@@ -62,7 +64,19 @@ func (c *adminLinkResumeCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 
 func (a *adminCmd) setPaused(ctx context.Context, p *program, link string, paused bool) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		state, err := dispatcher.SetPaused(ctx, o.pool, link, paused)
+		var state string
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			before, err := dispatcher.IsPaused(ctx, tx, link)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			act := "link.resume"
+			if paused {
+				act = "link.pause"
+			}
+			state, err = dispatcher.SetPaused(ctx, tx, link, paused)
+			return acts.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
+		})
 		if err == nil && !paused {
 			state, err = resumed(ctx, o.pool, link, reportWithin)
 		}

@@ -77,11 +77,13 @@ type adminWebhookLog struct {
 }
 
 // human prints the JSON indented: the shape is too deep for a table.
-func (m adminMessage) human(w io.Writer) error {
+func (m adminMessage) human(w io.Writer) error { return printIndented(w, m) }
+
+func printIndented(w io.Writer, result any) error {
 	encoder := json.NewEncoder(plainJSON{w})
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(m)
+	return encoder.Encode(result)
 }
 
 // Run shows the message with its segments, carrier ids, history and webhook deliveries.
@@ -92,7 +94,7 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		store := messages.New(o.pool)
-		r, err := store.ByULID(ctx, 0, id)
+		r, err := store.AnybodysByULID(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("message %s: %w", id, err)
 		}

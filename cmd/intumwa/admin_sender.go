@@ -1,10 +1,20 @@
 package main
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/sms"
+)
 
 type adminSenderCmd struct {
 	Create adminSenderCreateCmd `cmd:"" help:"Register a sender name for a company."`
 	Set    adminSenderSetCmd    `cmd:"" help:"Approve a sender name, or take its approval back."`
+	List   adminSenderListCmd   `cmd:"" help:"List sender names."`
 }
 
 type adminSenderCreateCmd struct {
@@ -23,7 +33,13 @@ type adminSender struct {
 // Run registers a sender.
 func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		s, err := o.accounts().CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+		var s accounts.Sender
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			s, err = o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+			return acts.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
+				After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +60,18 @@ type adminSenderApproval struct {
 // Run approves a sender, or not.
 func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		s, err := o.accounts().SetSender(ctx, c.ID, *c.Approved)
+		var s accounts.Sender
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			before, err := users.SenderByID(ctx, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			s, err = users.SetSender(ctx, c.ID, *c.Approved)
+			return acts.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+				Before: map[string]any{"name": before.Name, "approved": before.Approved},
+				After:  map[string]any{"name": s.Name, "approved": s.Approved}}, err
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/acts"
 )
 
 type adminTestNumberCmd struct {
@@ -28,7 +34,24 @@ func (c *adminTestNumberSetCmd) Run(ctx context.Context, p *program, a *adminCmd
 		if !ok {
 			return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
 		}
-		n, err := o.accounts().SetTestNumber(ctx, c.User, number, c.Verified)
+		var n accounts.TestNumber
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			user, err := users.UserByEmail(ctx, c.User)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			entry := acts.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
+			switch before, err := users.TestNumberOf(ctx, user.ID); {
+			case err == nil:
+				entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
+			case !errors.Is(err, accounts.ErrNotFound):
+				return acts.Entry{}, err
+			}
+			n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
+			entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
+			return entry, err
+		})
 		if err != nil {
 			return nil, err
 		}

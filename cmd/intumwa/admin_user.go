@@ -8,11 +8,15 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/accounts"
+	"intumwa/acts"
 )
 
 type adminUserCmd struct {
 	Create adminUserCreateCmd `cmd:"" help:"Create a user."`
+	List   adminUserListCmd   `cmd:"" help:"List users."`
 }
 
 type adminUserCreateCmd struct {
@@ -37,8 +41,14 @@ func (c *adminUserCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		return fmt.Errorf("reading the password: %w", err)
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		u, err := o.accounts().CreateUser(ctx, accounts.NewUser{
-			Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
+		var u accounts.User
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
+				Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
+			})
+			return acts.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
+				After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
 		})
 		if err != nil {
 			return nil, err

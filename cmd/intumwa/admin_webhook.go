@@ -12,7 +12,12 @@ import (
 )
 
 type adminWebhookCmd struct {
-	Set adminWebhookSetCmd `cmd:"" help:"Set a company's webhook endpoint."`
+	Set        adminWebhookSetCmd  `cmd:"" help:"Set a company's webhook endpoint."`
+	List       adminWebhookListCmd `cmd:"" help:"List webhook endpoints, without their secrets."`
+	Rotate     adminRotateCmd      `cmd:"" help:"Give an endpoint a new signing secret; the one of before stays valid for a day."`
+	Deliveries adminDeliveriesCmd  `cmd:"" help:"List a company's deliveries."`
+	Resend     adminResendCmd      `cmd:"" help:"Send one delivery again."`
+	Recover    adminRecoverCmd     `cmd:"" help:"Send everything again that was given up since a time."`
 }
 
 type adminWebhookSetCmd struct {
@@ -52,7 +57,7 @@ func (c *adminWebhookSetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		if err != nil {
 			return nil, err
 		}
-		e, err := hooks.SetEndpoint(ctx, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active})
+		e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active})
 		if err != nil {
 			return nil, err
 		}

@@ -24,6 +24,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/notices"
 	"intumwa/queue"
 	"intumwa/throttle"
 	"intumwa/webhooks"
@@ -138,7 +139,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -149,6 +150,10 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	defer life.end()
 
+	heard := notices.New(pool, notices.Options{Log: g.log, Metrics: g.registry})
+	heard.On(notices.Account, users.ForgetUser)
+	heard.On(notices.Company, users.ForgetCompany)
+	heard.On(notices.Endpoint, hooks.EndpointChanged)
 	plan := planOf(c)
 	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
@@ -167,6 +172,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 		life.run("dispatcher", d.Run)
+		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
@@ -174,7 +180,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		life.run("intake", in.Run)
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups),
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks,
 			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
 		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
@@ -196,6 +202,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	life.run("notices", heard.Run)
 	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err

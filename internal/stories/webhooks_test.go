@@ -31,7 +31,7 @@ func TestHangingEndpointDelaysNobodyElse(t *testing.T) {
 	m = w.message(stuck.records()[0].ID)
 	w.eventually(30*time.Second, "the hanging webhook is given up", func() bool {
 		m = w.message(m.ID)
-		return m.Webhooks[0].State == "exhausted"
+		return m.Webhooks[0].State == "failed"
 	})
 	if n := len(m.Webhooks[0].Attempts); n != 3 || m.Webhooks[0].Attempts[0].Result != "timeout" {
 		t.Errorf("the hanging webhook has attempts %+v, want three that timed out", m.Webhooks[0].Attempts)

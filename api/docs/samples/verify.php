@@ -3,8 +3,11 @@
 // $headers has lower-case names; $secret is the whole whsec_… string.
 function verify(string $secret, array $headers, string $body, int $now): bool
 {
+    // For a day after the secret was rotated there are two signatures, of the new
+    // secret and the old; X-Webhook-Signature is the old one's until then.
+    $signatures = explode(' ', $headers['webhook-signature'] ?? '');
     $contract = hash_hmac('sha256', $body, $secret);
-    if (!hash_equals($contract, $headers['x-webhook-signature'] ?? '')) {
+    if (count($signatures) === 1 && !hash_equals($contract, $headers['x-webhook-signature'] ?? '')) {
         return false;
     }
 
@@ -14,6 +17,8 @@ function verify(string $secret, array $headers, string $body, int $now): bool
     $key = base64_decode(substr($secret, strlen('whsec_')));
     $standard = 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
 
-    return hash_equals($standard, $headers['webhook-signature'] ?? '')
+    $matches = array_filter($signatures, fn (string $s): bool => hash_equals($standard, $s));
+
+    return $matches !== []
         && abs($now - (int) $timestamp) <= 300;
 }

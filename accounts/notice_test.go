@@ -1,0 +1,230 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+	"intumwa/notices"
+)
+
+// hearing is another process's Accounts on the same database, which hears what
+// the first changes.
+func hearing(t *testing.T, url string) *Accounts {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	a := on(pool)
+	l := notices.New(pool, notices.Options{})
+	begun := make(chan struct{})
+	l.On(notices.Account, a.ForgetUser)
+	l.On(notices.Company, a.ForgetCompany)
+	once := sync.OnceFunc(func() { close(begun) })
+	l.On(notices.Account, func(string) { once() })
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody listens")
+	}
+	return a
+}
+
+// within is far less than the age at which memory is read again anyway, and
+// what a loaded machine keeps.
+const within = entryAge / 2
+
+// soon waits for a condition that holds within the time, and within the time only.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > within {
+			t.Fatalf("%s does not hold within %v", what, within)
+		}
+	}
+}
+
+// TestChangesHoldAtOnceElsewhere: what one process changes, or a hand at psql,
+// another process that has the token in memory obeys at once.
+func TestChangesHoldAtOnceElsewhere(t *testing.T) {
+	url := testenv.Database(t)
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	here, there := on(pool), hearing(t, url)
+	here.mustUser(t, "a@example.com")
+	token, text := here.mustToken(t, "a@example.com")
+	now := func() *Principal {
+		p, err := there.Authenticate(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if now().Company != nil {
+		t.Fatal("a company from nowhere")
+	}
+	company := here.mustCompany(t, "a@example.com")
+	soon(t, "a new company", func() bool { return now().Company != nil })
+	if _, err := here.SetCompany(t.Context(), company.ID, CompanyChange{Approved: ptr(true)}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "an approval", func() bool { return now().Company.Approved })
+	sender := here.mustSender(t, company.ID, "ACME")
+	soon(t, "a sender", func() bool { _, ok := now().Company.Senders["ACME"]; return ok })
+	if _, err := here.SetSender(t.Context(), sender.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a sender's approval", func() bool { return now().Company.Senders["ACME"].Approved })
+	if _, err := here.SetTestNumber(t.Context(), "a@example.com", "+25761000001", true); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a test number", func() bool { return now().TestNumber != "" })
+	here.exec(t, `update companies set approved = false`) // by hand
+	soon(t, "what a hand took back", func() bool { return !now().Company.Approved })
+	// In a transaction, as a command does it: at its commit.
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return here.In(tx).RevokeToken(t.Context(), token.ID)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a revocation", func() bool {
+		_, err := there.Authenticate(t.Context(), text)
+		return errors.Is(err, ErrUnauthenticated)
+	})
+}
+
+// TestListenerKilled: with the listener's connection gone, again and again, a
+// change holds at once all the same: what was missed meanwhile is dropped when
+// it is back.
+func TestListenerKilled(t *testing.T) {
+	url := testenv.Database(t)
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	here, there := on(pool), hearing(t, url)
+	here.mustUser(t, "a@example.com")
+	company := here.mustCompany(t, "a@example.com")
+	_, text := here.mustToken(t, "a@example.com")
+	approved := false
+	for range 5 {
+		if p, err := there.Authenticate(t.Context(), text); err != nil || p.Company.Approved != approved {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		approved = !approved
+		killListeners(t, pool)
+		// Nobody hears this one: the connection is dead before it.
+		if _, err := here.SetCompany(t.Context(), company.ID, CompanyChange{Approved: &approved}); err != nil {
+			t.Fatal(err)
+		}
+		soon(t, "what was missed", func() bool {
+			p, err := there.Authenticate(t.Context(), text)
+			return err == nil && p.Company.Approved == approved
+		})
+	}
+}
+
+// killListeners ends the connections that listen, and waits until they are gone.
+func killListeners(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	var ended int
+	for deadline := time.Now().Add(10 * time.Second); ended == 0; {
+		err := pool.QueryRow(t.Context(), `select count(*) from (
+			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen %') k`).Scan(&ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody listens")
+		}
+	}
+}
+
+// TestForgetting: of one user, of one company, of everybody.
+func TestForgetting(t *testing.T) {
+	a := newAccounts(t)
+	remembered := func() (n int) {
+		a.cache.mu.RLock()
+		defer a.cache.mu.RUnlock()
+		return len(a.cache.entries)
+	}
+	var texts []string
+	var users []User
+	var companies []Company
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+		users = append(users, a.mustUser(t, email))
+		companies = append(companies, a.mustCompany(t, email))
+		_, text := a.mustToken(t, email)
+		texts = append(texts, text)
+	}
+	for _, try := range []struct {
+		forget func()
+		left   int
+	}{
+		{func() { a.ForgetUser(strconv.FormatInt(users[1].ID, 10)) }, 2},
+		{func() { a.ForgetCompany(strconv.FormatInt(companies[2].ID, 10)) }, 2},
+		{func() { a.ForgetCompany("99") }, 3},
+		{func() { a.ForgetUser(notices.Everything) }, 0},
+		{func() { a.ForgetCompany(notices.Everything) }, 0},
+	} {
+		for _, text := range texts {
+			if _, err := a.Authenticate(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if try.forget(); remembered() != try.left {
+			t.Errorf("%d left, want %d", remembered(), try.left)
+		}
+	}
+}
+
+// TestAReadUnderWayIsNotKept: it may have begun before the change that the
+// notice is of, and neither stays in memory nor is shared with who asks after it.
+func TestAReadUnderWayIsNotKept(t *testing.T) {
+	reading, go1 := make(chan struct{}), make(chan struct{})
+	reads := 0
+	c := newCache(func(_ context.Context, id int64) (*entry, error) {
+		if reads++; reads == 1 {
+			close(reading)
+			<-go1
+		}
+		return &entry{principal: &Principal{TokenID: id, UserID: int64(reads)}}, nil
+	}, nil)
+	var first sync.WaitGroup
+	first.Go(func() { _, _ = c.get(t.Context(), 1) })
+	<-reading
+	c.forgetAll()
+	second, err := c.get(t.Context(), 1)
+	if err != nil || second.principal.UserID != 2 {
+		t.Errorf("who asks after the change gets read %v, %v", second, err)
+	}
+	close(go1)
+	first.Wait()
+	if e := c.entries[1]; e != nil && e.principal.UserID != 2 {
+		t.Error("what the read of before said is kept")
+	}
+}

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/webhooks"
+)
+
+// told records events of a customer's messages 1 to n, of which every third is
+// given up and every third delivered.
+func (w *world) told(customer string, n int64) {
+	w.t.Helper()
+	ctx, company := w.t.Context(), w.company[customer]
+	if _, err := w.rooms.Webhooks.SetEndpoint(ctx, company, webhooks.Setting{URL: "http://127.0.0.1:1/hook"}); err != nil {
+		w.t.Fatal(err)
+	}
+	at := time.Now()
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		var events []webhooks.Event
+		for i := range n {
+			name, when := webhooks.Sent, at
+			if i%2 == 1 {
+				name = webhooks.Failed
+			}
+			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: when, SentAt: &when})
+		}
+		_, err := w.rooms.Webhooks.Enqueue(ctx, tx, events)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec(`UPDATE webhook_deliveries SET state = (id / 8 % 3)::smallint, finished_at = CASE WHEN id / 8 % 3 > 0 THEN now() END,
+		attempts = CASE WHEN id / 8 % 3 = 2 THEN '[{"at":"2026-03-01T08:00:02.512Z","status":503,"result":"5xx","ms":41,"excerpt":"a\u0007way\nnow"},
+			{"at":"2026-03-01T08:00:12.6Z","result":"dns","ms":5,"error":"the host name does not resolve"}]'::jsonb ELSE '[]' END`)
+}
+
+const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,
+	"created_at":"TIME","next_at":null,"finished_at":"TIME"}`
+
+func TestDelivery(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.told("live", 3)
+	// Message 2's event has the number 2*8+1.
+	want := strings.NewReplacer(`"id":16`, `"id":17`, `evt_16`, `evt_17`).Replace(failedDelivery)
+	detail := func(delivery string) string {
+		return strings.TrimSuffix(delivery, "}") + `,"body":"BODY","attempts":[
+			{"number":1,"at":"TIME","result":"5xx","status":503,"duration_ms":41,"error":null,"answer":"away now"},
+			{"number":2,"at":"TIME","result":"dns","status":null,"duration_ms":5,"error":"the host name does not resolve","answer":null}]}`
+	}
+	masked := func(body string) string {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := v["body"].(string); !strings.HasPrefix(text, `{"event":"sms.failed"`) {
+			t.Errorf("body %q", text)
+		}
+		v["body"] = "BODY"
+		return encode(v)
+	}
+	for _, id := range []string{"17", "evt_17"} {
+		got := w.do("live", "GET", "/v1/webhook-deliveries/"+id, "")
+		if got.status != 200 {
+			t.Fatalf("%d: %s", got.status, got.body)
+		}
+		sameJSON(t, masked(got.body), detail(want))
+		if !strings.Contains(got.body, `"at":"2026-03-01T08:00:02.512+00:00"`) {
+			t.Errorf("%s", got.body)
+		}
+	}
+	got := w.do("live", "POST", "/v1/webhook-deliveries/17/resend", "")
+	if got.status != 200 {
+		t.Fatalf("%d: %s", got.status, got.body)
+	}
+	pending := strings.NewReplacer(`"failed","attempt_count"`, `"pending","attempt_count"`, `"next_at":null,"finished_at":"TIME"`, `"next_at":"TIME","finished_at":null`).Replace(want)
+	sameJSON(t, masked(got.body), detail(pending))
+	if n := w.count(`SELECT count(*) FROM webhook_deliveries WHERE id = 17 AND state = 0 AND tries = 0 AND next_at <= now()`); n != 1 {
+		t.Error("it is not due")
+	}
+	for _, wrong := range []struct{ method, path, allow string }{
+		{"POST", "/v1/webhook-deliveries", "GET"}, {"DELETE", "/v1/webhook-deliveries/17", "GET"}, {"GET", "/v1/webhook-deliveries/17/resend", "POST"},
+	} {
+		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
+			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))
+		}
+	}
+}
+
+// Another company's deliveries are not there, to look at or to send again.
+func TestDeliveriesTenancy(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.told("live", 3)
+	for _, id := range []string{"17", "evt_17", "0", "-17", "99", "nope", "18446744073709551633", "evt_test_17", "%2e%2e"} {
+		for _, try := range []struct{ method, path string }{{"GET", ""}, {"POST", "/resend"}} {
+			got := w.do("other", try.method, "/v1/webhook-deliveries/"+id+try.path, "")
+			if got.status != 404 {
+				t.Errorf("%s %s%s answers %d: %s", try.method, id, try.path, got.status, got.body)
+			}
+			sameJSON(t, got.body, says("Not found."))
+		}
+	}
+	for _, query := range []string{"", "?message_id=2", "?state=failed"} {
+		sameJSON(t, w.do("other", "GET", "/v1/webhook-deliveries"+query, "").body, `{"data":[],"next_cursor":null}`)
+	}
+	if n := w.count(`SELECT count(*) FROM webhook_deliveries WHERE state = 2`); n != 1 {
+		t.Error("another company's delivery was sent again")
+	}
+	for _, try := range []struct{ method, path string }{{"GET", ""}, {"GET", "/17"}, {"POST", "/17/resend"}} {
+		if got := w.do("", try.method, "/v1/webhook-deliveries"+try.path, ""); got.status != 401 {
+			t.Errorf("without a token: %d", got.status)
+		}
+		got := w.do("nobody", try.method, "/v1/webhook-deliveries"+try.path, "")
+		if got.status != 400 {
+			t.Errorf("without a company: %d", got.status)
+		}
+		sameJSON(t, got.body, says("You must create a company before sending messages."))
+	}
+}
+
+func TestListDeliveries(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.told("live", 12)
+	ids := func(query string) (ids string, cursor string) {
+		t.Helper()
+		got := w.do("live", "GET", "/v1/webhook-deliveries?"+query, "")
+		var page struct {
+			Data []struct {
+				MessageID int64 `json:"message_id"`
+			}
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
+			t.Fatalf("%s: %d %s", query, got.status, got.body)
+		}
+		for _, d := range page.Data {
+			ids += fmt.Sprint(" ", d.MessageID)
+		}
+		if page.NextCursor != nil {
+			cursor = *page.NextCursor
+		}
+		return ids, cursor
+	}
+	w.exec(`UPDATE webhook_deliveries SET created_at = now() - interval '1 day' WHERE id / 8 <= 6`)
+	since := url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339))
+	for query, want := range map[string]string{
+		"":                              " 12 11 10 9 8 7 6 5 4 3 2 1",
+		"state=failed":                  " 11 8 5 2",
+		"state=delivered":               " 10 7 4 1",
+		"state=pending":                 " 12 9 6 3",
+		"event=sms.failed":              " 12 10 8 6 4 2",
+		"state=failed&event=sms.failed": " 8 2",
+		"message_id=5":                  " 5",
+		"message_id=5&state=pending":    "",
+		"message_id=99":                 "",
+		"since=" + since:                " 12 11 10 9 8 7",
+		"state=failed&since=" + since:   " 11 8",
+	} {
+		if got, _ := ids(query); got != want {
+			t.Errorf("%q lists%s, want%s", query, got, want)
+		}
+		all, pages := "", 0
+		for cursor := ""; ; {
+			page, next := ids(query + "&limit=3&cursor=" + cursor)
+			all += page
+			if pages++; next == "" || pages > 10 {
+				break
+			}
+			cursor = next
+		}
+		if all != want {
+			t.Errorf("%q in pages lists%s, want%s", query, all, want)
+		}
+	}
+	for query, want := range map[string]string{
+		"state=exhausted":   failsFirst("state", "The state must be pending, delivered or failed."),
+		"event=sms.pending": failsFirst("event", "The event must be sms.sent or sms.failed."),
+		"message_id=x":      failsFirst("message_id", "The message_id must be a whole number above 0."),
+		"message_id=0":      failsFirst("message_id", "The message_id must be a whole number above 0."),
+		"since=yesterday":   failsFirst("since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),
+		"limit=101":         failsFirst("limit", "The limit must be between 1 and 100."),
+		"cursor=x":          failsFirst("cursor", "The cursor is not valid."),
+		"cursor=" + messageFilters.cursor(url.Values{}, 5):               failsFirst("cursor", "The cursor is not valid."), // of the other list
+		"state=failed&cursor=" + deliveryFilters.cursor(url.Values{}, 5): failsFirst("cursor", "The cursor is not valid."),
+	} {
+		got := w.do("live", "GET", "/v1/webhook-deliveries?"+query, "")
+		if got.status != 422 {
+			t.Errorf("%s: status %d", query, got.status)
+		}
+		sameJSON(t, got.body, want)
+	}
+}

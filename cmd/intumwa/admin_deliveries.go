@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/acts"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+type adminDeliveriesCmd struct {
+	Company int64   `required:"" help:"The company." placeholder:"ID"`
+	State   string  `help:"pending, delivered or failed: given up." enum:",pending,delivered,failed" default:""`
+	Since   instant `help:"Only of events of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
+	Limit   int     `help:"How many at most, the latest messages first." default:"1000"`
+}
+
+type adminDelivery struct {
+	ID         int64      `json:"id"`
+	MessageID  int64      `json:"message_id"`
+	Event      string     `json:"event"`
+	State      string     `json:"state"`
+	Attempts   int        `json:"attempts"`
+	WebhookID  string     `json:"webhook_id"`
+	CreatedAt  time.Time  `json:"created_at"`
+	NextAt     *time.Time `json:"next_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	LastResult string     `json:"last_result"`
+}
+
+// Run lists a company's deliveries.
+func (c *adminDeliveriesCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Limit < 1 {
+		return errors.New("--limit must be at least 1")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+			return nil, err
+		}
+		hooks := o.openWebhooks()
+		list := []adminDelivery{}
+		for before := int64(0); len(list) < c.Limit; {
+			page, next, err := hooks.Deliveries(ctx, sms.CompanyID(c.Company),
+				webhooks.Filter{State: c.State, Since: c.Since.Time}, before, min(listPage, c.Limit-len(list)))
+			if err != nil {
+				return nil, err
+			}
+			for i := range page {
+				d := &page[i]
+				shown := adminDelivery{ID: d.ID, MessageID: d.MessageID, Event: d.Event, State: d.State, Attempts: len(d.Attempts),
+					WebhookID: d.WebhookID, CreatedAt: d.CreatedAt, NextAt: d.NextAt, FinishedAt: d.FinishedAt}
+				if n := len(d.Attempts); n > 0 {
+					shown.LastResult = d.Attempts[n-1].Result
+				}
+				list = append(list, shown)
+			}
+			if next == 0 {
+				break
+			}
+			before = next
+		}
+		return list, nil
+	})
+}
+
+type adminResendCmd struct {
+	ID int64 `required:"" help:"The delivery: id of 'admin webhook deliveries'." placeholder:"ID"`
+}
+
+type adminResent struct {
+	Resent int64 `json:"resent"`
+}
+
+// Run sends one delivery again. Whichever process serves webhooks makes the call.
+func (c *adminResendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		hooks := o.openWebhooks()
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			within := hooks.In(tx)
+			company, err := within.CompanyOf(ctx, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			before, err := within.Delivery(ctx, company, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			after, err := within.Resend(ctx, company, c.ID)
+			return acts.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
+				Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminResent{Resent: 1}, nil
+	})
+}
+
+type adminRecoverCmd struct {
+	Company int64   `required:"" help:"The company." placeholder:"ID"`
+	Since   instant `required:"" help:"Of events of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
+}
+
+type adminRecovery struct {
+	Resent    int64     `json:"resent"`
+	Found     int64     `json:"found"`
+	CompanyID int64     `json:"company_id"`
+	Since     time.Time `json:"since"`
+}
+
+// Run has everything sent again that was given up since a time, and waits until
+// it is all due. Ended half way, whichever process serves webhooks goes on.
+func (c *adminRecoverCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+			return nil, err
+		}
+		hooks := o.openWebhooks()
+		company := sms.CompanyID(c.Company)
+		var r webhooks.Recovery
+		begun := false
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			if r, begun, err = hooks.In(tx).Recover(ctx, company, c.Since.Time); err == nil && !begun {
+				err = fmt.Errorf("a recovery of company %d since %s is under way: %d of %d are sent again", company, r.Since.Format(time.RFC3339), r.Resent, r.Found)
+			}
+			return acts.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
+				After: map[string]any{"since": r.Since, "found": r.Found}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for r.FinishedAt == nil {
+			if r, err = hooks.Advance(ctx, r.ID); err != nil {
+				return nil, err
+			}
+		}
+		return adminRecovery{Resent: r.Resent, Found: r.Found, CompanyID: c.Company, Since: r.Since}, nil
+	})
+}
+
+type adminRotateCmd struct {
+	Company int64 `required:"" help:"The company." placeholder:"ID"`
+	End     bool  `help:"End a rotation now: the secret of before signs no more."`
+}
+
+type adminRotation struct {
+	CompanyID     int64      `json:"company_id"`
+	Secret        string     `json:"secret,omitempty"`
+	PreviousUntil *time.Time `json:"previous_until"`
+}
+
+// Run gives an endpoint a new secret, which is shown this once; the one of
+// before signs beside it for a day.
+func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		hooks, err := o.webhooks()
+		if err != nil {
+			return nil, err
+		}
+		company := sms.CompanyID(c.Company)
+		result := adminRotation{CompanyID: c.Company}
+		err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
+			if c.End {
+				rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
+			}
+			e, err := rotate(ctx, company)
+			if !c.End {
+				result.Secret = e.Secret
+			}
+			result.PreviousUntil = e.PreviousUntil
+			return acts.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
+				After: map[string]any{"previous_until": e.PreviousUntil}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return result, nil
+	})
+}
+
+// setEndpoint sets an endpoint and records it.
+func (o *operator) setEndpoint(ctx context.Context, hooks *webhooks.Webhooks, company int64, s webhooks.Setting) (e webhooks.Endpoint, err error) {
+	state := func(e webhooks.Endpoint) map[string]any {
+		return map[string]any{"url": recordedURL(e.URL), "active": e.Active}
+	}
+	err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		within := hooks.In(tx)
+		entry := acts.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", company), Company: sms.CompanyID(company)}
+		before, err := within.Endpoints(ctx, company-1, 1)
+		if err != nil {
+			return entry, err
+		}
+		if len(before) == 1 && before[0].CompanyID == company {
+			entry.Before = state(before[0])
+		}
+		e, err = within.SetEndpoint(ctx, company, s)
+		after := state(e)
+		after["secret_given"] = s.Secret != ""
+		entry.After = after
+		return entry, err
+	})
+	return e, err
+}
+
+// openWebhooks is the room for what opens no secret, and so needs no key.
+func (o *operator) openWebhooks() *webhooks.Webhooks {
+	return webhooks.New(o.pool, webhooks.Options{})
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+	"intumwa/webhooks"
+)
+
+// list runs a list command and answers its rows.
+func (s *shell) list(args ...string) []map[string]any {
+	s.t.Helper()
+	code, stdout, stderr := s.run("", append(append([]string{"admin"}, args...), "--json")...)
+	if code != exitOK {
+		s.t.Fatalf("%v: %d %s", args, code, stderr)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || rows == nil {
+		s.t.Fatalf("%v: %q, %v", args, stdout, err)
+	}
+	if code, table, stderr := s.run("", append([]string{"admin"}, args...)...); code != exitOK || stderr != "" || len(rows) > 0 && strings.Count(table, "\n") < len(rows) {
+		s.t.Errorf("%v for people: %d %q %q", args, code, table, stderr)
+	}
+	return rows
+}
+
+func keysIn(row map[string]any) string {
+	var keys []string
+	for key := range row {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, " ")
+}
+
+func openOf(t *testing.T, s *shell) *pgxpool.Pool {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{MaxConns: 4, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func (s *shell) mustCompany(email string) string {
+	s.t.Helper()
+	s.admin("correct horse", "user_id email", "user", "create", "--email", email, "--name", "A", "--password-stdin")
+	return number(s.admin("", "company_id credits", "company", "create", "--owner", email, "--name", "A", "--credits", "7")["company_id"])
+}
+
+// TestLists: what was made can be listed, without a secret, and a company shown
+// with its balance and endpoint.
+func TestLists(t *testing.T) {
+	s := newAdmin(t)
+	for _, kind := range []string{"user", "company", "token", "sender", "webhook"} {
+		if rows := s.list(kind, "list"); len(rows) != 0 {
+			t.Errorf("%s list of nothing: %v", kind, rows)
+		}
+	}
+	company := s.mustCompany("a@example.com")
+	other := s.mustCompany("b@example.com")
+	token := s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "till")
+	s.admin("", "token_id token", "token", "create", "--user", "b@example.com", "--name", "till")
+	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME")
+	s.admin("", "sender_id name approved", "sender", "create", "--company", other, "--name", "OTHER")
+	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+
+	for _, want := range []struct {
+		args []string
+		rows int
+		keys string
+	}{
+		{[]string{"user", "list"}, 2, "administrator created_at email name user_id"},
+		{[]string{"user", "list", "--limit", "1"}, 1, "administrator created_at email name user_id"},
+		{[]string{"user", "list", "--after", "1"}, 1, "administrator created_at email name user_id"},
+		{[]string{"company", "list"}, 2, "approved company_id credits name owner_id verified"},
+		{[]string{"token", "list"}, 2, "created_at last_used_at name revoked_at token_id user_id"},
+		{[]string{"token", "list", "--user", "b@example.com"}, 1, "created_at last_used_at name revoked_at token_id user_id"},
+		{[]string{"sender", "list"}, 2, "approved company_id country name sender_id"},
+		{[]string{"sender", "list", "--company", company}, 1, "approved company_id country name sender_id"},
+		{[]string{"webhook", "list"}, 1, "active company_id disabled_at disabled_reason failing_since previous_until url"},
+	} {
+		rows := s.list(want.args...)
+		if len(rows) != want.rows || keysIn(rows[0]) != want.keys {
+			t.Errorf("%v: %d rows, keys %s", want.args, len(rows), keysIn(rows[0]))
+		}
+	}
+	if rows := s.list("company", "list"); number(rows[0]["credits"]) != "7" {
+		t.Errorf("%v", rows[0])
+	}
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook", "company", "show", "--id", company)
+	endpoint, _ := shown["webhook"].(map[string]any)
+	if number(shown["credits"]) != "7" || shown["owner"] != "a@example.com" || endpoint["url"] != "http://127.0.0.1:1/hook" {
+		t.Errorf("%v", shown)
+	}
+	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook", "company", "show", "--id", other); shown["webhook"] != nil {
+		t.Errorf("%v", shown)
+	}
+	for _, args := range [][]string{{"token", "list"}, {"webhook", "list"}, {"company", "show", "--id", company}, {"log"}} {
+		_, stdout, _ := s.run("", append([]string{"admin"}, args...)...)
+		for _, secret := range []string{token["token"].(string)[2:], hook["secret"].(string)} {
+			if strings.Contains(stdout, secret) {
+				t.Errorf("%v shows a secret", args)
+			}
+		}
+	}
+	s.refused("no company with id 99", "", "admin", "company", "show", "--id", "99")
+	s.refused("no company with id 99", "", "admin", "sender", "list", "--company", "99")
+	s.refused("at least 1", "", "admin", "user", "list", "--limit", "0")
+}
+
+// TestWebhookHands: deliveries listed, one sent again, all sent again that were
+// given up since a time, the secret rotated.
+func TestWebhookHands(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	empty := s.mustCompany("b@example.com")
+	pool := openOf(t, s)
+	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
+	at := time.Now()
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		var events []webhooks.Event
+		for i := range int64(5) {
+			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent, PhoneNumber: "+25761000001", At: at, SentAt: &at})
+		}
+		_, err := hooks.Enqueue(t.Context(), tx, events)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `update webhook_deliveries set state = 2, tries = 6, finished_at = now(),
+		attempts = '[{"at":"2026-03-01T08:00:00Z","status":500,"result":"5xx","ms":3}]', created_at = now() - interval '1 hour' * (id / 8 - 99) where id / 8 < 104`); err != nil {
+		t.Fatal(err)
+	}
+	all := s.list("webhook", "deliveries", "--company", company)
+	if len(all) != 5 || keysIn(all[0]) != "attempts created_at event finished_at id last_result message_id next_at state webhook_id" || all[0]["state"] != "pending" || number(all[0]["message_id"]) != "104" {
+		t.Fatalf("%v", all)
+	}
+	if failed := s.list("webhook", "deliveries", "--company", company, "--state", "failed"); len(failed) != 4 || number(failed[0]["attempts"]) != "1" || failed[0]["last_result"] != "5xx" {
+		t.Errorf("%v", failed)
+	}
+	if since := s.list("webhook", "deliveries", "--company", company, "--since", "150m", "--state", "failed"); len(since) != 2 {
+		t.Errorf("%d of the last 150 minutes", len(since))
+	}
+	if none := s.list("webhook", "deliveries", "--company", empty); len(none) != 0 {
+		t.Errorf("another company's: %v", none)
+	}
+	if got := s.admin("", "resent", "webhook", "resend", "--id", number(all[1]["id"])); number(got["resent"]) != "1" {
+		t.Errorf("%v", got)
+	}
+	if got := s.admin("", "resent found company_id since", "webhook", "recover", "--company", company, "--since", "150m"); number(got["resent"]) != "2" {
+		t.Errorf("%v", got) // 100 and 101; 103 was sent again already, 102 is older
+	}
+	if left := s.list("webhook", "deliveries", "--company", company, "--state", "failed"); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	rotated := s.admin("", "company_id secret previous_until", "webhook", "rotate", "--company", company)
+	until, err := time.Parse(time.RFC3339, rotated["previous_until"].(string))
+	if secret, _ := rotated["secret"].(string); !strings.HasPrefix(secret, "whsec_") || err != nil || time.Until(until) < 23*time.Hour {
+		t.Errorf("%v", rotated)
+	}
+	s.refused("less than a day ago", "", "admin", "webhook", "rotate", "--company", company)
+	if ended := s.admin("", "company_id previous_until", "webhook", "rotate", "--company", company, "--end"); ended["previous_until"] != nil {
+		t.Errorf("%v", ended)
+	}
+	s.refused("not found", "", "admin", "webhook", "resend", "--id", "99")
+	s.refused("not found", "", "admin", "webhook", "rotate", "--company", empty)
+	s.refused("no company with id 99", "", "admin", "webhook", "deliveries", "--company", "99")
+	s.refused("no company with id 99", "", "admin", "webhook", "recover", "--company", "99", "--since", "24h")
+	s.refused("is no time", "", "admin", "webhook", "recover", "--company", company, "--since", "yesterday")
+	s.refused("", "", "admin", "webhook", "deliveries", "--company", company, "--state", "exhausted")
+}
+
+// TestEveryChangeIsRecorded: each command that changes something leaves one act
+// that says who, what, before and after; one that is refused leaves none.
+func TestEveryChangeIsRecorded(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	pool := openOf(t, s)
+	if _, err := pool.Exec(t.Context(), `insert into links (name, carrier, state) values ('lumitel-1', 'lumitel', 'bound')`); err != nil {
+		t.Fatal(err)
+	}
+	sink := httptest.NewServer(http.NotFoundHandler())
+	defer sink.Close()
+	for _, try := range []struct {
+		args          []string
+		act, subject  string
+		before, after string
+	}{
+		{[]string{"company", "set", "--id", company, "--approved=true"}, "company.set", "company 1",
+			`"approved":false`, `"approved":true`},
+		{[]string{"credits", "add", "--company", company, "--amount=-2", "--note", "mistake"}, "credits.add", "company 1", `"credits":7`, `"credits":5`},
+		{[]string{"sender", "create", "--company", company, "--name", "ACME"}, "sender.create", "sender 1", "", `"name":"ACME"`},
+		{[]string{"sender", "set", "--id", "1", "--approved=true"}, "sender.set", "sender 1", `"approved":false`, `"approved":true`},
+		{[]string{"token", "create", "--user", "a@example.com", "--name", "till"}, "token.create", "token 1", "", `"name":"till"`},
+		{[]string{"token", "revoke", "--id", "1"}, "token.revoke", "token 1", `"revoked":false`, `"revoked":true`},
+		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000001", "--verified"}, "test_number.set", "user 1", "", `"verified":true`},
+		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000002"}, "test_number.set", "user 1", `"verified":true`, `"verified":false`},
+		{[]string{"webhook", "set", "--company", company, "--url", sink.URL + "/hook?key=hidden"}, "webhook.set", "webhook of company 1", "", `"active":true`},
+		{[]string{"webhook", "set", "--company", company, "--active=false"}, "webhook.set", "webhook of company 1", `"active":true`, `"active":false`},
+		{[]string{"webhook", "rotate", "--company", company}, "webhook.rotate", "webhook of company 1", "", "previous_until"},
+		{[]string{"webhook", "rotate", "--company", company, "--end"}, "webhook.rotation_end", "webhook of company 1", "", "previous_until"},
+		{[]string{"webhook", "recover", "--company", company, "--since", "24h"}, "webhook.recover", "webhook of company 1", "", "since"},
+		{[]string{"link", "pause", "--name", "lumitel-1"}, "link.pause", "link lumitel-1", `"paused":false`, `"paused":true`},
+		{[]string{"link", "resume", "--name", "lumitel-1"}, "link.resume", "link lumitel-1", `"paused":true`, `"paused":false`},
+	} {
+		before := len(s.list("log"))
+		if code, _, stderr := s.run("", append([]string{"admin"}, try.args...)...); code != exitOK {
+			t.Fatalf("%v: %s", try.args, stderr)
+		}
+		log := s.list("log")
+		if len(log) != before+1 {
+			t.Errorf("%v left %d acts", try.args, len(log)-before)
+			continue
+		}
+		act := log[0]
+		was, _ := json.Marshal(act["before"])
+		is, _ := json.Marshal(act["after"])
+		if act["act"] != try.act || act["subject"] != try.subject || !strings.Contains(string(was), try.before) || !strings.Contains(string(is), try.after) ||
+			!strings.Contains(fmt.Sprint(act["actor"]), "@") {
+			t.Errorf("%v: %v", try.args, act)
+		}
+		if try.before == "" && string(was) != "null" {
+			t.Errorf("%v: before %s", try.args, was)
+		}
+		if text := string(was) + string(is); strings.Contains(text, "hidden") || strings.Contains(text, "61000001") || strings.Contains(text, "whsec_") {
+			t.Errorf("%v: the act tells %s", try.args, text)
+		}
+	}
+	before := len(s.list("log"))
+	for _, args := range [][]string{
+		{"company", "set", "--id", "99", "--approved=true"}, {"credits", "add", "--company", company, "--amount=-100", "--note", "x"},
+		{"token", "revoke", "--id", "99"}, {"sender", "create", "--company", company, "--name", "ACME"}, {"link", "pause", "--name", "nowhere"},
+		{"webhook", "set", "--company", company, "--url", "nonsense"},
+	} {
+		s.refused("", "", append([]string{"admin"}, args...)...)
+	}
+	if after := len(s.list("log")); after != before {
+		t.Errorf("%d acts of what was refused", after-before)
+	}
+	if later := s.list("log", "--since", time.Now().Add(time.Hour).Format(time.RFC3339)); len(later) != 0 {
+		t.Errorf("%d acts of the future", len(later))
+	}
+	if some := s.list("log", "--limit", "2", "--company", company); len(some) != 2 {
+		t.Errorf("%d acts, want 2", len(some))
+	}
+}

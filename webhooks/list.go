@@ -1,0 +1,203 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Filter says which of a company's deliveries a list has; a zero field all.
+type Filter struct {
+	State     string // StatePending, StateDelivered or StateFailed
+	Event     string // Sent or Failed
+	MessageID int64
+	Since     time.Time // of events recorded then or later
+}
+
+// A delivery's states as people and programs see them.
+const (
+	StatePending   = "pending"
+	StateDelivered = "delivered"
+	StateFailed    = "failed" // permanently: the last attempt failed
+)
+
+var stateOf = map[string]state{StatePending: pending, StateDelivered: delivered, StateFailed: exhausted}
+
+// scanned is how many of a company's deliveries one page looks through: what a
+// page costs is bounded however rare a filter makes them.
+const scanned = 20_000
+
+// Deliveries returns up to limit of a company's deliveries, those of the latest
+// messages first, from the first with an id below before (0: the newest there
+// is) on, and where to go on from: 0 when there are no more. A page that a
+// filter makes rare may have fewer than limit, even none, and still go on.
+func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Delivery, next int64, err error) {
+	if !company.Valid() || limit < 1 {
+		return nil, 0, nil
+	}
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	if f.MessageID > 0 {
+		return w.deliveriesOfMessage(ctx, company, f, before)
+	}
+	reach := ""
+	if f.State == StateFailed {
+		reach = " AND state = 2" // has an index of its own
+	}
+	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // nothing is looked at that is not on the page
+		return w.deliveryPage(ctx, company, f, before, 0, limit, false)
+	}
+	var last, seen int64 // how far the page looks
+	err = w.pool.QueryRow(ctx, `
+		SELECT coalesce(min(id), 0), count(*) FROM (
+			SELECT id FROM webhook_deliveries WHERE company_id = $1 AND id < $2`+reach+` ORDER BY id DESC LIMIT $3) r`,
+		int64(company), before, scanned).Scan(&last, &seen)
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing webhook deliveries: %w", err)
+	}
+	if seen == 0 {
+		return nil, 0, nil
+	}
+	return w.deliveryPage(ctx, company, f, before, last, limit, seen == scanned)
+}
+
+// deliveryPage lists what the filter wants from last up to below before. more
+// tells that there may be others below last.
+func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
+	condition, args, known := f.condition([]any{int64(company), before, last, limit + 1})
+	if !known {
+		return nil, 0, nil
+	}
+	page, err = w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries
+		WHERE company_id = $1 AND id < $2 AND id >= $3`+condition+` ORDER BY id DESC LIMIT $4`, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case len(page) > limit:
+		page = page[:limit]
+		return page, page[limit-1].ID, nil
+	case more:
+		return page, last, nil
+	}
+	return page, 0, nil
+}
+
+// condition adds what the filter wants. known is false when nothing can match.
+func (f Filter) condition(args []any) (condition string, all []any, known bool) {
+	var c strings.Builder
+	if f.State != "" {
+		s, ok := stateOf[f.State]
+		if !ok {
+			return "", nil, false
+		}
+		// + 0 keeps the planner from the index of the pending ones, which is in
+		// another order.
+		fmt.Fprintf(&c, " AND state + 0 = %d", s)
+		if s == exhausted {
+			c.WriteString(" AND state = 2")
+		}
+	}
+	if f.Event != "" {
+		if f.Event != Sent && f.Event != Failed {
+			return "", nil, false
+		}
+		fmt.Fprintf(&c, " AND id %% %d = %d", idSpan, eventNumber(f.Event))
+	}
+	if !f.Since.IsZero() {
+		args = append(args, f.Since)
+		fmt.Fprintf(&c, " AND created_at >= $%d", len(args))
+	}
+	return c.String(), args, true
+}
+
+func eventNumber(name string) int64 {
+	id, _ := deliveryID(1, name)
+	return id % idSpan
+}
+
+// deliveriesOfMessage lists the deliveries of one message, which are at most two.
+func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyID, f Filter, before int64) ([]Delivery, int64, error) {
+	first, err := deliveryID(f.MessageID, Sent)
+	if err != nil {
+		return nil, 0, nil // there is no such message
+	}
+	condition, args, known := f.condition([]any{int64(company), before, first, first + idSpan - 1})
+	if !known {
+		return nil, 0, nil
+	}
+	page, err := w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries
+		WHERE id >= $3 AND id <= $4 AND company_id = $1 AND id < $2`+condition+` ORDER BY id DESC`, args...)
+	return page, 0, err
+}
+
+// Delivery returns one of a company's deliveries; another company's is
+// ErrNotFound, as is one that does not exist.
+func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
+	found, err := w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE id = $1 AND company_id = $2`, id, int64(company))
+	if err != nil {
+		return Delivery{}, err
+	}
+	if len(found) == 0 {
+		return Delivery{}, fmt.Errorf("webhook delivery %d: %w", id, ErrNotFound)
+	}
+	return found[0], nil
+}
+
+// CompanyOf answers whose delivery it is, for operators, who know only its id.
+func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
+	rows, err := w.pool.Query(ctx, `SELECT company_id FROM webhook_deliveries WHERE id = $1`, id)
+	if err != nil {
+		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
+	}
+	if len(found) == 0 {
+		return 0, fmt.Errorf("webhook delivery %d: %w", id, ErrNotFound)
+	}
+	return sms.CompanyID(found[0]), nil
+}
+
+// Answer is the beginning of an attempt's answer fit to be shown anywhere: every
+// character that is not graphic, and every one that changes the direction of
+// what stands around it, is left out; a line break is a space.
+func (a Attempt) Answer() string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, a.Excerpt)
+}
+
+// Endpoints lists endpoints by company id, at most limit of them, from the first
+// after that id, without their secrets.
+func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
+	rows, err := w.pool.Query(ctx, `SELECT company_id, url, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
+			failing_since, disabled_at, coalesce(disabled_reason, '')
+		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) {
+		err = row.Scan(&e.CompanyID, &e.URL, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
+	}
+	return found, nil
+}

@@ -1,0 +1,172 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+const (
+	recoverBatch = 500                    // deliveries of one statement
+	recoverRest  = 200 * time.Millisecond // between two batches of everybody
+	recoverIdle  = time.Second            // between looks for recoveries
+	foundAtMost  = 1_000_000              // counted when a recovery begins
+)
+
+// Recovery is a company's wish to have everything sent again that was given up,
+// and how far it has come.
+type Recovery struct {
+	ID         int64
+	CompanyID  sms.CompanyID
+	Since      time.Time // of events recorded then or later
+	StartedAt  time.Time
+	FinishedAt *time.Time // nil: under way
+	Found      int64      // given up when it began; counted up to a million
+	Resent     int64
+}
+
+const recoveryColumns = `id, company_id, since, started_at, finished_at, found, resent`
+
+// Recover begins to send again all of a company's deliveries that were given up
+// by now, of events recorded at since or later. Whoever runs Run does it, in
+// batches; RecoveryOf tells how far it is. A company has at most one recovery
+// under way: another wish meanwhile answers that one, with begun false.
+func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (r Recovery, begun bool, err error) {
+	if !company.Valid() {
+		return Recovery{}, false, fmt.Errorf("recovering webhooks: %w", ErrNotFound)
+	}
+	rows, err := w.pool.Query(ctx, `
+		INSERT INTO webhook_recoveries (company_id, since, found)
+		SELECT $1, $2, count(*) FROM (
+			SELECT FROM webhook_deliveries WHERE company_id = $1 AND state = 2 AND created_at >= $2 LIMIT $3) f
+		ON CONFLICT (company_id) WHERE finished_at IS NULL DO NOTHING
+		RETURNING `+recoveryColumns, int64(company), since, foundAtMost)
+	if err != nil {
+		return Recovery{}, false, fmt.Errorf("recovering webhooks of company %d: %w", company, err)
+	}
+	r, err = pgx.CollectExactlyOneRow(rows, scanRecovery)
+	if errors.Is(err, pgx.ErrNoRows) {
+		r, err = w.RecoveryOf(ctx, company)
+		return r, false, err
+	}
+	if err != nil {
+		return Recovery{}, false, fmt.Errorf("recovering webhooks of company %d: %w", company, err)
+	}
+	return r, true, nil
+}
+
+// RecoveryOf returns a company's latest recovery, or ErrNotFound.
+func (w *Webhooks) RecoveryOf(ctx context.Context, company sms.CompanyID) (Recovery, error) {
+	rows, err := w.pool.Query(ctx, `SELECT `+recoveryColumns+` FROM webhook_recoveries WHERE company_id = $1 ORDER BY id DESC LIMIT 1`, int64(company))
+	if err != nil {
+		return Recovery{}, fmt.Errorf("reading the recovery of company %d: %w", company, err)
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scanRecovery)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Recovery{}, fmt.Errorf("reading the recovery of company %d: %w", company, err)
+	}
+	return r, nil
+}
+
+func scanRecovery(row pgx.CollectableRow) (r Recovery, err error) {
+	err = row.Scan(&r.ID, &r.CompanyID, &r.Since, &r.StartedAt, &r.FinishedAt, &r.Found, &r.Resent)
+	return r, err
+}
+
+// Advance sends the next batch of a recovery again and answers how far it is.
+// Run does so by itself; a command that wants to see the end calls it until
+// FinishedAt is set. Several may advance one recovery: they take turns.
+func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err error) {
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		var upTo int64
+		err := tx.QueryRow(ctx, `SELECT up_to, `+recoveryColumns+` FROM webhook_recoveries WHERE id = $1 FOR UPDATE`, recovery).
+			Scan(&upTo, &r.ID, &r.CompanyID, &r.Since, &r.StartedAt, &r.FinishedAt, &r.Found, &r.Resent)
+		if err != nil || r.FinishedAt != nil {
+			return err
+		}
+		// What is given up only now has been tried since: it is not meant.
+		var last, taken, resent int64
+		err = tx.QueryRow(ctx, `
+			WITH next AS MATERIALIZED (
+				SELECT id FROM webhook_deliveries
+				WHERE company_id = $1 AND state = 2 AND id > $2 AND created_at >= $3 AND finished_at <= $4
+				ORDER BY id LIMIT $5
+			), again AS (
+				UPDATE webhook_deliveries d SET `+newRound+`
+				FROM next WHERE d.id = next.id AND d.state = 2
+				RETURNING d.id
+			)
+			SELECT (SELECT coalesce(max(id), 0) FROM next), (SELECT count(*) FROM next), (SELECT count(*) FROM again)`,
+			int64(r.CompanyID), upTo, r.Since, r.StartedAt, recoverBatch).Scan(&last, &taken, &resent)
+		if err != nil {
+			return err
+		}
+		r.Resent += resent
+		return tx.QueryRow(ctx, `
+			UPDATE webhook_recoveries SET up_to = greatest(up_to, $2), resent = $3,
+				finished_at = CASE WHEN $4 THEN now() END
+			WHERE id = $1 RETURNING finished_at`, recovery, last, r.Resent, taken < recoverBatch).Scan(&r.FinishedAt)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Recovery{}, fmt.Errorf("recovery %d of webhooks: %w", recovery, err)
+	}
+	w.Kick()
+	return r, nil
+}
+
+// recoverAll advances the recoveries that are under way, each in turn, until ctx ends.
+func (w *Webhooks) recoverAll(ctx context.Context) {
+	trouble := false
+	for pause := recoverIdle; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		worked, err := w.recoverRound(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !trouble:
+			w.log.Error("webhooks that were given up cannot be sent again; trying on", "error", err)
+		}
+		trouble = err != nil
+		pause = recoverIdle
+		if worked && err == nil {
+			pause = recoverRest
+		}
+	}
+}
+
+func (w *Webhooks) recoverRound(ctx context.Context) (worked bool, err error) {
+	rows, err := w.pool.Query(ctx, `SELECT id FROM webhook_recoveries WHERE finished_at IS NULL ORDER BY id LIMIT 100`)
+	if err != nil {
+		return false, fmt.Errorf("looking for recoveries: %w", err)
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return false, fmt.Errorf("looking for recoveries: %w", err)
+	}
+	for _, id := range open {
+		r, err := w.Advance(ctx, id)
+		if err != nil {
+			return worked, err
+		}
+		worked = true
+		if r.FinishedAt != nil {
+			w.log.Info("webhooks that were given up are sent again", "company_id", int64(r.CompanyID), "resent", r.Resent)
+		}
+	}
+	return worked, nil
+}

@@ -1,0 +1,98 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"intumwa/sms"
+)
+
+// ErrBusy says that a test of this endpoint, or too many of others, are under way.
+var ErrBusy = errors.New("a test is under way")
+
+// testsAtOnce bounds the calls that tests have open in one process.
+const testsAtOnce = 16
+
+// TestResult is a test event and what the endpoint answered.
+type TestResult struct {
+	WebhookID string // evt_test_…
+	Event     string
+	Body      string
+	Attempt   Attempt // with the beginning of the answer also when it is a success
+}
+
+// Test sends a company's endpoint an event that looks and is signed like every
+// other, and returns what it answered: at once, once, and without a trace in the
+// deliveries. Its message_id is 0, which no message has, and its webhook-id
+// begins with evt_test_ and never comes again. An endpoint that is switched off
+// can be tested. The errors are ErrNotFound, ErrBusy, or Postgres'; that the
+// call failed is no error.
+func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
+	if event != Sent && event != Failed {
+		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
+	}
+	if !w.testing.enter(company) {
+		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrBusy)
+	}
+	defer w.testing.leave(company)
+	found, err := w.stored(ctx, `company_id = $1`, int64(company))
+	if err != nil {
+		return TestResult{}, err
+	}
+	if len(found) == 0 {
+		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrNotFound)
+	}
+	t, err := w.newTarget(found[0])
+	if err != nil {
+		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
+	}
+	now := time.Now()
+	e := Event{Name: event, PhoneNumber: "+25761000000", At: now}
+	if event == Sent {
+		e.SentAt = &now
+	} else {
+		e.FailedAt = &now
+	}
+	// Below zero there are no messages' deliveries.
+	id := -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event) // no secret: only not the same twice
+	result := TestResult{WebhookID: webhookID(id), Event: event, Body: string(appendBody(nil, &e))}
+	c := newCaller(ctx, w.opts, w.guard)
+	c.keep = true
+	defer c.close()
+	attempt, _, ok := c.call(ctx, t, id, result.Body)
+	if !ok {
+		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))
+	}
+	attempt.Number = 1
+	result.Attempt = attempt
+	return result, nil
+}
+
+// places are the tests under way: one a company.
+type places struct {
+	mu    sync.Mutex
+	taken map[sms.CompanyID]bool
+}
+
+func (p *places) enter(company sms.CompanyID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[company] || len(p.taken) >= testsAtOnce {
+		return false
+	}
+	if p.taken == nil {
+		p.taken = make(map[sms.CompanyID]bool)
+	}
+	p.taken[company] = true
+	return true
+}
+
+func (p *places) leave(company sms.CompanyID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.taken, company)
+}
