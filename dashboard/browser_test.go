@@ -243,7 +243,8 @@ func (p *person) look(name string) {
 	}{{1280, "dark"}, {1280, "light"}, {360, "light"}, {320, "light"}} {
 		width := as.width
 		p.size(width)
-		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: as.color}}))
+		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: as.color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour on its way to another
 		var over int64
 		p.do("measuring", chromedp.Evaluate(`document.scrollingElement.scrollWidth - innerWidth`, &over))
 		if over > 0 {
