@@ -134,7 +134,7 @@ func (p *person) listen(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		document := e.Entry.Source == log.SourceNetwork && !strings.Contains(e.Entry.URL, "/assets/")
-		if e.Entry.Level != log.LevelVerbose && !document { // a page that says 422 is meant to
+		if (e.Entry.Level == log.LevelWarning || e.Entry.Level == log.LevelError) && !document { // a page that says 422 is meant to
 			p.problems = append(p.problems, fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *runtime.EventExceptionThrown:
