@@ -155,7 +155,7 @@ func parse(raw []byte) (subject, text string) {
 	if err != nil {
 		subject = m.Header.Get("Subject")
 	}
-	var body io.Reader = m.Body
+	body := m.Body
 	if strings.EqualFold(m.Header.Get("Content-Transfer-Encoding"), "quoted-printable") {
 		body = quotedprintable.NewReader(body)
 	}
