@@ -235,19 +235,20 @@ func TestRoomForTLVs(t *testing.T) {
 
 func TestDashboardAndMail(t *testing.T) {
 	for text, want := range map[string]string{
-		"dashboard: {public_url: sms.example.com}":                                                        "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
-		"dashboard: {public_url: 'https://u@sms.example.com'}":                                            "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
-		"dashboard: {docs_url: 'ftp://x'}":                                                                "dashboard.docs_url (line 1): must be an address such as https://sms.example.com",
-		"dashboard: {public_url: 'https://sms.example.com'}":                                              "",
-		"dashboard: {public_url: 'http://sms.example.com', secure_cookies: false}":                        "dashboard.secure_cookies (line 1): can be false only while dashboard.public_url is on this machine (http://localhost, http://127.0.0.1)",
-		"dashboard: {public_url: 'http://127.0.0.1:8081', secure_cookies: false}":                         "",
-		"mail: {server: 'mail.example.com:587', from: 'Intumwa <no-reply@example.com>'}":                  "",
-		"mail: {server: mail.example.com, from: a@example.com}":                                           "mail.server (line 1): must be host:port",
-		"mail: {server: 'mail.example.com:587'}":                                                          "mail.from: must be an address such as Intumwa <no-reply@example.com>",
-		"mail: {username: u, password: p}":                                                                "mail.server: is required with mail.username or mail.password",
-		"mail: {server: 'mail.example.com:25', from: a@example.com, username: u, password: p, tls: none}": "mail.tls (line 1): cannot be none with a password: it would go out readable",
-		"mail: {server: 'localhost:25', from: a@example.com, username: u, password: p, tls: none}":        "",
-		"accounts: {encryption_key: short}":                                                               "accounts.encryption_key (line 1): must be 32 octets in base64 or hex",
+		"dashboard: {public_url: sms.example.com}":                                                         "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {public_url: 'https://u@sms.example.com'}":                                             "dashboard.public_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {docs_url: 'ftp://x'}":                                                                 "dashboard.docs_url (line 1): must be an address such as https://sms.example.com",
+		"dashboard: {public_url: 'https://sms.example.com'}":                                               "",
+		"dashboard: {public_url: 'http://sms.example.com', secure_cookies: false}":                         "dashboard.secure_cookies (line 1): can be false only while dashboard.public_url is on this machine (http://localhost, http://127.0.0.1)",
+		"dashboard: {public_url: 'http://127.0.0.1:8081', secure_cookies: false}":                          "",
+		"mail: {server: 'mail.example.com:587', from: 'Intumwa <no-reply@example.com>'}":                   "",
+		"mail: {server: mail.example.com, from: a@example.com}":                                            "mail.server (line 1): must be host:port",
+		"mail: {server: 'mail.example.com:587'}":                                                           "mail.from: must be an address such as Intumwa <no-reply@example.com>",
+		"dashboard: {listen: '0.0.0.0:8081'}\nmail: {server: 'mail.example.com:587', from: a@example.com}": "dashboard.public_url: is required with mail.server: the links in mails begin with it",
+		"mail: {username: u, password: p}":                                                                 "mail.server: is required with mail.username or mail.password",
+		"mail: {server: 'mail.example.com:25', from: a@example.com, username: u, password: p, tls: none}":  "mail.tls (line 1): cannot be none with a password: it would go out readable",
+		"mail: {server: 'localhost:25', from: a@example.com, username: u, password: p, tls: none}":         "",
+		"accounts: {encryption_key: short}":                                                                "accounts.encryption_key (line 1): must be 32 octets in base64 or hex",
 	} {
 		if got := strings.Join(checked(t, text+sound), "; "); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)

@@ -42,6 +42,9 @@ func (k *checker) mail(c *Config) {
 			}
 		}
 	}
+	if host, _, err := net.SplitHostPort(c.Dashboard.Listen); m.Server != "" && c.Dashboard.PublicURL == "" && err == nil && !loopback(host) {
+		k.problem("dashboard.public_url", "is required with mail.server: the links in mails begin with it")
+	}
 	if m.Server == "" && (m.Username != "" || m.Password != "") {
 		k.problem("mail.server", "is required with mail.username or mail.password")
 	}
