@@ -14,8 +14,13 @@
 //     what is data is below .Data.
 //  4. Its texts in words/en/senders.txt and words/fr/senders.txt. A test fails when a key is missing, or not used.
 //  5. A step of the walk in walk_test.go, which visits it in Chromium in both languages with and without JavaScript,
-//     holds it to axe-core and to the content security policy, and takes its picture; and, in attack_test.go, another
-//     company's ids in its URLs and forms.
+//     holds it to axe-core and to the content security policy, and takes its picture (go test -artifacts -outputdir DIR
+//     keeps them); and, in attack_test.go, another company's ids in its URLs and forms. That a route wants a session and
+//     takes changes from our own pages only, tests see of every route by themselves.
+//
+// A secret that is shown once is kept by v.keepOnce until the next page takes it with v.takeOnce. What a stranger may try
+// is counted by v.mayTry. Mails go out by d.send, and say nothing that a stranger wrote. A handler that a person waits
+// for has 15 s; a form has 64 KiB.
 //
 // No inline script or style: the content security policy refuses them. JavaScript is assets/app.js, which finds its work
 // by data attributes.
