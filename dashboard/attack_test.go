@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -393,12 +395,44 @@ func TestDatabaseAway(t *testing.T) {
 
 // TestPanic: a fault of ours is a page that says nothing of it.
 func TestPanic(t *testing.T) {
-	w := newWorld(t, nil)
-	w.d.handler.(*gin.Engine).GET("/panic", w.d.open(func(*visit) { panic("canary") }))
+	var log logged
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.d.handler.(*gin.Engine).GET("/panic/:id", w.d.open(func(*visit) { panic("canary") }))
 	c := newClient(w)
-	a := c.get("/panic")
+	a := c.get("/panic/secret")
 	c.wants(a, http.StatusInternalServerError, "Something went wrong")
 	if strings.Contains(a.body, "canary") {
 		t.Error("the page tells")
+	}
+	if text := log.String(); !strings.Contains(text, "canary") || !strings.Contains(text, "attack_test.go") || strings.Contains(text, "secret") {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+// logged is what was written, by several at once.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestHead(t *testing.T) {
+	w := newWorld(t, nil)
+	c := newClient(w)
+	for path, status := range map[string]int{"/sign-in": http.StatusOK, "/account": http.StatusSeeOther, "/none": http.StatusNotFound} {
+		if a := c.do(http.MethodHead, path, nil); a.StatusCode != status || a.body != "" {
+			t.Errorf("HEAD %s: %d with %d octets, want %d and none", path, a.StatusCode, len(a.body), status)
+		}
 	}
 }

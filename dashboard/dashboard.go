@@ -85,8 +85,14 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	return d, nil
 }
 
-// ServeHTTP answers a request.
-func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
+// ServeHTTP answers a request; HEAD as GET, of whose body net/http sends nothing.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		r = r.Clone(r.Context())
+		r.Method = http.MethodGet
+	}
+	d.handler.ServeHTTP(w, r)
+}
 
 const sweepEvery = time.Hour
 

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -52,7 +53,7 @@ func (d *Dashboard) recover(c *gin.Context) {
 		if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 			panic(p)
 		}
-		d.log.Error("panic in a handler", "path", c.FullPath(), "panic", p)
+		d.log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
 			d.visit(c).oops(http.StatusInternalServerError)
