@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -115,9 +116,10 @@ func (t *trust) took(carrier string, lane queue.Lane, got, asked int) {
 	}
 }
 
-// failed notes an error of the belt.
+// failed notes an error of the belt. That the caller itself gave up, as at the
+// end of the process, is none.
 func (t *trust) failed(carrier string, lane queue.Lane, err error) {
-	if err == nil {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	fault := queue.FaultOf(err)

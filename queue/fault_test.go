@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,6 +232,22 @@ func TestReset(t *testing.T) {
 	if got := take(t, b, queue.Batch, "a", 5); !slices.Equal(messages(got), []int64{1}) {
 		t.Errorf("took %v", messages(got))
 	}
+}
+
+// TestProbesAtOnce: several dispatchers of one process probe by one belt.
+func TestProbesAtOnce(t *testing.T) {
+	b, _ := beltOf(t, testenv.NewRedisServer(t).URL())
+	var probes sync.WaitGroup
+	for range 4 {
+		probes.Go(func() {
+			for range 10 {
+				if err := b.Probe(t.Context(), carrier); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	probes.Wait()
 }
 
 // TestProbe: it passes on a server that is well, leaves nothing behind that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -13,7 +14,8 @@ const probeLife = 5 * time.Minute
 
 // canary is a message to nobody that waits on a probe's lane.
 type canary struct {
-	belt  *Belt // under keys of its own
+	round sync.Mutex // one probe at a time
+	belt  *Belt      // under keys of its own
 	next  int64
 	there int64 // what the last round put there; 0: nothing
 }
@@ -24,7 +26,7 @@ type canary struct {
 // like one that is away. The keys stand in the carrier's slot of a cluster, and
 // are this belt's own.
 //
-// One caller at a time for each carrier. The first call finds out less than
+// Probes of one carrier wait for each other. The first call finds out less than
 // those that follow.
 func (b *Belt) Probe(ctx context.Context, carrier string) error {
 	b.mu.Lock()
@@ -36,6 +38,8 @@ func (b *Belt) Probe(ctx context.Context, carrier string) error {
 		b.canaries[carrier] = c
 	}
 	b.mu.Unlock()
+	c.round.Lock()
+	defer c.round.Unlock()
 	there := c.there
 	c.there = 0
 	if there != 0 {
