@@ -13,7 +13,7 @@ import (
 )
 
 // Authenticate says who holds a token, given the token's text: what follows "Bearer " in the Authorization
-// header. contract 5
+// header. rule api 5
 //
 // It answers from memory when Postgres was asked about the token within the last two seconds and no notice came
 // since ([Accounts.ForgetUser]), so a revocation or an approval made elsewhere shows at once, and within that time

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrUnauthenticated says that a bearer token is missing, malformed, unknown or revoked. contract 5
+// ErrUnauthenticated says that a bearer token is missing, malformed, unknown or revoked. rule api 5
 var ErrUnauthenticated = errors.New("unauthenticated")
 
 // The kinds of mistakes that a caller of the other verbs can make; test with errors.Is. The error's own text

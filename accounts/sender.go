@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxSender      = 11 // characters, contract 2.4
+	maxSender      = 11 // characters, rule api 2.4
 	defaultCountry = "BI"
 )
 

@@ -10,7 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestNumber is the one number that may receive an account's test messages. contract 4.4
+// TestNumber is the one number that may receive an account's test messages. rule api 4.4
 type TestNumber struct {
 	UserID       int64
 	PhoneNumber  sms.Number

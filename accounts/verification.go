@@ -17,7 +17,7 @@ import (
 	"intumwa/sms"
 )
 
-// The test number's one-time code. contract 4.4; decisions, "Test mode"
+// The test number's one-time code. rule api 4.4; rule choices 6.4
 const (
 	// CodeLife is how long a code can be confirmed.
 	CodeLife = 10 * time.Minute

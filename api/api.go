@@ -2,7 +2,7 @@
 // codes, and the documents that describe them. What a request may do is
 // intake's business; this package says it in JSON.
 //
-// Order of checks (decisions.md, Requests): 401 token → 429 rate → 413 body →
+// Order of checks (rule choices 1.1): 401 token → 429 rate → 413 body →
 // 415 Content-Type → 400 malformed JSON → 422 validation → 400 business rules.
 // 404 and 405 stand before all of them.
 package api
@@ -30,7 +30,7 @@ import (
 type Options struct {
 	Plan           *sms.Plan // valid numbers
 	TestSender     string
-	TestQuota      int                // segments an account, contract 4.4.5
+	TestQuota      int                // segments an account, rule api 4.4.5
 	Replacements   int                // how often a verified test number may be replaced
 	MaxBody        int64              // octets of a body; default 16 MiB
 	LargeBody      int64              // octets above which a body takes a place; default 64 KiB

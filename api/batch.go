@@ -11,10 +11,10 @@ import (
 	"intumwa/sms"
 )
 
-// batchView is a batch as its owner sees it (decisions.md, Other endpoints).
+// batchView is a batch as its owner sees it (rule choices 9.2).
 type batchView struct {
 	BatchID         ulid.ULID `json:"batch_id"`
-	Status          string    `json:"status"` // always queued, contract 2.2
+	Status          string    `json:"status"` // always queued, rule api 2.2
 	Sender          string    `json:"sender"`
 	RecipientsCount int       `json:"recipients_count"`
 	ItemCount       int       `json:"item_count"`

@@ -8,7 +8,7 @@ import (
 	"intumwa/intake"
 )
 
-// Texts of contract 7.1, bulk; those of items stand behind
+// Texts of rule api 7.1, bulk; those of items stand behind
 // "The messages.N.<field> field ".
 const (
 	textSenderFieldRequired = "The sender field is required."
@@ -22,7 +22,7 @@ const (
 	endVariableText = " field must be a string."
 )
 
-// sendBulk is POST /v1/sms/bulk (contract 4.2).
+// sendBulk is POST /v1/sms/bulk (rule api 4.2).
 func (a *API) sendBulk(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
 	if !ok {

@@ -32,7 +32,7 @@ const refusalTime = 50 * time.Millisecond
 // may cost, all together, for tokens that this process has not seen to be right.
 const strangerLookups = 20
 
-// authenticate lets pass who has a valid token (contract 5).
+// authenticate lets pass who has a valid token (rule api 5).
 //
 // An address with too many failures is told so before the database is asked. A
 // token from there that was right before is not held up by it, as behind one
@@ -140,7 +140,7 @@ func caller(c *gin.Context) *accounts.Principal {
 	return c.MustGet(principalKey).(*accounts.Principal)
 }
 
-// limit counts the request against its user's rate (contract 8).
+// limit counts the request against its user's rate (rule api 8).
 func (a *API) limit(c *gin.Context) {
 	d := a.throttle.Allow(c.Request.Context(), caller(c).UserID)
 	header(c, "X-RateLimit-Limit", strconv.Itoa(d.Limit))

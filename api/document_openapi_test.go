@@ -13,7 +13,7 @@ import (
 	"intumwa/throttle"
 )
 
-// contractTexts are all the texts of contract 7, as its tables give them.
+// contractTexts are all the texts of rule api 7; rule choices 1.4, 1.7, 1.10, 2.3, 6.2.
 var contractTexts = []string{
 	"The phone number is required.",
 	"The phone number must be a valid Burundi (+257) number.",

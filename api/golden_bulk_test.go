@@ -26,14 +26,14 @@ func TestGoldenBulk(t *testing.T) {
 	}
 	const number = " field must be a valid Burundi (+257) number."
 	runGolden(t, "/v1/sms/bulk", []golden{
-		// contract 2.2, 4.2
+		// rule api 2.2, 4.2
 		{"accepted", "live", 10, bulk("ACME", good, item("61234567", long(161))), 200, ok(2, 3, 7), ""},
 		{"one", "live", 10, bulk("ACME", good), 200, ok(1, 1, 9), ""},
 		{"duplicates are messages", "live", 10, bulk("ACME", good, good), 200, ok(2, 2, 8), ""},
 		{"500", "live", 600, bulk("ACME", repeat(500, good)...), 200, ok(500, 500, 100), ""},
 		{"exactly the balance", "live", 2, bulk("ACME", good, good), 200, ok(2, 2, 0), ""},
 
-		// contract 7.1
+		// rule api 7.1
 		{"no sender", "live", 0, object("messages", []any{good}), 422, failsBatch("sender", "The sender field is required."), ""},
 		{"null sender", "live", 0, bulk(nil, good), 422, failsBatch("sender", "The sender field is required."), ""},
 		{"bad sender", "live", 0, bulk("A B", good), 422, failsBatch("sender", "The sender must be 1-11 alphanumeric characters."), ""},
@@ -60,7 +60,7 @@ func TestGoldenBulk(t *testing.T) {
 			"messages.11.message", "The messages.11.message field must not exceed 600 characters."), ""},
 		{"nothing at all", "live", 0, `null`, 422, failsBatch("sender", "The sender field is required.", "messages", "The messages field must contain at least one item."), ""},
 
-		// contract 7.2, in its order: each case fails by all that comes after it too
+		// rule api 7.2, in its order: each case fails by all that comes after it too
 		{"no company", "nobody", 0, bulk(testSender, item("29123456", "x")), 400, says("You must create a company before sending messages."), ""},
 		{"test sender", "new", -1, bulk(testSender, item("29123456", "x")), 400, says(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},

@@ -16,7 +16,7 @@ func TestGoldenSingle(t *testing.T) {
 			"message", "Message queued for delivery.")
 	}
 	runGolden(t, "/v1/sms", []golden{
-		// contract 2.1, 4.1
+		// rule api 2.1, 4.1
 		{"accepted", "live", 10, single(number, "ACME", "Bonjour"), 200, ok(1, 9), ""},
 		{"local form", "live", 10, single("79123456", "ACME", "Bonjour"), 200, ok(1, 9), ""},
 		{"00257 form", "live", 10, single("00257 79-12.34(56)", "ACME", "Bonjour"), 200, ok(1, 9), ""},
@@ -33,7 +33,7 @@ func TestGoldenSingle(t *testing.T) {
 		{"escaped key", "live", 10, `{"phone\u005fnumber":"79123456","sender":"ACME","message":"x"}`, 200, ok(1, 9), ""},
 		{"foreign country of the sender", "live", 10, single(number, "KIGALI", "x"), 200, strings.Replace(ok(1, 9), `"ACME"`, `"KIGALI"`, 1), ""},
 
-		// contract 7.1
+		// rule api 7.1
 		{"no number", "live", 0, object("sender", "ACME", "message", "x"), 422, failsFirst("phone_number", "The phone number is required."), ""},
 		{"null number", "live", 0, single(nil, "ACME", "x"), 422, failsFirst("phone_number", "The phone number is required."), ""},
 		{"blank number", "live", 0, single("\u00a0\t ", "ACME", "x"), 422, failsFirst("phone_number", "The phone number is required."), ""},
@@ -63,7 +63,7 @@ func TestGoldenSingle(t *testing.T) {
 			"phone_number", "The phone number is required.", "sender", "The sender is required.", "message", "The message content is required."), ""},
 		{"validation before the rules", "nobody", 0, single("12", "ACME", "x"), 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."), ""},
 
-		// contract 7.2, in its order
+		// rule api 7.2, in its order
 		{"no company", "nobody", 0, single(number, "ACME", "x"), 400, says("You must create a company before sending messages."), ""},
 		{"company not approved", "new", 0, single(number, "NONE", "x"), 400, says("Your company must be approved before sending messages."), ""},
 		{"unknown sender", "live", 0, single("29123456", "NONE", "x"), 400, says("Sender not found."), ""},
@@ -73,7 +73,7 @@ func TestGoldenSingle(t *testing.T) {
 		{"no credit", "live", -1, single(number, "ACME", "x"), 400, says("Insufficient SMS credits. This message requires 1 credit."), ""},
 		{"one credit short", "live", 1, single(number, "ACME", long(161)), 400, says("Insufficient SMS credits. This message requires 2 credits."), ""},
 
-		// decisions, Requests
+		// rule choices 1.3
 		{"malformed", "live", 0, `{"phone_number":`, 400, says("The request body is not valid JSON."), ""},
 		{"two values", "live", 0, `{} {}`, 400, says("The request body is not valid JSON."), ""},
 		{"invalid UTF-8", "live", 0, "{\"message\":\"\xff\"}", 400, says("The request body is not valid JSON."), ""},
@@ -90,7 +90,7 @@ func TestGoldenTestMode(t *testing.T) {
 			"message", "Message queued for delivery.")
 	}
 	runGolden(t, "/v1/sms", []golden{
-		// contract 4.4; decisions, Test mode
+		// rule api 4.4; rule choices 6.2
 		{"no company", "nobody", 0, single(number, testSender, "x"), 400, says("You must create a company before sending messages."), ""},
 		{"no verified number", "new", 0, single(number, testSender, "x"), 400, says("Verify a test number before sending test messages."), ""},
 		{"another recipient", "live", 0, single("+25779123456", testSender, "x"), 400, says("Test messages can only be sent to your verified test number."), ""},

@@ -26,7 +26,7 @@ func TestGoldenTemplate(t *testing.T) {
 		required = "The recipients.0.variables field is required."
 	)
 	runGolden(t, "/v1/sms/template", []golden{
-		// contract 2.2, 4.3
+		// rule api 2.2, 4.3
 		{"accepted", "live", 10, templated("ACME", text, good, to("61234567", vars{"code": long(255)})), 200, ok(2, 3, 7), ""},
 		{"500", "live", 600, templated("ACME", text, repeat(500, good)...), 200, ok(500, 500, 100), ""},
 		{"whitespace in the braces", "live", 10, templated("ACME", "{{ code\t}}", good), 200, ok(1, 1, 9), ""},
@@ -38,7 +38,7 @@ func TestGoldenTemplate(t *testing.T) {
 		{"last key wins", "live", 10, `{"sender":"ACME","template":"{{a}}","recipients":[{"phone_number":"79123456","variables":{"a":5,"a":"x"}}]}`, 200, ok(1, 1, 9), ""},
 		{"billed as rendered", "live", 10, templated("ACME", "{{a}}"+long(150), to("79123456", vars{"a": long(11)}), to("79123456", vars{"a": "ж"})), 200, ok(2, 5, 5), ""},
 
-		// contract 7.1
+		// rule api 7.1
 		{"no sender", "live", 0, object("template", text, "recipients", []any{good}), 422, failsBatch("sender", "The sender field is required."), ""},
 		{"bad sender", "live", 0, templated("TOOLONGSENDER", text, good), 422, failsBatch("sender", "The sender must be 1-11 alphanumeric characters."), ""},
 		{"no template", "live", 0, templated("ACME", nil, good), 422, failsBatch("template", "The template field is required."), ""},
@@ -68,7 +68,7 @@ func TestGoldenTemplate(t *testing.T) {
 		{"recipients that are no objects", "live", 0, templated("ACME", text, 5), 422, failsBatch(
 			"recipients.0.phone_number", "The recipients.0.phone_number field is required.", "recipients.0.variables", required), ""},
 
-		// contract 7.2, in its order: each case fails by all that comes after it too
+		// rule api 7.2, in its order: each case fails by all that comes after it too
 		{"no company", "nobody", 0, templated(testSender, text, to("29123456", vars{})), 400, says("You must create a company before sending messages."), ""},
 		{"test sender", "new", -1, templated(testSender, text, to("29123456", vars{})), 400, says(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},

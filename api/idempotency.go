@@ -13,7 +13,7 @@ import (
 const maxKey = 255 // characters of an idempotency key
 
 // idempotencyKey reads the Idempotency-Key header: 1 to 255 visible ASCII
-// characters (decisions.md); nil when there is none. It answers the client
+// characters (rule choices 1.10); nil when there is none. It answers the client
 // itself when the key is unusable.
 func idempotencyKey(c *gin.Context, raw string) (key *intake.Key, ok bool) {
 	values, given := c.Request.Header["Idempotency-Key"]

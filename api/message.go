@@ -12,8 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// messageView is a message as its owner sees it (decisions.md, Other
-// endpoints).
+// messageView is a message as its owner sees it (rule choices 9.2).
 type messageView struct {
 	ID            ulid.ULID  `json:"id"`
 	MessageID     int64      `json:"message_id"` // of the webhooks

@@ -72,7 +72,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// The names go out as they are written in the contract's neighbours, since
+// The names go out as rule choices 1.9 writes them, since
 // people look for them with grep.
 func TestRateHeaderNames(t *testing.T) {
 	w := newWorld(t, worldOptions{Limit: 1}).settle()

@@ -6,7 +6,7 @@ import (
 	"intumwa/intake"
 )
 
-// Texts of contract 7.1, single send.
+// Texts of rule api 7.1, single send.
 const (
 	textNumberRequired  = "The phone number is required."
 	textNumberInvalid   = "The phone number must be a valid Burundi (+257) number."
@@ -16,7 +16,7 @@ const (
 	textMessageLong     = "The message must not exceed 600 characters."
 )
 
-// sendSingle is POST /v1/sms (contract 4.1).
+// sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"intumwa/sms"
 )
 
-// Texts of contract 7.1, template.
+// Texts of rule api 7.1, template.
 const (
 	textTemplateRequired = "The template field is required."
 	textTemplateLong     = "The template field must not exceed 600 characters."
@@ -15,7 +15,7 @@ const (
 	textRecipientsMany   = "The recipients field must not contain more than 500 items."
 )
 
-// sendTemplate is POST /v1/sms/template (contract 4.3).
+// sendTemplate is POST /v1/sms/template (rule api 4.3).
 func (a *API) sendTemplate(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
 	if !ok {

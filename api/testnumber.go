@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// Texts of the test number's requests. The contract shows none: it leaves the
-// registration to the dashboard (4.4.4), which calls these endpoints.
+// Texts of the test number's requests. The API's rules show none: they leave
+// the registration to the dashboard (rule api 4.4.4), which calls these endpoints.
 const (
 	textCodeRequired = "The code is required."
 	textCodeInvalid  = "The code must be 6 digits."
@@ -27,7 +27,7 @@ const (
 
 const codeLength = 6 // digits of a one-time code
 
-// testNumberView is an account's test mode (contract 4.4).
+// testNumberView is an account's test mode (rule api 4.4).
 type testNumberView struct {
 	PhoneNumber      *string  `json:"phone_number"`
 	Verified         bool     `json:"verified"`
@@ -36,7 +36,7 @@ type testNumberView struct {
 	Quota            poolView `json:"quota"`
 }
 
-// poolView is the pool of test segments (contract 4.4.5).
+// poolView is the pool of test segments (rule api 4.4.5).
 type poolView struct {
 	Segments  int `json:"segments"`
 	Remaining int `json:"remaining"`

@@ -14,22 +14,22 @@ import (
 	"intumwa/sms"
 )
 
-// Bounds of contract 8, in code points.
+// Bounds of rule api 8, in code points.
 const (
 	maxMessage  = 600
 	maxVariable = 255
 	maxSender   = 11
 )
 
-// maxItems bounds a batch (contract 8).
+// maxItems bounds a batch (rule api 8).
 const maxItems = 500
 
-// textInvalid is the message of every 422 of a batch (decisions.md).
+// textInvalid is the message of every 422 of a batch (rule choices 1.6).
 const textInvalid = "The given data was invalid."
 
 // Of the failing fields of a request so many are listed in its answer, and so
 // many octets of them: paths bear names that the client chose. A bulk of 500 with
-// both fields wrong is listed whole (decisions.md).
+// both fields wrong is listed whole (rule choices 1.6).
 const (
 	maxListed       = 2000
 	maxListedOctets = 1 << 20
@@ -39,7 +39,7 @@ const (
 const keyMore = "more"
 
 // problems are the failures of a validation, in the order in which the fields
-// were looked at (contract 7.1). A field fails for one reason only. What is past
+// were looked at (rule api 7.1). A field fails for one reason only. What is past
 // the bounds is counted, not listed.
 type problems struct {
 	listed []problem
@@ -122,7 +122,7 @@ func (p problems) refuse(c *gin.Context, text string) {
 }
 
 // isMissing tells what counts as no value for a required string: no field,
-// null, nothing but whitespace (decisions.md).
+// null, nothing but whitespace (rule choices 1.4).
 func isMissing(v value) bool {
 	if v.isNull() {
 		return true
@@ -133,7 +133,7 @@ func isMissing(v value) bool {
 
 func blank(s string) bool { return strings.TrimLeftFunc(s, unicode.IsSpace) == "" }
 
-// sender reads a sender's name: 1 to 11 ASCII letters and digits (contract 8).
+// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8).
 // The text says what is wrong with it, "" if nothing.
 func sender(v value, requiredText, invalidText string) (name, text string) {
 	if isMissing(v) {

@@ -1,6 +1,6 @@
 // Package billing keeps the credit ledger. Nothing else touches a balance.
 //
-// One credit pays for one segment (contract 8). A company's balance is one row
+// One credit pays for one segment (rule api 8). A company's balance is one row
 // and every change of it is one ledger row, written in the same transaction,
 // so that at all times
 //

@@ -20,7 +20,7 @@ type TestReceipt struct {
 	Remaining int // segments left of the quota after it; what there is when not admitted
 }
 
-// SpendTests reserves segments of accounts' test pools (contract 4.4.5) for
+// SpendTests reserves segments of accounts' test pools (rule api 4.4.5) for
 // many test messages in one go, whatever their number in two round trips: it
 // locks the pools concerned in order of user, admits the messages of each
 // account one after the other in the order given, and skips those that are too

@@ -22,7 +22,7 @@ type Config struct {
 	Log        Log       `yaml:"log"`
 	Database   Database  `yaml:"database"`
 	Redis      Redis     `yaml:"redis"`
-	TestSender string    `yaml:"test_sender"` // sender name of the test mode, contract 4.4
+	TestSender string    `yaml:"test_sender"` // sender name of the test mode, rule api 4.4
 	Accounts   Accounts  `yaml:"accounts"`
 	Billing    Billing   `yaml:"billing"`
 	Messages   Messages  `yaml:"messages"`
@@ -106,7 +106,7 @@ type Redis struct {
 	Prefix     string    `yaml:"prefix"`      // of every key
 }
 
-// Accounts bounds what an account may do in test mode, contract 4.4.
+// Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
 	TestQuota              int    `yaml:"test_quota" min:"0"`               // segments
 	TestNumberReplacements int    `yaml:"test_number_replacements" min:"0"` // of a verified number

@@ -64,7 +64,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// What walk visits, the environment can override: every scalar key of interface.md has a variable.
+// What walk visits, the environment can override: every scalar key has a variable (rule choices 11.1).
 func TestEveryKeyHasAVariable(t *testing.T) {
 	c := load(t, twoCarriers)
 	seen := map[string]string{}

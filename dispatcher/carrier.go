@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// Confirm says which event makes a message sent (decisions.md, Lifecycle).
+// Confirm says which event makes a message sent (rule choices 5.2).
 type Confirm uint8
 
 const (
@@ -157,8 +157,8 @@ func (c *Carrier) defaults() error {
 	return nil
 }
 
-// defaultStates are the final states of SMPP 3.4 appendix B (decisions.md,
-// Lifecycle). What is not among them changes nothing: the deadline decides.
+// defaultStates are the final states of SMPP 3.4 appendix B
+// (rule choices 5.3). What is not among them changes nothing: the deadline decides.
 var defaultStates = map[string]sms.Status{
 	"DELIVRD": sms.Sent, "ACCEPTD": sms.Sent,
 	"UNDELIV": sms.Failed, "EXPIRED": sms.Failed, "REJECTD": sms.Failed, "DELETED": sms.Failed,

@@ -86,7 +86,7 @@ func TestClass(t *testing.T) {
 }
 
 // TestRetryDelay: at least RetryMin, at most RetryMax, doubling in between,
-// jittered. decisions: Pace
+// jittered. rule choices 7.2
 func TestRetryDelay(t *testing.T) {
 	c := Carrier{Name: "c"}
 	if err := c.defaults(); err != nil {

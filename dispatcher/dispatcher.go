@@ -49,8 +49,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// Refund says which failed messages are paid back (decisions.md, Segments and
-// credits).
+// Refund says which failed messages are paid back (rule choices 4.6).
 type Refund uint8
 
 const (

@@ -78,7 +78,7 @@ func (c *captured) SetLinger(seconds int) error {
 // tests had the dispatcher emit: it must know them all and find none malformed.
 // TestMain asks when the tests have ended.
 //
-// Source: issue 4, what must be shown.
+// Source: rule carriers 8.7.
 func checkCapture() (report string, err error) {
 	tshark, err := testenv.FindTool("tshark")
 	if err != nil {

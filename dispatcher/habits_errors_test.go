@@ -21,23 +21,23 @@ func TestHabitsOfErrors(t *testing.T) {
 		ends, reason        string
 		submits             int // that the carrier got; 0: some, in the long form two or more
 	}{
-		{fate: "02", habit: "ESME_RINVDSTADR", source: "A.3 permanent", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
-		{fate: "03", habit: "throttled twice", source: "A.3 slow down, B 11 (jasmin 425)", ends: "sent", submits: 3},
-		{fate: "04", habit: "ESME_RSYSERR once", source: "A.3 temporary", ends: "sent", submits: 2},
-		{fate: "05", habit: "queue full once", source: "A.3 slow down", ends: "sent", submits: 2},
-		{fate: "29", habit: "second segment refused", source: "G 30", text: strings.Repeat("a", 200), ends: "failed", reason: "ESME_RINVDSTADR", submits: 2},
-		{fate: "41", habit: "ESME_RSUBMITFAIL once", source: "A.3 temporary", ends: "sent", submits: 2},
-		{fate: "42", habit: "throttled until the validity is over", source: "decisions Lifecycle, refund", ends: "failed", reason: "expired"},
-		{fate: "43", habit: "queue full until the validity is over", source: "A.3 RMSGQFUL per recipient", ends: "failed", reason: "expired"},
-		{fate: "44", habit: "system error until the validity is over", source: "B 8 (jasmin 247)", ends: "failed", reason: "expired"},
-		{fate: "47", habit: "ESME_RX_P_APPN", source: "A.3 permanent", ends: "failed", reason: "ESME_RX_P_APPN", submits: 1},
-		{fate: "48", habit: "ESME_RX_T_APPN once", source: "A.3 temporary", ends: "sent", submits: 2},
-		{fate: "49", habit: "a vendor's code once", source: "A.3 0x400-0x4FF", ends: "sent", submits: 2},
-		{fate: "56", habit: "refused without a body", source: "B 16 (gosmpp 117)", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
-		{fate: "38", habit: "answered twice", source: "G 23", ends: "sent", submits: 1},
-		{fate: "39", habit: "a stranger's answer first", source: "G 23", ends: "sent", submits: 1},
-		{fate: "66", habit: "answers out of order", source: "G 15", ends: "sent", submits: 1},
-		{fate: "22", habit: "late answer", source: "G 15, B 7 (jsmpp 63)", ends: "sent", submits: 1},
+		{fate: "02", habit: "ESME_RINVDSTADR", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "03", habit: "throttled twice", source: "rule carriers 3.1", ends: "sent", submits: 3},
+		{fate: "04", habit: "ESME_RSYSERR once", source: "rule carriers 3.3", ends: "sent", submits: 2},
+		{fate: "05", habit: "queue full once", source: "rule carriers 3.1", ends: "sent", submits: 2},
+		{fate: "29", habit: "second segment refused", source: "rule carriers 2.12; rule choices 5.4", text: strings.Repeat("a", 200), ends: "failed", reason: "ESME_RINVDSTADR", submits: 2},
+		{fate: "41", habit: "ESME_RSUBMITFAIL once", source: "rule carriers 3.3", ends: "sent", submits: 2},
+		{fate: "42", habit: "throttled until the validity is over", source: "rule choices 4.6, 5.5", ends: "failed", reason: "expired"},
+		{fate: "43", habit: "queue full until the validity is over", source: "rule carriers 3.2", ends: "failed", reason: "expired"},
+		{fate: "44", habit: "system error until the validity is over", source: "rule carriers 3.3", ends: "failed", reason: "expired"},
+		{fate: "47", habit: "ESME_RX_P_APPN", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RX_P_APPN", submits: 1},
+		{fate: "48", habit: "ESME_RX_T_APPN once", source: "rule carriers 3.3", ends: "sent", submits: 2},
+		{fate: "49", habit: "a vendor's code once", source: "rule carriers 3.4", ends: "sent", submits: 2},
+		{fate: "56", habit: "refused without a body", source: "rule carriers 3.8", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "38", habit: "answered twice", source: "rule carriers 3.11", ends: "sent", submits: 1},
+		{fate: "39", habit: "a stranger's answer first", source: "rule carriers 3.11", ends: "sent", submits: 1},
+		{fate: "66", habit: "answers out of order", source: "rule carriers 3.10", ends: "sent", submits: 1},
+		{fate: "22", habit: "late answer", source: "rule carriers 3.10, 6.5", ends: "sent", submits: 1},
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{LateResponse: 2 * time.Second})
@@ -72,7 +72,7 @@ func TestHabitsOfErrors(t *testing.T) {
 // TestHabitsOfErrorCodes: every code's class, as the carrier's answer to the
 // first submit_sm; those that are tried again are accepted then.
 //
-// Source: A.3, G 18.
+// Source: rule carriers 3.9.
 func TestHabitsOfErrorCodes(t *testing.T) {
 	t.Parallel()
 	const perm, temp, conf, slow = "permanent", "temporary", "configuration", "throttled"
@@ -144,7 +144,7 @@ func TestHabitsOfErrorCodes(t *testing.T) {
 // looks like our settings stops the link after five handsets; the messages
 // wait; one probe at a time finds out that it is mended.
 //
-// Source: A.3 "circuit breaker", G 18, decisions.md.
+// Source: rule carriers 3.6.
 func TestHabitOfWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, code := range []carriersim.Status{carriersim.InvalidSourceTON, carriersim.InvalidCommand} {
@@ -186,7 +186,7 @@ func TestHabitOfWrongConfiguration(t *testing.T) {
 // TestHabitOfFullHandset: one handset's queue is full again and again; the
 // link is not slowed for it.
 //
-// Source: A.3 "RMSGQFUL can be per recipient".
+// Source: rule carriers 3.2.
 func TestHabitOfFullHandset(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 // carried and their receipts settle them; the link stays, and what is kept of
 // the flood is bounded.
 //
-// Source: attack 6.
+// Source: rule carriers 7.4.
 func TestHabitOfFlood(t *testing.T) {
 	t.Parallel()
 	const most = 200 // in an hour
@@ -56,7 +56,7 @@ func TestHabitOfFlood(t *testing.T) {
 // TestHabitOfPoison: deliveries with an address of 60,000 digits among genuine
 // receipts are refused at the door, each alone; no receipt comes twice for them.
 //
-// Source: attack 12.
+// Source: rule carriers 7.5.
 func TestHabitOfPoison(t *testing.T) {
 	t.Parallel()
 	for _, receipts := range []bool{true, false} {
@@ -89,7 +89,7 @@ func TestHabitOfPoison(t *testing.T) {
 // nothing any more, not even to enquire_link: no more than one window went to
 // it, and no more than that arrives twice.
 //
-// Source: G 18, decisions "Since the first version".
+// Source: rule carriers 6.3; rule choices 7.5.
 func TestHabitOfDeafCarrier(t *testing.T) {
 	t.Parallel()
 	const window = 10

@@ -21,19 +21,19 @@ func TestHabitsOfIDs(t *testing.T) {
 		faults        carriersim.Faults
 		lead, resp    time.Duration // a receipt before its response by so much
 	}{
-		{habit: "alike", source: "G 29", ids: carriersim.IDDecimal, learnt: "same"},
-		{habit: "hex, then decimal", source: "B 1 (jasmin 1034, 535; smscsim 4)", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal"},
-		{habit: "decimal, then hex", source: "B 1 (jsmpp 56)", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex"},
-		{habit: "zero-padded, then not", source: "B 2 (jasmin 375)", ids: carriersim.IDZeroPadded, learnt: "same"},
-		{habit: "not, then zero-padded", source: "B 2 (jasmin 366)", ids: carriersim.IDTrimmed, learnt: "same"},
-		{habit: "upper, then lower case", source: "B 2 (jasmin 408)", ids: carriersim.IDCase, learnt: "same"},
-		{habit: "UUID", source: "B 2 (jasmin 1129)", ids: carriersim.IDUUID, learnt: "same"},
-		{habit: "64 characters", source: "G 29", ids: carriersim.IDLong, learnt: "same"},
-		{habit: "hex, then decimal, all receipts first", source: "G 26 and 29", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal",
+		{habit: "alike", source: "rule carriers 1.3", ids: carriersim.IDDecimal, learnt: "same"},
+		{habit: "hex, then decimal", source: "rule carriers 1.1", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal"},
+		{habit: "decimal, then hex", source: "rule carriers 1.1", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex"},
+		{habit: "zero-padded, then not", source: "rule carriers 1.2", ids: carriersim.IDZeroPadded, learnt: "same"},
+		{habit: "not, then zero-padded", source: "rule carriers 1.2", ids: carriersim.IDTrimmed, learnt: "same"},
+		{habit: "upper, then lower case", source: "rule carriers 1.2", ids: carriersim.IDCase, learnt: "same"},
+		{habit: "UUID", source: "rule carriers 1.3", ids: carriersim.IDUUID, learnt: "same"},
+		{habit: "64 characters", source: "rule carriers 1.3", ids: carriersim.IDLong, learnt: "same"},
+		{habit: "hex, then decimal, all receipts first", source: "rule carriers 1.1, 2.7", ids: carriersim.IDHexThenDecimal, learnt: "hex_to_decimal",
 			faults: carriersim.Faults{ReceiptFirst: true}},
-		{habit: "hex, then decimal, receipts first by more than the inbox waits", source: "G 26 and 29", ids: carriersim.IDHexThenDecimal,
+		{habit: "hex, then decimal, receipts first by more than the inbox waits", source: "rule carriers 1.1, 2.7", ids: carriersim.IDHexThenDecimal,
 			learnt: "hex_to_decimal", faults: carriersim.Faults{ReceiptFirst: true}, lead: 3 * time.Second},
-		{habit: "decimal, then hex, all receipts ten times", source: "G 24 and 29", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex",
+		{habit: "decimal, then hex, all receipts ten times", source: "rule carriers 1.1, 2.8", ids: carriersim.IDDecimalThenHex, learnt: "decimal_to_hex",
 			faults: carriersim.Faults{ReceiptCopies: 10}},
 	}
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestHabitsOfIDs(t *testing.T) {
 // another's id. As long as the form is not known, no receipt may settle
 // another handset's message.
 //
-// Source: B 1, B 2 "numeric only as a fallback".
+// Source: rule carriers 1.4.
 func TestHabitOfSmallHexIDs(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{false, true} {
@@ -107,7 +107,7 @@ func TestHabitOfSmallHexIDs(t *testing.T) {
 // TestHabitOfIDsReconfigured: an operator sets the form that was to be learnt,
 // and the link keeps its bind.
 //
-// Source: issue 4.1 and 4.7.
+// Source: rule choices 7.6, 7.11.
 func TestHabitOfIDsReconfigured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

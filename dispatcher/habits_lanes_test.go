@@ -34,7 +34,7 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 // configured gets 90 % of what it takes, with 2 % refused at most, once the pace
 // has been found: over TCP, from the belt on. TestPaceFindsTheRate says how soon.
 //
-// Source: G 16, issue 4 (what must be shown).
+// Source: rule carriers 4.1.
 func TestHabitOfThrottlingLink(t *testing.T) {
 	t.Parallel()
 	limit, configured := 35, 50 // little to compute: a busy machine carries it, too
@@ -79,7 +79,7 @@ func TestHabitOfThrottlingLink(t *testing.T) {
 // TestHabitOfFullQueue: a carrier whose queue is full for a while: nothing
 // fails, and it drains.
 //
-// Source: G 17.
+// Source: rule carriers 3.12.
 func TestHabitOfFullQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestHabitOfFullQueue(t *testing.T) {
 // segments takes two seconds; a single send goes out between two of them, and
 // the segments still arrive in order.
 //
-// Source: issue 4.5.
+// Source: rule choices 7.9.
 func TestSinglesPassLongMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,7 +140,7 @@ func TestSinglesPassLongMessages(t *testing.T) {
 // 100,000 recipients on a link of 100 a second. The time is from the request's
 // commit to submit_sm.
 //
-// Source: issue 4.5 and what must be shown.
+// Source: rule choices 7.9.
 func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	t.Parallel()
 	tps, recipients, singles := 40, 1000, 40 // little to compute: a busy machine carries it, too
@@ -206,7 +206,7 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 
 // TestBatchesKeepTheirShare: a flood of singles does not stop a campaign.
 //
-// Source: issue 4.5 "a guaranteed share".
+// Source: rule choices 7.9.
 func TestBatchesKeepTheirShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +227,7 @@ func TestBatchesKeepTheirShare(t *testing.T) {
 // TestCompaniesTakeTurns: one company's campaign does not hold up another's
 // fifty recipients, and each company's own order is kept.
 //
-// Source: issue 4.5.
+// Source: rule choices 7.9.
 func TestCompaniesTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -260,7 +260,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 // TestOrderWithinAMessage: the segments of a message arrive in order, on one
 // session, also over several binds.
 //
-// Source: A.1 "in order on the same bind", issue 4.5.
+// Source: rule carriers 8.3.
 func TestOrderWithinAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

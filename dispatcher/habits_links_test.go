@@ -28,7 +28,7 @@ import (
 // paused or broken for a while, and not those of one that only throttles; when
 // it is back it carries its own again.
 //
-// Source: issue 4.4, decisions.md Pace.
+// Source: rule choices 7.4.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	down := map[string]func(w *world, s *sim){
@@ -128,7 +128,7 @@ func TestFailover(t *testing.T) {
 // of them keep up; one that takes nothing holds nobody up. The two SMSCs give
 // the same ids: no receipt is taken for the other's.
 //
-// Source: issue 4.4, B 1.
+// Source: rule choices 7.10; rule carriers 1.4.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,7 +162,7 @@ func TestWeights(t *testing.T) {
 // TestBinds: several binds of a link share its window and its pace, and the
 // others go on when one of them is lost or does not answer.
 //
-// Source: A.4 "binds per link", issue 4.6.
+// Source: rule carriers 5.3.
 func TestBinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,7 +193,7 @@ func TestBinds(t *testing.T) {
 // by hand, obeys when it hears of it and does not wait for its heartbeat, also
 // after the connection that hears was ended.
 //
-// Source: interface.md.
+// Source: rule choices 11.3.
 func TestPauseIsHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,7 +236,7 @@ func TestPauseIsHeard(t *testing.T) {
 // TestOperatorsHands: pause and resume, and a configuration that changes while
 // it works: what can stay bound stays bound, what cannot work is refused whole.
 //
-// Source: issue 4.7.
+// Source: rule choices 7.11.
 func TestOperatorsHands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -314,7 +314,7 @@ func TestOperatorsHands(t *testing.T) {
 // TestLinkLease: a link is bound by one process at a time, and another takes it
 // over when that one ends.
 //
-// Source: B 15 "bind lease so one node binds"; G 3.
+// Source: rule carriers 5.2.
 func TestLinkLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -344,7 +344,7 @@ func TestLinkLease(t *testing.T) {
 // TestTrace: the PDUs of a link as an operator sees them: no number whole, no
 // text, no password.
 //
-// Source: issue 4.7, F "logs".
+// Source: rule choices 7.12.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -402,7 +402,7 @@ func TestTrace(t *testing.T) {
 // TestTLS: SMPP over TLS with the carrier's own authority and a certificate of
 // ours.
 //
-// Source: A.4 TLS, issue 4.6.
+// Source: rule carriers 5.6.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)

@@ -68,7 +68,7 @@ func drive(p *pace, r *rated, carrier *limited, unpaced float64, from time.Time,
 // 60 s at least 90 % of what it takes goes through and under 2 % is refused,
 // and it stays so; when the limit goes, the link is soon at full pace again.
 //
-// Source: G 16, issue 4 (what must be shown), B 11.
+// Source: rule carriers 3.1, 4.1.
 func TestHabitOfThrottling(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ configured, limit float64 }{
@@ -100,7 +100,7 @@ func TestHabitOfThrottling(t *testing.T) {
 
 // TestHabitOfCongestion: congestion_state slows the link before it is refused.
 //
-// Source: A.4 "window is not flow control" (SMPP 5.0, 2.6.4 and 4.8.4.18).
+// Source: rule carriers 4.2.
 func TestHabitOfCongestion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

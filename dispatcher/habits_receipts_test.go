@@ -20,42 +20,42 @@ func TestHabitsOfReceipts(t *testing.T) {
 		ends, reason        string
 		event               string // counted besides: an outcome of receipts
 	}{
-		{fate: "00", habit: "text of appendix B", source: "A.2", ends: "sent", event: "matched"},
-		{fate: "01", habit: "UNDELIV, with the error code kept", source: "A.2 states", ends: "failed", reason: "UNDELIV 011"},
-		{fate: "08", habit: "receipt before submit_sm_resp", source: "G 26, B 3 (jasmin 423)", ends: "sent"},
-		{fate: "11", habit: "the same receipt ten times", source: "G 24, A.2 re-delivery", ends: "sent", event: "duplicate"},
-		{fate: "12", habit: "DELIVRD, then UNDELIV", source: "G 27", ends: "sent", event: "contradiction"},
-		{fate: "13", habit: "ENROUTE first", source: "A.2 states", ends: "sent", event: "intermediate"},
-		{fate: "14", habit: "EXPIRED", source: "A.2 states, B 4 (jasmin 447)", ends: "failed", reason: "EXPIRED 027"},
-		{fate: "15", habit: "REJECTD", source: "A.2 states", ends: "failed", reason: "REJECTD 069"},
-		{fate: "16", habit: "ACCEPTD and nothing more", source: "decisions Lifecycle", ends: "sent"},
-		{fate: "18", habit: "TLVs only, short_message empty", source: "A.2 TLVs (php-smpp 70)", ends: "sent"},
-		{fate: "19", habit: "text in message_payload", source: "A.2, go-smpp C8", ends: "sent"},
-		{fate: "20", habit: "receipt in data_sm", source: "go-smpp C10", ends: "sent"},
-		{fate: "21", habit: "id's letter case differs", source: "B 2 (jasmin 366, 408)", ends: "sent"},
-		{fate: "26", habit: "handset forges a receipt, esm_class 0", source: "G 28, section 0.3", ends: "failed", reason: "UNDELIV 011"},
-		{fate: "27", habit: "intermediate notification, 0x20", source: "A.2", ends: "sent", event: "intermediate"},
-		{fate: "30", habit: "DELETED", source: "A.2 states", ends: "failed", reason: "DELETED 088"},
-		{fate: "31", habit: "stat nobody has heard of first", source: "A.2 \"anything else\"", ends: "sent"},
-		{fate: "32", habit: "UNDELIV, then DELIVRD", source: "G 27", ends: "failed", reason: "UNDELIV 011"},
-		{fate: "33", habit: "12-digit dates, four-digit err, vendor fields and TLVs", source: "A.2 (php-smpp 70)", ends: "sent"},
-		{fate: "34", habit: "stat before id, capitals, nothing else", source: "A.2 key by key", ends: "sent"},
-		{fate: "35", habit: "TLVs against the text", source: "A.2 \"TLVs win over text\"", ends: "sent"},
-		{fate: "50", habit: "UUID ids", source: "B 2 (jasmin 1129)", ends: "sent"},
-		{fate: "51", habit: "64-character ids", source: "G 29", ends: "sent"},
-		{fate: "53", habit: "zero-padded in the response only", source: "B 2 (jasmin 375)", ends: "sent"},
-		{fate: "61", habit: "a receipt for an id never given", source: "G 25", ends: "sent", event: "unmatched"},
-		{fate: "62", habit: "esm_class 0x44 without a UDH", source: "go-smpp C8", ends: "sent"},
-		{fate: "63", habit: "the handset answers", source: "issue 4.1 MO", ends: "sent"},
-		{fate: "64", habit: "zero-padded in the receipt only", source: "B 2 (jasmin 375)", ends: "sent"},
-		{fate: "65", habit: "alert_notification in between", source: "go-smpp C10, S2", ends: "sent"},
-		{fate: "28", habit: "second segment undeliverable", source: "G 30", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
-		{fate: "00", habit: "a receipt a segment", source: "A.2 multipart, B 5 (jasmin 363)", text: strings.Repeat("a", 400), ends: "sent"},
-		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "G 30", text: strings.Repeat("a", 200), ends: "pending"},
-		{fate: "07", habit: "no receipt", source: "A.2 watchdog", ends: "pending"},
-		{fate: "17", habit: "UNKNOWN and nothing more", source: "decisions Lifecycle", ends: "pending"},
-		{fate: "25", habit: "empty message_id", source: "A.3 last line", ends: "pending"},
-		{fate: "67", habit: "ENROUTE and nothing more", source: "decisions Lifecycle", ends: "pending"},
+		{fate: "00", habit: "text of appendix B", source: "rule carriers 2.2", ends: "sent", event: "matched"},
+		{fate: "01", habit: "UNDELIV, with the error code kept", source: "rule carriers 2.5", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "08", habit: "receipt before submit_sm_resp", source: "rule carriers 2.7", ends: "sent"},
+		{fate: "11", habit: "the same receipt ten times", source: "rule carriers 2.8", ends: "sent", event: "duplicate"},
+		{fate: "12", habit: "DELIVRD, then UNDELIV", source: "rule carriers 2.9", ends: "sent", event: "contradiction"},
+		{fate: "13", habit: "ENROUTE first", source: "rule carriers 2.5", ends: "sent", event: "intermediate"},
+		{fate: "14", habit: "EXPIRED", source: "rule carriers 2.5", ends: "failed", reason: "EXPIRED 027"},
+		{fate: "15", habit: "REJECTD", source: "rule carriers 2.5", ends: "failed", reason: "REJECTD 069"},
+		{fate: "16", habit: "ACCEPTD and nothing more", source: "rule choices 5.3", ends: "sent"},
+		{fate: "18", habit: "TLVs only, short_message empty", source: "rule carriers 2.3", ends: "sent"},
+		{fate: "19", habit: "text in message_payload", source: "rule carriers 2.4", ends: "sent"},
+		{fate: "20", habit: "receipt in data_sm", source: "rule carriers 2.4", ends: "sent"},
+		{fate: "21", habit: "id's letter case differs", source: "rule carriers 1.2", ends: "sent"},
+		{fate: "26", habit: "handset forges a receipt, esm_class 0", source: "rule carriers 2.1", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "27", habit: "intermediate notification, 0x20", source: "rule carriers 2.6", ends: "sent", event: "intermediate"},
+		{fate: "30", habit: "DELETED", source: "rule carriers 2.5", ends: "failed", reason: "DELETED 088"},
+		{fate: "31", habit: "stat nobody has heard of first", source: "rule carriers 2.6", ends: "sent"},
+		{fate: "32", habit: "UNDELIV, then DELIVRD", source: "rule carriers 2.9", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "33", habit: "12-digit dates, four-digit err, vendor fields and TLVs", source: "rule carriers 2.2", ends: "sent"},
+		{fate: "34", habit: "stat before id, capitals, nothing else", source: "rule carriers 2.2", ends: "sent"},
+		{fate: "35", habit: "TLVs against the text", source: "rule carriers 2.3", ends: "sent"},
+		{fate: "50", habit: "UUID ids", source: "rule carriers 1.3", ends: "sent"},
+		{fate: "51", habit: "64-character ids", source: "rule carriers 1.3", ends: "sent"},
+		{fate: "53", habit: "zero-padded in the response only", source: "rule carriers 1.2", ends: "sent"},
+		{fate: "61", habit: "a receipt for an id never given", source: "rule carriers 2.10", ends: "sent", event: "unmatched"},
+		{fate: "62", habit: "esm_class 0x44 without a UDH", source: "rule carriers 2.4", ends: "sent"},
+		{fate: "63", habit: "the handset answers", source: "rule carriers 7.6", ends: "sent"},
+		{fate: "64", habit: "zero-padded in the receipt only", source: "rule carriers 1.2", ends: "sent"},
+		{fate: "65", habit: "alert_notification in between", source: "rule carriers 7.3", ends: "sent"},
+		{fate: "28", habit: "second segment undeliverable", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
+		{fate: "00", habit: "a receipt a segment", source: "rule carriers 2.12", text: strings.Repeat("a", 400), ends: "sent"},
+		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "pending"},
+		{fate: "07", habit: "no receipt", source: "rule carriers 2.11", ends: "pending"},
+		{fate: "17", habit: "UNKNOWN and nothing more", source: "rule choices 5.3, 5.6", ends: "pending"},
+		{fate: "25", habit: "empty message_id", source: "rule carriers 1.5", ends: "pending"},
+		{fate: "67", habit: "ENROUTE and nothing more", source: "rule choices 5.3, 5.6", ends: "pending"},
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
@@ -107,7 +107,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 // TestHabitsOfReceiptStates: a carrier that means something of its own by a
 // state.
 //
-// Source: A.2 states "per link", decisions.md Lifecycle.
+// Source: rule choices 5.3.
 func TestHabitsOfReceiptStates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,7 +128,7 @@ func TestHabitsOfReceiptStates(t *testing.T) {
 // TestHabitOfNoReceipts: a carrier that gives none, and one whose receipts do
 // not come in time.
 //
-// Source: A.2 sent_on and watchdog; decisions.md confirm, on_receipt_timeout.
+// Source: rule carriers 2.11; rule choices 5.2, 5.6.
 func TestHabitOfNoReceipts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	}
 	for _, m := range silent.Submits() {
 		if m.RegisteredDelivery != 1 {
-			t.Errorf("registered_delivery is %d: it is 1 for every carrier (decisions.md)", m.RegisteredDelivery)
+			t.Errorf("registered_delivery is %d: it is 1 for every carrier (rule choices 4.2)", m.RegisteredDelivery)
 		}
 	}
 	w.clean(silent, late)
@@ -161,7 +161,7 @@ func TestHabitOfNoReceipts(t *testing.T) {
 // TestHabitOfRemovedCarrier: a message whose carrier is configured no more gets
 // its end all the same.
 //
-// Source: G, promise P4.
+// Source: rule carriers 10.4.
 func TestHabitOfRemovedCarrier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func TestHabitOfRemovedCarrier(t *testing.T) {
 // configures any more goes to the carrier that takes its number now; what
 // another process serves, or may yet come back to serve, is left alone.
 //
-// Source: G, promise P4.
+// Source: rule carriers 10.4.
 func TestMessagesOfRemovedCarrier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +212,7 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 // TestHabitOfDatabaseAway: receipts that cannot be stored are refused with
 // ESME_RMSGQFUL and delivered again.
 //
-// Source: section 0.10, G 8.
+// Source: rule carriers 2.14.
 func TestHabitOfDatabaseAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,28 +21,28 @@ func TestHabitsOfSessions(t *testing.T) {
 		doubled       int // segments that may arrive twice
 		binds         uint64
 	}{
-		{habit: "unbind", source: "G 20", fate: "57", binds: 2},
-		{habit: "unbind every 20 submits", source: "G 20", faults: carriersim.Faults{UnbindAfter: 20}, binds: 2},
-		{habit: "text that is no PDU", source: "G 21, node-smpp 230", fate: "58", doubled: 20, binds: 2},
-		{habit: "command_length 0xFFFFFFFF", source: "G 22", fate: "59", doubled: 20, binds: 2},
-		{habit: "command_length 0", source: "G 22", act: func(_ *world, s *sim) { s.SendRaw(make([]byte, 16)) }, doubled: 20, binds: 2},
-		{habit: "TLS hello on the port", source: "G 21", act: func(_ *world, s *sim) { s.SendRaw([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 1, 2, 3, 4, 5}) }, doubled: 20, binds: 2},
-		{habit: "reset", source: "G 12", act: func(_ *world, s *sim) { s.ResetAll() }, doubled: 20, binds: 2},
-		{habit: "half-open: takes all and says nothing", source: "G 13", act: (*world).mute, doubled: 20, binds: 2},
-		{habit: "stops reading", source: "go-smpp S3", act: (*world).stall, doubled: 20, binds: 2},
-		{habit: "enquire_link unanswered, traffic flows", source: "go-smpp S15, B 17", faults: carriersim.Faults{EnquireSilent: true}, doubled: 20},
-		{habit: "enquire_link from the carrier", source: "B 17 (gosmpp 81)", faults: carriersim.Faults{EnquireEvery: 20 * time.Millisecond}, binds: 1},
-		{habit: "a request of unknown command_id before each answer", source: "go-smpp S2", faults: carriersim.Faults{StrangeCommand: true}, binds: 1},
-		{habit: "answers to nobody", source: "G 23", faults: carriersim.Faults{WrongSequence: true}, binds: 1},
-		{habit: "every answer twice", source: "G 23", faults: carriersim.Faults{RespTwice: true}, binds: 1},
-		{habit: "answers out of order", source: "G 15", faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
-		{habit: "every tenth is nacked", source: "go-smpp S16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
-		{habit: "ESME_RINVBNDSTS", source: "A.3 session dead", act: func(w *world, s *sim) {
+		{habit: "unbind", source: "rule carriers 5.4", fate: "57", binds: 2},
+		{habit: "unbind every 20 submits", source: "rule carriers 5.4", faults: carriersim.Faults{UnbindAfter: 20}, binds: 2},
+		{habit: "text that is no PDU", source: "rule carriers 7.1", fate: "58", doubled: 20, binds: 2},
+		{habit: "command_length 0xFFFFFFFF", source: "rule carriers 7.2", fate: "59", doubled: 20, binds: 2},
+		{habit: "command_length 0", source: "rule carriers 7.2", act: func(_ *world, s *sim) { s.SendRaw(make([]byte, 16)) }, doubled: 20, binds: 2},
+		{habit: "TLS hello on the port", source: "rule carriers 7.1", act: func(_ *world, s *sim) { s.SendRaw([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 1, 2, 3, 4, 5}) }, doubled: 20, binds: 2},
+		{habit: "reset", source: "rule carriers 6.2", act: func(_ *world, s *sim) { s.ResetAll() }, doubled: 20, binds: 2},
+		{habit: "half-open: takes all and says nothing", source: "rule carriers 6.3", act: (*world).mute, doubled: 20, binds: 2},
+		{habit: "stops reading", source: "rule carriers 9.3", act: (*world).stall, doubled: 20, binds: 2},
+		{habit: "enquire_link unanswered, traffic flows", source: "rule carriers 5.5", faults: carriersim.Faults{EnquireSilent: true}, doubled: 20},
+		{habit: "enquire_link from the carrier", source: "rule carriers 5.5", faults: carriersim.Faults{EnquireEvery: 20 * time.Millisecond}, binds: 1},
+		{habit: "a request of unknown command_id before each answer", source: "rule carriers 7.3", faults: carriersim.Faults{StrangeCommand: true}, binds: 1},
+		{habit: "answers to nobody", source: "rule carriers 3.11", faults: carriersim.Faults{WrongSequence: true}, binds: 1},
+		{habit: "every answer twice", source: "rule carriers 3.11", faults: carriersim.Faults{RespTwice: true}, binds: 1},
+		{habit: "answers out of order", source: "rule carriers 3.10", faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
+		{habit: "every tenth is nacked", source: "rule carriers 9.16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
+		{habit: "ESME_RINVBNDSTS", source: "rule carriers 3.7", act: func(w *world, s *sim) {
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidBindStatus })
 			w.until("a submit is refused", func() bool { return s.Stats().Refused[carriersim.InvalidBindStatus] > 0 })
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		}, doubled: 20, binds: 2},
-		{habit: "receipts of 1,000 unknown ids a second", source: "G 25", faults: carriersim.Faults{UnknownPerSec: 1000}, binds: 1},
+		{habit: "receipts of 1,000 unknown ids a second", source: "rule carriers 2.10", faults: carriersim.Faults{UnknownPerSec: 1000}, binds: 1},
 	}
 	w := newWorld(t)
 	var carriers []dispatcher.Carrier
@@ -107,7 +107,7 @@ func (w *world) stall(s *sim) {
 // TestHabitsOfBinding: a carrier that does not let the link bind is not
 // hammered, and what waits is carried once it does.
 //
-// Source: G 19, A.3 bind, B 15.
+// Source: rule carriers 5.1.
 func TestHabitsOfBinding(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
@@ -179,7 +179,7 @@ func TestHabitsOfBinding(t *testing.T) {
 // acknowledged, kept and can be listed; those that come again after a refusal
 // are kept once.
 //
-// Source: issue 4.1 MO.
+// Source: rule carriers 7.6.
 func TestHabitOfAnswersFromHandsets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

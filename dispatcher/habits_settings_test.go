@@ -17,7 +17,7 @@ import (
 // takes data_coding 0 for. Whatever it is, the handset shows the text that was
 // sent.
 //
-// Source: A.1, B 18 (jasmin 750, gosmpp 175), issue 4.6.
+// Source: rule carriers 8.1, 8.2.
 func TestHabitsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{
@@ -92,7 +92,7 @@ func TestHabitsOfLongMessages(t *testing.T) {
 
 // TestHabitsOfFields: what carriers want in the fields of submit_sm and bind.
 //
-// Source: A.4 TON/NPI and validity_period, A.2 user_message_reference, issue 4.6.
+// Source: rule carriers 8.4, 8.5, 8.6.
 func TestHabitsOfFields(t *testing.T) {
 	t.Parallel()
 	defaults := func(m carriersim.Submit) string {
@@ -107,7 +107,7 @@ func TestHabitsOfFields(t *testing.T) {
 		// The simulator has its own mind about them.
 		lenient bool
 	}{
-		{habit: "as decisions.md has it", change: func(*dispatcher.Carrier) {}, want: `^5/0 DEMO > 1/1 type "", validity "00000000595\d000R"$`,
+		{habit: "as rule choices 4.2 has it", change: func(*dispatcher.Carrier) {}, want: `^5/0 DEMO > 1/1 type "", validity "00000000595\d000R"$`,
 			tlvs: map[uint16]string{smpp.TagUserMessageReference: `^....$`}},
 		{habit: "other TON and NPI", change: func(c *dispatcher.Carrier) { c.SourceTON, c.SourceNPI, c.DestTON, c.DestNPI = 0, 1, 2, 8 }, want: `^0/1 DEMO > 2/8`, lenient: true},
 		{habit: "validity absolute", change: func(c *dispatcher.Carrier) { c.Validity = dispatcher.ValidityAbsolute },
@@ -174,7 +174,7 @@ func TestHabitsOfFields(t *testing.T) {
 
 // TestHabitOfCongestedCarrier: congestion_state in an answer slows the link.
 //
-// Source: A.4 (SMPP 5.0, 2.6.4), issue 4.2.
+// Source: rule carriers 4.2.
 func TestHabitOfCongestedCarrier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 // that lives, is taken: the message is not sent again, and its receipt finds
 // it.
 //
-// Source: A.4 "late responses", go-smpp S7.
+// Source: rule carriers 6.5.
 func TestHabitOfLateAnswers(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold} {
@@ -65,7 +65,7 @@ func TestHabitOfLateRefusal(t *testing.T) {
 // TestHabitOfSilentLink: one of two links binds, answers enquire_link and no
 // submit_sm: it keeps its window, and nothing that waits behind it.
 //
-// Source: issue "a green link that sends nothing", G 18.
+// Source: rule carriers 6.4.
 func TestHabitOfSilentLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func TestHabitOfSilentLink(t *testing.T) {
 // TestHeldIsNotRerouted: a carrier that holds what it did not answer is not
 // stood in for there: the other could only send it twice.
 //
-// Source: A.4.
+// Source: rule carriers 6.6.
 func TestHeldIsNotRerouted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,29 +26,29 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		submits       int // that reach the carrier
 		resent        float64
 	}{
-		{habit: "silent on a live link, resend", source: "A.4, B 7", fate: "06", policy: dispatcher.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
-		{habit: "silent on a live link, hold", source: "A.4", fate: "06", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "silent on a live link, fail", source: "A.4", fate: "06", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "taken and never answered, the receipt echoes the reference", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousResend, echo: true,
+		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
+		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousResend, echo: true,
 			ends: "sent", submits: 1},
-		{habit: "the same, long before unknown_hold is over", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousResend, echo: true, hold: time.Hour,
+		{habit: "the same, long before unknown_hold is over", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousResend, echo: true, hold: time.Hour,
 			ends: "sent", submits: 1},
-		{habit: "the same, held", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousHold, echo: true, ends: "sent", submits: 1},
-		{habit: "the same, to be failed", source: "A.2 last", fate: "36", policy: dispatcher.AmbiguousFail, echo: true, hold: time.Hour,
+		{habit: "the same, held", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousHold, echo: true, ends: "sent", submits: 1},
+		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousFail, echo: true, hold: time.Hour,
 			ends: "sent", submits: 1},
-		{habit: "several segments, to be failed", source: "A.2 last", fate: "36", text: strings.Repeat("a", 400),
+		{habit: "several segments, to be failed", source: "rule carriers 2.13", fate: "36", text: strings.Repeat("a", 400),
 			policy: dispatcher.AmbiguousFail, echo: true, hold: time.Hour, ends: "sent", submits: 3},
-		{habit: "taken and dropped, the receipt echoes the reference", source: "A.4 \"before resending wait\"", fate: "37", policy: dispatcher.AmbiguousResend, echo: true,
+		{habit: "taken and dropped, the receipt echoes the reference", source: "rule carriers 6.6", fate: "37", policy: dispatcher.AmbiguousResend, echo: true,
 			ends: "sent", submits: 1},
-		{habit: "taken and dropped, no reference: it arrives twice", source: "A.4, section 0.9", fate: "37", policy: dispatcher.AmbiguousResend,
+		{habit: "taken and dropped, no reference: it arrives twice", source: "rule carriers 6.1", fate: "37", policy: dispatcher.AmbiguousResend,
 			ends: "sent", submits: 2, resent: 1},
-		{habit: "dropped, resend", source: "G 11", fate: "23", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "A.4", fate: "23", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "dropped, fail", source: "A.4", fate: "23", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "half an answer, resend", source: "G 12", fate: "24", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
-		{habit: "several segments, taken and never answered, echoed", source: "B 6 (jasmin 850)", fate: "36", text: strings.Repeat("a", 400),
+		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
+		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "half an answer, resend", source: "rule carriers 6.2", fate: "24", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
+		{habit: "several segments, taken and never answered, echoed", source: "rule carriers 2.13, 6.7", fate: "36", text: strings.Repeat("a", 400),
 			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3},
-		{habit: "the same, long before unknown_hold is over", source: "A.2 last", fate: "36", text: strings.Repeat("a", 400),
+		{habit: "the same, long before unknown_hold is over", source: "rule carriers 2.13", fate: "36", text: strings.Repeat("a", 400),
 			policy: dispatcher.AmbiguousResend, echo: true, hold: time.Hour, ends: "sent", submits: 3},
 	}
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 // a full window, again and again: no message is lost, and none is doubled more
 // often than segments were out.
 //
-// Source: G 11 and 12, promise P3.
+// Source: rule carriers 6.1, 10.3.
 func TestHabitOfDyingLinks(t *testing.T) {
 	t.Parallel()
 	const window = 10
@@ -140,7 +140,7 @@ func TestHabitOfDyingLinks(t *testing.T) {
 // TestHabitOfLongMessagesAndDyingLinks: of a long message whose link dies in
 // the middle only what was not accepted is sent again.
 //
-// Source: B 6, promise P3 "0 otherwise".
+// Source: rule carriers 6.7, 10.3.
 func TestHabitOfLongMessagesAndDyingLinks(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []dispatcher.Ambiguous{dispatcher.AmbiguousResend, dispatcher.AmbiguousHold} {

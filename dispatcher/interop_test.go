@@ -121,7 +121,7 @@ func (f *foreign) events(kind string) (list []nodeEvent) {
 // the id in another base, a text from a handset, enquire_link, unbind from
 // either side.
 //
-// Source: issue 4, what must be shown.
+// Source: rule carriers 8.7.
 func TestNodeSMPP(t *testing.T) {
 	t.Parallel()
 	dir := installNodeSMPP(t)
@@ -199,7 +199,7 @@ func TestNodeSMPP(t *testing.T) {
 // TestNetSMPP: the link with a message centre made of Perl's Net::SMPP, an
 // implementation of the standard's own time.
 //
-// Source: issue 4, what must be shown.
+// Source: rule carriers 8.7.
 func TestNetSMPP(t *testing.T) {
 	t.Parallel()
 	perl := startForeign(t, ".", testenv.Tool(t, "perl:Net::SMPP"), filepath.Join("testdata", "net-smpp", "server.pl"))

@@ -15,7 +15,7 @@ var ErrNoLink = errors.New("no such link")
 // staleAfter is the age past which a link's reported state is nobody's word.
 const staleAfter = 15 * time.Second
 
-// LinkState is one link as operators see it (interface.md, admin links).
+// LinkState is one link as operators see it (rule choices 11.4).
 type LinkState struct {
 	Carrier   string    `json:"carrier"`
 	Link      string    `json:"link"`

@@ -20,7 +20,7 @@ func claimed(body string) *messages.Claimed {
 	return &messages.Claimed{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
 }
 
-// TestSegmentFields: the fields exactly as decisions.md has them.
+// TestSegmentFields: the fields exactly as rule choices 4.2 has them.
 func TestSegmentFields(t *testing.T) {
 	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
 	got := c.segments(claimed("Amahoro @ €"), noon)
@@ -39,7 +39,7 @@ func TestSegmentFields(t *testing.T) {
 	}
 	c.Confirm = ConfirmBySubmit
 	if got := c.segments(claimed("x"), noon); got[0].RegisteredDelivery != 1 {
-		t.Errorf("registered_delivery is %d: it is 1 for every carrier (decisions.md)", got[0].RegisteredDelivery)
+		t.Errorf("registered_delivery is %d: it is 1 for every carrier (rule choices 4.2)", got[0].RegisteredDelivery)
 	}
 	if len(c.TLVs) != 1 {
 		t.Errorf("the carrier's own TLVs: %v", c.TLVs)

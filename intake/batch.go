@@ -10,7 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// BatchAccepted is the answer to a bulk or template send (contract 2.2).
+// BatchAccepted is the answer to a bulk or template send (rule api 2.2).
 type BatchAccepted struct {
 	BatchID         ulid.ULID `json:"batch_id"`
 	Status          string    `json:"status"`
@@ -20,7 +20,7 @@ type BatchAccepted struct {
 	RemainingItems  int64     `json:"remaining_items"`
 }
 
-// Bulk is a valid bulk send (contract 4.2): 1 to 500 messages.
+// Bulk is a valid bulk send (rule api 4.2): 1 to 500 messages.
 type Bulk struct {
 	Sender   string
 	Messages []BulkMessage
@@ -33,7 +33,7 @@ type BulkMessage struct {
 	Message string
 }
 
-// Template is a valid template send (contract 4.3): 1 to 500 recipients.
+// Template is a valid template send (rule api 4.3): 1 to 500 recipients.
 type Template struct {
 	Sender     string
 	Template   *sms.Template
@@ -93,7 +93,7 @@ func (in *Intake) sendBatch(ctx context.Context, p *accounts.Principal, key *Key
 }
 
 // maySendBatch checks the rules that are about the caller, in the order of
-// contract 7.2.
+// rule api 7.2.
 func (in *Intake) maySendBatch(p *accounts.Principal, b batch) error {
 	switch {
 	case p.Company == nil:

@@ -18,7 +18,7 @@ func (in *Intake) Serves(number sms.Number) error {
 }
 
 // SendCode sends a one-time code to a number that its owner wants to verify
-// (contract 4.4.4). It is the gateway's own message: it belongs to no company,
+// (rule api 4.4.4). It is the gateway's own message: it belongs to no company,
 // costs neither credits nor quota and emits no webhook. It is given up when the
 // code is no good any more.
 func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sms.Number, code string, life time.Duration) error {

@@ -1,5 +1,5 @@
 // Package intake turns a request into paid, recorded and queued messages, or
-// refuses it in the words of contract 7.2.
+// refuses it in the words of rule api 7.2.
 //
 // It is the front half of the gateway and never calls the back half: the two
 // meet in Postgres (the truth) and in the Redis streams (the belt), and the
@@ -51,8 +51,8 @@ var (
 type Options struct {
 	Validity    time.Duration // of a message, default 24 h
 	MaxSegments int           // of a message, default 255
-	TestSender  string        // contract 4.4.2
-	TestQuota   int           // segments an account, contract 4.4.5
+	TestSender  string        // rule api 4.4.2
+	TestQuota   int           // segments an account, rule api 4.4.5
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
 }

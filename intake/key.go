@@ -15,7 +15,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// keyLife is how long an idempotency key is remembered (decisions.md).
+// keyLife is how long an idempotency key is remembered (rule choices 1.10).
 const keyLife = 24 * time.Hour
 
 // Key is a request's idempotency key with what makes the request the same: the

@@ -11,8 +11,7 @@ import (
 	"intumwa/sms"
 )
 
-// Refusals without substituted values (contract 7.2; decisions.md for those it
-// does not show).
+// Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2).
 var (
 	refuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
 	refuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
@@ -26,7 +25,7 @@ var (
 	refuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
 )
 
-// ErrNoCompany is the refusal of everything that needs a company (contract 7.2).
+// ErrNoCompany is the refusal of everything that needs a company (rule api 7.2).
 var ErrNoCompany error = refuseNoCompany
 
 // refuseTestSender names the test sender, which batches do not take.
@@ -62,7 +61,7 @@ func refuseVariables(index int, missing []string) sms.Refusal {
 
 func recipient(index int) string { return "Recipient #" + strconv.Itoa(index+1) }
 
-// insufficient is the refusal of contract 7.2 (batch) and decisions.md
+// insufficient is the refusal of rule api 7.2 (batch) and rule choices 1.7
 // (message), with its :credits and :unit.
 func insufficient(what string, credits int) sms.Refusal {
 	unit := "credits"

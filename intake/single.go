@@ -12,7 +12,7 @@ import (
 
 const textQueued = "Message queued for delivery."
 
-// Accepted is the answer to a single send (contract 2.1).
+// Accepted is the answer to a single send (rule api 2.1).
 type Accepted struct {
 	ID             ulid.ULID  `json:"id"`
 	ItemCount      int        `json:"item_count"`
@@ -23,7 +23,7 @@ type Accepted struct {
 	Message        string     `json:"message"`
 }
 
-// Single is a valid single send (contract 4.1).
+// Single is a valid single send (rule api 4.1).
 type Single struct {
 	Number  sms.Number
 	Sender  string
@@ -73,7 +73,7 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, 
 
 func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
 
-// maySend checks the rules of a live single send in the order of contract 7.2.
+// maySend checks the rules of a live single send in the order of rule api 7.2.
 func maySend(p *accounts.Principal, name string) error {
 	if p.Company == nil {
 		return refuseNoCompany
@@ -95,7 +95,7 @@ func maySendAs(company *accounts.Company, name string) error {
 	return nil
 }
 
-// maySendTest checks the rules of contract 4.4.
+// maySendTest checks the rules of rule api 4.4.
 func maySendTest(p *accounts.Principal, number sms.Number) error {
 	switch {
 	case p.Company == nil:

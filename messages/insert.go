@@ -13,7 +13,7 @@ import (
 
 // Insert records messages, their batches and their outbox rows within the
 // caller's transaction and returns the messages' ids (the message_id of
-// contract 2.3) in the order given. One statement for any number of messages.
+// rule api 2.3) in the order given. One statement for any number of messages.
 func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	batchIDs, err := insertBatches(ctx, tx, messages)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package messages keeps each message's life. It alone changes a status.
 //
 // A message starts as pending and ends, exactly once, as sent or failed
-// (contract 3). Around that row stand four tables:
+// (rule api 3). Around that row stand four tables:
 //
 //   - outbox: what still has to reach a carrier. A row is written with its
 //     message and deleted in the transaction that records its last segment's
@@ -53,7 +53,7 @@ type Store struct {
 // New returns the store of pool's database.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
-// Batch is a bulk or template request (contract 2.2).
+// Batch is a bulk or template request (rule api 2.2).
 type Batch struct {
 	ULID       ulid.ULID
 	CompanyID  int64

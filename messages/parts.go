@@ -128,7 +128,7 @@ type Recorded struct {
 
 // Record takes the carrier's lock (LockCarrier) and records segments that it
 // has accepted, then receipts in the order given; all are of that carrier. Of a
-// segment's final states the first wins (decisions.md, Lifecycle). Segments
+// segment's final states the first wins (rule choices 5.3). Segments
 // that are final at once (confirmed by the acceptance itself, or by a receipt
 // that came before the response) are among Submitted. Of the receipts that no
 // segment is found for, room are kept; the others are Throttled. Commonly it

@@ -53,7 +53,7 @@ type Settled struct {
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
-// that is final already is not among those returned (contract 3). It ends the
+// that is final already is not among those returned (rule api 3). It ends the
 // journeys of those that failed, and then the others as ends says. Whoever calls it
 // emits the events and the refunds in the same transaction. It costs one round
 // trip.
@@ -145,8 +145,8 @@ func (f *finishing) queue(b *pgx.Batch) {
 }
 
 // Verdicts turns segments that just became final into verdicts on their
-// messages: failed as soon as one segment is, sent when all are (decisions.md,
-// Lifecycle). Messages that still wait for a segment are not among them.
+// messages: failed as soon as one segment is, sent when all are
+// (rule choices 5.4). Messages that still wait for a segment are not among them.
 func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) ([]Final, error) {
 	var finals []Final
 	var open []int64

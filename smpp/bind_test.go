@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// S17: every field of the options is in the bind.
+// rule carriers 9.17: every field of the options is in the bind.
 func TestBindFields(t *testing.T) {
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
@@ -24,7 +24,7 @@ func TestBindFields(t *testing.T) {
 	}
 }
 
-// S4: what comes before the bind response is answered as far as it can be, and
+// rule carriers 9.4: what comes before the bind response is answered as far as it can be, and
 // only the response with our sequence counts.
 func TestTrafficBeforeBindResponse(t *testing.T) {
 	c := newCarrier(t)
@@ -115,7 +115,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// S4: a silent carrier is left after BindTimeout; a port that speaks something
+// rule carriers 9.4: a silent carrier is left after BindTimeout; a port that speaks something
 // else at once, with its name in the reason.
 func TestBindToSomethingElse(t *testing.T) {
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ func (p *peer) polite(got packet) {
 	}
 }
 
-// S15: after EnquireLink of silence one enquire_link goes out, however short
+// rule carriers 9.15: after EnquireLink of silence one enquire_link goes out, however short
 // the interval; answered, the next one comes after the next silence.
 func TestEnquireLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestNeverAnswered(t *testing.T) {
 	})
 }
 
-// S5: a wrong password is tried once in five minutes, no more.
+// rule carriers 9.5: a wrong password is tried once in five minutes, no more.
 func TestRejectedCredentialsAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := pipeLink(t, nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// S13: Run ends by draining the window while still answering, then unbind,
+// rule carriers 9.13: Run ends by draining the window while still answering, then unbind,
 // unbind_resp, close.
 func TestGracefulEnd(t *testing.T) {
 	var deliveries []*Delivery
@@ -64,7 +64,7 @@ func TestGracefulEnd(t *testing.T) {
 	}
 }
 
-// S13: a carrier that answers nothing any more holds Run for the drain and the
+// rule carriers 9.13: a carrier that answers nothing any more holds Run for the drain and the
 // unbind timeout, not longer; what is unanswered ends as NoAnswer, what the pace
 // held back as NotWritten.
 func TestEndWithSilentCarrier(t *testing.T) {

@@ -54,7 +54,7 @@ func TestSubmitRejected(t *testing.T) {
 	}
 }
 
-// S1: a deliver_sm whose sequence_number equals that of a pending submit_sm is
+// rule carriers 9.1: a deliver_sm whose sequence_number equals that of a pending submit_sm is
 // a delivery, and the answer of the submit_sm still finds it.
 func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	got := make(chan *Delivery, 1)
@@ -81,7 +81,7 @@ func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	}
 }
 
-// S2: what the link does not know is answered, and the link kept.
+// rule carriers 9.2: what the link does not know is answered, and the link kept.
 func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	l, p, _ := boundLink(t, nil)
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	}
 }
 
-// S3: a peer that stops reading ends the session by the write deadline; neither
+// rule carriers 9.3: a peer that stops reading ends the session by the write deadline; neither
 // the submits nor Run hang.
 func TestPeerStopsReading(t *testing.T) {
 	c := newCarrier(t)
@@ -194,7 +194,7 @@ func TestPeerAsksWithoutReading(t *testing.T) {
 	}
 }
 
-// S6: a disconnect with 50 in flight ends each exactly once, as NoAnswer; what
+// rule carriers 9.6: a disconnect with 50 in flight ends each exactly once, as NoAnswer; what
 // waited for a slot is refused.
 func TestDisconnectWithWindowInFlight(t *testing.T) {
 	for _, reset := range []bool{false, true} {
@@ -234,7 +234,7 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 	}
 }
 
-// S6: what is queued behind the pace when the link dies was not written.
+// rule carriers 9.6: what is queued behind the pace when the link dies was not written.
 func TestDisconnectReturnsUnwritten(t *testing.T) {
 	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.5 })
 	first, second := submit(t, l), submit(t, l)
@@ -248,7 +248,7 @@ func TestDisconnectReturnsUnwritten(t *testing.T) {
 	}
 }
 
-// S7: an answer after the response timeout still settles its own submit, which
+// rule carriers 9.7: an answer after the response timeout still settles its own submit, which
 // kept its window slot.
 func TestLateResponse(t *testing.T) {
 	l, p, _ := boundLink(t, func(o *Options) {
@@ -319,7 +319,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// S8: an owner that takes its time delays neither answers nor enquire_link.
+// rule carriers 9.8: an owner that takes its time delays neither answers nor enquire_link.
 func TestSlowOwnerDelaysNothing(t *testing.T) {
 	release := make(chan struct{})
 	l, p, _ := boundLink(t, func(o *Options) {
@@ -337,7 +337,7 @@ func TestSlowOwnerDelaysNothing(t *testing.T) {
 	p.expect(rawDeliverResp)
 }
 
-// S9: nothing is acknowledged before its owner says so, nor twice; a refusal
+// rule carriers 9.9: nothing is acknowledged before its owner says so, nor twice; a refusal
 // goes out as it is.
 func TestRespond(t *testing.T) {
 	got := make(chan *Delivery, 1)
@@ -394,7 +394,7 @@ func TestDeliverQueueFull(t *testing.T) {
 	}
 }
 
-// S10: the pace holds submits only.
+// rule carriers 9.10: the pace holds submits only.
 func TestPaceDoesNotDelayControl(t *testing.T) {
 	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.2 })
 	submit(t, l)
@@ -412,7 +412,7 @@ func TestPaceDoesNotDelayControl(t *testing.T) {
 	}
 }
 
-// S11: a full window makes Submit wait, and never lets more out.
+// rule carriers 9.11: a full window makes Submit wait, and never lets more out.
 func TestWindow(t *testing.T) {
 	l, p, _ := boundLink(t, func(o *Options) { o.Window = 10 })
 	const n = 50
@@ -529,7 +529,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// S12: the peer's unbind is answered, the session drained and bound again.
+// rule carriers 9.12: the peer's unbind is answered, the session drained and bound again.
 func TestPeerUnbinds(t *testing.T) {
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
@@ -557,7 +557,7 @@ func TestPeerUnbinds(t *testing.T) {
 	waitBound(t, l)
 }
 
-// S16: a generic_nack is a refusal with its status.
+// rule carriers 9.16: a generic_nack is a refusal with its status.
 func TestGenericNack(t *testing.T) {
 	l, p, _ := boundLink(t, nil)
 	results := submit(t, l)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// S14: a carrier that breaks its connections at random, in every way, under
+// rule carriers 9.14: a carrier that breaks its connections at random, in every way, under
 // concurrent submits and deliveries: every submit ends exactly once, none that
 // the carrier accepted is called NotWritten, and the window is never exceeded.
 func TestRandomDisconnects(t *testing.T) {

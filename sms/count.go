@@ -20,7 +20,7 @@ func Measure(text string) Size {
 
 // Count answers the encoding of a text and the segments it takes, without
 // allocating. It is the count that is billed, and always the number of parts
-// that SplitText cuts (decisions, Segments and credits).
+// that SplitText cuts (rule choices 4.1).
 func Count(text string) (Encoding, int) {
 	size := Measure(text)
 	return size.Encoding, size.Segments

@@ -74,7 +74,7 @@ func (d *digits) read(s string) bool {
 }
 
 // national answers the eight national digits of the four accepted forms:
-// +257 and 8, 257 and 8, 00257 and 8, or 8 alone (decisions, Phone numbers).
+// +257 and 8, 257 and 8, 00257 and 8, or 8 alone (rule choices 2.1).
 func (d *digits) national() ([]byte, bool) {
 	all := d.at[:d.n]
 	switch {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// mobilePrefixes are Burundi's mobile ranges (decisions, Phone numbers): 29 old
+// mobilePrefixes are Burundi's mobile ranges (rule choices 2.2): 29 old
 // UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78 the former Smart, 77 Onatel.
 //
 // libphonenumber takes all of 61–69; 63 and 64 are not on our list, which

@@ -1,6 +1,6 @@
 package sms
 
-// Refusal is a business rule that forbids a send (contract 7.2). It is the one
+// Refusal is a business rule that forbids a send (rule api 7.2). It is the one
 // kind of error whose text is meant for the customer: it is answered with HTTP
 // 400, word for word. Found with errors.As.
 type Refusal struct {

@@ -1,6 +1,6 @@
 package sms
 
-// Status is where a message is in its life (contract 3). The values are stored;
+// Status is where a message is in its life (rule api 3). The values are stored;
 // they never change.
 type Status uint8
 

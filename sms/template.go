@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a text with placeholders (contract 4.3). A placeholder is a name
+// Template is a text with placeholders (rule api 4.3). A placeholder is a name
 // in double curly braces, with or without whitespace around it: an ASCII letter
 // or underscore, then letters, digits or underscores. Whatever is not exactly
 // that stays as text. A Template is immutable and safe for concurrent use.
@@ -118,7 +118,7 @@ func (t *Template) Missing(variables map[string]*string) []string {
 
 // Render puts the values in their places. Null and missing ones render as
 // nothing, a value is never looked at for placeholders, and keys that the
-// template does not use are ignored (contract 4.3).
+// template does not use are ignored (rule api 4.3).
 func (t *Template) Render(variables map[string]*string) string {
 	switch {
 	case len(t.pieces) == 0:

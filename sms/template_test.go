@@ -67,7 +67,7 @@ func TestNamesAndMissing(t *testing.T) {
 	}
 }
 
-// grammar is contract 4.3 as a regular expression; its classes list Unicode
+// grammar is rule api 4.3 as a regular expression; its classes list Unicode
 // White_Space.
 var grammar = regexp.MustCompile(`\{\{[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*([A-Za-z_][A-Za-z0-9_]*)[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*\}\}`)
 

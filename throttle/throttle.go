@@ -1,6 +1,6 @@
 // Package throttle says whether a user may send again this minute: a fixed
 // window that opens with the user's first request, counted over all instances
-// in Redis (decisions, Rate limit).
+// in Redis (rule choices 1.9).
 //
 // Without Redis it is neither an error nor a free pass: each instance counts in
 // its own memory until Redis answers again. A Redis that is away costs a request

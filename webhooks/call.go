@@ -127,7 +127,7 @@ func (c *caller) call(ctx context.Context, t *target, delivery int64, body strin
 	return a, took, true
 }
 
-// newRequest signs the body for one attempt. decisions: Webhooks
+// newRequest signs the body for one attempt. rule choices 8.1
 func newRequest(ctx context.Context, t *target, delivery int64, body string, at time.Time) *http.Request {
 	octets := []byte(body)
 	id, timestamp := webhookID(delivery), strconv.FormatInt(at.Unix(), 10)

@@ -62,7 +62,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Error("an event outside the contract was recorded")
+		t.Error("an event that rule api 6 does not have was recorded")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package webhooks tells customers what became of their messages: signed, with
-// retries, isolated from each other (contract 6).
+// retries, isolated from each other (rule api 6).
 //
 // # The promise
 //
@@ -36,7 +36,7 @@
 //   - An endpoint is changed: pending deliveries go to the new URL, signed with
 //     the new secret. It is deactivated: its pending deliveries wait, their
 //     attempts untouched, until it is active again. Messages that become final
-//     meanwhile emit nothing (contract 6). Whoever changed it, other processes
+//     meanwhile emit nothing (rule api 6). Whoever changed it, other processes
 //     obey as soon as they hear of it ([Webhooks.EndpointChanged]).
 //
 // # What hands do

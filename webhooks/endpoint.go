@@ -13,7 +13,7 @@ import (
 var ErrNotFound = errors.New("not found")
 
 // Endpoint is where a company is told what became of its messages. There is at
-// most one a company. contract 2.4
+// most one a company. rule api 2.4
 type Endpoint struct {
 	CompanyID int64
 	URL       string

@@ -11,7 +11,7 @@ import (
 // final, for those companies that have an active endpoint, and returns how many
 // it recorded. An event that is already recorded is left alone, so exactly one
 // row exists for a message however often it is told. One statement, whatever
-// the number of events. Call Kick once tx is committed. contract 6
+// the number of events. Call Kick once tx is committed. rule api 6
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) (int, error) {
 	if len(events) == 0 {
 		return 0, nil

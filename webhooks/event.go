@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The two event names there are. contract 6
+// The two event names there are. rule api 6
 const (
 	Sent   = "sms.sent"
 	Failed = "sms.failed"
@@ -17,7 +17,7 @@ const (
 // Event is a message's final transition.
 type Event struct {
 	CompanyID   int64
-	MessageID   int64  // the integer id of contract 2.3
+	MessageID   int64  // the integer id of rule api 2.3
 	Name        string // Sent or Failed
 	PhoneNumber string // E.164
 	At          time.Time
@@ -66,7 +66,7 @@ func webhookID(delivery int64) string {
 	return "evt_" + strconv.FormatInt(delivery, 10)
 }
 
-// appendBody appends the body of contract 6: these fields in this order, nothing else.
+// appendBody appends the body of rule api 6: these fields in this order, nothing else.
 func appendBody(b []byte, e *Event) []byte {
 	b = append(b, `{"event":"`...)
 	b = append(b, e.Name...)

@@ -22,7 +22,7 @@ func (s state) String() string {
 	return StateFailed
 }
 
-// schedule is the delays between a failure and the attempt after it. contract 6
+// schedule is the delays between a failure and the attempt after it. rule api 6
 type schedule []time.Duration
 
 // after says what becomes of a delivery when the attempt number tries (from 1)

@@ -70,7 +70,7 @@ func newSigner(secret string) (*signer, error) {
 
 // contractSignature is the value of X-Webhook-Signature: lower-case hex of
 // HMAC-SHA256 over the body, keyed by the whole whsec_… string; while a rotation
-// lasts, of the secret of before, since there is room for one. contract 6
+// lasts, of the secret of before, since there is room for one. rule api 6
 func (s *signer) contractSignature(body []byte) string {
 	if s.previous != nil {
 		return s.previous.contractSignature(body)

@@ -25,8 +25,8 @@ type adminInbound struct {
 	Octets     int       `json:"octets"`
 }
 
-// Run lists messages from handsets, the latest first. The contract has no event
-// for them.
+// Run lists messages from handsets, the latest first. There is no event
+// for them (rule api 6).
 func (c *adminInboundCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	if c.Limit < 1 {
 		return errors.New("--limit must be at least 1")

@@ -20,7 +20,7 @@ const shutdownGrace = 2 * time.Second
 
 // life starts the parts of a process and ends them: first the listeners, so
 // that nothing new comes in, then all the rest side by side. The whole end has
-// 10 s (interface.md), and the longest part of it, draining the carriers'
+// 10 s (rule choices 11.2), and the longest part of it, draining the carriers'
 // windows, needs most of them.
 type life struct {
 	ctx       context.Context //nolint:containedctx // the process's own; parts get contexts of their own

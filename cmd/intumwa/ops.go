@@ -41,8 +41,8 @@ func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 	// The process lives: whoever restarts it has nothing to gain from the
 	// database's state.
 	o.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok", "") })
-	// Migrations are in, Postgres answers, the listeners are up (decisions.md,
-	// Pace). A link that cannot bind is no reason to send customers elsewhere.
+	// Migrations are in, Postgres answers, the listeners are up
+	// (rule choices 7.8). A link that cannot bind is no reason to send customers elsewhere.
 	o.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if !o.serving.Load() {
 			state(w, http.StatusServiceUnavailable, "unready", "starting or ending")

@@ -66,7 +66,7 @@ func playCarrier(t *testing.T, name string) (*carriersim.Carrier, string) {
 // the binds that can stay; a bad file is refused whole. Its links can be
 // traced, and what handsets send can be listed.
 //
-// Source: issue 4.7, interface.md.
+// Source: rule choices 7.11, 7.12.
 func TestReload(t *testing.T) {
 	leo, leoAt := playCarrier(t, "leo")
 	lumitel, lumitelAt := playCarrier(t, "lumitel")

@@ -7,7 +7,7 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
-// onTheWayWithin is what decisions.md, Pace, promises of everything that waits
+// onTheWayWithin is what rule choices 7.7 promises of everything that waits
 // after a crash or a lost Redis; settledWithin leaves time for the way.
 const (
 	onTheWayWithin = 30 * time.Second

@@ -12,7 +12,7 @@ import (
 const (
 	// window of the links in the stories that count duplicates.
 	window = 20
-	// submittingWithin is promised after a start (decisions.md, Pace).
+	// submittingWithin is promised after a start (rule choices 7.7).
 	submittingWithin = 10 * time.Second
 )
 

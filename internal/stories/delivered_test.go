@@ -61,7 +61,7 @@ func TestDelivered(t *testing.T) {
 
 const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17
 
-// theSubmit checks a submit_sm field by field (decisions.md, Segments and credits).
+// theSubmit checks a submit_sm field by field (rule choices 4.2).
 func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 	t.Helper()
 	if want := (carriersim.Address{TON: 5, NPI: 0, Addr: "Isoko"}); s.Source != want {
@@ -99,7 +99,7 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 	}
 }
 
-// theWebhook checks a webhook octet by octet (contract 6; decisions.md, Webhooks).
+// theWebhook checks a webhook octet by octet (rule api 6; rule choices 8.3).
 func theWebhook(t *testing.T, c call, m message, format string, at *time.Time) {
 	t.Helper()
 	if at == nil {

@@ -34,7 +34,7 @@ type gateway struct {
 
 const (
 	readyWithin = 30 * time.Second
-	endWithin   = 10 * time.Second // interface.md, intumwa serve
+	endWithin   = 10 * time.Second // rule choices 11.2
 )
 
 func newGateway(w *world, name string, extra tree) *gateway {

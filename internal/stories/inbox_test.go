@@ -109,7 +109,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, r)
 }
 
-// verify checks a webhook as decisions.md, Webhooks, tells customers to.
+// verify checks a webhook as rule choices 8.1 tells customers to.
 func verify(secret string, r *http.Request, body []byte, now time.Time) error {
 	switch {
 	case r.Method != http.MethodPost:

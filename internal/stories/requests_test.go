@@ -94,7 +94,7 @@ func TestTokens(t *testing.T) {
 	w.settles(finalWithin)
 }
 
-// refusedToken says whether the answer is that of contract 5, and nothing of
+// refusedToken says whether the answer is that of rule api 5, and nothing of
 // the caller's rate with it.
 func refusedToken(t *testing.T, a answer) bool {
 	t.Helper()

@@ -9,7 +9,7 @@ create table users (
     created_at    timestamptz not null default now()
 );
 
--- An API token is handed out as "id|secret"; only the secret's SHA-256 is kept. contract 5
+-- An API token is handed out as "id|secret"; only the secret's SHA-256 is kept. rule api 5
 create table api_tokens (
     id           bigint generated always as identity primary key,
     user_id      bigint      not null references users,
@@ -42,7 +42,7 @@ create table senders (
     unique (company_id, name)
 );
 
--- One test number an account. contract 4.4
+-- One test number an account. rule api 4.4
 create table test_numbers (
     user_id      bigint primary key references users,
     phone_number text        not null,

@@ -35,7 +35,7 @@ CREATE TRIGGER ledger_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_insert_only();
 
 -- Segments of test messages that are sent or still pending, by account
--- (contract 4.4.5): a failed one gives its segments back.
+-- (rule api 4.4.5): a failed one gives its segments back.
 CREATE TABLE test_pools (
     user_id bigint PRIMARY KEY,
     used    bigint NOT NULL DEFAULT 0 CHECK (used >= 0)

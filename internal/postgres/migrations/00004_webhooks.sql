@@ -1,6 +1,6 @@
 -- +goose Up
 
--- One endpoint a company (contract 6). No foreign key to companies: the room
+-- One endpoint a company (rule api 6). No foreign key to companies: the room
 -- that calls in knows that the company exists.
 CREATE TABLE webhook_endpoints (
     company_id bigint      PRIMARY KEY,
