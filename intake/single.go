@@ -73,7 +73,7 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, 
 
 func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
 
-// maySend checks the rules of a live single send in the order of rule api 7.2.
+// maySend checks the rules of a live single send in the order of rule choices 1.2.
 func maySend(p *accounts.Principal, name string) error {
 	if p.Company == nil {
 		return refuseNoCompany
