@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,7 +60,16 @@ func (a *Accounts) Recognize(bearer string) bool {
 //
 // Calls for one token share a read, and its reads are at least 100 ms apart, so a customer who is refused over and
 // over waits rather than loading Postgres. The error is [ErrUnauthenticated] when the token was revoked meanwhile.
+//
+// A principal without a token ([Accounts.PrincipalOf]) is read each time.
 func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
+	if p.TokenID == 0 {
+		fresh, err := a.PrincipalOf(ctx, p.UserID)
+		if errors.Is(err, ErrNotFound) {
+			return nil, ErrUnauthenticated
+		}
+		return fresh, err
+	}
 	e, err := a.cache.fresh(ctx, p.TokenID)
 	if err != nil {
 		return nil, err
@@ -69,23 +80,59 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 	return e.principal, nil
 }
 
-// load reads everything about a token in one statement: a row for each sender of the company, or one row without.
-// An unknown or revoked token is an entry without a principal.
-func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
-	const statement = `
-		select t.user_id, t.secret_hash, n.phone_number,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding,
-		       s.id, s.name, s.country, s.approved
-		from api_tokens t
-		left join test_numbers n on n.user_id = t.user_id and n.verified_at is not null
-		left join companies c on c.owner_id = t.user_id
-		left join senders s on s.company_id = c.id
-		where t.id = $1 and t.revoked_at is null`
+// PrincipalOf is a user who is calling without a token, as Postgres has them now: somebody who has signed in. The error
+// is [ErrNotFound] when there is no such user, or Postgres' trouble.
+func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, error) {
+	rows, err := a.pool.Query(ctx, `
+		select u.id, ''::bytea, `+principalColumns+`
+		from users u `+strings.ReplaceAll(principalJoins, "USER", "u.id")+`
+		where u.id = $1`, userID)
+	var p *Principal
+	if err == nil {
+		p, _, err = collectPrincipal(rows, 0)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading user %d: %w", userID, err)
+	case p == nil:
+		return nil, &mistake{ErrNotFound, fmt.Sprintf("there is no user %d", userID)}
+	}
+	return p, nil
+}
 
+// load reads everything about a token in one statement. An unknown or revoked token is an entry without a principal.
+func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
+	rows, err := a.pool.Query(ctx, `
+		select t.user_id, t.secret_hash, `+principalColumns+`
+		from api_tokens t `+strings.ReplaceAll(principalJoins, "USER", "t.user_id")+`
+		where t.id = $1 and t.revoked_at is null`, tokenID)
+	if err != nil {
+		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
+	}
+	e := &entry{}
+	var hash []byte
+	if e.principal, hash, err = collectPrincipal(rows, tokenID); err != nil {
+		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
+	}
+	copy(e.secretHash[:], hash)
+	return e, nil
+}
+
+// What is read of a principal beside the user's id and the token's hash: a row for each sender of the company, or one
+// row without. USER stands for the column with the user's id.
+const (
+	principalColumns = `n.phone_number,
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding,
+		       s.id, s.name, s.country, s.approved`
+	principalJoins = `left join test_numbers n on n.user_id = USER and n.verified_at is not null
+		left join companies c on c.owner_id = USER
+		left join senders s on s.company_id = c.id`
+)
+
+// collectPrincipal reads the rows to their end; without any the principal is nil.
+func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []byte, err error) {
 	var (
-		e          = &entry{}
 		p          = Principal{TokenID: tokenID}
-		hash       []byte
 		testNumber *string
 		company    struct {
 			id                                *int64
@@ -98,18 +145,13 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 			approved      *bool
 		}
 	)
-	rows, err := a.pool.Query(ctx, statement, tokenID)
-	if err != nil {
-		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
-	}
 	_, err = pgx.ForEachRow(rows, []any{
 		&p.UserID, &hash, &testNumber,
 		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding,
 		&sender.id, &sender.name, &sender.country, &sender.approved,
 	}, func() error {
-		if e.principal == nil {
-			e.principal = &p
-			copy(e.secretHash[:], hash)
+		if found == nil {
+			found = &p
 			if testNumber != nil {
 				p.TestNumber = sms.Number(*testNumber)
 			}
@@ -129,7 +171,7 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
+		return nil, nil, err
 	}
-	return e, nil
+	return found, hash, nil
 }

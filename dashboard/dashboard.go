@@ -14,18 +14,27 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dashboard/words"
+	"intumwa/intake"
 	"intumwa/mail"
+	"intumwa/messages"
+	"intumwa/sms"
 	"intumwa/throttle"
+	"intumwa/webhooks"
 )
 
 // Options of [New].
 type Options struct {
 	PublicURL      string        // where people reach it, for links in mails: https://sms.example.com
 	DocsURL        string        // of the API's reference; empty: no link to it
+	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
 	TrustedProxies []string      // whose X-Forwarded-For counts
 	SecureCookies  bool          // cookies over HTTPS only
 	SessionIdle    time.Duration // an unused session ends; 12 h if 0
 	AdminTOTP      bool          // administrators prove themselves by their second factor, not by their password
+	Plan           *sms.Plan     // valid numbers
+	TestSender     string
+	TestQuota      int // test segments an account
+	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
 }
@@ -35,6 +44,10 @@ type Rooms struct {
 	Pool     *pgxpool.Pool // for what two rooms do in one transaction
 	Accounts *accounts.Accounts
 	Ledger   *billing.Ledger
+	Intake   *intake.Intake
+	Messages *messages.Store    // only looks up: on a pool apart from that of the sends
+	Webhooks *webhooks.Webhooks // as Messages
+	Sends    *throttle.Throttle // how many a user may send a minute, pages and API together; nil: not bounded
 	Mailer   *mail.Mailer
 	Tries    Tries
 }

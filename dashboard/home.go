@@ -4,10 +4,13 @@ import (
 	"net/http"
 
 	"intumwa/accounts"
+	"intumwa/messages"
+	"intumwa/sms"
 )
 
 type homePage struct {
 	HasCompany, HasKey bool
+	HasNumber, HasSent bool // a verified test number; any message
 	Credits            int64
 }
 
@@ -17,6 +20,16 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) {
 	tokens, err := d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID)
 	if err == nil && data.HasCompany {
 		data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), s.Company.ID)
+	}
+	if err == nil && data.HasCompany {
+		var m testMode
+		m, err = v.testMode(s.User.ID)
+		data.HasNumber = m.Verified
+	}
+	if err == nil && data.HasCompany {
+		var latest []messages.Record
+		latest, _, err = d.rooms.Messages.List(v.ctx(), sms.CompanyID(s.Company.ID), messages.Filter{}, 0, 1)
+		data.HasSent = len(latest) > 0
 	}
 	if err != nil {
 		v.fail("reading the start page", err)

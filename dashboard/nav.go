@@ -12,6 +12,8 @@ type navItem struct {
 func (v *visit) nav() []navItem {
 	items := []navItem{
 		{Path: "/", Text: v.lang.T("nav.home"), Icon: "home"},
+		{Path: "/messages", Text: v.lang.T("nav.messages"), Icon: "message"},
+		{Path: "/test-number", Text: v.lang.T("nav.testnumber"), Icon: "phone"},
 		{Path: "/keys", Text: v.lang.T("nav.keys"), Icon: "key"},
 		{Path: "/company", Text: v.lang.T("nav.company"), Icon: "company"},
 		{Path: "/account", Text: v.lang.T("nav.account"), Icon: "account"},

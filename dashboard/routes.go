@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/sms"
 )
 
 func (d *Dashboard) routes() (http.Handler, error) {
@@ -56,6 +57,18 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/keys", d.signedIn(d.createKey))
 	r.POST("/keys/:id/revoke", d.signedIn(d.revokeKey))
 
+	r.GET("/test-number", d.owner(d.testNumber))
+	r.POST("/test-number", d.owner(d.sendCode))
+	r.POST("/test-number/verify", d.owner(d.verifyTestNumber))
+	r.GET("/first", d.owner(d.first))
+	r.POST("/first", d.owner(d.sendFirst))
+	r.GET("/first/:id", d.owner(d.firstSent))
+	r.GET("/messages", d.owner(d.messages))
+	r.GET("/messages/new", d.owner(d.compose))
+	r.POST("/messages/new", d.owner(d.doCompose))
+	r.GET("/messages/:id", d.owner(d.message))
+	r.GET("/batches/:id", d.owner(d.batch))
+
 	r.GET("/admin/enter", d.signedIn(d.enterAdmin))
 	r.POST("/admin/enter", d.signedIn(d.doEnterAdmin))
 	r.POST("/admin/leave", d.signedIn(d.leaveAdmin))
@@ -93,6 +106,9 @@ type tenant struct {
 	User    accounts.User
 	Company accounts.Company
 }
+
+// company is whose rows are looked up.
+func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
 // owner is a page for a user with a company; who has none is shown how to create it.
 func (d *Dashboard) owner(page func(*visit, tenant)) gin.HandlerFunc {

@@ -11,6 +11,7 @@ import (
 // TestFirstDay: a customer's first day from the sign-up on, in two languages, with and without JavaScript.
 func TestFirstDay(t *testing.T) {
 	w := newWorld(t, nil)
+	w.gateway.carry()
 	chromium := startChromium(t)
 	for _, try := range []struct {
 		language string
@@ -89,6 +90,7 @@ func (p *person) firstDay() {
 	p.open("/")
 	p.look("home")
 
+	p.firstMessage(email)
 	p.twoStep(email)
 	p.open("/nowhere")
 	p.look("notfound")

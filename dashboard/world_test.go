@@ -28,6 +28,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	accounts *accounts.Accounts
 	mails    *mailcatcher.Catcher
+	gateway  *gateway
 	url      string
 	d        *Dashboard
 }
@@ -36,7 +37,8 @@ type world struct {
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New()}
-	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: "INTUMWATEST", SecretKey: &[32]byte{1}})
+	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
+		OTPKey: []byte("key"), Replacements: 3})
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +55,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Mailer: mailer}
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	w.gateway = newGateway(w, &rooms, &options)
 	if change != nil {
 		change(&rooms, &options)
 	}

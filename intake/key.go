@@ -80,6 +80,20 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
+// Answered is what a user's request with an idempotency key was answered; known
+// is false when there was none, or its key is past its life.
+func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
+	err = in.pool.QueryRow(ctx, `SELECT answer FROM idempotency_keys
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, keyLife).Scan(&body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+	}
+	return body, body != nil, nil
+}
+
 // reserve writes the keys of orders, so that whoever comes later with one of
 // them waits for this transaction, and settles the orders whose key has been
 // answered meanwhile. A key that another process is still working on is ErrKeyInUse.

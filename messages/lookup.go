@@ -63,17 +63,31 @@ func (s *Store) AnybodysByULID(ctx context.Context, id ulid.ULID) (Record, error
 	return s.byULID(ctx, `m.ulid = $1`, id)
 }
 
+// ByID returns a company's message by the number that its webhooks name; another
+// company's is ErrNotFound, as are the gateway's own.
+func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Record, error) {
+	if !company.Valid() {
+		return Record{}, ErrNotFound
+	}
+	return s.one(ctx, id, `m.id = $1 AND m.company_id = $2`, id, int64(company))
+}
+
 func (s *Store) byULID(ctx context.Context, condition string, id ulid.ULID, args ...any) (Record, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition, append([]any{uuid(id)}, args...)...)
+	return s.one(ctx, id, condition, append([]any{uuid(id)}, args...)...)
+}
+
+// one returns the only message that the condition leaves, by its name.
+func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition, args...)
 	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %s: %w", id, err)
+		return Record{}, fmt.Errorf("looking up message %v: %w", name, err)
 	}
 	r, err := pgx.CollectExactlyOneRow(rows, scanRecord)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Record{}, ErrNotFound
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %s: %w", id, err)
+		return Record{}, fmt.Errorf("looking up message %v: %w", name, err)
 	}
 	return r, nil
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"intumwa/accounts"
-	"intumwa/billing"
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/mail"
+	"intumwa/sms"
 	"intumwa/throttle"
 )
 
@@ -25,8 +24,8 @@ const (
 	triesOfAddress = 100
 )
 
-// serveDashboard starts the role dashboard.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.Pool, rdb redis.UniversalClient, users *accounts.Accounts) error {
+// serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan) error {
 	c := g.config
 	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
 		Password: string(c.Mail.Password), TLS: c.Mail.TLS, Log: g.log, Metrics: g.registry})
@@ -36,9 +35,11 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.
 	tries := func(name string, limit int) *throttle.Throttle {
 		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: triesWindow, Log: g.log})
 	}
-	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Mailer: mailer,
-		Tries: dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress)}},
-		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, TrustedProxies: c.Dashboard.TrustedProxies,
+	rooms.Mailer = mailer
+	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress)}
+	d, err := dashboard.New(rooms,
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
+			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
 			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
 			Log: g.log, Metrics: g.registry})
 	if err != nil {
@@ -49,6 +50,14 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, pool *pgxpool.
 	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
 	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, &http.Server{Handler: d,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10})
+}
+
+// apiURL is {base_url} of the API as examples show it: beside its reference, where that is known.
+func apiURL(c *configs.Config) string {
+	if base, ok := strings.CutSuffix(strings.TrimRight(c.Dashboard.DocsURL, "/"), "/docs"); ok {
+		return base + "/v1"
+	}
+	return "http://" + c.API.Listen + "/v1"
 }
 
 func publicURL(c *configs.Dashboard) string {

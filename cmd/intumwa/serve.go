@@ -20,6 +20,7 @@ import (
 	"intumwa/api"
 	"intumwa/billing"
 	"intumwa/configs"
+	"intumwa/dashboard"
 	"intumwa/dispatcher"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
@@ -177,11 +178,13 @@ func (g *gateway) serve(ctx context.Context) error {
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
+	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
+	if g.has("api") || g.has("dashboard") { // both send
+		life.run("intake", in.Run)
+	}
 	if g.has("api") {
 		life.run("accounts", users.Run)
-		life.run("intake", in.Run)
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks,
-			Throttle: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})}
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends}
 		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
 			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
@@ -198,7 +201,8 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 	}
 	if g.has("dashboard") {
-		if err := g.serveDashboard(ctx, life, pool, rdb, users); err != nil {
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
+			Messages: messages.New(lookups), Webhooks: hooks, Sends: sends}, plan); err != nil {
 			return err
 		}
 	}

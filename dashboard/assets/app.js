@@ -18,6 +18,55 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// another asks for a page and gives what stands on it under an id, or nothing. Pages come parsed: no text becomes markup here.
+const another = (method, address, id, body) => new Promise((resolve) => {
+  const ask = new XMLHttpRequest();
+  ask.open(method, address);
+  ask.responseType = "document";
+  ask.timeout = 15000;
+  ask.onload = () => resolve(ask.status === 200 && ask.response ? ask.response.getElementById(id) : null);
+  ask.onerror = ask.ontimeout = ask.onabort = () => resolve(null);
+  ask.send(body);
+});
+
+// What is still going on is looked at again, less and less often, for a quarter of an hour.
+const follow = (region) => {
+  const end = Date.now() + 15 * 60000;
+  let wait = 500;
+  const look = async () => {
+    if (!document.hidden) {
+      const fresh = await another("GET", location.href, region.id);
+      if (fresh && fresh.outerHTML !== region.outerHTML) {
+        const node = document.importNode(fresh, true);
+        region.replaceWith(node);
+        region = node;
+        wait = 500;
+      }
+      wait = Math.min(wait * 1.3, 15000);
+    }
+    if ("live" in region.dataset && Date.now() < end) setTimeout(look, wait);
+  };
+  setTimeout(look, wait);
+};
+for (const region of document.querySelectorAll("[data-live]")) follow(region);
+
+// A text is measured while it is written.
+for (const form of document.querySelectorAll("form[data-measured]")) {
+  let timer, latest = 0;
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      const mine = ++latest;
+      const fields = new URLSearchParams(new FormData(form));
+      fields.set("do", "check");
+      const fresh = await another("POST", form.action, form.dataset.measured, fields);
+      const old = document.getElementById(form.dataset.measured);
+      if (fresh && old && mine === latest) old.replaceWith(document.importNode(fresh, true));
+    }, 200);
+  });
+}
+for (const plain of document.querySelectorAll("[data-plain]")) plain.hidden = true; // not needed with JavaScript
+
 // One click on a form is enough.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

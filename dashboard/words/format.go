@@ -32,6 +32,9 @@ func (l *Language) Number(n int64) string {
 	return sign + digits + out
 }
 
+// Whole is Number of an int.
+func (l *Language) Whole(n int) string { return l.Number(int64(n)) }
+
 // Date writes a day.
 func (l *Language) Date(t time.Time) string {
 	t = t.In(Bujumbura)

@@ -157,3 +157,6 @@ func (l *Language) N(key string, n int64, args ...any) string {
 	}
 	return l.T(key+form, append([]any{n}, args...)...)
 }
+
+// Count is N of an int.
+func (l *Language) Count(key string, n int) string { return l.N(key, int64(n)) }

@@ -1,0 +1,140 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+// composePage is a message that is being written.
+type composePage struct {
+	Senders  []string
+	Test     testMode
+	Credits  int64
+	Approved bool // the company
+	Measure  measure
+}
+
+// measure is what a text amounts to, by the computation that is billed.
+type measure struct {
+	sms.Size
+	Unicode bool
+	Test    bool        // the test pool pays, not the credits
+	SentAs  string      // where smart encoding changes the text
+	Foreign []character // those that make it UCS-2
+	More    int         // how many of them are not listed
+	Simple  int         // segments with what the foreign ones could be replaced by; 0: no better
+	After   int64       // credits left after it
+	Most    int
+}
+
+// character is one that is not in the GSM alphabet.
+type character struct {
+	Text, Code, Instead string
+	Unseen              bool // nothing would show
+}
+
+const maxForeign = 20 // are listed
+
+// measureOf measures what a company's text is sent as.
+func measureOf(company *accounts.Company, text string, test bool, credits int64) measure {
+	sent := intake.Preview(company, text)
+	m := measure{Size: sms.Measure(sent), Test: test, Most: maxMessage}
+	if sent != text {
+		m.SentAs = sent
+	}
+	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
+	instead := map[string]string{}
+	for i, c := range sms.UnicodeCharacters(sent) {
+		instead[c] = sms.Transliterate(c)
+		if i >= maxForeign {
+			m.More++
+			continue
+		}
+		r := []rune(c)[0]
+		each := character{Text: c, Code: fmt.Sprintf("U+%04X", r),
+			Unseen: !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me)}
+		if instead[c] != c {
+			each.Instead = instead[c]
+		}
+		m.Foreign = append(m.Foreign, each)
+	}
+	var simple strings.Builder
+	for _, r := range sent {
+		if c, foreign := instead[string(r)]; foreign {
+			simple.WriteString(c)
+		} else {
+			simple.WriteRune(r)
+		}
+	}
+	if _, segments := sms.Count(simple.String()); segments > 0 && segments < m.Segments {
+		m.Simple = segments
+	}
+	return m
+}
+
+// compose is GET /messages/new.
+func (d *Dashboard) compose(v *visit, t tenant) {
+	f := newForm()
+	f.values.Set("key", newFormKey())
+	v.showCompose(http.StatusOK, t, f)
+}
+
+func (v *visit) showCompose(status int, t tenant, f *form) {
+	d := v.d
+	principal, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
+	data := composePage{Approved: t.Company.Approved}
+	if err == nil {
+		data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
+	}
+	if err == nil {
+		data.Test, err = v.testMode(t.User.ID)
+	}
+	if err != nil {
+		v.fail("preparing a message", err)
+		return
+	}
+	if principal.Company != nil {
+		for name, s := range principal.Company.Senders {
+			if s.Approved {
+				data.Senders = append(data.Senders, name)
+			}
+		}
+		slices.Sort(data.Senders)
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
+	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && len(data.Senders) == 0
+	data.Measure = measureOf(&t.Company, text, test, data.Credits)
+	v.show(status, "compose", data, f)
+}
+
+// doCompose is POST /messages/new: it checks or sends, as the button says.
+func (d *Dashboard) doCompose(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	f.formKey()
+	if f.Value("do") == "check" {
+		v.showCompose(http.StatusOK, t, f)
+		return
+	}
+	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message")}
+	if !f.ok() {
+		v.showCompose(http.StatusUnprocessableEntity, t, f)
+		return
+	}
+	id, status, ok := v.send(t, f, req)
+	switch {
+	case ok:
+		v.redirect("/messages/"+id.String(), "flash.sent")
+	case status != 0:
+		v.showCompose(status, t, f)
+	}
+}

@@ -1,0 +1,232 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/dashboard/words"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+var bujumbura = words.Bujumbura
+
+const (
+	messagesOnPage = 25
+	searchFor      = 25 * time.Millisecond // a search goes on for at least so long unless it finds something
+)
+
+// messagesPage is a list of messages and what it was filtered by.
+type messagesPage struct {
+	Query, Status, From, To string
+	Rows                    []messages.Record
+	Numbered                *messages.Record // whose message_id is what was searched for as a number
+	Filtered                bool
+	Later                   bool   // this is not the first page
+	First, Next             string // addresses; Next is empty on the last page
+}
+
+// messages is GET /messages.
+func (d *Dashboard) messages(v *visit, t tenant) {
+	query := v.c.Request.URL.Query()
+	f := newForm()
+	f.v = v
+	p := messagesPage{Query: strings.TrimSpace(query.Get("q")), Status: query.Get("status"), From: query.Get("from"), To: query.Get("to"), First: "/messages"}
+	filter, found, done := v.readSearch(t, f, &p)
+	if done {
+		return
+	}
+	if !f.ok() {
+		v.again("messages", p, f)
+		return
+	}
+	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
+	p.Later = err == nil && before > 0
+	if !p.Later {
+		before = 0
+	}
+	next := int64(0)
+	if found {
+		p.Rows, next, err = v.searchMessages(t, filter, before)
+		if err != nil {
+			v.fail("listing messages", err)
+			return
+		}
+	}
+	filters := url.Values{}
+	for name, value := range map[string]string{"q": p.Query, "status": p.Status, "from": p.From, "to": p.To} {
+		if value != "" {
+			filters.Set(name, value)
+		}
+	}
+	p.Filtered = len(filters) > 0
+	if p.Filtered {
+		p.First += "?" + filters.Encode()
+	}
+	if next > 0 {
+		filters.Set("before", strconv.FormatInt(next, 10))
+		p.Next = "/messages?" + filters.Encode()
+	}
+	v.render(http.StatusOK, "messages", p)
+}
+
+// searchMessages reads one page. A filter that few messages pass is looked for further back, but not for long: the page
+// then says how to go on.
+func (v *visit) searchMessages(t tenant, f messages.Filter, before int64) (rows []messages.Record, next int64, err error) {
+	next = before
+	for start := time.Now(); ; {
+		rows, next, err = v.d.rooms.Messages.List(v.ctx(), t.company(), f, next, messagesOnPage)
+		if err != nil || len(rows) > 0 || next == 0 || time.Since(start) > searchFor {
+			return rows, next, err
+		}
+	}
+}
+
+// readSearch reads what is looked for. found is false when nothing can be; done says that the answer is a page of its
+// own, that of the one message or batch that was asked for.
+func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.Filter, found, done bool) {
+	if p.Status != "" {
+		status, known := sms.ParseStatus(p.Status)
+		if !known {
+			p.Status = ""
+		} else {
+			filter.Status = &status
+		}
+	}
+	filter.From = f.day("from", p.From)
+	if filter.To = f.day("to", p.To); !filter.To.IsZero() {
+		filter.To = filter.To.AddDate(0, 0, 1) // that day included
+	}
+	if p.Query == "" {
+		return filter, true, false
+	}
+	if len(p.Query) > 100 {
+		p.Query = ""
+		return filter, false, false
+	}
+	if id, err := ulid.ParseStrict(p.Query); err == nil {
+		return filter, false, v.toULID(t, id)
+	}
+	var err error
+	if id, notNumber := strconv.ParseInt(p.Query, 10, 64); notNumber == nil && id > 0 {
+		var r messages.Record
+		if r, err = v.d.rooms.Messages.ByID(v.ctx(), t.company(), id); err == nil {
+			p.Numbered = &r
+		}
+	}
+	if err != nil && !errors.Is(err, messages.ErrNotFound) {
+		v.fail("looking up a message", err)
+		return filter, false, true
+	}
+	number, isNumber := v.d.opts.Plan.Parse(p.Query)
+	switch {
+	case isNumber:
+		filter.Number = number
+	case p.Numbered != nil:
+		v.redirect("/messages/"+p.Numbered.ULID.String(), "")
+		return filter, false, true
+	}
+	return filter, isNumber, false
+}
+
+// toULID goes to the message or the batch with that id; it is false when the company has none.
+func (v *visit) toULID(t tenant, id ulid.ULID) (done bool) {
+	_, err := v.d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
+	to := "/messages/"
+	if errors.Is(err, messages.ErrNotFound) {
+		_, err = v.d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id)
+		to = "/batches/"
+	}
+	switch {
+	case errors.Is(err, messages.ErrNotFound):
+		return false
+	case err != nil:
+		v.fail("looking up a message", err)
+	default:
+		v.redirect(to+id.String(), "")
+	}
+	return true
+}
+
+// day is the beginning of a day in Bujumbura, as a date field has it; the zero time when there is none.
+func (f *form) day(field, value string) time.Time {
+	if value == "" {
+		return time.Time{}
+	}
+	day, err := time.ParseInLocation(time.DateOnly, value, bujumbura)
+	if err != nil || day.Year() < 2000 || day.Year() > 9999 {
+		f.refuse(field, "error.date")
+		return time.Time{}
+	}
+	return day
+}
+
+// message is GET /messages/:id, by ULID.
+func (d *Dashboard) message(v *visit, t tenant) {
+	id, err := ulid.ParseStrict(v.c.Param("id"))
+	if err != nil {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
+	var l *life
+	if err == nil {
+		l, err = v.life(t, r)
+	}
+	if err != nil {
+		v.fail("reading a message", err)
+		return
+	}
+	v.render(http.StatusOK, "message", l)
+}
+
+// batchPage is a batch, how far it is, and its messages.
+type batchPage struct {
+	messages.BatchRecord
+	Pending, Sent, Failed int
+	Rows                  []messages.Record
+	Later                 bool
+	Next                  string
+}
+
+// Live says that there is more to come.
+func (p batchPage) Live() bool { return p.Pending > 0 }
+
+// Share is a part of all recipients in thousandths, for a picture.
+func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.Recipients) }
+
+// batch is GET /batches/:id, by ULID.
+func (d *Dashboard) batch(v *visit, t tenant) {
+	id, err := ulid.ParseStrict(v.c.Param("id"))
+	if err != nil {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	var p batchPage
+	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id); err != nil {
+		v.fail("reading a batch", err)
+		return
+	}
+	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
+	before, err := strconv.ParseInt(v.c.Query("before"), 10, 64)
+	p.Later = err == nil && before > 0
+	if !p.Later {
+		before = 0
+	}
+	rows, next, err := d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, messagesOnPage)
+	if err != nil {
+		v.fail("reading a batch", err)
+		return
+	}
+	p.Rows = rows
+	if next > 0 {
+		p.Next = "/batches/" + id.String() + "?before=" + strconv.FormatInt(next, 10)
+	}
+	v.render(http.StatusOK, "batch", p)
+}

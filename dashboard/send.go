@@ -1,0 +1,146 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+const (
+	maxMessage = 600 // characters (contract 8)
+	maxSender  = 11
+)
+
+// keyPrefix begins the idempotency keys of forms, which stand among those of the user's programs.
+const keyPrefix = "dashboard:"
+
+// newFormKey names one filling in of a form, so that sending it twice sends one message.
+func newFormKey() string {
+	var octets [16]byte
+	_, _ = rand.Read(octets[:]) // never fails
+	return hex.EncodeToString(octets[:])
+}
+
+func isFormKey(key string) bool {
+	return len(key) == 32 && strings.Trim(key, "0123456789abcdef") == ""
+}
+
+// formKey is the key in the field "key"; a new one where the field holds none.
+func (f *form) formKey() string {
+	if key := f.Value("key"); isFormKey(key) {
+		return key
+	}
+	key := newFormKey()
+	f.values.Set("key", key)
+	return key
+}
+
+// text is a field with a message's text. Browsers send line breaks as two characters, of which handsets want one.
+func (f *form) text(field string) string {
+	text := strings.ReplaceAll(f.Value(field), "\r\n", "\n")
+	switch {
+	case strings.TrimSpace(text) == "" || strings.IndexByte(text, 0) >= 0:
+		f.refuse(field, "error.required")
+	case !utf8.ValidString(text):
+		f.refuse(field, "send.invalid")
+	case utf8.RuneCountInString(text) > maxMessage:
+		f.refuse(field, "send.long", maxMessage)
+	}
+	return text
+}
+
+// sender is a field with a sender ID.
+func (f *form) sender(field string) string {
+	name := f.required(field)
+	letters := strings.TrimFunc(name, func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' })
+	if len(name) > maxSender || letters != "" {
+		f.refuse(field, "send.sender")
+	}
+	return name
+}
+
+// send has intake accept a message that a form asks for, as the API does; the name of the key is then what
+// [intake.Intake.Answered] finds the answer by. When it is not ok the form says why, with that status, or, with status 0,
+// the request was answered.
+func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status int, ok bool) {
+	d, ctx := v.d, context.WithoutCancel(v.ctx())
+	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
+		f.notice("send.often")
+		return id, http.StatusTooManyRequests, false
+	}
+	p, err := d.rooms.Accounts.PrincipalOf(ctx, t.User.ID)
+	if err != nil {
+		v.fail("reading who sends", err)
+		return id, 0, false
+	}
+	if p.Company == nil || p.Company.ID != t.Company.ID { // made over a moment ago
+		v.oops(http.StatusNotFound)
+		return id, 0, false
+	}
+	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
+	req.Key = &intake.Key{Name: keyPrefix + f.formKey(), Request: request}
+	answer, err := d.rooms.Intake.Send(ctx, p, req)
+	refusal, refused := errors.AsType[sms.Refusal](err)
+	switch {
+	case err == nil:
+		var accepted intake.Accepted
+		if err := json.Unmarshal(answer.Body, &accepted); err != nil {
+			v.fail("reading an answer", err)
+			return id, 0, false
+		}
+		return accepted.ID, 0, true
+	case refused:
+		f.refused(refusal, req)
+		return id, http.StatusUnprocessableEntity, false
+	case errors.Is(err, intake.ErrKeyReused): // changed and sent again, as after going back
+		f.values.Set("key", newFormKey())
+		f.notice("send.changed")
+		return id, http.StatusConflict, false
+	case errors.Is(err, intake.ErrKeyInUse):
+		f.notice("send.underway")
+		return id, http.StatusConflict, false
+	case errors.Is(err, intake.ErrUnavailable):
+		d.log.Error("accepting a message", "path", v.c.FullPath(), "error", err)
+		f.notice("send.unavailable")
+		return id, http.StatusServiceUnavailable, false
+	}
+	v.fail("accepting a message", err)
+	return id, 0, false
+}
+
+// refused says a business rule's refusal in the person's language.
+func (f *form) refused(r sms.Refusal, req intake.Single) {
+	switch r.Reason {
+	case "company_not_approved":
+		f.notice("refusal.approved")
+	case "sender_not_found":
+		f.refuse("sender", "refusal.sender.unknown")
+	case "sender_not_approved":
+		f.refuse("sender", "refusal.sender.waiting")
+	case "no_carrier":
+		f.refuse("number", "refusal.carrier")
+	case "too_long":
+		f.refuse("message", "refusal.long")
+	case "no_test_number":
+		f.notice("refusal.testnumber")
+	case "other_test_number":
+		f.refuse("number", "refusal.othernumber")
+	case "test_quota":
+		f.notice("refusal.quota")
+	case "insufficient_credits":
+		f.notice("refusal.credits", sms.Measure(req.Message).Segments)
+	default:
+		f.Notice = r.Text
+	}
+}

@@ -1,0 +1,140 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+
+	"intumwa/accounts"
+	"intumwa/sms"
+)
+
+// testMode is an account's test mode (contract 4.4).
+type testMode struct {
+	Number           sms.Number // empty: none was named yet
+	Verified         bool
+	Left             int // how often the verified number may still be replaced
+	Quota, Remaining int // segments of the pool, and what is left of them
+	Sender           string
+}
+
+func (v *visit) testMode(userID int64) (m testMode, err error) {
+	d := v.d
+	m = testMode{Left: d.opts.Replacements, Quota: d.opts.TestQuota, Sender: d.opts.TestSender}
+	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), userID)
+	switch {
+	case errors.Is(err, accounts.ErrNotFound):
+	case err != nil:
+		return m, err
+	default:
+		m.Number, m.Verified = number.PhoneNumber, number.Verified
+		m.Left = max(0, d.opts.Replacements-number.Replacements)
+	}
+	used, err := d.rooms.Ledger.TestUsed(v.ctx(), userID)
+	m.Remaining = max(0, d.opts.TestQuota-used)
+	return m, err
+}
+
+// testNumber is GET /test-number.
+func (d *Dashboard) testNumber(v *visit, t tenant) { v.showTestNumber(http.StatusOK, t, newForm()) }
+
+func (v *visit) showTestNumber(status int, t tenant, f *form) {
+	m, err := v.testMode(t.User.ID)
+	if err != nil {
+		v.fail("reading a test number", err)
+		return
+	}
+	v.show(status, "testnumber", m, f)
+}
+
+// sendCode is POST /test-number: it names a number and sends it a code, through the gateway itself.
+func (d *Dashboard) sendCode(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	number := f.number("number")
+	if f.ok() {
+		if err := d.rooms.Intake.Serves(number); err != nil {
+			f.refuse("number", "refusal.carrier")
+		}
+	}
+	if !f.ok() {
+		v.showTestNumber(http.StatusUnprocessableEntity, t, f)
+		return
+	}
+	ctx := context.WithoutCancel(v.ctx()) // a code that is stored is sent
+	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
+	if err == nil {
+		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, code, accounts.CodeLife)
+	}
+	if err != nil {
+		v.refuseTestNumber(t, f, "number", err)
+		return
+	}
+	v.redirect("/test-number", "flash.code")
+}
+
+// verifyTestNumber is POST /test-number/verify.
+func (d *Dashboard) verifyTestNumber(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	code := strings.ReplaceAll(f.required("code"), " ", "")
+	if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
+		f.refuse("code", "testnumber.code.six")
+	}
+	if !f.ok() {
+		v.showTestNumber(http.StatusUnprocessableEntity, t, f)
+		return
+	}
+	if _, err := d.rooms.Accounts.ConfirmVerification(context.WithoutCancel(v.ctx()), t.User.ID, code); err != nil {
+		v.refuseTestNumber(t, f, "code", err)
+		return
+	}
+	v.redirect("/test-number", "flash.verifiednumber")
+}
+
+// refuseTestNumber answers why a verification did not go on.
+func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
+	status := http.StatusUnprocessableEntity
+	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
+	wrong, isWrong := errors.AsType[*accounts.WrongCodeError](err)
+	_, refused := errors.AsType[sms.Refusal](err)
+	switch {
+	case tooSoon:
+		status = http.StatusTooManyRequests
+		f.refuse(field, "testnumber.soon", int(math.Ceil(soon.After.Seconds())))
+	case isWrong:
+		f.refuse(field, "testnumber.code.wrong", wrong.Left)
+	case errors.Is(err, accounts.ErrVerifiedAlready):
+		f.refuse(field, "testnumber.already")
+	case errors.Is(err, accounts.ErrReplacements):
+		f.refuse(field, "testnumber.replacements")
+	case errors.Is(err, accounts.ErrNoCode):
+		f.refuse(field, "testnumber.code.none")
+	case errors.Is(err, accounts.ErrCodeExpired):
+		f.refuse(field, "testnumber.code.expired")
+	case errors.Is(err, accounts.ErrCodeTries):
+		f.refuse(field, "testnumber.code.tries")
+	case refused:
+		f.refuse(field, "refusal.carrier")
+	default:
+		v.fail("verifying a test number", err)
+		return
+	}
+	v.showTestNumber(status, t, f)
+}
+
+// number is a field with a phone number.
+func (f *form) number(field string) sms.Number {
+	value := f.required(field)
+	number, ok := f.v.d.opts.Plan.Parse(value)
+	if !ok {
+		f.refuse(field, "error.number")
+	}
+	return number
+}
