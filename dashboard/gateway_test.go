@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"time"
 
@@ -62,7 +63,8 @@ func (g *gateway) carry() {
 	link := dispatcher.Link{Options: smpp.Options{Name: "leo-1", Address: listener.Addr().String(), SystemID: "test", Window: 10,
 		DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond}}
 	d, err := dispatcher.New(g.w.pool, g.w.pool, g.belt, g.hooks, dispatcher.Options{
-		Carriers: []dispatcher.Carrier{{Name: "leo", OnReceiptTimeout: sms.Failed, Links: []dispatcher.Link{link}}}})
+		Log:      slog.New(slog.NewTextHandler(g.w.t.Output(), nil)),
+		Carriers: []dispatcher.Carrier{{Name: "leo", OnReceiptTimeout: sms.Failed, SourceTON: 5, DestTON: 1, DestNPI: 1, Links: []dispatcher.Link{link}}}})
 	if err != nil {
 		g.w.t.Fatal(err)
 	}
