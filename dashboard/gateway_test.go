@@ -128,3 +128,8 @@ func (w *world) insert(list ...*messages.Message) (ids []int64) {
 	}
 	return ids
 }
+
+// balance is a company's credits.
+func (g *gateway) balance(company int64) (int64, error) {
+	return billing.New(g.w.pool).Balance(g.w.t.Context(), company)
+}

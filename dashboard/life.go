@@ -28,11 +28,20 @@ type moment struct {
 	Kind   string    // of the badge: good, bad, wait, off
 	Title  string
 	Detail []string
-	rank   int // among what happened at the same time
+	rank   int       // among what happened at the same time
+	after  time.Time // it stands after what happened then, whatever its own clock said
 }
 
 // Clock is the time of day to the millisecond, by which a message's life is told.
 func (m moment) Clock() string { return m.At.In(bujumbura).Format("15:04:05.000") }
+
+// place is where it stands: a receipt may come before the answer that it belongs to, but follows from the same submit.
+func (m moment) place() time.Time {
+	if m.At.Before(m.after) {
+		return m.after
+	}
+	return m.At
+}
 
 // life reads what became of a message.
 func (v *visit) life(t tenant, r messages.Record) (*life, error) {
@@ -65,11 +74,11 @@ func (v *visit) tell(r messages.Record, j messages.Journey, deliveries []webhook
 			if r.Status == sms.Failed {
 				kind = "off"
 			}
-			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(s.Receipt, s.Error), rank: 3})
+			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(s.Receipt, errorOf(s.Error)), rank: 3, after: s.SubmittedAt})
 		}
 	}
 	for _, k := range j.Receipts {
-		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(k.State, k.Error), rank: 3})
+		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(k.State, errorOf(k.Error)), rank: 3})
 	}
 	if r.SentAt != nil {
 		l.add(moment{At: *r.SentAt, Kind: "good", Title: T("life.sent"), rank: 4})
@@ -98,7 +107,7 @@ func (v *visit) tell(r messages.Record, j messages.Journey, deliveries []webhook
 	}
 	slices.SortStableFunc(l.Moments, func(a, b moment) int {
 		// The time of the end may be the carrier's word: it stands after what led to it.
-		if c := a.At.Compare(b.At); c != 0 && a.rank != 4 && b.rank != 4 {
+		if c := a.place().Compare(b.place()); c != 0 && a.rank != 4 && b.rank != 4 {
 			return c
 		}
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.At.Compare(b.At))
@@ -136,6 +145,14 @@ func (v *visit) tellDelivery(l *life, d webhooks.Delivery) {
 }
 
 func (l *life) add(m moment) { l.Moments = append(l.Moments, m) }
+
+// errorOf is a receipt's error code; carriers write zeros where there is none.
+func errorOf(code string) string {
+	if strings.Trim(code, "0") == "" {
+		return ""
+	}
+	return code
+}
 
 // joined are the texts that say anything.
 func joined(texts ...string) []string {

@@ -98,7 +98,7 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) {
 	v.redirect("/test-number", "flash.verifiednumber")
 }
 
-// refuseTestNumber answers why a verification did not go on.
+// refuseTestNumber answers why a verification did not go on: at the field, or above where the page may not have it.
 func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
 	status := http.StatusUnprocessableEntity
 	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
@@ -113,13 +113,13 @@ func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
 	case errors.Is(err, accounts.ErrVerifiedAlready):
 		f.refuse(field, "testnumber.already")
 	case errors.Is(err, accounts.ErrReplacements):
-		f.refuse(field, "testnumber.replacements")
+		f.notice("testnumber.replacements")
 	case errors.Is(err, accounts.ErrNoCode):
-		f.refuse(field, "testnumber.code.none")
+		f.notice("testnumber.code.none")
 	case errors.Is(err, accounts.ErrCodeExpired):
-		f.refuse(field, "testnumber.code.expired")
+		f.notice("testnumber.code.expired")
 	case errors.Is(err, accounts.ErrCodeTries):
-		f.refuse(field, "testnumber.code.tries")
+		f.notice("testnumber.code.tries")
 	case refused:
 		f.refuse(field, "refusal.carrier")
 	default:

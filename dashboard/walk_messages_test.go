@@ -64,7 +64,7 @@ func (p *person) firstMessage(email string) {
 	p.sees("testnumber.number")
 	p.look("testnumber-soon")
 
-	p.press("home.first.open")
+	p.press("home.first")
 	p.look("first")
 	p.press("first.send")
 	p.sees("first.sent")

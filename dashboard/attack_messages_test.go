@@ -1,0 +1,325 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+var formKeyOnPage = regexp.MustCompile(`name="key" value="([0-9a-f]{32})"`)
+
+// key is that of the form on a page.
+func (c *client) key(path string) string {
+	c.t.Helper()
+	found := formKeyOnPage.FindStringSubmatch(c.get(path).body)
+	if found == nil {
+		c.t.Fatalf("%s has no key", path)
+	}
+	return found[1]
+}
+
+// TestOthersMessages: another company's messages, batches and answers do not exist, whichever id names them.
+func TestOthersMessages(t *testing.T) {
+	w := newWorld(t, nil)
+	aline, alineUser, _ := w.customer("aline", "ISOKO", 10)
+	bob, bobUser, bobs := w.customer("bob", "BOBCO", 10)
+	if _, err := w.accounts.SetTestNumber(t.Context(), "bob@example.com", "+25779000001", true); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.accounts.PrincipalOf(t.Context(), bobUser.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := w.d.rooms.Intake.SendBulk(t.Context(), p, intake.Bulk{Sender: "BOBCO", Messages: []intake.BulkMessage{{Number: "+25779111111", Message: "Bob's secret"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch intake.BatchAccepted
+	if err := json.Unmarshal(answer.Body, &batch); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := w.d.rooms.Messages.List(t.Context(), sms.CompanyID(bobs.ID), messages.Filter{}, 0, 1)
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	m := rows[0]
+	first := bob.key("/first")
+	bob.wants(bob.post("/first", "key", first, "message", "Bob's first"), http.StatusSeeOther)
+	bob.wants(bob.get("/first/"+first), http.StatusOK, "Bob&#39;s first")
+	bob.wants(bob.get("/messages/"+m.ULID.String()), http.StatusOK, "Bob&#39;s secret")
+	bob.wants(bob.get("/batches/"+batch.BatchID.String()), http.StatusOK, "Bob&#39;s secret")
+	for _, q := range []string{m.ULID.String(), strconv.FormatInt(m.ID, 10), batch.BatchID.String()} {
+		bob.wants(bob.get("/messages?q="+q), http.StatusSeeOther)
+		if a := aline.get("/messages?q=" + q); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") || !strings.Contains(a.body, "Nothing found") {
+			t.Errorf("searching for Bob's %s: %d\n%s", q, a.StatusCode, a.body)
+		}
+	}
+	for _, path := range []string{"/messages/" + m.ULID.String(), "/batches/" + batch.BatchID.String(), "/first/" + first,
+		"/messages/" + batch.BatchID.String(), "/messages/" + strconv.FormatInt(m.ID, 10), "/messages/x", "/batches/x", "/first/x", "/first/" + strings.Repeat("0", 32)} {
+		aline.wants(aline.get(path), http.StatusNotFound)
+	}
+	for _, query := range []string{"q=79111111", "before=" + strconv.FormatInt(m.ID+10, 10), "status=pending", "company_id=" + strconv.FormatInt(bobs.ID, 10)} {
+		if a := aline.get("/messages?" + query); strings.Contains(a.body, "secret") || strings.Contains(a.body, m.ULID.String()) {
+			t.Errorf("%s shows Bob's message", query)
+		}
+	}
+	// Bob's sender, test number and form key do nothing for Aline.
+	aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", "BOBCO", "number", "79222222", "message", "x", "company_id", strconv.FormatInt(bobs.ID, 10)),
+		http.StatusUnprocessableEntity, "no such sender ID")
+	aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", testSender, "number", "79000001", "message", "x"),
+		http.StatusUnprocessableEntity, "Verify a test number first")
+	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message", "Aline's own"), http.StatusSeeOther)
+	if _, known, err := w.d.rooms.Intake.Answered(t.Context(), alineUser.ID, keyPrefix+first); !known || err != nil {
+		t.Error("the key is not Aline's own:", known, err)
+	}
+	if n, err := w.gateway.balance(bobs.ID); err != nil || n != 9 {
+		t.Error("Bob's credits:", n, err)
+	}
+}
+
+// TestMessageMarkup: what stands in messages, and what strangers' servers answer, is text on every page.
+func TestMessageMarkup(t *testing.T) {
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>'`
+	w := newWorld(t, nil)
+	c, _, company := w.customer("aline", "ISOKO", 10)
+	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
+		t.Fatal(err)
+	}
+	a := c.post("/messages/new", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", evil)
+	c.wants(a, http.StatusSeeOther)
+	path := a.Header.Get("Location")
+	id, err := w.d.rooms.Messages.ByULID(t.Context(), sms.CompanyID(company.ID), ulid.MustParse(strings.TrimPrefix(path, "/messages/")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO parts (message_id, segment, total, carrier, link, key, submitted_at, receipt, error, receipt_at)
+		VALUES ($1, 1, 1, $2, $2, $2, now(), $2, $2, now())`, id.ID, evil); err != nil {
+		t.Fatal(err)
+	}
+	key := c.key("/first")
+	c.wants(c.post("/first", "key", key, "message", evil), http.StatusSeeOther)
+	query := url.QueryEscape(evil)
+	for _, page := range []answer{c.get(path), c.get("/messages"), c.get("/first/" + key), c.get("/messages?q=" + query + "&status=" + query + "&from=" + query + "&to=" + query + "&before=" + query),
+		c.post("/messages/new", "do", "check", "key", evil, "sender", evil, "number", evil, "message", evil),
+		c.post("/messages/new", "do", "send", "key", evil, "sender", evil, "number", evil, "message", evil),
+		c.post("/first", "key", evil, "message", strings.Repeat(evil, 20)), c.post("/test-number", "number", evil), c.post("/test-number/verify", "code", evil)} {
+		if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "<img src=x") {
+			t.Errorf("%s %s:\n%s", page.Request.Method, page.Request.URL, page.body)
+		}
+	}
+	// The command on the page says the same to a shell as to a reader.
+	if body := c.get("/first/" + key).body; !strings.Contains(body, `&#39;\&#39;&#39;`) {
+		t.Errorf("the command does not quote:\n%s", body)
+	}
+}
+
+// TestSendOnce: a form sends one message however often it is sent; changed, it says so.
+func TestSendOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, company := w.customer("aline", "ISOKO", 10)
+	send := func(key, text string) answer {
+		return c.post("/messages/new", "do", "send", "key", key, "sender", "ISOKO", "number", "79222222", "message", text)
+	}
+	key := c.key("/messages/new")
+	first, second := send(key, "once"), send(key, "once")
+	c.wants(first, http.StatusSeeOther)
+	c.wants(second, http.StatusSeeOther)
+	if first.Header.Get("Location") != second.Header.Get("Location") {
+		t.Error("a double click sends twice")
+	}
+	changed := send(key, "twice")
+	c.wants(changed, http.StatusConflict, "had been sent already")
+	next := formKeyOnPage.FindStringSubmatch(changed.body)
+	if next == nil || next[1] == key {
+		t.Fatal("the form keeps its key")
+	}
+	c.wants(send(next[1], "twice"), http.StatusSeeOther)
+	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "looked at"), http.StatusOK)
+	if n, err := w.gateway.balance(company.ID); err != nil || n != 8 {
+		t.Error("credits after two messages:", n, err)
+	}
+}
+
+// TestRefusals: what the API refuses is refused here, in the person's words.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, company := w.customer("aline", "ISOKO", 1)
+	if _, err := w.accounts.CreateSender(t.Context(), company.ID, "LATER", "BI", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct{ sender, number, message, says string }{
+		{"", "79222222", "x", "Fill this in"},
+		{"TOO-LONG-NAME", "79222222", "x", "1 to 11 letters and digits"},
+		{"A B", "79222222", "x", "1 to 11 letters and digits"},
+		{"ISOKO", "", "x", "Fill this in"},
+		{"ISOKO", "22222222", "x", "not a Burundi"},
+		{"ISOKO", "29222222", "x", "No carrier serves"},
+		{"ISOKO", "79222222", " \r\n ", "Fill this in"},
+		{"ISOKO", "79222222", "x\x00", "Fill this in"},
+		{"ISOKO", "79222222", "\xff", "cannot be read"},
+		{"ISOKO", "79222222", strings.Repeat("é", 601), "at most 600"},
+		{"OTHER", "79222222", "x", "no such sender ID"},
+		{"LATER", "79222222", "x", "must be approved before it is used"},
+		{"ISOKO", "79222222", strings.Repeat("x", 161), "not have enough credits. This message takes 2"},
+		{testSender, "79222222", "x", "Verify a test number first"},
+	} {
+		a := c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", try.sender, "number", try.number, "message", try.message)
+		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, try.says) {
+			t.Errorf("%+q: %d, and does not say %q", try, a.StatusCode, try.says)
+		}
+	}
+	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
+		t.Fatal(err)
+	}
+	test := func(number, message string) answer {
+		return c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", testSender, "number", number, "message", message)
+	}
+	c.wants(test("79222222", "x"), http.StatusUnprocessableEntity, "to your verified test number only")
+	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota does not suffice")
+	no := false
+	if _, err := w.accounts.SetCompany(t.Context(), company.ID, accounts.CompanyChange{Approved: &no}); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
+		http.StatusUnprocessableEntity, "must be approved before it sends")
+	if n, err := w.gateway.balance(company.ID); err != nil || n != 1 {
+		t.Error("something was charged:", n, err)
+	}
+}
+
+// TestMeasure: a text is measured as it is billed, and line breaks are one character.
+func TestMeasure(t *testing.T) {
+	for _, try := range []struct {
+		text                   string
+		smart                  bool
+		segments, foreign      int
+		simple, more           int
+		sentAs, first, instead string
+	}{
+		{text: ""},
+		{text: strings.Repeat("x", 160), segments: 1},
+		{text: strings.Repeat("x", 161), segments: 2},
+		{text: "it’s " + strings.Repeat("x", 100), segments: 2, foreign: 1, simple: 1, first: "U+2019", instead: "'"},
+		{text: "it’s " + strings.Repeat("x", 100), smart: true, segments: 1, sentAs: "it's " + strings.Repeat("x", 100)},
+		{text: "\u200b", segments: 1, foreign: 1, first: "U+200B"},
+	} {
+		m := measureOf(&accounts.Company{SmartEncoding: try.smart}, try.text, false, 10)
+		if m.Segments != try.segments || len(m.Foreign) != try.foreign || m.Simple != try.simple || m.More != try.more || m.SentAs != try.sentAs || m.After != 10-int64(try.segments) {
+			t.Errorf("%q: %+v", try.text, m)
+		}
+		if try.foreign > 0 && (m.Foreign[0].Code != try.first || try.instead != "" && m.Foreign[0].Instead != try.instead) {
+			t.Errorf("%q: %+v", try.text, m.Foreign[0])
+		}
+	}
+	var many strings.Builder // the most that fits into a form, each character another
+	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
+		many.WriteRune(r)
+	}
+	if m := measureOf(&accounts.Company{}, many.String(), false, 0); len(m.Foreign) != maxForeign || m.More == 0 {
+		t.Errorf("%d are listed, %d are not", len(m.Foreign), m.More)
+	}
+	w := newWorld(t, nil)
+	c, _, _ := w.customer("aline", "ISOKO", 10)
+	c.wants(c.post("/messages/new", "do", "check", "message", "a\r\nb", "sender", "ISOKO"), http.StatusOK, "3 / 600")
+}
+
+// TestTestNumber: codes are bounded, and a number is replaced so often.
+func TestTestNumber(t *testing.T) {
+	w := newWorld(t, nil)
+	c, u, _ := w.customer("aline", "ISOKO", 0)
+	c.wants(c.post("/test-number/verify", "code", "123456"), http.StatusUnprocessableEntity, "no code to confirm")
+	c.wants(c.post("/test-number", "number", "29000001"), http.StatusUnprocessableEntity, "No carrier serves")
+	c.wants(c.post("/test-number", "number", "79000001"), http.StatusSeeOther)
+	c.wants(c.post("/test-number", "number", "79000001"), http.StatusTooManyRequests, "Wait 60 seconds")
+	for left := 4; left >= 0; left-- { // of a million codes none is tried twice here
+		a := c.post("/test-number/verify", "code", "00000"+strconv.Itoa(left))
+		if a.StatusCode == http.StatusSeeOther {
+			t.Skip("the code was guessed")
+		}
+		c.wants(a, http.StatusUnprocessableEntity, "Tries left: "+strconv.Itoa(left))
+	}
+	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "mistyped too often")
+	for i := range 4 {
+		if _, err := w.pool.Exec(t.Context(), `update test_number_codes set created_at = created_at - interval '2 hours'`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.pool.Exec(t.Context(), `update test_numbers set verified_at = now() where user_id = $1`, u.ID); err != nil {
+			t.Fatal(err)
+		}
+		a := c.post("/test-number", "number", "7900001"+strconv.Itoa(i))
+		if i < 3 {
+			c.wants(a, http.StatusSeeOther)
+			continue
+		}
+		c.wants(a, http.StatusUnprocessableEntity, "cannot be replaced any more")
+	}
+	a := c.get("/test-number")
+	if strings.Contains(a.body, `name="number"`) || !strings.Contains(a.body, "0 more times") {
+		t.Errorf("the page offers another replacement:\n%s", a.body)
+	}
+}
+
+// TestSearch: by number in any form, by day in Bujumbura, by state, page by page.
+func TestSearch(t *testing.T) {
+	w := newWorld(t, nil)
+	c, u, company := w.customer("aline", "ISOKO", 0)
+	var list []*messages.Message
+	for i := range 60 {
+		list = append(list, &messages.Message{CompanyID: company.ID, UserID: u.ID, Number: sms.Number("+257791000" + strconv.Itoa(10+i)), Body: "text " + strconv.Itoa(i) + "."})
+	}
+	ids := w.insert(list...)
+	if _, err := w.pool.Exec(t.Context(), `update messages set created_at = '2026-03-01 21:59:00+00' where id <= $1`, ids[9]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(), failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19]); err != nil {
+		t.Fatal(err)
+	}
+	shown := func(path string) (texts []string, next string) {
+		a := c.get(path)
+		c.wants(a, http.StatusOK)
+		for _, m := range regexp.MustCompile(`>text (\d+)\.<`).FindAllStringSubmatch(a.body, -1) {
+			texts = append(texts, m[1])
+		}
+		if m := regexp.MustCompile(`href="(/messages\?[^"]*before=[^"]*)" rel="next"`).FindStringSubmatch(a.body); m != nil {
+			next = strings.ReplaceAll(m[1], "&amp;", "&")
+		}
+		return texts, next
+	}
+	all, path := 0, "/messages"
+	for pages := 0; path != ""; pages++ {
+		var texts []string
+		texts, path = shown(path)
+		if all += len(texts); pages > 3 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	if all != 60 {
+		t.Errorf("%d messages on all pages", all)
+	}
+	for path, want := range map[string]int{"/messages?q=79100010": 1, "/messages?q=" + url.QueryEscape("+257 79 10 00 10"): 1, "/messages?q=79100099": 0,
+		"/messages?from=2026-03-01&to=2026-03-01": 10, "/messages?from=2026-03-02&to=2026-03-02": 10, "/messages?status=failed": 10,
+		"/messages?status=sent": 0, "/messages?status=failed&to=2026-03-01": 0, "/messages?q=none": 0, "/messages?before=-1": 25, "/messages?q=" + strings.Repeat("x", 200): 0} {
+		if texts, _ := shown(path); len(texts) != want {
+			t.Errorf("%s shows %d messages, not %d", path, len(texts), want)
+		}
+	}
+	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")
+	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "Its time was over before a carrier had it")
+	// A message_id of eight digits looks like a number: both are offered.
+	if _, err := w.pool.Exec(t.Context(), `insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also the number of a message")
+}
