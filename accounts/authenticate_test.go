@@ -80,6 +80,23 @@ func TestAuthenticateTellsWhoMaySend(t *testing.T) {
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v %+v, want %+v %+v", p, p.Company, want, want.Company)
 	}
+	// Who has signed in may send the same, without a token.
+	want.TokenID = 0
+	if p, err = a.PrincipalOf(t.Context(), user.ID); err != nil || !reflect.DeepEqual(p, want) {
+		t.Errorf("without a token: got %+v, %v", p, err)
+	}
+	if _, err := a.PrincipalOf(t.Context(), user.ID+1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nobody: %v", err)
+	}
+	if _, err := a.Fresh(t.Context(), &Principal{UserID: user.ID + 1}); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("nobody, read again: %v", err)
+	}
+	if _, err := a.SetSender(t.Context(), one.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := a.Fresh(t.Context(), p); err != nil || !fresh.Company.Senders["ONE"].Approved {
+		t.Errorf("read again: %+v, %v", fresh, err)
+	}
 	if _, err := a.SetTestNumber(t.Context(), "a@example.com", "+25779000001", false); err != nil {
 		t.Fatal(err)
 	}

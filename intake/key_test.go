@@ -24,6 +24,17 @@ func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 	if _, err := second.Send(t.Context(), d.principal, d.request("y", &Key{Name: "k", Request: [32]byte{2}})); !errors.Is(err, ErrKeyReused) {
 		t.Errorf("another request: %v", err)
 	}
+	if body, known, err := second.Answered(t.Context(), d.principal.UserID, "k"); err != nil || !known || string(body) != string(first.Body) {
+		t.Errorf("asked for: %s, known %v, %v", body, known, err)
+	}
+	for _, other := range []struct {
+		user int64
+		key  string
+	}{{d.principal.UserID + 1, "k"}, {d.principal.UserID, "l"}} {
+		if body, known, err := second.Answered(t.Context(), other.user, other.key); err != nil || known {
+			t.Errorf("another's or no answer: %s, %v", body, err)
+		}
+	}
 	d.books(t, 99, 1)
 }
 

@@ -27,6 +27,10 @@ func TestTenancy(t *testing.T) {
 		if found && (err != nil || r.ID != id) || !found && !errors.Is(err, messages.ErrNotFound) {
 			t.Errorf("company %d: %+v, %v", company, r, err)
 		}
+		r, err = d.ByID(t.Context(), company, id)
+		if found && (err != nil || r.ULID != m.ULID) || !found && !errors.Is(err, messages.ErrNotFound) {
+			t.Errorf("company %d, by its number: %+v, %v", company, r, err)
+		}
 	}
 	if r, err := d.AnybodysByULID(t.Context(), m.ULID); err != nil || r.ID != id {
 		t.Errorf("for an operator: %+v, %v", r, err)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"testing"
@@ -90,10 +91,43 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 			if mails[0].To != "aline@example.com" || !strings.Contains(mails[0].Text, "http://localhost:1/sign-up/") {
 				t.Errorf("%+v", mails[0])
 			}
+			_, token, _ := strings.Cut(mails[0].Text, "http://localhost:1/sign-up/")
+			sendsCode(t, "http://"+door, strings.Fields(token)[0])
 			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("no mail: %v, %v", mails, err)
 		}
+	}
+}
+
+// sendsCode: what the pages send is accepted, also where no API is served.
+func sendsCode(t *testing.T, base, token string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, text := &http.Client{Jar: jar, Timeout: 30 * time.Second}, ""
+	for _, form := range []struct {
+		path   string
+		values url.Values
+	}{
+		{"/sign-up/" + token, url.Values{"password": {"twelve green bananas"}}},
+		{"/company/new", url.Values{"name": {"Isoko"}}},
+		{"/test-number", url.Values{"number": {"79123456"}}},
+	} {
+		answer, err := browser.PostForm(base+form.path, form.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if text = string(read); answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", form.path, answer.StatusCode, text)
+		}
+	}
+	if !strings.Contains(text, "25779123456") {
+		t.Errorf("no code was sent:\n%s", text)
 	}
 }
