@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxMessage = 600 // characters (contract 8)
+	maxMessage = 600 // characters (rule api 8)
 	maxSender  = 11
 )
 

@@ -11,7 +11,7 @@ import (
 	"intumwa/sms"
 )
 
-// testMode is an account's test mode (contract 4.4).
+// testMode is an account's test mode (rule api 4.4).
 type testMode struct {
 	Number           sms.Number // empty: none was named yet
 	Verified         bool
