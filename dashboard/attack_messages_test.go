@@ -8,13 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/intake"
+	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/throttle"
 )
 
 var formKeyOnPage = regexp.MustCompile(`name="key" value="([0-9a-f]{32})"`)
@@ -195,6 +198,34 @@ func TestRefusals(t *testing.T) {
 		http.StatusUnprocessableEntity, "must be approved before it sends")
 	if n, err := w.gateway.balance(company.ID); err != nil || n != 1 {
 		t.Error("something was charged:", n, err)
+	}
+}
+
+// TestSendsBounded: a user's sends from pages are bounded with those of the API, and one that could not be stored can be
+// sent again as it is.
+func TestSendsBounded(t *testing.T) {
+	client, prefix := testenv.Redis(t)
+	var away *intake.Intake
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		r.Sends = throttle.New(client, throttle.Options{Prefix: prefix, Limit: 2, Timeout: 5 * time.Second})
+		pool := testenv.Pool(t)
+		pool.Close()
+		away = intake.New(pool, r.Accounts, messages.New(pool), nil, nil, intake.Options{})
+	})
+	c, _, company := w.customer("aline", "ISOKO", 10)
+	key := c.key("/messages/new")
+	send := func() answer {
+		return c.post("/messages/new", "do", "send", "key", key, "sender", "ISOKO", "number", "79222222", "message", "kept")
+	}
+	here := w.d.rooms.Intake
+	w.d.rooms.Intake = away
+	c.wants(send(), http.StatusServiceUnavailable, "Nothing was sent", key, ">\nkept</textarea>")
+	w.d.rooms.Intake = here
+	c.wants(send(), http.StatusSeeOther)
+	c.wants(send(), http.StatusTooManyRequests, "within a minute")
+	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
+	if n, err := w.gateway.balance(company.ID); err != nil || n != 9 {
+		t.Error("credits:", n, err)
 	}
 }
 

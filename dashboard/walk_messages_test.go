@@ -89,7 +89,14 @@ func (p *person) firstMessage(email string) {
 	p.open("/messages/new")
 	p.sees("compose.unapproved", testSender)
 	p.look("compose-unapproved")
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	answers := make(chan struct{}) // the customer's server keeps its answer back until then
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-answers:
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	p.Cleanup(hook.Close)
 	_, err = p.w.accounts.SetCompany(ctx, company.ID, accounts.CompanyChange{Approved: &yes, Verified: &yes})
 	if err == nil {
@@ -104,7 +111,7 @@ func (p *person) firstMessage(email string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.composes(fmt.Sprintf("7900030%d", n))
+	p.composes(fmt.Sprintf("7900030%d", n), answers)
 
 	principal, err := p.w.accounts.PrincipalOf(ctx, user.ID)
 	if err != nil {
@@ -147,8 +154,8 @@ func (p *person) firstMessage(email string) {
 	p.look("messages-nothing")
 }
 
-// composes writes a message of two segments and sends it.
-func (p *person) composes(number string) {
+// composes writes a message of two segments, sends it, and sees on the same page how it goes on.
+func (p *person) composes(number string, answers chan struct{}) {
 	p.open("/messages/new")
 	p.look("compose")
 	p.fill("number", number)
@@ -167,6 +174,8 @@ func (p *person) composes(number string) {
 	p.fill("number", number)
 	p.press("compose.send")
 	p.sees("flash.sent")
+	p.becomes("life.webhookwait", "sms.sent")
+	close(answers)
 	p.becomes("life.answered", 204)
 	p.look("message")
 }
