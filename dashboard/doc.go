@@ -22,6 +22,10 @@
 // is counted by v.mayTry. Mails go out by d.send, and say nothing that a stranger wrote. A handler that a person waits
 // for has 15 s; a form has 64 KiB.
 //
+// A region with an id and data-live is fetched again, and replaced, while it has that attribute; beside it stands a link
+// that looks again, with data-plain, which JavaScript hides. A form with data-measured="id" is posted with do=check while
+// one writes, and the region of that id is taken from the answer. A form that sends holds a key, so that twice is once.
+//
 // No inline script or style: the content security policy refuses them. JavaScript is assets/app.js, which finds its work
 // by data attributes.
 package dashboard
