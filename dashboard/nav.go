@@ -23,6 +23,9 @@ func (v *visit) nav() []navItem {
 	}
 	for i := range items {
 		path := v.c.Request.URL.Path
+		if strings.HasPrefix(path, "/batches/") { // stand among the messages
+			path = "/messages"
+		}
 		items[i].Here = path == items[i].Path || items[i].Path != "/" && strings.HasPrefix(path, items[i].Path+"/")
 	}
 	return items
