@@ -40,6 +40,9 @@ const largeAnswer = 64 << 10
 // deliver writes a JSON text. A large one of a client that does not read gives
 // way when others need the memory: its connection ends then.
 func deliver(c *gin.Context, status int, text []byte) {
+	if leave, known := c.Get(leaveKey); known {
+		leave.(func())()
+	}
 	if shared, known := c.Get(memoryKey); known && len(text) > largeAnswer {
 		control := http.NewResponseController(c.Writer)
 		held := shared.(*memory).open(caller(c).UserID, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })

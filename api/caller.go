@@ -22,6 +22,7 @@ import (
 const (
 	principalKey = "principal"
 	memoryKey    = "memory"
+	leaveKey     = "leave" // of a look-up: what ends its turn
 )
 
 // refusalTime is how long it takes to refuse a token, whether its id exists or

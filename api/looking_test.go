@@ -106,3 +106,47 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadListsHoldNoTurn: clients that do not read what they asked for keep
+// nobody from looking up.
+func TestUnreadListsHoldNoTurn(t *testing.T) {
+	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
+	for _, name := range []string{"deaf", "other"} {
+		w.customer(name, &accounts.NewCompany{Approved: true})
+	}
+	request := func(name, path string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Authorization", "Bearer "+w.tokens[name])
+		return r
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	read := make(chan struct{})
+	defer close(read)
+	writing := make(chan struct{}, 2)
+	for range 2 {
+		all.Go(func() {
+			w.handler.ServeHTTP(&unread{httptest.NewRecorder(), writing, read}, request("deaf", "/v1/sms"))
+		})
+	}
+	<-writing
+	<-writing
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, request("other", "/v1/balance"))
+	if answer.Code != http.StatusOK {
+		t.Errorf("another user's look-up: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// unread is the connection of a client that does not read until it is closed.
+type unread struct {
+	*httptest.ResponseRecorder
+	writing chan<- struct{}
+	read    <-chan struct{}
+}
+
+func (u *unread) Write(p []byte) (int, error) {
+	u.writing <- struct{}{}
+	<-u.read
+	return u.ResponseRecorder.Write(p)
+}

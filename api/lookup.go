@@ -37,7 +37,7 @@ func newLookups(all, own int) *lookups {
 	return &lookups{all: make(chan struct{}, all), own: own, users: make(map[int64]*userLookups)}
 }
 
-// enter waits for a turn; leave, which is to be called once, gives it back. When
+// enter waits for a turn; leave gives it back, and does nothing more after that. When
 // none came it answers the status that says whose fault that is.
 func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status int) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
@@ -53,13 +53,13 @@ func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status i
 		return nil, http.StatusServiceUnavailable
 	}
 	start := time.Now()
-	return func() {
+	return sync.OnceFunc(func() {
 		<-l.all
 		time.AfterFunc(min(time.Since(start), lookupWait), func() {
 			<-own.turns
 			l.gone(user, own)
 		})
-	}, 0
+	}), 0
 }
 
 func turn(ctx context.Context, turns chan struct{}) bool {
@@ -92,12 +92,14 @@ func (l *lookups) gone(user int64, u *userLookups) {
 }
 
 // lookup lets a look-up pass when it is its turn: 429 for a user who has too
-// many under way, 503 when all have.
+// many under way, 503 when all have. Its turn ends when the answer is known
+// (deliver): whoever does not read it holds up nobody.
 func (a *API) lookup(c *gin.Context) {
 	leave, refused := a.lookups.enter(c.Request.Context(), caller(c).UserID)
 	switch refused {
 	case 0:
 		defer leave()
+		c.Set(leaveKey, leave)
 		c.Next()
 	case http.StatusTooManyRequests:
 		tryAfter(c, lookupWait)
