@@ -1,0 +1,297 @@
+package stories
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// promptly is far above what a request takes on a busy machine, and below what
+// the attacks cost everybody else when they worked.
+const promptly = 8 * time.Second
+
+// meanwhile sends messages of a company that has nothing to do with it, each of
+// which must be accepted promptly.
+func (c *company) meanwhile(messages int) {
+	c.w.t.Helper()
+	for range messages {
+		begin := time.Now()
+		c.sends(c.w.number(), "Amahoro twese")
+		if took := time.Since(begin); took > promptly {
+			c.w.t.Errorf("somebody else's send took %v", took)
+		}
+	}
+}
+
+// dials connects to the gateway's API as 127.0.0.<from>.
+func (g *gateway) dials(from byte) net.Conn {
+	g.w.t.Helper()
+	dialer := net.Dialer{Timeout: promptly, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
+	conn, err := dialer.DialContext(g.w.t.Context(), "tcp", g.api)
+	if err != nil {
+		g.w.t.Fatalf("connecting: %v", err)
+	}
+	g.w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// head is a request's head; headers are whole lines.
+func head(method, path, token string, headers ...string) string {
+	return method + " " + path + " HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAuthorization: Bearer " + token +
+		"\r\n" + strings.Join(append(headers, ""), "\r\n") + "\r\n"
+}
+
+// resident is the memory of the gateway's process in octets; 0 where nobody
+// tells.
+func (g *gateway) resident() (octets int64) {
+	status, err := os.ReadFile("/proc/" + g.process() + "/status")
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	kilo, _, _ := strings.Cut(strings.TrimSpace(after), " ")
+	n, _ := strconv.ParseInt(kilo, 10, 64)
+	return n << 10
+}
+
+// Three clients ask for what once was an answer of 116 MiB each, of which one
+// reads nothing. Answers and memory are bounded, and others send meanwhile.
+func TestAttackMemory(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{})
+	attacker, shop := w.silentCompany("Isoko", 0), w.silentCompany("Inzu", 1000)
+	var names, values strings.Builder
+	for i := range 2700 {
+		name := string([]byte{'a' + byte(i/52%26), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[i%52], 'a' + byte(i/1352)})
+		fmt.Fprintf(&names, "{{%s}}", name)
+		fmt.Fprintf(&values, `"%s":1,`, name)
+	}
+	recipient := `{"phone_number":"` + w.number() + `","variables":{` + strings.TrimSuffix(values.String(), ",") + `}}`
+	body := `{"sender":"Isoko","template":"` + names.String() + `","recipients":[` + strings.Repeat(recipient+",", 499) + recipient + `]}`
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	var answered atomic.Int64
+	for i := range 3 {
+		conn := w.gateway.dials(1)
+		clients.Go(func() {
+			_, _ = io.WriteString(conn, head(http.MethodPost, "/v1/sms/template", attacker.token, "Content-Length: "+strconv.Itoa(len(body)))+body)
+			if i == 0 {
+				return // and reads nothing
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Errorf("no answer: %v", err)
+				return
+			}
+			defer answer.Body.Close()
+			octets, err := io.Copy(io.Discard, answer.Body)
+			if err != nil || answer.StatusCode != http.StatusUnprocessableEntity || octets > 1<<20 {
+				t.Errorf("answered %d with %d octets, %v", answer.StatusCode, octets, err)
+			}
+			answered.Add(1)
+		})
+	}
+	// The program under test is built with the race detector, which takes several
+	// times its memory.
+	var most int64
+	for begin := time.Now(); answered.Load() < 2 && time.Since(begin) < time.Minute; {
+		shop.meanwhile(1)
+		most = max(most, w.gateway.resident())
+	}
+	if most > 700<<20 {
+		t.Errorf("the process took %d MiB", most>>20)
+	}
+	t.Logf("the process took %d MiB at most", most>>20)
+	w.eventually(promptly, "the memory of bodies is given back", func() bool { return w.gateway.metric("intumwa_http_memory_octets") == 0 })
+}
+
+// One host opens more connections than there are; another is let in at once.
+func TestAttackOneHost(t *testing.T) {
+	t.Parallel()
+	w := play(t, scene{config: tree{"api": tree{"max_connections": 60, "max_connections_per_address": 40}}})
+	shop := w.silentCompany("Isoko", 1000)
+	for range 100 {
+		w.gateway.dials(7)
+	}
+	shop.meanwhile(5)
+	if n := w.gateway.metric("intumwa_http_connections_open", `listener="api"`); n > 60 {
+		t.Errorf("%v connections are open", n)
+	}
+	w.eventually(promptly, "dropped connections are counted", func() bool {
+		return w.gateway.metric("intumwa_http_connections_dropped_total", `listener="api"`, `reason="address"`) >= 60
+	})
+}
+
+// Thirty-two sockets of four customers promise 16 MiB each and drip; the bulks
+// of a fifth go through.
+func TestAttackDrippedBodies(t *testing.T) {
+	t.Parallel()
+	w := play(t, scene{})
+	shop := w.silentCompany("Isoko", 10_000)
+	var drippers []*company
+	for range 4 {
+		drippers = append(drippers, w.silentCompany("Inzu", 0))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var dripping sync.WaitGroup
+	defer dripping.Wait()
+	defer stop()
+	for i := range 32 {
+		conn := w.gateway.dials(1)
+		if _, err := io.WriteString(conn, head(http.MethodPost, "/v1/sms/bulk", drippers[i%4].token, "Content-Length: "+strconv.Itoa(16<<20))+"{"); err != nil {
+			t.Fatal(err)
+		}
+		dripping.Go(func() {
+			tick := time.NewTicker(200 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if _, err := io.WriteString(conn, "  "); err != nil {
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		body := `{"sender":"Isoko","messages":[{"phone_number":"` + w.number() + `","message":"Amahoro"}]}` + strings.Repeat(" ", 128<<10)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.gateway.api+"/v1/sms/bulk", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+shop.token)
+		request.Header.Set("Content-Type", "application/json")
+		begin := time.Now()
+		answer, err := w.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if took := time.Since(begin); answer.StatusCode != http.StatusOK || took > promptly {
+			t.Errorf("a bulk was answered %d after %v", answer.StatusCode, took)
+		}
+	}
+}
+
+// One customer looks up over forty connections; others send and look up.
+func TestAttackLookups(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{})
+	curious, shop := w.silentCompany("Isoko", 1000), w.silentCompany("Inzu", 1000)
+	curious.meanwhile(30)
+	looks := func(c *company, path string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.gateway.api+path, nil)
+		if err != nil {
+			return 0
+		}
+		request.Header.Set("Authorization", "Bearer "+c.token)
+		answer, err := w.client.Do(request)
+		if err != nil {
+			return 0
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	var all sync.WaitGroup
+	var stop atomic.Bool
+	var looked atomic.Int64
+	for range 40 {
+		all.Go(func() {
+			for !stop.Load() {
+				switch status := looks(curious, "/v1/sms?status=failed&from=2020-01-01&to=2100-01-01&limit=100"); status {
+				case http.StatusOK, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+					looked.Add(1)
+				default:
+					t.Errorf("a look-up was answered %d", status)
+					return
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop.Store(true)
+	w.eventually(promptly, "look-ups are under way", func() bool { return looked.Load() > 80 })
+	shop.meanwhile(30)
+	w.eventually(promptly, "somebody else's look-up is answered", func() bool { return looks(shop, "/v1/balance") == http.StatusOK })
+}
+
+// One address tries many tokens: after its tries it is refused without the
+// database being asked, and a customer behind the same address is not held up.
+func TestAttackTokens(t *testing.T) {
+	t.Parallel()
+	w := play(t, scene{})
+	shop := w.silentCompany("Isoko", 1000)
+	shop.meanwhile(1)
+	asked := func() float64 { return w.gateway.metric("intumwa_token_lookups_total", `source="database"`) }
+	guess := func(id int) answer {
+		guesser := *shop
+		guesser.token = strconv.Itoa(id) + "|" + strings.Repeat("A", 40)
+		return guesser.tries("", "x")
+	}
+	id := 1_000_000
+	w.eventually(finalWithin, "the address is told to wait", func() bool {
+		id++
+		a := guess(id)
+		wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
+		if a.status == http.StatusTooManyRequests && (wait < 1 || wait > 60) {
+			t.Errorf("told to wait %d s", wait)
+		}
+		return a.status == http.StatusTooManyRequests
+	})
+	const guesses = 500
+	before, begin := asked(), time.Now()
+	for range guesses {
+		id++
+		guess(id)
+	}
+	// A few a second remain for those whom this process does not know yet.
+	if n, most := asked()-before, 40+25*time.Since(begin).Seconds(); n > most {
+		t.Errorf("the database was asked %v times for %d guesses, want at most %v", n, guesses, most)
+	}
+	shop.meanwhile(5)
+}
+
+// A request that can be read in two ways is refused, and what follows it is no
+// request.
+func TestAttackFraming(t *testing.T) {
+	t.Parallel()
+	w := play(t, scene{})
+	shop := w.silentCompany("Isoko", 1000)
+	hidden := `{"phone_number":"` + w.number() + `","sender":"Isoko","message":"Amahoro"}`
+	hidden = head(http.MethodPost, "/v1/sms", shop.token, "Content-Length: "+strconv.Itoa(len(hidden))) + hidden
+	for _, headers := range [][]string{
+		{"Content-Length: " + strconv.Itoa(len("0\r\n\r\n"+hidden)), "Transfer-Encoding: chunked"},
+		{"Transfer-Encoding: chunked", "Content-Length: 5"},
+		{"Content-Length: 5", "Content-Length: " + strconv.Itoa(5+len(hidden))},
+		{"Transfer-Encoding: chunked", "Transfer-Encoding: identity"},
+	} {
+		conn := w.gateway.dials(1)
+		if _, err := io.WriteString(conn, head(http.MethodPost, "/v1/sms/preview", shop.token, headers...)+"0\r\n\r\n"+hidden); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(promptly))
+		said, err := io.ReadAll(conn) // to the end: the connection is closed
+		if n := strings.Count(string(said), "HTTP/1.1 "); err != nil && !strings.Contains(err.Error(), "reset") || n != 1 || !strings.Contains(string(said), " 400 ") && !strings.Contains(string(said), " 501 ") {
+			t.Errorf("%q was answered %q, %v", headers, said, err)
+		}
+	}
+	if n := len(shop.records()); n != 0 {
+		t.Errorf("%d messages were smuggled in", n)
+	}
+}
