@@ -72,8 +72,9 @@ func TestAttackMemory(t *testing.T) {
 	w := play(t, scene{})
 	attacker, shop := w.silentCompany("Isoko", 0), w.silentCompany("Inzu", 1000)
 	var names, values strings.Builder
-	for i := range 2700 {
-		name := string([]byte{'a' + byte(i/52%26), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[i%52], 'a' + byte(i/1352)})
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for i := range len(letters) * len(letters) {
+		name := string([]byte{letters[i/len(letters)], letters[i%len(letters)]})
 		fmt.Fprintf(&names, "{{%s}}", name)
 		fmt.Fprintf(&values, `"%s":1,`, name)
 	}
