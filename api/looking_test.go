@@ -101,7 +101,12 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"other", "greedy"} {
-		if answer := do(name, "GET", "/v1/sms", ""); answer.Code != http.StatusOK {
+		answer := do(name, "GET", "/v1/sms", "")
+		// Whose look-up took long has its next turn after a while.
+		for deadline := time.Now().Add(10 * time.Second); answer.Code == http.StatusTooManyRequests && time.Now().Before(deadline); {
+			answer = do(name, "GET", "/v1/sms", "")
+		}
+		if answer.Code != http.StatusOK {
 			t.Errorf("%s afterwards: %d %s", name, answer.Code, answer.Body)
 		}
 	}

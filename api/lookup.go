@@ -9,8 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// lookupWait is how long a look-up waits for its turn: of its user's, and then
-// of all.
+// lookupWait is how long a look-up waits for its turn among its user's, and then
+// once more so long among all.
 const lookupWait = time.Second
 
 // lookups are the look-ups that may be at the database at once: of everybody
@@ -40,8 +40,6 @@ func newLookups(all, own int) *lookups {
 // enter waits for a turn; leave gives it back, and does nothing more after that. When
 // none came it answers the status that says whose fault that is.
 func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status int) {
-	ctx, cancel := context.WithTimeout(ctx, lookupWait)
-	defer cancel()
 	own := l.of(user)
 	if !turn(ctx, own.turns) {
 		l.gone(user, own)
@@ -63,9 +61,13 @@ func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status i
 }
 
 func turn(ctx context.Context, turns chan struct{}) bool {
+	timer := time.NewTimer(lookupWait)
+	defer timer.Stop()
 	select {
 	case turns <- struct{}{}:
 		return true
+	case <-timer.C:
+		return false
 	case <-ctx.Done():
 		return false
 	}
