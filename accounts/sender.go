@@ -22,13 +22,8 @@ func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, coun
 		country = defaultCountry
 	}
 	country = strings.ToUpper(country)
-	switch {
-	case len(name) < 1 || len(name) > maxSender || strings.Trim(name, alphanumerics) != "":
-		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
-	case name == a.opts.TestSender:
-		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}
-	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
-		return Sender{}, &mistake{ErrInvalid, fmt.Sprintf("%q is not a country code of two letters", country)}
+	if err := a.checkSender(name, country); err != nil {
+		return Sender{}, err
 	}
 	s := Sender{Name: name, Country: country, Approved: approved}
 	err := a.pool.QueryRow(ctx,
@@ -47,11 +42,25 @@ func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, coun
 	return s, nil
 }
 
-// SetSender approves a sender, or takes its approval back, and answers what it is then.
+func (a *Accounts) checkSender(name, country string) error {
+	switch {
+	case len(name) < 1 || len(name) > maxSender || strings.Trim(name, alphanumerics) != "":
+		return &mistake{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
+	case name == a.opts.TestSender:
+		return &mistake{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}
+	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
+		return &mistake{ErrInvalid, fmt.Sprintf("%q is not a country code of two letters", country)}
+	}
+	return nil
+}
+
+// SetSender approves a sender, also one that was refused, or takes its approval back, and answers what it is then.
 func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Sender, error) {
 	var s Sender
 	err := a.pool.QueryRow(ctx,
-		`update senders set approved = $2 where id = $1 returning id, name, country, approved`, id, approved).
+		`update senders set approved = $2, refused_at = case when not $2 then refused_at end,
+			refusal = case when $2 then '' else refusal end
+		where id = $1 returning id, name, country, approved`, id, approved).
 		Scan(&s.ID, &s.Name, &s.Country, &s.Approved)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Sender{}, &mistake{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -181,6 +182,19 @@ func (a Attempt) Answer() string {
 		}
 		return r
 	}, a.Excerpt)
+}
+
+// RecordedURL is an endpoint's URL as it may stand in a record of acts: without
+// its query, which may hold a secret.
+func RecordedURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	return u.String()
 }
 
 // Endpoints lists endpoints by company id, at most limit of them, from the first

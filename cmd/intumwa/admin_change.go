@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/url"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,16 +34,4 @@ func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work fun
 			return acts.Record(ctx, tx, entry)
 		})
 	})
-}
-
-// recordedURL is a URL without what may be a secret in it.
-func recordedURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "…"
-	}
-	return u.String()
 }

@@ -188,7 +188,7 @@ func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error
 // setEndpoint sets an endpoint and records it.
 func (o *operator) setEndpoint(ctx context.Context, hooks *webhooks.Webhooks, company int64, s webhooks.Setting) (e webhooks.Endpoint, err error) {
 	state := func(e webhooks.Endpoint) map[string]any {
-		return map[string]any{"url": recordedURL(e.URL), "active": e.Active}
+		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active}
 	}
 	err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
 		within := hooks.In(tx)

@@ -205,6 +205,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		{[]string{"credits", "add", "--company", company, "--amount=-2", "--note", "mistake"}, "credits.add", "company 1", `"credits":7`, `"credits":5`},
 		{[]string{"sender", "create", "--company", company, "--name", "ACME"}, "sender.create", "sender 1", "", `"name":"ACME"`},
 		{[]string{"sender", "set", "--id", "1", "--approved=true"}, "sender.set", "sender 1", `"approved":false`, `"approved":true`},
+		{[]string{"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, "sender.refuse", "sender 1", `"approved":true`, `"reason":"a bank's name"`},
 		{[]string{"token", "create", "--user", "a@example.com", "--name", "till"}, "token.create", "token 1", "", `"name":"till"`},
 		{[]string{"token", "revoke", "--id", "1"}, "token.revoke", "token 1", `"revoked":false`, `"revoked":true`},
 		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000001", "--verified"}, "test_number.set", "user 1", "", `"verified":true`},

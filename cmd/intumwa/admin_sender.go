@@ -14,6 +14,7 @@ import (
 type adminSenderCmd struct {
 	Create adminSenderCreateCmd `cmd:"" help:"Register a sender name for a company."`
 	Set    adminSenderSetCmd    `cmd:"" help:"Approve a sender name, or take its approval back."`
+	Refuse adminSenderRefuseCmd `cmd:"" help:"Refuse a sender name, for a reason that the company reads."`
 	List   adminSenderListCmd   `cmd:"" help:"List sender names."`
 }
 
@@ -76,5 +77,31 @@ func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) er
 			return nil, err
 		}
 		return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, nil
+	})
+}
+
+type adminSenderRefuseCmd struct {
+	ID     int64  `required:"" help:"The sender."`
+	Reason string `required:"" help:"Why; up to 500 characters, for the company to read."`
+}
+
+// Run refuses a sender.
+func (c *adminSenderRefuseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			before, err := users.SenderRequestByID(ctx, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			after, err := users.RefuseSender(ctx, c.ID, c.Reason)
+			return acts.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+				Before: map[string]any{"name": before.Name, "approved": before.Approved},
+				After:  map[string]any{"name": after.Name, "approved": after.Approved, "reason": after.Refusal}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminSenderApproval{SenderID: c.ID}, nil
 	})
 }

@@ -1,0 +1,186 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Bounds of what a company may ask for.
+const (
+	MaxWaitingSenders = 3   // senders of a company that may wait for approval at once
+	MaxSenders        = 50  // senders of a company, whatever became of them
+	MaxPurpose        = 500 // characters of a purpose, and of the reason of a refusal
+)
+
+// ErrTooMany says that as many as there may be are there already.
+var ErrTooMany = errors.New("too many")
+
+// Where a wish for a sender stands.
+const (
+	SenderWaiting  = "waiting"
+	SenderApproved = "approved"
+	SenderRefused  = "refused"
+)
+
+// SenderRequest is a sender as its company and the administrators see it.
+type SenderRequest struct {
+	OwnedSender
+
+	Purpose   string // what the company wants it for; empty when a command registered it
+	AskedAt   time.Time
+	RefusedAt *time.Time // nil: not refused
+	Refusal   string     // why, for the company to read
+}
+
+// State is SenderWaiting, SenderApproved or SenderRefused.
+func (r SenderRequest) State() string {
+	switch {
+	case r.Approved:
+		return SenderApproved
+	case r.RefusedAt != nil:
+		return SenderRefused
+	}
+	return SenderWaiting
+}
+
+const senderRequestColumns = ownedSenderColumns + `, purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
+
+func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
+	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Purpose, &r.AskedAt, &r.RefusedAt, &r.Refusal)
+	return r, err
+}
+
+// AskSender notes that a company wants a sender, which an administrator approves with [Accounts.SetSender] or refuses
+// with [Accounts.RefuseSender]. A name that was refused may be asked for again. The errors are [ErrInvalid];
+// [ErrExists] for a name that the company has or waits for; [ErrTooMany]; [ErrNotFound] for an unknown company.
+func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (r SenderRequest, err error) {
+	if country == "" {
+		country = defaultCountry
+	}
+	country = strings.ToUpper(country)
+	if err := a.checkSender(name, country); err != nil {
+		return SenderRequest{}, err
+	}
+	if purpose, err = cleanReason("purpose", purpose); err != nil {
+		return SenderRequest{}, err
+	}
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		// One wish of a company at a time: the next one counts this one.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('senders', $1))`, int64(company)); err != nil {
+			return err
+		}
+		var known bool
+		var all, waiting int
+		err := tx.QueryRow(ctx, `
+			select exists (select from companies where id = $1), count(*) filter (where name <> $2),
+				count(*) filter (where not approved and refused_at is null)
+			from senders where company_id = $1`, int64(company), name).Scan(&known, &all, &waiting)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return noCompany(int64(company))
+		case waiting >= MaxWaitingSenders || all >= MaxSenders:
+			return &mistake{ErrTooMany, fmt.Sprintf("company %d has %d senders, of which %d wait", company, all, waiting)}
+		}
+		rows, err := tx.Query(ctx, `
+			insert into senders as s (company_id, name, country, purpose) values ($1, $2, $3, $4)
+			on conflict (company_id, name) do update
+			set country = excluded.country, purpose = excluded.purpose, asked_at = now(), refused_at = null, refusal = ''
+			where not s.approved and s.refused_at is not null
+			returning `+senderRequestColumns, int64(company), name, country, purpose)
+		if err != nil {
+			return err
+		}
+		r, err = pgx.CollectExactlyOneRow(rows, scanSenderRequest)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return &mistake{ErrExists, fmt.Sprintf("company %d has a sender %s already, or waits for it", company, name)}
+		}
+		return err
+	})
+	var m *mistake
+	if err != nil && !errors.As(err, &m) {
+		return SenderRequest{}, fmt.Errorf("storing a sender of company %d: %w", company, err)
+	}
+	if err != nil {
+		return SenderRequest{}, err
+	}
+	a.cache.forgetAll()
+	return r, nil
+}
+
+// RefuseSender says no to a sender that waits, or takes an approval back, with a reason that the company reads. The
+// errors are [ErrInvalid] for a reason that is empty or too long, [ErrNotFound], or Postgres'.
+func (a *Accounts) RefuseSender(ctx context.Context, id int64, reason string) (SenderRequest, error) {
+	reason, err := cleanReason("reason", reason)
+	if err != nil {
+		return SenderRequest{}, err
+	}
+	r, err := a.senderRequest(ctx, `update senders set approved = false, refused_at = now(), refusal = $2 where id = $1
+		returning `+senderRequestColumns, id, reason)
+	if err == nil {
+		a.cache.forgetAll()
+	}
+	return r, err
+}
+
+// SenderRequestByID is one sender with what became of it.
+func (a *Accounts) SenderRequestByID(ctx context.Context, id int64) (SenderRequest, error) {
+	return a.senderRequest(ctx, `select `+senderRequestColumns+` from senders where id = $1`, id)
+}
+
+func (a *Accounts) senderRequest(ctx context.Context, query string, id int64, more ...any) (SenderRequest, error) {
+	list, err := a.senderRequests(ctx, query, append([]any{id}, more...)...)
+	if err == nil && len(list) == 0 {
+		err = &mistake{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
+	}
+	if err != nil {
+		return SenderRequest{}, err
+	}
+	return list[0], nil
+}
+
+// SenderRequestsOf lists a company's senders, the one asked for last first.
+func (a *Accounts) SenderRequestsOf(ctx context.Context, company sms.CompanyID) ([]SenderRequest, error) {
+	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders where company_id = $1
+		order by asked_at desc, id desc limit 1000`, int64(company))
+}
+
+// WaitingSenders lists the senders of all companies that are neither approved nor refused, in the order of their ids,
+// at most limit of them, from the first after that id.
+func (a *Accounts) WaitingSenders(ctx context.Context, after int64, limit int) ([]SenderRequest, error) {
+	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders
+		where id > $1 and not approved and refused_at is null order by id limit $2`, after, limit)
+}
+
+func (a *Accounts) senderRequests(ctx context.Context, query string, args ...any) ([]SenderRequest, error) {
+	rows, err := a.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading senders: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanSenderRequest)
+	if err != nil {
+		return nil, fmt.Errorf("reading senders: %w", err)
+	}
+	return list, nil
+}
+
+// cleanReason trims what a person writes to another and makes it one line.
+func cleanReason(what, text string) (string, error) {
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" || !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxPurpose || strings.ContainsFunc(text, unprintable) {
+		return "", &mistake{ErrInvalid, fmt.Sprintf("the %s is not 1 to %d printable characters", what, MaxPurpose)}
+	}
+	return text, nil
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
