@@ -85,3 +85,8 @@ func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, er
 	}
 	return senders, nil
 }
+
+// IsTestSender tells whether a name is the test sender's, which nobody may have.
+func (a *Accounts) IsTestSender(name string) bool {
+	return a.opts.TestSender != "" && name == a.opts.TestSender
+}

@@ -180,7 +180,12 @@ func (p *person) fill(field, text string) {
 // press presses the button or follows the link that says a text, given by its key, and waits for the next page.
 func (p *person) press(key string, args ...any) {
 	p.Helper()
-	text := p.lang.T(key, args...)
+	p.pressText(p.lang.T(key, args...))
+}
+
+// pressText is press of what says a text that is none of the catalogue's.
+func (p *person) pressText(text string) {
+	p.Helper()
 	where := fmt.Sprintf(`(//*[self::button or self::a][normalize-space()=%s][not(ancestor::details[not(@open)])])[1]`, quoted(text))
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

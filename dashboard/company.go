@@ -2,12 +2,15 @@ package dashboard
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/sms"
 )
 
 type companyPage struct {
@@ -47,11 +50,15 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
 		return
 	}
 	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
-		c, err := d.rooms.Accounts.CreateCompany(v.ctx(), tx, accounts.NewCompany{OwnerEmail: s.User.Email, Name: name})
+		c, err := d.rooms.Accounts.In(tx).CreateCompany(v.ctx(), tx, accounts.NewCompany{OwnerEmail: s.User.Email, Name: name})
 		if err != nil {
 			return err
 		}
-		return billing.Open(v.ctx(), tx, c.ID)
+		if err := billing.Open(v.ctx(), tx, c.ID); err != nil {
+			return err
+		}
+		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID),
+			Company: sms.CompanyID(c.ID), After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}})
 	})
 	switch {
 	case errors.Is(err, accounts.ErrExists): // a second click

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -45,8 +46,8 @@ type Rooms struct {
 	Accounts *accounts.Accounts
 	Ledger   *billing.Ledger
 	Intake   *intake.Intake
-	Messages *messages.Store    // only looks up: on a pool apart from that of the sends
-	Webhooks *webhooks.Webhooks // as Messages
+	Messages *messages.Store // only looks up: on a pool apart from that of the sends
+	Webhooks *webhooks.Webhooks
 	Sends    *throttle.Throttle // how many a user may send a minute, pages and API together; nil: not bounded
 	Mailer   *mail.Mailer
 	Tries    Tries
@@ -56,6 +57,7 @@ type Rooms struct {
 type Tries struct {
 	Account *throttle.Throttle // sign-ins to one account; codes of one user; links to one address of mail
 	Address *throttle.Throttle // all of these from one network address
+	Tests   *throttle.Throttle // test events to one company's endpoint
 }
 
 // Dashboard serves the pages.
@@ -109,8 +111,17 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sweepEvery = time.Hour
 
-// Run deletes ended sessions and links from time to time, until ctx ends.
+// Run deletes ended sessions and links from time to time, and mails owners whose endpoints have begun to fail for good,
+// until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	group.Go(func() { d.sweep(ctx) })
+	group.Go(func() { d.tellFailing(ctx) })
+	group.Wait()
+	return nil
+}
+
+func (d *Dashboard) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
@@ -119,7 +130,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 	}

@@ -10,7 +10,7 @@
 //     handler gets a tenant, the only source of a company's id; never take one from a URL or a form), admin (an
 //     administrator inside the administrators' scope). Its place in the side navigation is in nav.go.
 //  3. Its template in pages/senders.html, which defines "title" and "main". Parts to build it from are in layout/parts.html:
-//     field, button, badge, empty, notice, secret, copy, code, pages. {{.T "key"}} is a text, {{$.Time .At}} a time;
+//     field, choice, lines, badge, state, empty, notice, secret, copy, code, pages. {{.T "key"}} is a text, {{$.Time .At}} a time;
 //     what is data is below .Data.
 //  4. Its texts in words/en/senders.txt and words/fr/senders.txt. A test fails when a key is missing, or not used.
 //  5. A step of the walk in walk_test.go, which visits it in Chromium in both languages with and without JavaScript,
@@ -18,7 +18,10 @@
 //     keeps them); and, in attack_test.go, another company's ids in its URLs and forms. That a route wants a session and
 //     takes changes from our own pages only, tests see of every route by themselves.
 //
-// A secret that is shown once is kept by v.keepOnce until the next page takes it with v.takeOnce. What a stranger may try
+// What a page changes of a company, a sender, a key or an endpoint is recorded by acts.Record in the transaction of the
+// change, with no secret in it.
+//
+// A secret that is shown once is kept by v.keepOnce (or, with the change that makes it, v.keepOnceIn) until the next page takes it with v.takeOnce. What a stranger may try
 // is counted by v.mayTry. Mails go out by d.send, and say nothing that a stranger wrote. A handler that a person waits
 // for has 15 s; a form has 64 KiB.
 //

@@ -1,10 +1,15 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/sms"
 )
 
 type keysPage struct {
@@ -61,10 +66,17 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 		v.again("keys", data, f)
 		return
 	}
-	_, key, err := d.rooms.Accounts.CreateToken(v.ctx(), s.User.Email, name)
-	if err == nil {
-		err = v.keepOnce("key", key+"\n"+name)
-	}
+	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+		made, key, err := d.rooms.Accounts.In(tx).CreateToken(v.ctx(), s.User.Email, name)
+		if err != nil {
+			return err
+		}
+		if err := v.keepOnceIn(tx, "key", key+"\n"+name); err != nil {
+			return err
+		}
+		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID),
+			Company: companyOf(s), After: map[string]any{"user_id": s.User.ID, "name": name}})
+	})
 	if err != nil {
 		v.fail("creating a key", err)
 		return
@@ -74,9 +86,31 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 
 // revokeKey is POST /keys/:id/revoke.
 func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) {
-	if err := d.rooms.Accounts.RevokeTokenOf(v.ctx(), s.User.ID, v.id()); err != nil {
+	id := v.id()
+	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+		users := d.rooms.Accounts.In(tx)
+		before, err := users.TokenByID(v.ctx(), id)
+		if err != nil {
+			return err
+		}
+		if err := users.RevokeTokenOf(v.ctx(), s.User.ID, id); err != nil || before.RevokedAt != nil {
+			return err
+		}
+		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
+			Company: companyOf(s), Before: map[string]any{"name": before.Name, "revoked": false},
+			After: map[string]any{"name": before.Name, "revoked": true}})
+	})
+	if err != nil {
 		v.fail("revoking a key", err)
 		return
 	}
 	v.redirect("/keys", "flash.revoked")
+}
+
+// companyOf is the company of whoever has signed in, for the record; 0 when there is none.
+func companyOf(s *accounts.Session) sms.CompanyID {
+	if s.Company == nil {
+		return 0
+	}
+	return sms.CompanyID(s.Company.ID)
 }

@@ -15,6 +15,8 @@ func (v *visit) nav() []navItem {
 		{Path: "/messages", Text: v.lang.T("nav.messages"), Icon: "message"},
 		{Path: "/test-number", Text: v.lang.T("nav.testnumber"), Icon: "phone"},
 		{Path: "/keys", Text: v.lang.T("nav.keys"), Icon: "key"},
+		{Path: "/senders", Text: v.lang.T("nav.senders"), Icon: "sender"},
+		{Path: "/deliveries", Text: v.lang.T("nav.deliveries"), Icon: "hook"},
 		{Path: "/company", Text: v.lang.T("nav.company"), Icon: "company"},
 		{Path: "/account", Text: v.lang.T("nav.account"), Icon: "account"},
 	}

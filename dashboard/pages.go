@@ -101,6 +101,17 @@ func newField(p *view, name, label string, options ...string) (field, error) {
 	return f, nil
 }
 
+// option is a line of a choice.
+type option struct{ Value, Text string }
+
+// options are a choice's lines: pairs of a value and the key of its text.
+func (v *visit) options(pairs ...string) (list []option) {
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, option{pairs[i], v.lang.T(pairs[i+1])})
+	}
+	return list
+}
+
 // part gives a part more than one value: {{template "badge" (part "Kind" "good" "Text" (.T "x"))}}.
 func newPart(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {

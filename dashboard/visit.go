@@ -15,6 +15,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
 	"intumwa/messages"
+	"intumwa/webhooks"
 )
 
 // visit is one request: who asks, in which language, and how to answer.
@@ -180,7 +181,7 @@ func (v *visit) oops(status int) {
 // fail answers for what a person can do nothing about. A thing that is not there, or another's, is 404.
 func (v *visit) fail(doing string, err error) {
 	switch {
-	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound):
+	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
 		v.oops(http.StatusNotFound)
 	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // nobody waits for it
 		v.c.AbortWithStatus(499)

@@ -87,6 +87,7 @@ func (p *person) firstDay() {
 	p.look("keys-revoke")
 	p.press("keys.revoke.do", "Web shop")
 	p.sees("flash.revoked")
+	p.senderAndWebhook(email)
 	p.open("/")
 	p.look("home")
 

@@ -13,9 +13,11 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/mail"
 	"intumwa/mail/mailcatcher"
+	"intumwa/webhooks"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -27,6 +29,7 @@ type world struct {
 	t        *testing.T
 	pool     *pgxpool.Pool
 	accounts *accounts.Accounts
+	hooks    *webhooks.Webhooks // running
 	mails    *mailcatcher.Catcher
 	gateway  *gateway
 	url      string
@@ -50,9 +53,18 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	w.run(func(ctx context.Context) error { return w.mails.ServeSMTP(ctx, smtp) })
 	w.run(mailer.Run)
 
+	batch, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{MaxConns: 4, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(batch.Close)
+	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2}, Timeout: 5 * time.Second, Idle: 50 * time.Millisecond,
+		RetryDelays: []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}})
+	w.run(w.hooks.Run)
+
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Mailer: mailer}
+	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer}
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.gateway = newGateway(w, &rooms, &options)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
 )
 
 // ErrNotFound says that there is no such endpoint or delivery.
@@ -114,6 +116,19 @@ func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (Endpoint, err
 		return Endpoint{}, fmt.Errorf("reading the webhook endpoint of company %d: %w", companyID, err)
 	}
 	return e, nil
+}
+
+// EndpointOf is Endpoint without the secret, which it does not open: what a page
+// shows.
+func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
+	found, err := w.Endpoints(ctx, int64(company)-1, 1)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if len(found) == 0 || found[0].CompanyID != int64(company) {
+		return Endpoint{}, fmt.Errorf("the webhook endpoint of company %d: %w", company, ErrNotFound)
+	}
+	return found[0], nil
 }
 
 type querier interface {

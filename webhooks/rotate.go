@@ -24,7 +24,7 @@ const BothValid = 24 * time.Hour
 func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (e Endpoint, err error) {
 	err = w.changeEndpoint(ctx, company, func(tx pgx.Tx, now Endpoint) error {
 		if now.PreviousUntil != nil {
-			return refuse("The signing secret was changed less than a day ago: both are valid until %s.", now.PreviousUntil.UTC().Format(timestampLayout))
+			return refuse(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.", now.PreviousUntil.UTC().Format(timestampLayout))
 		}
 		e = now
 		e.Secret = newSecret()

@@ -35,14 +35,14 @@ func newSecret() string {
 func secretKey(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
-		return nil, refuse("The signing secret must start with %s.", secretPrefix)
+		return nil, refuse(BadSecret, "The signing secret must start with %s.", secretPrefix)
 	}
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
-		return nil, refuse("The signing secret must be %s followed by padded standard base64.", secretPrefix)
+		return nil, refuse(BadSecret, "The signing secret must be %s followed by padded standard base64.", secretPrefix)
 	}
 	if len(key) < minSecretBytes || len(key) > maxSecretBytes {
-		return nil, refuse("The signing secret must hold %d to %d bytes.", minSecretBytes, maxSecretBytes)
+		return nil, refuse(BadSecret, "The signing secret must hold %d to %d bytes.", minSecretBytes, maxSecretBytes)
 	}
 	return key, nil
 }

@@ -44,32 +44,32 @@ func (g guard) control(network, address string, c syscall.RawConn) error {
 func (g guard) checkURL(raw string) error {
 	switch {
 	case raw == "":
-		return refuse("The webhook URL is required.")
+		return refuse(BadURL, "The webhook URL is required.")
 	case len(raw) > maxURLLength:
-		return refuse("The webhook URL must not exceed %d characters.", maxURLLength)
+		return refuse(BadURL, "The webhook URL must not exceed %d characters.", maxURLLength)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, notVisible) {
-		return refuse("The webhook URL is not a valid absolute URL.")
+		return refuse(BadURL, "The webhook URL is not a valid absolute URL.")
 	}
 	switch {
 	case u.Scheme == "http" && g.public == nil, u.Scheme == "https":
 	case g.public == nil:
-		return refuse("The webhook URL must start with https:// or http://.")
+		return refuse(BadScheme, "The webhook URL must start with https:// or http://.")
 	default:
-		return refuse("The webhook URL must start with https://.")
+		return refuse(BadScheme, "The webhook URL must start with https://.")
 	}
 	switch {
 	case u.User != nil:
-		return refuse("The webhook URL must not contain a user name or password.")
+		return refuse(BadUser, "The webhook URL must not contain a user name or password.")
 	case u.Fragment != "" || strings.Contains(raw, "#"):
-		return refuse("The webhook URL must not contain a fragment.")
+		return refuse(BadFragment, "The webhook URL must not contain a fragment.")
 	}
 	if err := g.checkHost(u.Hostname()); err != nil {
 		return err
 	}
 	if port := u.Port(); g.public != nil && port != "" && port != "443" {
-		return refuse("The webhook URL must use port 443.")
+		return refuse(BadPort, "The webhook URL must use port 443.")
 	}
 	return nil
 }
@@ -77,22 +77,22 @@ func (g guard) checkURL(raw string) error {
 func (g guard) checkHost(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if g.public != nil && (ip.Zone() != "" || g.public.SafeAddr(ip) != nil) {
-			return refuse("The webhook URL must not point to a private or reserved address.")
+			return refuse(BadAddress, "The webhook URL must not point to a private or reserved address.")
 		}
 		return nil
 	}
 	name := strings.TrimSuffix(host, ".")
 	if name == "" || len(name) > maxHostLength {
-		return refuse("The webhook URL's host must have 1 to %d characters.", maxHostLength)
+		return refuse(BadHost, "The webhook URL's host must have 1 to %d characters.", maxHostLength)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInHost) {
-			return refuse("The webhook URL's host is not valid; write an international name in its xn-- form.")
+			return refuse(BadHost, "The webhook URL's host is not valid; write an international name in its xn-- form.")
 		}
 	}
 	lower := strings.ToLower(name)
 	if g.public != nil && (lower == "localhost" || strings.HasSuffix(lower, ".localhost")) {
-		return refuse("The webhook URL must not point to a private or reserved address.")
+		return refuse(BadAddress, "The webhook URL must not point to a private or reserved address.")
 	}
 	return nil
 }
@@ -103,7 +103,21 @@ func notInHost(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
+// Why an endpoint's URL or secret is refused: the reason of an sms.Refusal, for
+// whoever says it in other words.
+const (
+	BadURL      = "webhook_url" // none, too long, or not one
+	BadScheme   = "webhook_scheme"
+	BadUser     = "webhook_user"
+	BadFragment = "webhook_fragment"
+	BadHost     = "webhook_host"
+	BadAddress  = "webhook_address" // not public
+	BadPort     = "webhook_port"
+	BadSecret   = "webhook_secret"
+	BadRotation = "webhook_rotation" // one is under way
+)
+
 // refuse says to a customer what is wrong with an endpoint's URL or secret.
-func refuse(format string, args ...any) error {
-	return sms.Refusal{Reason: "webhook_endpoint", Text: fmt.Sprintf(format, args...)}
+func refuse(reason, format string, args ...any) error {
+	return sms.Refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }

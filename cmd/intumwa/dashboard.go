@@ -22,6 +22,7 @@ const (
 	triesWindow    = 15 * time.Minute
 	triesOfAccount = 10
 	triesOfAddress = 100
+	testsOfCompany = 30 // test events to one company's endpoint
 )
 
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
@@ -36,7 +37,8 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: triesWindow, Log: g.log})
 	}
 	rooms.Mailer = mailer
-	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress)}
+	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
+		Tests: tries("webhook-tests", testsOfCompany)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
@@ -46,7 +48,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		return fmt.Errorf("dashboard: %w", err)
 	}
 	life.run("mail", mailer.Run)
-	life.run("dashboard sweep", d.Run)
+	life.run("dashboard", d.Run)
 	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
 	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, &http.Server{Handler: d,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10})

@@ -77,3 +77,27 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
+
+// What goes on behind a page: looked at every second, and the page again at its end.
+for (const part of document.querySelectorAll("[data-progress]")) {
+  const bar = part.querySelector("progress");
+  const text = part.querySelector("[data-text]");
+  for (const link of part.querySelectorAll("[data-without]")) link.hidden = true;
+  const look = async () => {
+    try {
+      const answer = await fetch(part.dataset.progress, { redirect: "error" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const now = await answer.json();
+      if (now.done) { location.reload(); return; }
+      bar.max = now.max;
+      bar.value = now.value;
+      text.textContent = now.text;
+    } catch {
+      for (const link of part.querySelectorAll("[data-without]")) link.hidden = false;
+      setTimeout(look, 5000);
+      return;
+    }
+    setTimeout(look, 1000);
+  };
+  setTimeout(look, 1000);
+}

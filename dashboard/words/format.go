@@ -50,5 +50,11 @@ func (l *Language) Time(t time.Time) string {
 	return l.Date(t) + ", " + t.In(Bujumbura).Format("15:04")
 }
 
+// Clock writes the time of day to the second.
+func (l *Language) Clock(t time.Time) string { return t.In(Bujumbura).Format("15:04:05") }
+
+// Moment writes a day and the time of day to the second.
+func (l *Language) Moment(t time.Time) string { return l.Date(t) + ", " + l.Clock(t) }
+
 // Machine writes a time for the datetime attribute.
 func (l *Language) Machine(t time.Time) string { return t.In(Bujumbura).Format(time.RFC3339) }

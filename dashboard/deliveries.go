@@ -1,0 +1,269 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/acts"
+	"intumwa/dashboard/words"
+	"intumwa/webhooks"
+)
+
+const (
+	deliveriesOnPage = 25
+	attemptsOnPage   = 20
+	localTime        = "2006-01-02T15:04" // of an input of type datetime-local
+	recoveryShown    = 15 * time.Minute   // how long the page tells of one that has ended
+)
+
+type deliveriesPage struct {
+	Endpoint   *webhooks.Endpoint // nil: none
+	State      string
+	Event      string
+	Since      string
+	Filtered   bool
+	States     []option
+	Events     []option
+	Deliveries []deliveryLine
+	Next       string // the address of the next page; empty: no more
+	Recovery   *webhooks.Recovery
+	Goal       int64 // how many it sends again
+	Failed     bool  // something was given up: there may be something to recover
+	From       string
+}
+
+// deliveryLine is a delivery in the list.
+type deliveryLine struct {
+	webhooks.Delivery
+
+	Last *attempt
+}
+
+// Tries is how many calls there were.
+func (l deliveryLine) Tries() int64 { return int64(len(l.Attempts)) }
+
+// deliveries is GET /deliveries.
+func (d *Dashboard) deliveries(v *visit, t tenant) {
+	if data, ok := v.deliveriesPage(t); ok {
+		v.render(http.StatusOK, "deliveries", data)
+	}
+}
+
+// deliveriesPage is false when it has answered for a failure.
+func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
+	data.State, data.Event, data.Since = v.c.Query("state"), v.c.Query("event"), v.c.Query("since")
+	data.States = v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed")
+	data.Events = []option{{"", v.lang.T("deliveries.any")}, {webhooks.Sent, webhooks.Sent}, {webhooks.Failed, webhooks.Failed}}
+	if !among(data.States, data.State) {
+		data.State = ""
+	}
+	if !among(data.Events, data.Event) {
+		data.Event = ""
+	}
+	since, err := localInstant(data.Since)
+	if err != nil {
+		data.Since = ""
+	}
+	data.Filtered = data.State != "" || data.Event != "" || data.Since != ""
+	before, err := strconv.ParseInt(v.c.DefaultQuery("before", "0"), 10, 64)
+	if err != nil || before < 0 {
+		before = 0
+	}
+	ctx, hooks := v.ctx(), v.d.rooms.Webhooks
+	list, next, err := hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: data.State, Event: data.Event, Since: since}, before, deliveriesOnPage)
+	if err == nil {
+		var given []webhooks.Delivery
+		given, _, err = hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)
+		data.Failed = len(given) > 0
+	}
+	if err == nil {
+		data.Recovery, err = v.recentRecovery(ctx, t)
+	}
+	if err == nil {
+		var p webhookPart
+		p, err = v.webhookPart(t)
+		data.Endpoint = p.Endpoint
+	}
+	if err != nil {
+		v.fail("listing webhook deliveries", err)
+		return data, false
+	}
+	if data.Recovery != nil {
+		data.Goal = max(data.Recovery.Found, data.Recovery.Resent)
+	}
+	for i := range list {
+		line := deliveryLine{Delivery: list[i]}
+		if n := len(list[i].Attempts); n > 0 {
+			last := v.newAttempt(list[i].Attempts[n-1])
+			line.Last = &last
+		}
+		data.Deliveries = append(data.Deliveries, line)
+	}
+	if next > 0 {
+		data.Next = "/deliveries?" + url.Values{"state": {data.State}, "event": {data.Event}, "since": {data.Since}, "before": {strconv.FormatInt(next, 10)}}.Encode()
+	}
+	data.From = time.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime)
+	return data, true
+}
+
+func among(list []option, value string) bool {
+	for _, o := range list {
+		if o.Value == value {
+			return true
+		}
+	}
+	return false
+}
+
+// localInstant reads what an input of type datetime-local holds, in Burundi's time; the zero time for nothing.
+func localInstant(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.ParseInLocation(localTime, text, words.Bujumbura)
+	if err != nil {
+		at, err = time.ParseInLocation(time.DateOnly, text, words.Bujumbura)
+	}
+	if err == nil && (at.Year() < 2000 || at.Year() > 2200) {
+		err = fmt.Errorf("the year %d", at.Year())
+	}
+	return at, err
+}
+
+type deliveryPage struct {
+	webhooks.Delivery
+
+	Calls    []attempt // the latest first
+	Older    int64     // how many more there were before these
+	Endpoint *webhooks.Endpoint
+}
+
+// delivery is GET /deliveries/of/:id.
+func (d *Dashboard) delivery(v *visit, t tenant) {
+	found, err := d.rooms.Webhooks.Delivery(v.ctx(), t.company(), v.id())
+	var part webhookPart
+	if err == nil {
+		part, err = v.webhookPart(t)
+	}
+	if err != nil {
+		v.fail("reading a webhook delivery", err)
+		return
+	}
+	data := deliveryPage{Delivery: found, Endpoint: part.Endpoint}
+	older := max(0, len(found.Attempts)-attemptsOnPage)
+	for _, a := range slices.Backward(found.Attempts[older:]) {
+		data.Calls = append(data.Calls, v.newAttempt(a))
+	}
+	data.Older = int64(older)
+	v.render(http.StatusOK, "delivery", data)
+}
+
+// resend is POST /deliveries/of/:id/resend.
+func (d *Dashboard) resend(v *visit, t tenant) {
+	id := v.id()
+	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+		hooks := d.rooms.Webhooks.In(tx)
+		before, err := hooks.Delivery(v.ctx(), t.company(), id)
+		if err != nil {
+			return err
+		}
+		after, err := hooks.Resend(v.ctx(), t.company(), id)
+		if err != nil {
+			return err
+		}
+		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: t.company(),
+			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}})
+	})
+	if err != nil {
+		v.fail("re-sending a webhook delivery", err)
+		return
+	}
+	d.rooms.Webhooks.Kick()
+	v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
+}
+
+// recentRecovery is the recovery that is under way or has just ended; nil when there is none.
+func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recovery, error) {
+	r, err := v.d.rooms.Webhooks.RecoveryOf(ctx, t.company())
+	switch {
+	case errors.Is(err, webhooks.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case r.FinishedAt != nil && time.Since(*r.FinishedAt) > recoveryShown:
+		return nil, nil
+	}
+	return &r, nil
+}
+
+// recovery is GET /deliveries/recovery: how far it is, for the script of the page.
+func (d *Dashboard) recovery(v *visit, t tenant) {
+	r, err := v.recentRecovery(v.ctx(), t)
+	if err != nil {
+		v.fail("reading a recovery", err)
+		return
+	}
+	progress := struct {
+		Text  string `json:"text"`
+		Done  bool   `json:"done"`
+		Value int64  `json:"value"`
+		Max   int64  `json:"max"`
+	}{Done: true}
+	if r != nil {
+		progress.Text = v.lang.T("recovery.progress", r.Resent, max(r.Found, r.Resent))
+		progress.Done, progress.Value, progress.Max = r.FinishedAt != nil, r.Resent, max(r.Found, r.Resent)
+	}
+	text, err := json.Marshal(progress)
+	if err != nil {
+		v.fail("writing a recovery", err)
+		return
+	}
+	v.c.Data(http.StatusOK, gin.MIMEJSON, text)
+}
+
+// recoverDeliveries is POST /deliveries/recovery: everything that was given up since a time is sent again, in the
+// background.
+func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	since, err := localInstant(f.required("from"))
+	if err != nil {
+		f.refuse("from", "recovery.when")
+	}
+	if !f.ok() {
+		if data, ok := v.deliveriesPage(t); ok {
+			v.again("deliveries", data, f)
+		}
+		return
+	}
+	begun := false
+	err = pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+		var r webhooks.Recovery
+		var err error
+		if r, begun, err = d.rooms.Webhooks.In(tx).Recover(v.ctx(), t.company(), since); err != nil || !begun {
+			return err
+		}
+		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: "webhook.recover", Subject: "webhook of company " + t.company().String(),
+			Company: t.company(), After: map[string]any{"since": r.Since, "found": r.Found}})
+	})
+	switch {
+	case err != nil:
+		v.fail("recovering webhooks", err)
+	case !begun:
+		v.redirect("/deliveries", "flash.recovery.under")
+	default:
+		v.redirect("/deliveries", "flash.recovery")
+	}
+}

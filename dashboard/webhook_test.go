@@ -1,0 +1,685 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/internal/testenv"
+	"intumwa/sms"
+	"intumwa/throttle"
+	"intumwa/webhooks"
+)
+
+const markup = `<script>alert(1)</script><img src=x onerror=alert(1)>`
+
+// receiver is a customer's endpoint: it keeps what it gets and answers as it is told.
+type receiver struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	status int
+	said   string
+	got    []*http.Request
+	bodies []string
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{status: http.StatusNoContent}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.got, r.bodies = append(r.got, request), append(r.bodies, string(body))
+		w.WriteHeader(r.status)
+		if r.status != http.StatusNoContent {
+			_, _ = io.WriteString(w, r.said)
+		}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) answer(status int, said string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status, r.said = status, said
+}
+
+// signedBy tells whether the latest call carries that secret's signature in X-Webhook-Signature.
+func (r *receiver) signedBy(secret string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.got) == 0 {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(r.bodies[len(r.bodies)-1]))
+	return r.got[len(r.got)-1].Header.Get("X-Webhook-Signature") == hex.EncodeToString(mac.Sum(nil))
+}
+
+// enqueue makes events of messages, alternately sent and failed.
+func (w *world) enqueue(company int64, from int64, n int) {
+	w.t.Helper()
+	at := time.Now()
+	var events []webhooks.Event
+	for i := range int64(n) {
+		e := webhooks.Event{CompanyID: company, MessageID: from + i, Name: webhooks.Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+		if i%2 == 1 {
+			e.Name, e.SentAt, e.FailedAt = webhooks.Failed, nil, &at
+		}
+		events = append(events, e)
+	}
+	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
+		_, err := w.hooks.Enqueue(w.t.Context(), tx, events)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.hooks.Kick()
+}
+
+// until waits for a condition.
+func (w *world) until(what string, condition func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+// inState counts a company's deliveries.
+func (w *world) inState(company int64, state string) int {
+	w.t.Helper()
+	list, _, err := w.hooks.Deliveries(w.t.Context(), sms.CompanyID(company), webhooks.Filter{State: state}, 0, 1000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list)
+}
+
+func (w *world) endpoint(company int64, address string) {
+	w.t.Helper()
+	if _, err := w.hooks.SetEndpoint(w.t.Context(), company, webhooks.Setting{URL: address}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) acts(company int64) (names []string) {
+	w.t.Helper()
+	list, _, err := acts.List(w.t.Context(), w.pool, acts.Filter{Company: sms.CompanyID(company)}, 0, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, a := range list {
+		names = append([]string{a.Act}, names...)
+	}
+	return names
+}
+
+var secretText = regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`)
+
+// secretOn is the secret that a page shows; empty when it shows none.
+func secretOn(a answer) string {
+	return secretText.FindString(strings.ReplaceAll(a.body, "&#43;", "+"))
+}
+
+// TestWebhookSecret: a secret is on one page and no other, signs what is sent, and hands over to the next one in a day
+// or at once. Each change is one act, without secrets.
+func TestWebhookSecret(t *testing.T) {
+	w := newWorld(t, nil)
+	user := w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	r := newReceiver(t)
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
+	page := c.get("/senders")
+	first := secretOn(page)
+	if first == "" || page.Header.Get("Cache-Control") != "no-store" {
+		t.Fatal("no secret, or it is kept:", page.Header, page.body)
+	}
+	if again := c.get("/senders"); secretOn(again) != "" {
+		t.Error("the secret is shown twice")
+	}
+	c.wants(c.post("/webhook/test", "event", webhooks.Sent), http.StatusSeeOther)
+	if !r.signedBy(first) {
+		t.Error("the secret that was shown does not sign")
+	}
+	c.wants(c.get("/senders"), http.StatusOK, "HTTP 204", "evt_test_")
+	if a := c.get("/senders"); strings.Contains(a.body, "evt_test_") {
+		t.Error("a test is shown twice")
+	}
+
+	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther)
+	page = c.get("/senders")
+	second := secretOn(page)
+	c.wants(page, http.StatusOK, "both sign", "X-Webhook-Signature")
+	if second == "" || second == first || secretOn(c.get("/senders")) != "" {
+		t.Fatal("the new secret:", second)
+	}
+	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther) // a second click
+	if secretOn(c.get("/senders")) != "" {
+		t.Error("a second click made another secret")
+	}
+	c.post("/webhook/test", "event", webhooks.Failed)
+	if !r.signedBy(first) {
+		t.Error("the old secret signs no more")
+	}
+	c.get("/senders")
+	c.wants(c.post("/webhook/rotate/end"), http.StatusSeeOther)
+	c.post("/webhook/test", "event", webhooks.Failed)
+	if !r.signedBy(second) {
+		t.Error("the new secret does not sign")
+	}
+	c.wants(c.post("/webhook/active", "on", "no"), http.StatusSeeOther)
+	c.wants(c.get("/senders"), http.StatusOK, "Switched off")
+	c.wants(c.post("/webhook/active", "on", "yes"), http.StatusSeeOther)
+
+	want := "webhook.set webhook.rotate webhook.rotation_end webhook.set webhook.set"
+	if got := strings.Join(w.acts(company.ID), " "); got != want {
+		t.Errorf("recorded: %s", got)
+	}
+	var actor, all string
+	if err := w.pool.QueryRow(t.Context(), `select min(actor), string_agg(acts::text, ' ') from acts`).Scan(&actor, &all); err != nil {
+		t.Fatal(err)
+	}
+	if actor != acts.User(user.ID) || strings.Contains(all, first) || strings.Contains(all, second) || strings.Contains(all, "hidden") {
+		t.Errorf("the record of %s: %s", actor, all)
+	}
+	if a := c.get("/deliveries"); !strings.Contains(a.body, "No deliveries yet") {
+		t.Error("tests are among the deliveries")
+	}
+}
+
+// TestWebhookAddress: what cannot be an endpoint is refused in the page's words, and nothing changes; a private address
+// neither as a URL nor behind a name.
+func TestWebhookAddress(t *testing.T) {
+	w := newWorld(t, func(r *Rooms, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
+	w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	for address, says := range map[string]string{
+		"": "Fill this in.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
+		"https://u:p@example.com/": "user name or password", "https://example.com/#x": "# part", "https://example.com:8443/": "port 443",
+		"https://127.0.0.1/": "must be public", "https://169.254.169.254/latest": "must be public", "https://[::1]/": "must be public", "https://localhost/": "must be public",
+		"https://exa mple.com/": "not a complete address", "https://-é-/": "not a complete address", "https://a..b/": "name of the host", "https://example.com/" + strings.Repeat("x", 3000): "not a complete address",
+		"https://example.com/" + markup: "not a complete address",
+	} {
+		a := c.post("/webhook", "url", address)
+		c.wants(a, http.StatusUnprocessableEntity, says)
+		if strings.Contains(a.body, "<script>alert") {
+			t.Error("markup in the field")
+		}
+	}
+	for _, path := range []string{"/webhook/active", "/webhook/rotate", "/webhook/rotate/end", "/webhook/test"} {
+		c.wants(c.post(path, "on", "yes"), http.StatusNotFound)
+	}
+	if got := w.acts(company.ID); len(got) != 0 {
+		t.Errorf("recorded: %v", got)
+	}
+	c.wants(c.post("/webhook", "url", "https://localtest.invalid/"), http.StatusSeeOther)
+	c.wants(c.post("/webhook/test"), http.StatusSeeOther)
+	c.wants(c.get("/senders"), http.StatusOK, "Unknown host")
+}
+
+// TestWebhookTests: somebody else's server is not to be troubled without end.
+func TestWebhookTests(t *testing.T) {
+	redis, prefix := testenv.Redis(t)
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		r.Tries.Tests = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 2})
+	})
+	w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	r := newReceiver(t)
+	w.endpoint(company.ID, r.URL)
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	for range 2 {
+		c.wants(c.post("/webhook/test"), http.StatusSeeOther)
+	}
+	c.wants(c.post("/webhook/test"), http.StatusTooManyRequests, "quarter of an hour")
+	if len(r.got) != 2 {
+		t.Errorf("%d calls", len(r.got))
+	}
+}
+
+// TestSenders: a wish waits, its refusal is told with the reason, no more wait than may; another's are not seen.
+func TestSenders(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	w.user("bob@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	w.company("bob@example.com", "Bob's")
+	c, b := newClient(w), newClient(w)
+	c.signIn("aline@example.com")
+	b.signIn("bob@example.com")
+	for _, name := range []string{"", "TWELVELETTER", "Bé", "A B", markup, "INTUMWATEST"} {
+		c.wants(c.post("/senders", "name", name, "purpose", "x"), http.StatusUnprocessableEntity)
+	}
+	for _, purpose := range []string{"", " ", strings.Repeat("x", accounts.MaxPurpose+1), "a\x00b"} {
+		c.wants(c.post("/senders", "name", "ISOKO", "purpose", purpose), http.StatusUnprocessableEntity)
+	}
+	c.wants(c.post("/senders", "name", "ISOKO", "purpose", markup), http.StatusSeeOther)
+	c.wants(c.post("/senders", "name", "ISOKO", "purpose", "x"), http.StatusUnprocessableEntity, "already")
+	a := c.get("/senders")
+	c.wants(a, http.StatusOK, "ISOKO", "Waiting for us", "&lt;script&gt;")
+	list, err := w.accounts.SenderRequestsOf(t.Context(), sms.CompanyID(company.ID))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if _, err := w.accounts.RefuseSender(t.Context(), list[0].ID, "A bank has it "+markup); err != nil {
+		t.Fatal(err)
+	}
+	a = c.get("/senders")
+	c.wants(a, http.StatusOK, "Refused", "A bank has it &lt;script&gt;")
+	if strings.Contains(a.body, "<script>alert") {
+		t.Error("markup on the page")
+	}
+	if strings.Contains(b.get("/senders").body, "ISOKO") {
+		t.Error("Bob sees Aline's sender")
+	}
+	for i := range accounts.MaxWaitingSenders {
+		c.wants(c.post("/senders", "name", "S"+strconv.Itoa(i), "purpose", "x"), http.StatusSeeOther)
+	}
+	c.wants(c.post("/senders", "name", "MORE", "purpose", "x"), http.StatusUnprocessableEntity, "can wait for us")
+	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+strings.Repeat(" sender.ask", accounts.MaxWaitingSenders) {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+// TestDeliveriesOfAnother: another company's deliveries are as good as none, in every address and form.
+func TestDeliveriesOfAnother(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	w.user("bob@example.com", false)
+	mine, bobs := w.company("aline@example.com", "Isoko"), w.company("bob@example.com", "Bob's")
+	r := newReceiver(t)
+	r.answer(http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
+	w.endpoint(mine.ID, r.URL)
+	w.endpoint(bobs.ID, r.URL)
+	w.enqueue(bobs.ID, 100, 3)
+	w.until("Bob's deliveries fail", func() bool { return w.inState(bobs.ID, webhooks.StateFailed) == 3 })
+	list, _, err := w.hooks.Deliveries(t.Context(), sms.CompanyID(bobs.ID), webhooks.Filter{}, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, b := newClient(w), newClient(w)
+	c.signIn("aline@example.com")
+	b.signIn("bob@example.com")
+	id := strconv.FormatInt(list[0].ID, 10)
+	for _, each := range []string{id, "0", "-1", "x", "99999999999999999999", "+" + id, id + "%20or%201=1"} {
+		c.wants(c.get("/deliveries/of/"+each), http.StatusNotFound)
+		c.wants(c.post("/deliveries/of/"+each+"/resend"), http.StatusNotFound)
+	}
+	c.wants(c.post("/deliveries/of/"+id+"/resend", "company", bobs.Name, "company_id", strconv.FormatInt(bobs.ID, 10)), http.StatusNotFound)
+	for _, path := range []string{"/deliveries", "/deliveries?company=2&company_id=2", "/deliveries?before=" + strconv.FormatInt(list[0].ID+1, 10), "/deliveries?state=failed"} {
+		if a := c.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "/deliveries/of/") {
+			t.Errorf("%s: %d\n%s", path, a.StatusCode, a.body)
+		}
+	}
+	c.wants(c.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
+	w.until("Aline's recovery ends", func() bool {
+		r, err := w.hooks.RecoveryOf(t.Context(), sms.CompanyID(mine.ID))
+		return err == nil && r.FinishedAt != nil
+	})
+	if n := w.inState(bobs.ID, webhooks.StateFailed); n != 3 {
+		t.Errorf("%d of Bob's deliveries are as they were", n)
+	}
+	if a := b.get("/deliveries/recovery"); !strings.Contains(a.body, `"text":""`) {
+		t.Errorf("Bob sees Aline's recovery: %s", a.body)
+	}
+
+	page := b.get("/deliveries/of/" + id)
+	b.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_"+id, "[31mevil", "Attempt 3", list[0].WebhookID)
+	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, "\u202e") {
+		t.Error("what the endpoint answered is not made printable")
+	}
+	if payload := strings.ReplaceAll(strings.ReplaceAll(page.body, "&#34;", `"`), "&#43;", "+"); !strings.Contains(payload, list[0].Body) {
+		t.Errorf("the payload is not as it was sent: %s", list[0].Body)
+	}
+	r.answer(http.StatusOK, "")
+	b.wants(b.post("/deliveries/of/"+id+"/resend"), http.StatusSeeOther)
+	w.until("it is delivered", func() bool { return w.inState(bobs.ID, webhooks.StateDelivered) == 1 })
+	b.wants(b.get("/deliveries/of/"+id), http.StatusOK, "Attempt 4", "HTTP 200", "Delivered")
+	if got := strings.Join(w.acts(bobs.ID), " "); got != "webhook.resend" {
+		t.Errorf("recorded for Bob: %s", got)
+	}
+}
+
+// TestManyAttempts: a delivery that was sent again and again, to an endpoint that answers with nothing but markup, is a
+// page of bounded size, with the latest attempts.
+func TestManyAttempts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	r := newReceiver(t)
+	w.endpoint(company.ID, r.URL)
+	w.enqueue(company.ID, 100, 1)
+	w.until("it is delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
+	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set attempts = (select jsonb_agg(jsonb_build_object(
+		'at', now(), 'status', 500, 'result', '5xx', 'ms', i, 'excerpt', repeat('<', 1024))) from generate_series(1, 66) i)`); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	a := c.get("/deliveries/of/800")
+	c.wants(a, http.StatusOK, "Attempt 66", "Attempt 47", "46 earlier attempts are not shown")
+	if len(a.body) > 120_000 || strings.Contains(a.body, "Attempt 46<") {
+		t.Errorf("%d octets", len(a.body))
+	}
+
+	// While it waits for its next try, the pages say when that is, and a hand brings it forward.
+	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set state = 0, tries = 1, finished_at = null, next_at = now() + interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next try: ", "Try now")
+	c.wants(c.get("/deliveries?state=pending"), http.StatusOK, "next try ")
+	c.wants(c.post("/deliveries/of/800/resend"), http.StatusSeeOther)
+	w.until("it is delivered again", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
+}
+
+// TestDeliveries: the list is filtered by state, event and time, and goes on over its pages without a gap.
+func TestDeliveries(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	r := newReceiver(t)
+	w.endpoint(company.ID, r.URL)
+	w.enqueue(company.ID, 100, 2*deliveriesOnPage+3)
+	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 2*deliveriesOnPage+3 })
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
+	more := regexp.MustCompile(`href="(/deliveries\?[^"]*before=[^"]*)"`)
+	walk := func(path string) (seen map[string]bool, pages int) {
+		seen = map[string]bool{}
+		for path != "" {
+			a := c.get(path)
+			c.wants(a, http.StatusOK)
+			pages++
+			for _, m := range line.FindAllStringSubmatch(a.body, -1) {
+				if seen[m[1]] {
+					t.Errorf("%s is listed twice", m[1])
+				}
+				seen[m[1]] = true
+			}
+			path = ""
+			if m := more.FindStringSubmatch(a.body); m != nil {
+				path = strings.ReplaceAll(m[1], "&amp;", "&")
+			}
+		}
+		return seen, pages
+	}
+	for query, want := range map[string][2]int{
+		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},
+		"since=2020-01-01T00:00": {53, 3}, "since=2199-01-01T00:00": {0, 1}, "state=nonsense&event=%22%3E&since=yesterday&before=-3": {53, 3},
+		"since=9999999-01-01T00:00": {53, 3}, "before=99999999999999999999": {53, 3},
+	} {
+		if seen, pages := walk("/deliveries?" + query); len(seen) != want[0] || pages != want[1] {
+			t.Errorf("%s: %d deliveries on %d pages, want %v", query, len(seen), pages, want)
+		}
+	}
+	a := c.get("/deliveries?since=" + url.QueryEscape(`"><script>alert(1)</script>`) + "&state=" + url.QueryEscape(markup))
+	if strings.Contains(a.body, "<script>alert") {
+		t.Error("markup from the address")
+	}
+}
+
+// TestRecovery: everything that failed goes out again in the background, once, and the page tells how far it is.
+func TestRecovery(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	company := w.company("aline@example.com", "Isoko")
+	r := newReceiver(t)
+	r.answer(http.StatusBadGateway, "")
+	w.endpoint(company.ID, r.URL)
+	w.enqueue(company.ID, 100, 7)
+	w.until("they fail", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 7 })
+	r.answer(http.StatusOK, "")
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	for _, from := range []string{"", "yesterday", "1000000-01-01T00:00", "0001-01-01T00:00"} {
+		c.wants(c.post("/deliveries/recovery", "from", from), http.StatusUnprocessableEntity)
+	}
+	held := w.holdFailed()
+	c.wants(c.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
+	c.wants(c.get("/deliveries"), http.StatusOK, "Sending again", "0 of 7", `data-progress="/deliveries/recovery"`)
+	c.wants(c.get("/deliveries/recovery"), http.StatusOK, `"done":false`, `"max":7`)
+	c.wants(c.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
+	c.wants(c.get("/deliveries"), http.StatusOK, "under way already")
+	held()
+	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 7 })
+	w.until("it has ended", func() bool { return strings.Contains(c.get("/deliveries/recovery").body, `"done":true`) })
+	c.wants(c.get("/deliveries"), http.StatusOK, "Sent again", "7 of 7")
+	if got := strings.Join(w.acts(company.ID), " "); got != "webhook.recover" {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+// holdFailed keeps deliveries that were given up as they are until the function that it answers is called.
+func (w *world) holdFailed() (release func()) {
+	w.t.Helper()
+	tx, err := w.pool.Begin(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), `select from webhook_deliveries where state = 2 for update`); err != nil {
+		w.t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
+	w.t.Cleanup(release)
+	return release
+}
+
+// TestFailingMail: an owner is told once, in his language, that his endpoint fails for good, whichever process tells
+// it, and with no word that a stranger wrote.
+func TestFailingMail(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, language := range []string{"fr", "en", "rn"} {
+		email := language + "@example.com"
+		u := w.user(email, false)
+		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
+			t.Fatal(err)
+		}
+		company := w.company(email, "Buy now at evil.example")
+		r := newReceiver(t)
+		r.answer(http.StatusInternalServerError, "Buy now at evil.example")
+		w.endpoint(company.ID, r.URL+"/evil.example")
+		w.enqueue(company.ID, 100*company.ID, 2)
+		w.until("they fail", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 2 })
+	}
+	w.until("it stands with the endpoints", func() bool {
+		failing, err := w.hooks.Failing(t.Context(), time.Time{}, 10)
+		return err == nil && len(failing) == 3
+	})
+	// An endpoint of nobody holds up no mail.
+	if _, err := w.pool.Exec(t.Context(), `insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values (999, 'https://example.com', 'x', true, now() - interval '1 hour')`); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if _, err := w.d.tellRound(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for language, says := range map[string]string{"fr": "heure du Burundi", "en": "Burundi time", "rn": "heure du Burundi"} {
+		m := w.mail(language+"@example.com", 0)
+		l, _ := w.d.words.ByTag(language)
+		if m.Subject != l.T("mail.failing.subject") || !strings.Contains(m.Text, says) || !strings.Contains(m.Text, w.url+"/deliveries?state=failed") {
+			t.Errorf("%s: %s\n%s", language, m.Subject, m.Text)
+		}
+		if strings.Contains(m.Text+m.Subject, "evil") {
+			t.Errorf("the mail says what a stranger wrote:\n%s", m.Text)
+		}
+	}
+	told, err := w.d.tellRound(t.Context())
+	if err != nil || told != 0 {
+		t.Errorf("told again: %d, %v", told, err)
+	}
+	if n := len(w.mails.Mails()); n != 3 {
+		t.Errorf("%d mails", n)
+	}
+}
+
+// TestKeyActs: keys and companies that pages make leave an act.
+func TestKeyActs(t *testing.T) {
+	w := newWorld(t, nil)
+	u := w.user("aline@example.com", false)
+	c := newClient(w)
+	c.signIn("aline@example.com")
+	c.wants(c.post("/company/new", "name", "Isoko"), http.StatusSeeOther)
+	c.wants(c.post("/keys", "name", "Shop"), http.StatusSeeOther)
+	tokens, err := w.accounts.TokensOf(t.Context(), u.ID)
+	if err != nil || len(tokens) != 1 {
+		t.Fatal(tokens, err)
+	}
+	for range 2 {
+		c.wants(c.post(fmt.Sprintf("/keys/%d/revoke", tokens[0].ID)), http.StatusSeeOther)
+	}
+	owned, err := w.accounts.CompanyOf(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(w.acts(owned.ID), " "); got != "company.create token.create token.revoke" {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+// senderAndWebhook asks for a sender, sets an endpoint and looks at what became of its events.
+func (p *person) senderAndWebhook(email string) {
+	company := p.companyID(email)
+	r := newReceiver(p.T)
+	p.open("/deliveries")
+	p.look("deliveries-none")
+	p.open("/senders")
+	p.look("senders-none")
+	p.fill("name", "Isoko & Fils")
+	p.fill("purpose", "x")
+	p.press("senders.ask.do")
+	p.sees("senders.name.wrong")
+	p.look("senders-wrong")
+	for i, name := range []string{"ISOKO", "IsokoShop", "ISOKO24"} {
+		p.fill("name", name)
+		p.fill("purpose", [3]string{"Order news for customers of our shops in Bujumbura and Gitega", "Offers, to those who asked for them", "One-time codes of our web shop"}[i])
+		p.press("senders.ask.do")
+		p.sees("flash.sender")
+	}
+	list, err := p.w.accounts.SenderRequestsOf(p.Context(), sms.CompanyID(company))
+	if err != nil || len(list) != 3 {
+		p.Fatal(list, err)
+	}
+	if _, err := p.w.accounts.SetSender(p.Context(), list[2].ID, true); err != nil {
+		p.Fatal(err)
+	}
+	if _, err := p.w.accounts.RefuseSender(p.Context(), list[1].ID, "This name reads like another company’s. Ask again with your full name."); err != nil {
+		p.Fatal(err)
+	}
+	p.fill("url", "ftp://example.com")
+	p.press("webhook.save")
+	p.sees("webhook.bad.scheme")
+	p.fill("url", r.URL+"/intumwa")
+	p.press("webhook.save")
+	p.sees("webhook.secret.new")
+	p.look("senders-webhook-made")
+	secret := secretText.FindString(p.read())
+	r.answer(http.StatusInternalServerError, "Traceback (most recent call last):\n  File \"hook.py\", line 12, in post\nKeyError: 'message_id'")
+	p.press("webhook.test.do")
+	p.sees("attempt.answer")
+	p.look("senders-webhook-test-failed")
+	r.answer(http.StatusOK, `{"ok": true}`)
+	p.press("webhook.test.do")
+	p.sees("attempt.answer")
+	if !r.signedBy(secret) {
+		p.Error("the secret that is shown does not sign the test")
+	}
+	p.look("senders-webhook-test")
+	if strings.Contains(p.read(), secret) {
+		p.Error("the secret is shown twice")
+	}
+	p.unfold("webhook.rotate")
+	p.press("webhook.rotate.do")
+	p.sees("webhook.secret.new")
+	p.look("senders-webhook-rotated")
+	p.unfold("webhook.rotate.end")
+	p.press("webhook.rotate.end.do")
+	p.sees("flash.rotated")
+	p.press("webhook.turnoff")
+	p.sees("flash.webhook.off")
+	p.look("senders-webhook-off")
+	p.press("webhook.turnon")
+	p.sees("flash.webhook.on")
+
+	p.w.enqueue(company, 1000*company, 4)
+	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 4 })
+	r.answer(http.StatusBadGateway, "<html><head><title>502 Bad Gateway</title></head>\n<body><center><h1>502 Bad Gateway</h1></center></body></html>")
+	p.w.enqueue(company, 1000*company+10, 3)
+	p.w.until("they fail", func() bool { return p.w.inState(company, webhooks.StateFailed) == 3 })
+	p.open("/deliveries")
+	p.look("deliveries")
+	p.open("/deliveries?state=pending&since=2026-01-01T00:00")
+	p.sees("deliveries.nomatch")
+	p.look("deliveries-nomatch")
+	p.open("/deliveries?state=failed")
+	p.pressText(webhooks.Sent)
+	p.sees("delivery.failed.text")
+	p.look("delivery-failed")
+	r.answer(http.StatusOK, "")
+	p.press("delivery.resend")
+	p.sees("flash.resent")
+	p.w.until("it is delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 5 })
+	p.press("deliveries.title")
+	release := p.w.holdFailed()
+	p.press("recovery.do")
+	p.sees("recovery.under")
+	p.look("deliveries-recovery")
+	release()
+	if p.script { // the page sees its end by itself
+		p.do("waiting for the recovery's end", chromedp.WaitVisible(fmt.Sprintf(`//h2[normalize-space()=%s]`, quoted(p.lang.T("recovery.done"))), chromedp.BySearch))
+	} else {
+		p.w.until("the page tells its end", func() bool {
+			p.open("/deliveries")
+			return strings.Contains(p.read(), p.lang.T("recovery.done"))
+		})
+	}
+	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 7 })
+	p.open("/deliveries")
+	p.look("deliveries-recovered")
+}
+
+func (p *person) companyID(email string) int64 {
+	p.Helper()
+	u, err := p.w.accounts.UserByEmail(p.Context(), email)
+	if err != nil {
+		p.Fatal(err)
+	}
+	c, err := p.w.accounts.CompanyOf(p.Context(), u.ID)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return c.ID
+}
