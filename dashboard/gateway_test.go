@@ -38,21 +38,21 @@ func newGateway(w *world, rooms *Rooms, options *Options) *gateway {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
 	g := &gateway{w: w, belt: queue.New(client, queue.Options{Prefix: prefix}),
-		hooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{1}}), sim: carriersim.New(carriersim.Options{Seed: 7, NoFates: true})}
+		hooks: w.hooks, sim: carriersim.New(carriersim.Options{Seed: 7, NoFates: true})}
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
 	rooms.Intake = intake.New(w.pool, w.accounts, store, g.belt, routes, intake.Options{TestSender: testSender, TestQuota: 5})
-	rooms.Messages, rooms.Webhooks = store, g.hooks
+	rooms.Messages = store
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	options.APIURL = "https://api.example.com/v1"
 	w.run(rooms.Intake.Run)
 	return g
 }
 
-// carry runs a dispatcher whose carrier leo is the simulator, and the webhooks.
+// carry runs a dispatcher whose carrier leo is the simulator.
 func (g *gateway) carry() {
 	g.w.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +69,6 @@ func (g *gateway) carry() {
 		g.w.t.Fatal(err)
 	}
 	g.w.run(d.Run)
-	g.w.run(g.hooks.Run)
 }
 
 // heard are the texts that a handset got, once there are so many.
