@@ -58,7 +58,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(batch.Close)
-	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2}, Timeout: 5 * time.Second, Idle: 50 * time.Millisecond,
+	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2}, Idle: 50 * time.Millisecond,
 		RetryDelays: []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}})
 	w.run(w.hooks.Run)
 
