@@ -206,3 +206,50 @@ func (l *Ledger) entryAt(ctx context.Context, company sms.CompanyID, at time.Tim
 	}
 	return low, nil
 }
+
+// Sheet returns up to limit rows of a company's statement from the oldest on:
+// those with an id above after (0: from the first), and where to go on from, 0
+// when there are no more. As a page of [Ledger.Statement] it may have fewer rows
+// than limit and still go on.
+func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFilter, after int64, limit int) (page []Entry, next int64, err error) {
+	from, to, err := l.bounds(ctx, company, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	return l.stretch(ctx, company, f, max(from, after+1), to, limit, false)
+}
+
+// Period answers the balance at the beginning and at the end of the time of a
+// filter, whatever its kind.
+func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64, err error) {
+	f.Kind = ""
+	from, to, err := l.bounds(ctx, company, f)
+	if err != nil {
+		return 0, 0, err
+	}
+	// Outside the rows that match there is at most what statementSkew lets through.
+	const within = `company_id = $1 AND id >= $2 AND id < $3 AND ($4::timestamptz IS NULL OR created_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)`
+	args := []any{int64(company), from, to, orNull(f.From), orNull(f.To)}
+	var first, last *int64 // nil: no row is in the period
+	err = l.pool.QueryRow(ctx, `SELECT
+		(SELECT balance_after - amount FROM ledger WHERE `+within+` ORDER BY id LIMIT 1),
+		(SELECT balance_after FROM ledger WHERE `+within+` ORDER BY id DESC LIMIT 1)`, args...).Scan(&first, &last)
+	switch {
+	case err == nil && first != nil && last != nil:
+		return *first, *last, nil
+	case err == nil:
+		err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT balance_after FROM ledger WHERE company_id = $1 AND id < $2
+			AND ($3::timestamptz IS NULL OR created_at < $3) ORDER BY id DESC LIMIT 1), 0)`, int64(company), to, orNull(f.To)).Scan(&closing)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the balances of company %d: %w", company, err)
+	}
+	return closing, closing, nil
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -38,6 +39,8 @@ type Options struct {
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
+
+	LowBalanceEvery time.Duration // how often balances are looked at; a minute if 0
 }
 
 // Rooms are what the dashboard is the face of.
@@ -51,6 +54,8 @@ type Rooms struct {
 	Sends    *throttle.Throttle // how many a user may send a minute, pages and API together; nil: not bounded
 	Mailer   *mail.Mailer
 	Tries    Tries
+
+	Statements *billing.Ledger // of what may be long: on the pool of Messages
 }
 
 // Tries bound what a stranger may try in a quarter of an hour. Nil: not bounded.
@@ -71,6 +76,10 @@ type Dashboard struct {
 	seen   *metrics
 	forged *http.CrossOriginProtection
 
+	exports exports
+	counter *messages.Store // counts for the charts, in the background
+	uploads chan struct{}   // a place for each file that is being read
+
 	handler http.Handler
 }
 
@@ -82,8 +91,12 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.SessionIdle == 0 {
 		opts.SessionIdle = 12 * time.Hour
 	}
+	if opts.LowBalanceEvery == 0 {
+		opts.LowBalanceEvery = lowBalanceEvery
+	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection()}
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection(),
+		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce)}
 	var err error
 	if d.words, err = words.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -111,27 +124,23 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sweepEvery = time.Hour
 
-// Run deletes ended sessions and links from time to time, and mails owners whose endpoints have begun to fail for good,
-// until ctx ends.
+// Run deletes what has ended, mails owners whose endpoints have begun to fail for good, warns of low balances and counts
+// messages for the charts, until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
-	var group sync.WaitGroup
-	group.Go(func() { d.sweep(ctx) })
-	group.Go(func() { d.tellFailing(ctx) })
-	group.Wait()
+	var loops sync.WaitGroup
+	loops.Go(func() { d.runSweep(ctx) })
+	loops.Go(func() { d.tellFailing(ctx) })
+	loops.Go(func() { d.runLowBalance(ctx) })
+	loops.Go(func() { d.runTally(ctx) })
+	loops.Wait()
 	return nil
 }
 
-func (d *Dashboard) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		if err := d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
+// runSweep deletes ended sessions, links and campaigns that were not sent.
+func (d *Dashboard) runSweep(ctx context.Context) {
+	every(ctx, sweepEvery, func() {
+		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
 			d.log.Warn("ended sessions and links were not swept", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }

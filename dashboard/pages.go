@@ -25,6 +25,8 @@ func newPages(a assets) (pages, error) {
 			return p, nil
 		},
 		"field": newField,
+		"add":   func(a, b int) int { return a + b },
+		"long":  func(n int) int64 { return int64(n) },
 		"part":  newPart,
 	}).ParseFS(pageFiles, "layout/*.html")
 	if err != nil {

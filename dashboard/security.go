@@ -34,12 +34,26 @@ func (d *Dashboard) harden(c *gin.Context) {
 	}
 }
 
+// longer are the routes that may take longer than a page, and larger those whose forms have a file.
+var (
+	longer = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime}
+	larger = map[string]int64{"POST /campaigns": maxUpload}
+)
+
 // bound gives a request its time and its size.
 func bound(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), requestTimeout)
+	route := c.Request.Method + " " + c.FullPath()
+	limit, size := requestTimeout, int64(maxForm)
+	if more, ok := longer[route]; ok {
+		limit = more
+	}
+	if more, ok := larger[route]; ok {
+		size = more
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxForm)
+	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, size)
 	c.Next()
 }
 

@@ -171,6 +171,7 @@ func (v *visit) oops(status int) {
 		http.StatusNotFound:              {"error.404.title", "error.404.text"},
 		http.StatusMethodNotAllowed:      {"error.405.title", "error.405.text"},
 		http.StatusRequestEntityTooLarge: {"error.413.title", "error.413.text"},
+		http.StatusTooManyRequests:       {"error.429.title", "error.429.text"},
 		http.StatusInternalServerError:   {"error.500.title", "error.500.text"},
 		http.StatusServiceUnavailable:    {"error.503.title", "error.503.text"},
 	}

@@ -84,3 +84,23 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 	}
 	return r, nil
 }
+
+// Batches returns up to limit of a company's batches, the newest first, without
+// their counts.
+func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) ([]BatchRecord, error) {
+	rows, err := s.pool.Query(ctx, `SELECT ulid, company_id, user_id, kind, sender, recipients_count, item_count, created_at
+		FROM batches WHERE company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing batches: %w", err)
+	}
+	batches, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r BatchRecord, err error) {
+		var id pgtype.UUID
+		err = row.Scan(&id, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
+		r.ULID = id.Bytes
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing batches: %w", err)
+	}
+	return batches, nil
+}

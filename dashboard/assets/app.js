@@ -101,3 +101,32 @@ for (const part of document.querySelectorAll("[data-progress]")) {
   };
   setTimeout(look, 1000);
 }
+
+for (const button of document.querySelectorAll("[data-print]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => print());
+}
+
+// A campaign's counts as they change; without JavaScript one reloads.
+for (const box of document.querySelectorAll("[data-campaign]")) {
+  const reload = box.querySelector("[data-reload]");
+  let pause = 1000;
+  const look = async () => {
+    if (document.hidden) { setTimeout(look, pause); return; }
+    try {
+      const answer = await fetch(box.dataset.campaign, {headers: {Accept: "application/json"}, redirect: "error"});
+      if (!answer.ok) throw new Error(String(answer.status));
+      const counts = await answer.json();
+      for (const cell of box.querySelectorAll("[data-count]")) cell.textContent = counts[cell.dataset.count];
+      box.querySelector("[data-value]").value = counts.finished;
+      const says = box.querySelector("[data-says]");
+      if (says.textContent !== counts.says) says.textContent = counts.says;
+      if (counts.done) { reload.hidden = true; return; }
+      pause = Math.min(pause * 1.2, 10000);
+    } catch {
+      pause = Math.min(pause * 2, 30000); // the button is there meanwhile
+    }
+    setTimeout(look, pause);
+  };
+  setTimeout(look, pause);
+}

@@ -58,3 +58,12 @@ func (l *Language) Moment(t time.Time) string { return l.Date(t) + ", " + l.Cloc
 
 // Machine writes a time for the datetime attribute.
 func (l *Language) Machine(t time.Time) string { return t.In(Bujumbura).Format(time.RFC3339) }
+
+// Day writes a day without its year. It takes the date as it stands, whatever its zone.
+func (l *Language) Day(t time.Time) string {
+	names, ok := months[l.Tag]
+	if !ok {
+		return t.Format("02/01")
+	}
+	return fmt.Sprintf("%d %s", t.Day(), names[t.Month()-1])
+}

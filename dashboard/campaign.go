@@ -1,0 +1,356 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const (
+	maxUpload     = maxSheet + maxForm // octets of a form with a file
+	uploadMemory  = maxUpload          // all of it: nothing is written to disk
+	uploadsAtOnce = 4
+	previewed     = 5  // messages that a page shows
+	listed        = 20 // campaigns that a page shows
+)
+
+type campaignsPage struct {
+	Senders   []accounts.Sender // approved ones
+	Sender    string            // as chosen
+	Company   accounts.Company
+	Wrong     faults
+	Campaigns []messages.BatchRecord
+	Most      int
+	Example   string
+}
+
+// campaigns is GET /campaigns.
+func (d *Dashboard) campaigns(v *visit, t tenant) {
+	if data, ok := v.campaignsPage(t); ok {
+		v.render(http.StatusOK, "campaigns", data)
+	}
+}
+
+func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
+	data = campaignsPage{Company: t.Company, Most: maxRecipients,
+		Example: v.lang.T("campaign.example.head") + "\n+257 79 123 456;Aline;25 000\n71 234 567;Éric;18 500\n"}
+	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
+	if err == nil {
+		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.id(), listed)
+	}
+	if err != nil {
+		v.fail("reading campaigns", err)
+		return data, false
+	}
+	for _, s := range senders {
+		if s.Approved {
+			data.Senders = append(data.Senders, s)
+		}
+	}
+	return data, true
+}
+
+// checkCampaign is POST /campaigns: a file is read and checked. Nothing is charged.
+func (d *Dashboard) checkCampaign(v *visit, t tenant) {
+	select { // a file is some megabytes of memory while it is read
+	case d.uploads <- struct{}{}:
+		defer func() { <-d.uploads }()
+	case <-v.ctx().Done():
+		v.fail("waiting to read a file", v.ctx().Err())
+		return
+	}
+	f, file := v.upload()
+	if f == nil {
+		return
+	}
+	data, ok := v.campaignsPage(t)
+	if !ok {
+		return
+	}
+	data.Sender = f.Value("sender")
+	known := false
+	for _, s := range data.Senders {
+		known = known || s.Name == data.Sender
+	}
+	if !known {
+		f.refuse("sender", "campaign.sender.wrong")
+	}
+	text := f.required("template")
+	switch {
+	case !utf8.ValidString(text) || hasControl(text):
+		f.refuse("template", "campaign.template.octets")
+	case utf8.RuneCountInString(text) > maxTemplate:
+		f.refuse("template", "campaign.template.long", maxTemplate)
+	}
+	if len(file) == 0 {
+		f.refuse("file", "campaign.file.none")
+	} else if len(file) > maxSheet {
+		f.refuse("file", "campaign.file.large")
+	}
+	if !f.ok() {
+		v.again("campaigns", data, f)
+		return
+	}
+	recipients, wrong := v.readRecipients(&t.Company, sms.ParseTemplate(text), file)
+	if len(wrong.List) > 0 {
+		data.Wrong = wrong
+		f.notice("campaign.wrong")
+		v.again("campaigns", data, f)
+		return
+	}
+	id, err := d.keepDraft(v.ctx(), t, draft{Sender: data.Sender, Template: text, Recipients: recipients})
+	if err != nil {
+		v.fail("keeping a campaign", err)
+		return
+	}
+	v.redirect("/campaigns/drafts/"+id.String(), "")
+}
+
+// hasControl tells whether a text has characters that no message has. Browsers end the lines of a field with CR LF.
+func hasControl(text string) bool {
+	for _, r := range text {
+		if r < ' ' && r != '\n' && r != '\r' || r == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// upload reads a form with a file; nil when it cannot be read and the request was answered.
+func (v *visit) upload() (*form, []byte) {
+	if err := v.c.Request.ParseMultipartForm(uploadMemory); err != nil {
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok && large != nil {
+			v.oops(http.StatusRequestEntityTooLarge)
+		} else {
+			v.oops(http.StatusForbidden)
+		}
+		return nil, nil
+	}
+	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
+	f := newForm()
+	f.values, f.v = v.c.Request.PostForm, v
+	part, _, err := v.c.Request.FormFile("file")
+	if err != nil {
+		return f, nil
+	}
+	defer func() { _ = part.Close() }()
+	file, err := io.ReadAll(io.LimitReader(part, maxSheet+1))
+	if err != nil {
+		v.fail("reading a file", err)
+		return nil, nil
+	}
+	return f, file
+}
+
+type previewMessage struct {
+	Number   sms.Number
+	Text     string
+	Size     sms.Size
+	Encoding string
+	Why      []string // characters that make it UCS-2
+}
+
+type draftPage struct {
+	ID         string
+	Sender     string
+	Recipients int
+	Segments   int
+	Longest    int // segments of the longest
+	Unicode    int // messages
+	Credits    int64
+	Enough     bool
+	Ready      bool // the company may send it
+	First      []previewMessage
+	Repeated   int // recipients whose number stands there before
+}
+
+// checked is GET /campaigns/drafts/:draft.
+func (d *Dashboard) checked(v *visit, t tenant) {
+	if data, ok := v.draftPage(t); ok {
+		v.render(http.StatusOK, "draft", data)
+	}
+}
+
+func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
+	made, ok := v.draft(t)
+	if !ok {
+		return data, false
+	}
+	data = draftPage{ID: made.ID.String(), Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
+	template := sms.ParseTemplate(made.Template)
+	seen := map[sms.Number]bool{}
+	for i, r := range made.Recipients {
+		if seen[r.Number] {
+			data.Repeated++
+		}
+		seen[r.Number] = true
+		text := intake.Preview(&t.Company, template.Render(r.Variables))
+		size := sms.Measure(text)
+		data.Segments += size.Segments
+		data.Longest = max(data.Longest, size.Segments)
+		if size.Encoding == sms.UCS2 {
+			data.Unicode++
+		}
+		if i < previewed {
+			m := previewMessage{Number: r.Number, Text: text, Size: size, Encoding: "GSM-7"}
+			if size.Encoding == sms.UCS2 {
+				m.Encoding, m.Why = "UCS-2", sms.UnicodeCharacters(text)
+			}
+			data.First = append(data.First, m)
+		}
+	}
+	var err error
+	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
+		v.fail("reading a balance", err)
+		return data, false
+	}
+	data.Enough = data.Credits >= int64(data.Segments)
+	return data, true
+}
+
+// draft is the one in the path; false when it has answered that there is none.
+func (v *visit) draft(t tenant) (made draft, ok bool) {
+	id, ok := v.ulid("draft")
+	if !ok {
+		v.oops(http.StatusNotFound)
+		return made, false
+	}
+	made, err := v.d.draftOf(v.ctx(), t.id(), id)
+	if err != nil {
+		v.fail("reading a campaign", err)
+		return made, false
+	}
+	return made, true
+}
+
+// sendCampaign is POST /campaigns/drafts/:draft/send.
+func (d *Dashboard) sendCampaign(v *visit, t tenant) {
+	made, ok := v.draft(t)
+	if !ok {
+		return
+	}
+	p, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
+	if err != nil {
+		v.fail("reading who sends", err)
+		return
+	}
+	if p.Company == nil || p.Company.ID != t.Company.ID {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	// Whoever leaves meanwhile has sent it all the same.
+	answer, err := d.rooms.Intake.SendTemplate(context.WithoutCancel(v.ctx()), p, made.request())
+	var accepted struct {
+		ID ulid.ULID `json:"batch_id"`
+	}
+	if err == nil {
+		err = json.Unmarshal(answer.Body, &accepted)
+	}
+	_, refused := errors.AsType[sms.Refusal](err)
+	switch {
+	case err == nil:
+		v.redirect("/campaigns/"+accepted.ID.String(), "flash.campaign")
+	case refused:
+		if data, ok := v.draftPage(t); ok {
+			f := newForm()
+			f.Notice = v.refusal(err)
+			v.again("draft", data, f)
+		}
+	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first one's answer comes
+		v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
+	default:
+		v.fail("sending a campaign", err)
+	}
+}
+
+// dropCampaign is POST /campaigns/drafts/:draft/drop.
+func (d *Dashboard) dropCampaign(v *visit, t tenant) {
+	made, ok := v.draft(t)
+	if !ok {
+		return
+	}
+	if err := d.dropDraft(v.ctx(), t.id(), made.ID); err != nil {
+		v.fail("dropping a campaign", err)
+		return
+	}
+	v.redirect("/campaigns", "flash.campaign.dropped")
+}
+
+// refusals are why a send is refused, in people's languages, by the reason's name.
+var refusals = map[string]string{
+	"company_not_approved": "campaign.refused.approved", "company_not_verified": "campaign.refused.verified", "sender_not_found": "campaign.refused.sender",
+	"sender_not_approved": "campaign.refused.sender", "no_carrier": "campaign.refused.carrier", "empty": "campaign.refused.empty", "too_long": "campaign.refused.long",
+	"insufficient_credits": "campaign.refused.credits", "missing_variables": "campaign.refused.variables",
+}
+
+// refusal is why a send is refused, for whoever sends.
+func (v *visit) refusal(err error) string {
+	refused, ok := errors.AsType[sms.Refusal](err)
+	if key := refusals[refused.Reason]; ok && key != "" {
+		return v.lang.T(key)
+	}
+	return v.lang.T("campaign.refused.other", refused.Text)
+}
+
+type campaignPage struct {
+	messages.BatchRecord
+
+	ID                    string
+	Sent, Failed, Pending int
+	Done                  bool
+	Export                string
+}
+
+func (v *visit) campaignPage(t tenant) (data campaignPage, ok bool) {
+	id, ok := v.ulid("batch")
+	if !ok {
+		v.oops(http.StatusNotFound)
+		return data, false
+	}
+	batch, err := v.d.rooms.Messages.BatchByULID(v.ctx(), t.id(), id)
+	switch {
+	case errors.Is(err, messages.ErrNotFound):
+		v.oops(http.StatusNotFound)
+		return data, false
+	case err != nil:
+		v.fail("reading a campaign", err)
+		return data, false
+	}
+	data = campaignPage{BatchRecord: batch, ID: id.String(), Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]}
+	data.Pending = batch.Recipients - data.Sent - data.Failed
+	data.Done = data.Pending == 0
+	data.Export = address("/messages.csv", "batch", data.ID)
+	return data, true
+}
+
+// campaign is GET /campaigns/:batch.
+func (d *Dashboard) campaign(v *visit, t tenant) {
+	if data, ok := v.campaignPage(t); ok {
+		v.render(http.StatusOK, "campaign", data)
+	}
+}
+
+// progress is GET /campaigns/:batch/progress: the counts alone, for the script of the page.
+func (d *Dashboard) progress(v *visit, t tenant) {
+	if data, ok := v.campaignPage(t); ok {
+		v.c.JSON(http.StatusOK, map[string]any{"done": data.Done, "finished": data.Sent + data.Failed, "says": v.saysProgress(data),
+			"sent": v.lang.Number(int64(data.Sent)), "failed": v.lang.Number(int64(data.Failed)), "pending": v.lang.Number(int64(data.Pending))})
+	}
+}
+
+func (v *visit) saysProgress(c campaignPage) string {
+	if c.Done {
+		return v.lang.T("campaign.done")
+	}
+	return v.lang.T("campaign.running", c.Sent+c.Failed, c.Recipients)
+}

@@ -1,0 +1,97 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+const (
+	draftLife  = 12 * time.Hour // less than an idempotency key's, so that no draft can be sent twice
+	draftsKept = 20             // of a company
+)
+
+// draft is a campaign that was checked and waits for its sender's word. It is kept here, not on the page: what is sent
+// is what was checked.
+type draft struct {
+	ID         ulid.ULID
+	Sender     string
+	Template   string
+	Recipients []recipient
+}
+
+func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id ulid.ULID, err error) {
+	id = ulid.Make()
+	recipients, err := json.Marshal(made.Recipients)
+	if err == nil {
+		err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, user_id, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)`,
+				pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), t.User.ID, made.Sender, made.Template, recipients); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
+				select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.id()), draftsKept)
+			return err
+		})
+	}
+	if err != nil {
+		return id, fmt.Errorf("keeping a campaign: %w", err)
+	}
+	return id, nil
+}
+
+// draftOf is a company's draft; another's, or one that is too old, is accounts.ErrNotFound.
+func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (found draft, err error) {
+	found.ID = id
+	var recipients []byte
+	err = d.rooms.Pool.QueryRow(ctx, `select sender, template, recipients from campaign_drafts
+		where ulid = $1 and company_id = $2 and created_at > now() - $3::interval`,
+		pgtype.UUID{Bytes: id, Valid: true}, int64(company), draftLife).Scan(&found.Sender, &found.Template, &recipients)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return found, accounts.ErrNotFound
+	}
+	if err == nil {
+		err = json.Unmarshal(recipients, &found.Recipients)
+	}
+	if err != nil {
+		return found, fmt.Errorf("reading a campaign: %w", err)
+	}
+	return found, nil
+}
+
+func (d *Dashboard) dropDraft(ctx context.Context, company sms.CompanyID, id ulid.ULID) error {
+	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaign_drafts where ulid = $1 and company_id = $2`, pgtype.UUID{Bytes: id, Valid: true}, int64(company)); err != nil {
+		return fmt.Errorf("dropping a campaign: %w", err)
+	}
+	return nil
+}
+
+// sweepDrafts deletes those that are too old.
+func (d *Dashboard) sweepDrafts(ctx context.Context) error {
+	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaign_drafts where created_at <= now() - $1::interval`, draftLife); err != nil {
+		return fmt.Errorf("sweeping campaigns: %w", err)
+	}
+	return nil
+}
+
+// request is the draft as a send. Its key is its own: however often it is sent, it is charged once.
+func (c *draft) request() intake.Template {
+	all := make([]intake.TemplateRecipient, len(c.Recipients))
+	for i, r := range c.Recipients {
+		all[i] = intake.TemplateRecipient{Number: r.Number, Variables: r.Variables}
+	}
+	name := "dashboard-campaign-" + c.ID.String()
+	return intake.Template{Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
+		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
+}

@@ -1,0 +1,75 @@
+package dashboard
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// statusTexts are what a message's status is called.
+var statusTexts = map[sms.Status]string{sms.Pending: "outcome.pending", sms.Sent: "outcome.sent", sms.Failed: "outcome.failed"}
+
+// exportFilter is which messages the parameters ask for; false when they can name none.
+func (v *visit) exportFilter() (f messages.Filter, ok bool) {
+	p := v.period()
+	f.From, f.To = p.from, p.to
+	if name := v.c.Query("status"); name != "" {
+		status, known := sms.ParseStatus(name)
+		if !known {
+			return f, false
+		}
+		f.Status = &status
+	}
+	for _, name := range []string{"q", "batch"} { // q: what the list of messages was searched for
+		text := strings.TrimSpace(v.c.Query(name))
+		if text == "" {
+			continue
+		}
+		if id, err := ulid.ParseStrict(text); err == nil {
+			f.Batch = &id
+		} else if f.Number, ok = v.d.opts.Plan.Parse(text); !ok || name == "batch" {
+			return f, false
+		}
+	}
+	return f, true
+}
+
+// messagesAtOnce is how many messages a file reads at a time.
+const messagesAtOnce = 1000
+
+// exportMessages is GET /messages.csv: the messages that the parameters from, to, status, batch and q (a number) ask for, the
+// newest first. Numbers stand there without their plus sign, which a spreadsheet would take for a formula's.
+func (d *Dashboard) exportMessages(v *visit, t tenant) {
+	f, some := v.exportFilter()
+	heads := []string{v.lang.T("csv.id"), v.lang.T("csv.time"), v.lang.T("csv.number"), v.lang.T("csv.sender"), v.lang.T("csv.status"),
+		v.lang.T("csv.segments"), v.lang.T("csv.carrier"), v.lang.T("csv.batch"), v.lang.T("csv.sent"), v.lang.T("csv.failed"),
+		v.lang.T("csv.reason"), v.lang.T("csv.text")}
+	v.export(t, "messages", heads, func(row func(...string) error) error {
+		for before := int64(0); some; {
+			page, next, err := d.rooms.Messages.List(v.ctx(), t.id(), f, before, messagesAtOnce)
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				m := &page[i]
+				batch := ""
+				if m.BatchULID != nil {
+					batch = m.BatchULID.String()
+				}
+				if err := row(m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
+					strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body)); err != nil {
+					return err
+				}
+			}
+			if next == 0 {
+				return nil
+			}
+			before = next
+		}
+		return nil
+	})
+}

@@ -1,0 +1,221 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/billing"
+	"intumwa/dashboard/words"
+	"intumwa/sms"
+)
+
+const (
+	statementRows = 50  // of a page
+	sheetRows     = 250 // of a sheet to be printed
+	maxThreshold  = 1_000_000_000
+)
+
+// kinds of rows of a statement, and their texts.
+var entryKinds = map[string]string{
+	billing.KindSend: "statement.kind.send", billing.KindRefund: "statement.kind.refund", billing.KindAdjustment: "statement.kind.adjustment",
+}
+
+// entry is a row of a statement as it is shown.
+type entry struct {
+	billing.Entry
+
+	What string // the kind, for people
+}
+
+// Reference is the ULID of what it was for; empty when it was for nothing.
+func (e entry) Reference() string {
+	if e.Ref == nil {
+		return ""
+	}
+	return ulid.ULID(*e.Ref).String()
+}
+
+type statementPage struct {
+	Company          string
+	Number           int64
+	Period           period
+	Says             string
+	Kind             string
+	Entries          []entry
+	Opening, Closing int64 // of the period; of a sheet, its own
+	Credits          int64
+	Threshold        int64
+	Next             string // address of the next page
+	Export, Print    string
+	Carried          bool // the sheet is not the first
+	More             bool // nor the last
+	At               time.Time
+}
+
+func (v *visit) statementFilter() (period, billing.StatementFilter) {
+	p := v.period()
+	f := billing.StatementFilter{From: p.from, To: p.to}
+	if _, known := entryKinds[v.c.Query("kind")]; known {
+		f.Kind = v.c.Query("kind")
+	}
+	return p, f
+}
+
+// address is a path with those parameters that are not empty.
+func address(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// cursor is the parameter of that name; 0 when it is none.
+func (v *visit) cursor(name string) int64 {
+	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+func (v *visit) entries(all []billing.Entry) []entry {
+	shown := make([]entry, len(all))
+	for i := range all {
+		shown[i] = entry{all[i], v.lang.T(entryKinds[all[i].Kind])}
+	}
+	return shown
+}
+
+// statement is GET /statement.
+func (d *Dashboard) statement(v *visit, t tenant) {
+	if data, ok := v.statementPage(t); ok {
+		v.render(http.StatusOK, "statement", data)
+	}
+}
+
+func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
+	ledger, company := v.d.rooms.Statements, t.id()
+	p, f := v.statementFilter()
+	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.says(v.lang), Kind: f.Kind, At: time.Now()}
+	page, next, err := ledger.Statement(v.ctx(), company, f, v.cursor("before"), statementRows)
+	if err == nil {
+		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
+	}
+	if err == nil {
+		data.Credits, err = ledger.Balance(v.ctx(), int64(company))
+	}
+	if err == nil {
+		data.Threshold, err = ledger.Threshold(v.ctx(), company)
+	}
+	if err != nil {
+		v.fail("reading a statement", err)
+		return data, false
+	}
+	data.Entries = v.entries(page)
+	filter := []string{"from", p.First, "to", p.Last, "kind", f.Kind}
+	data.Export = address("/statement.csv", filter...)
+	data.Print = address("/statement/print", "from", p.First, "to", p.Last)
+	if next != 0 {
+		data.Next = address("/statement", append(filter, "before", strconv.FormatInt(next, 10))...)
+	}
+	return data, true
+}
+
+// printStatement is GET /statement/print: all rows of a period from the oldest on, on sheets that carry their balances
+// over.
+func (d *Dashboard) printStatement(v *visit, t tenant) {
+	ledger, company := d.rooms.Statements, t.id()
+	p := v.period()
+	f := billing.StatementFilter{From: p.from, To: p.to}
+	after := v.cursor("after")
+	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.says(v.lang), At: time.Now(), Carried: after > 0}
+	page, next, err := ledger.Sheet(v.ctx(), company, f, after, sheetRows)
+	if err == nil && len(page) == 0 {
+		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
+		if data.Carried {
+			data.Opening = data.Closing
+		}
+	}
+	if err != nil {
+		v.fail("reading a statement", err)
+		return
+	}
+	if len(page) > 0 {
+		data.Opening, data.Closing = page[0].BalanceAfter-page[0].Amount, page[len(page)-1].BalanceAfter
+	}
+	data.Entries, data.More = v.entries(page), next != 0
+	if data.More {
+		data.Next = address("/statement/print", "from", p.First, "to", p.Last, "after", strconv.FormatInt(next, 10))
+	}
+	v.render(http.StatusOK, "sheet", data)
+}
+
+// exportStatement is GET /statement.csv.
+func (d *Dashboard) exportStatement(v *visit, t tenant) {
+	_, f := v.statementFilter()
+	heads := []string{v.lang.T("csv.time"), v.lang.T("statement.kind"), v.lang.T("statement.amount"), v.lang.T("statement.balance"),
+		v.lang.T("statement.reference"), v.lang.T("statement.note")}
+	v.export(t, "statement", heads, func(row func(...string) error) error {
+		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.id(), f) {
+			if err == nil {
+				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
+					entry{Entry: e}.Reference(), cell(e.Note))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setThreshold is POST /statement/threshold.
+func (d *Dashboard) setThreshold(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	text := strings.TrimSpace(f.Value("threshold"))
+	threshold, err := strconv.ParseInt(text, 10, 64)
+	if text != "" && (err != nil || threshold < 0 || threshold > maxThreshold) {
+		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
+		if data, ok := v.statementPage(t); ok {
+			v.again("statement", data, f)
+		}
+		return
+	}
+	if err := d.rooms.Ledger.SetThreshold(v.ctx(), t.id(), threshold); err != nil {
+		v.fail("storing a threshold", err)
+		return
+	}
+	if threshold == 0 {
+		v.redirect("/statement", "flash.threshold.off")
+		return
+	}
+	v.redirect("/statement", "flash.threshold")
+}
+
+// id is the company's, as rooms want it.
+func (t tenant) id() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
+
+// reads a ULID in the path; false when it is none.
+func (v *visit) ulid(name string) (ulid.ULID, bool) {
+	id, err := ulid.ParseStrict(v.c.Param(name))
+	return id, err == nil
+}
+
+// fileName is a name for a download that no system minds.
+func fileName(what string, company int64, at time.Time) string {
+	return "intumwa-" + what + "-" + strconv.FormatInt(company, 10) + "-" + at.In(words.Bujumbura).Format("20060102-1504") + ".csv"
+}

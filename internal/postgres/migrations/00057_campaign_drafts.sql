@@ -1,0 +1,14 @@
+-- +goose Up
+
+-- Files of recipients that were checked and wait for their sender's word.
+CREATE TABLE campaign_drafts (
+    ulid       uuid        PRIMARY KEY,
+    company_id bigint      NOT NULL,
+    user_id    bigint      NOT NULL,
+    sender     text        NOT NULL,
+    template   text        NOT NULL,
+    recipients jsonb       NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX campaign_drafts_company ON campaign_drafts (company_id, created_at);
+CREATE INDEX campaign_drafts_created ON campaign_drafts (created_at);

@@ -1,0 +1,111 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Messages are counted by day in the background, since counting a company's
+// quarter when it is looked at would read millions of rows. Statuses change for
+// days after a message was recorded, so what is counted is not events but
+// chunks: ranges of ids, small enough that one is counted in a fraction of a
+// second. A chunk is counted again, less often the older it is, until all its
+// messages are final. Nothing on a message's way writes a counter.
+const (
+	tallyChunk   = 100_000          // ids; the migration's comment says so too
+	tallyFresh   = 20 * time.Second // no chunk is counted more often
+	tallyShare   = 20               // one that has not changed for an hour is counted again after a 20th of it
+	tallySettled = 15 * time.Minute // a transaction that began before it is over
+)
+
+// burundi moves a time to the day that it is in Burundi, which keeps UTC+2.
+const burundi = `((created_at AT TIME ZONE 'UTC') + interval '2 hours')::date`
+
+// Tally counts one chunk of messages that is due, the newest first, and answers
+// whether there was one. Several processes may tally: each takes another chunk.
+func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
+	var last int64
+	if err := s.pool.QueryRow(ctx, `SELECT coalesce(max(id), 0) FROM messages`).Scan(&last); err != nil {
+		return false, fmt.Errorf("looking for messages to count: %w", err)
+	}
+	_, err = s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
+		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $2), $1 / $2)
+		ON CONFLICT DO NOTHING`, last, tallyChunk)
+	if err != nil {
+		return false, fmt.Errorf("noting messages to count: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var chunk int64
+		err := tx.QueryRow(ctx, `SELECT chunk FROM tally_chunks
+			WHERE NOT closed AND (pending > 0 OR up_to < least((chunk + 1) * $1 - 1, $2) OR changed_at < now() - $5::interval)
+				AND counted_at < now() - greatest($3::interval, (now() - changed_at) / $4)
+			ORDER BY chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, last, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		counted = true
+		return recount(ctx, tx, chunk)
+	})
+	if err != nil {
+		return false, fmt.Errorf("counting messages: %w", err)
+	}
+	return counted, nil
+}
+
+// recount counts a chunk whose row the transaction has locked.
+func recount(ctx context.Context, tx pgx.Tx, chunk int64) error {
+	first, end := chunk*tallyChunk, (chunk+1)*tallyChunk
+	b := &pgx.Batch{}
+	b.Queue(`DELETE FROM tallies WHERE chunk = $1`, chunk)
+	// The chunk's own row is written by the same statement: it says what this snapshot saw.
+	b.Queue(`WITH counts AS (
+			SELECT company_id, `+burundi+` AS day, carrier, max(id) AS last,
+				count(*) FILTER (WHERE status = 0) AS pending, count(*) FILTER (WHERE status = 1) AS sent, count(*) FILTER (WHERE status = 2) AS failed
+			FROM messages WHERE id >= $2 AND id < $3 GROUP BY 1, 2, 3
+		), seen AS (
+			SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(pending), 0) AS pending, (SELECT max(id) FROM messages) >= $3 AS passed FROM counts
+		), noted AS (
+			UPDATE tally_chunks c SET counted_at = now(), pending = seen.pending, up_to = seen.up_to,
+				changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,
+				closed = seen.pending = 0 AND seen.passed AND c.up_to = seen.up_to AND c.changed_at < now() - $4::interval
+			FROM seen WHERE c.chunk = $1
+		)
+		INSERT INTO tallies (company_id, day, chunk, carrier, pending, sent, failed)
+		SELECT company_id, day, $1, carrier, pending, sent, failed FROM counts WHERE company_id <> 0`, chunk, first, end, tallySettled)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// Day is what became of a company's messages of one day, by carrier.
+type Day struct {
+	Date    time.Time // midnight UTC of the day's date in Burundi
+	Carrier string
+	Pending int64
+	Sent    int64
+	Failed  int64
+}
+
+// Daily answers a company's messages by day and carrier, from the first day to
+// the last, as Tally has counted them: of the newest it may lack those of the
+// last half minute.
+func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {
+	rows, err := s.pool.Query(ctx, `SELECT day, carrier, sum(pending)::bigint, sum(sent)::bigint, sum(failed)::bigint FROM tallies
+		WHERE company_id = $1 AND day >= $2 AND day <= $3 GROUP BY day, carrier ORDER BY day, carrier`,
+		int64(company), first.Format(time.DateOnly), last.Format(time.DateOnly))
+	if err != nil {
+		return nil, fmt.Errorf("reading the days of company %d: %w", company, err)
+	}
+	days, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Day])
+	if err != nil {
+		return nil, fmt.Errorf("reading the days of company %d: %w", company, err)
+	}
+	return days, nil
+}
