@@ -64,7 +64,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer}
+	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer}
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.gateway = newGateway(w, &rooms, &options)

@@ -1,0 +1,630 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/dispatcher"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/smpp/carriersim"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+// rig is a dashboard with the gateway behind it: what is sent is carried to a simulated carrier over SMPP.
+type rig struct {
+	*world
+
+	belt *queue.Belt
+	sim  *carriersim.Carrier
+}
+
+func newRig(t *testing.T, carries bool) *rig {
+	t.Helper()
+	r := &rig{world: newWorld(t, func(_ *Rooms, o *Options) { o.LowBalanceEvery = 50 * time.Millisecond })}
+	r.belt = r.gateway.belt
+	if carries {
+		r.carry()
+	}
+	return r
+}
+
+func (r *rig) carry() {
+	r.t.Helper()
+	hooks := webhooks.New(r.pool, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{1}})
+	r.sim = carriersim.New(carriersim.Options{Seed: 7})
+	var carriers []dispatcher.Carrier
+	for _, name := range []string{"leo", "lumitel"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		sim := r.sim
+		if name == "lumitel" {
+			sim = carriersim.New(carriersim.Options{Seed: 8})
+		}
+		r.run(func(ctx context.Context) error { return sim.Serve(ctx, listener) })
+		carriers = append(carriers, dispatcher.Carrier{Name: name, OnReceiptTimeout: sms.Failed, Links: []dispatcher.Link{{Options: smpp.Options{
+			Name: name + "-1", Address: listener.Addr().String(), SystemID: "test", Window: 10,
+			DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond}}}})
+	}
+	d, err := dispatcher.New(r.pool, r.pool, r.belt, hooks, dispatcher.Options{Carriers: carriers})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.run(d.Run)
+}
+
+// ready makes a user's company one that may send campaigns as DEMO, with so many credits.
+func (w *world) ready(company accounts.Company, credits int64) {
+	w.t.Helper()
+	yes := true
+	_, err := w.accounts.SetCompany(w.t.Context(), company.ID, accounts.CompanyChange{Approved: &yes, Verified: &yes})
+	if err == nil {
+		_, err = w.accounts.CreateSender(w.t.Context(), company.ID, "DEMO", "BI", true)
+	}
+	if err == nil && credits > 0 {
+		_, err = billing.New(w.pool).Adjust(w.t.Context(), company.ID, credits, "invoice 7")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// merchant is a signed-in user of a company that may send.
+func (w *world) merchant(name string, credits int64) (*client, accounts.Company) {
+	w.t.Helper()
+	w.user(name+"@example.com", false)
+	company := w.company(name+"@example.com", name)
+	w.ready(company, credits)
+	c := newClient(w)
+	c.signIn(name + "@example.com")
+	return c, company
+}
+
+// send uploads a file with a form.
+func (c *client) send(path, sender, template string, file []byte) answer {
+	c.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.WriteField("sender", sender)
+	_ = form.WriteField("template", template)
+	part, err := form.CreateFormFile("file", "people.csv")
+	if err == nil {
+		_, err = part.Write(file)
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.w.url+path, &body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	r.Header.Set("Accept-Language", "en")
+	response, err := c.http.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer{response, string(text)}
+}
+
+// lines are the rows of a file that was downloaded, without its mark.
+func (c *client) lines(a answer) [][]string {
+	c.t.Helper()
+	c.wants(a, http.StatusOK)
+	text, marked := strings.CutPrefix(a.body, "\ufeff")
+	if !marked || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment;") {
+		c.t.Fatalf("not a file: %v\n%.100s", a.Header, a.body)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return rows
+}
+
+// fillMessages records messages of a company over the last days, as they are when most are final.
+func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) {
+	t.Helper()
+	const piece = 20_000 // in a time that a busy machine keeps
+	for from := 1; from <= n; from += piece {
+		if _, err := pool.Exec(context.Background(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason)
+			SELECT gen_random_uuid(), $1, 1, '+2577' || lpad((i % 10000000)::text, 7, '0'), 'DEMO', 'Hello ' || i, 0, 1, false,
+				at, CASE WHEN i % 3 = 0 THEN 'lumitel' ELSE 'leo' END, CASE WHEN i % 10 = 0 THEN 2 ELSE 1 END,
+				CASE WHEN i % 10 <> 0 THEN at END, CASE WHEN i % 10 = 0 THEN at END, CASE WHEN i % 10 = 0 THEN 'UNDELIV' END
+			FROM (SELECT i, now() - make_interval(secs => ($2 - i)::float8 * $3 * 86400 / $2) AS at FROM generate_series($4::int, $5::int) i) x`,
+			company, n, days, from, min(from+piece-1, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(context.Background(), `ANALYZE messages`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStatementPage: the ledger by page, by kind and by day; on paper with its balances; another company's never.
+func TestStatementPage(t *testing.T) {
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 1000)
+	other, _ := w.merchant("bob", 77_777)
+	if _, err := w.pool.Exec(t.Context(), `
+		INSERT INTO ledger (company_id, kind, amount, balance_after, ref, created_at)
+		SELECT $1, CASE WHEN i % 10 = 0 THEN 'refund' ELSE 'send' END, CASE WHEN i % 10 = 0 THEN 1 ELSE -1 END,
+			1000 - i + 2 * (i / 10), gen_random_uuid(), now() - interval '1 day' FROM generate_series(1, 300) i`, company.ID); err != nil {
+		t.Fatal(err)
+	}
+	a := c.get("/statement")
+	c.wants(a, http.StatusOK, "760", "statement.csv", "before=")
+	if n := strings.Count(a.body, "data-label=\"Balance\""); n != statementRows {
+		t.Errorf("%d rows on a page", n)
+	}
+	seen := 0
+	for path := "/statement"; path != ""; seen++ {
+		a = c.get(path)
+		c.wants(a, http.StatusOK)
+		path = ""
+		if next := regexp.MustCompile(`href="(/statement\?before=\d+)" rel="next"`).FindStringSubmatch(a.body); next != nil {
+			path = next[1]
+		}
+	}
+	if seen != 7 { // 301 rows
+		t.Errorf("%d pages", seen)
+	}
+	c.wants(a, http.StatusOK, "invoice 7")
+	a = c.get("/statement?kind=adjustment")
+	if n := strings.Count(a.body, "data-label=\"Balance\""); n != 1 {
+		t.Errorf("%d adjustments", n)
+	}
+	for _, strange := range []string{"?kind=x%00&from=2026-99-99&to='", "?before=-1", "?before=99999999999999999999", "?from=0001-01-01&to=9999-12-31"} {
+		c.wants(c.get("/statement"+strange), http.StatusOK)
+	}
+	yesterday := time.Now().Add(-24 * time.Hour).In(bujumburaZone).Format(time.DateOnly)
+	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<", "Closing balance</dt><dd>760<")
+	sheet := c.get("/statement/print?from=" + yesterday)
+	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "To carry over")
+	next := regexp.MustCompile(`href="(/statement/print\?[^"]*after=\d+[^"]*)"`).FindStringSubmatch(sheet.body)
+	if next == nil {
+		t.Fatal("no second sheet")
+	}
+	second := c.get(strings.ReplaceAll(next[1], "&amp;", "&"))
+	c.wants(second, http.StatusOK, "Carried over", "Closing balance")
+	for _, path := range []string{"/statement", "/statement/print", "/statement.csv"} {
+		if a := other.get(path); strings.Contains(a.body, "760") || strings.Contains(a.body, "invoice 7") && strings.Contains(a.body, "1,000") {
+			t.Errorf("%s shows another's ledger", path)
+		}
+	}
+	rows := c.lines(c.get("/statement.csv"))
+	if len(rows) != 302 || rows[1][2] != "1000" || rows[2][2] != "-1" || rows[301][3] != "760" {
+		t.Errorf("%d rows: %q ... %q", len(rows), rows[:3], rows[len(rows)-1])
+	}
+}
+
+var bujumburaZone = time.FixedZone("", 2*60*60)
+
+// formula is what a spreadsheet would run.
+var formula = regexp.MustCompile(`^[=+\-@\t\r\n]`)
+
+// TestFilesRunNothing: no cell of a file is a formula, whatever stands in notes, texts and reasons.
+func TestFilesRunNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 0)
+	for i, evil := range []string{"=HYPERLINK(\"http://evil.example\")", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\"=1\"", "=1,=2;=3\r\n=4"} {
+		if _, err := billing.New(w.pool).Adjust(t.Context(), company.ID, int64(i+1), evil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.pool.Exec(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, failure_reason)
+			VALUES (gen_random_uuid(), $1, 1, '+25779000001', 'DEMO', $2, 0, 1, false, 'leo', $2)`, company.ID, evil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	number := regexp.MustCompile(`^-?\d+$`)
+	for _, path := range []string{"/statement.csv", "/messages.csv"} {
+		rows := c.lines(c.get(path))
+		if len(rows) != 10 {
+			t.Errorf("%s has %d rows", path, len(rows))
+		}
+		for _, row := range rows {
+			for _, text := range row {
+				if formula.MatchString(text) && !number.MatchString(text) {
+					t.Errorf("%s: %q", path, text)
+				}
+			}
+		}
+	}
+	a := c.do(http.MethodGet, "/messages.csv", nil, "Accept-Language", "fr")
+	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échoué le (UTC+2);Raison;Texte" {
+		t.Errorf("the French file begins with %q", head)
+	}
+}
+
+// TestMessagesFile: the filters of a file; others' messages and batches are in none.
+func TestMessagesFile(t *testing.T) {
+	r := newRig(t, false)
+	c, company := r.merchant("aline", 100)
+	other, _ := r.merchant("bob", 100)
+	batch := c.campaign("Hi {{name}}", "phone_number,name\n79000001,A\n79000002,B\n")
+	fillMessages(t, r.pool, company.ID, 50, 2)
+	for query, want := range map[string]int{
+		"": 53, "?batch=" + batch: 3, "?q=" + batch: 3, "?status=failed": 6, "?status=sent": 46, "?status=pending&batch=" + batch: 3, "?q=79000001": 2,
+		"?batch=01ARZ3NDEKTSV4RRFFQ69G5FAV": 1, "?batch=x": 1, "?status=x": 1, "?q=%3D1": 1, "?from=2999-01-01": 1, "?to=2001-01-01": 1, "?from=2001-01-01": 53,
+	} {
+		if rows := c.lines(c.get("/messages.csv" + query)); len(rows) != want {
+			t.Errorf("%q has %d lines, want %d", query, len(rows), want)
+		}
+	}
+	for _, query := range []string{"", "?batch=" + batch, "?q=" + batch} {
+		if rows := other.lines(other.get("/messages.csv" + query)); len(rows) != 1 {
+			t.Errorf("another sees %d lines of %q", len(rows), query)
+		}
+	}
+}
+
+// campaign uploads, confirms and answers the batch's ULID.
+func (c *client) campaign(template, file string) (batch string) {
+	c.t.Helper()
+	a := c.send("/campaigns", "DEMO", template, []byte(file))
+	c.wants(a, http.StatusSeeOther)
+	a = c.post(a.Header.Get("Location") + "/send")
+	c.wants(a, http.StatusSeeOther)
+	batch, found := strings.CutPrefix(a.Header.Get("Location"), "/campaigns/")
+	if !found || len(batch) != 26 {
+		c.t.Fatalf("leads to %s", a.Header.Get("Location"))
+	}
+	return batch
+}
+
+// TestLongFile: a file of 100,000 messages streams: it comes in pieces, takes no memory to speak of, a company has two
+// at a time, and one whose reader leaves frees its place.
+func TestLongFile(t *testing.T) {
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 0)
+	other, _ := w.merchant("bob", 0)
+	const n = 100_000
+	fillMessages(t, w.pool, company.ID, n, 30)
+	open := func(c *client) (*http.Response, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/messages.csv", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := c.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, cancel
+	}
+	first, leave := open(c)
+	defer first.Body.Close()
+	second, leaveToo := open(c)
+	defer second.Body.Close()
+	defer leaveToo()
+	third := c.get("/messages.csv")
+	c.wants(third, http.StatusTooManyRequests, "One file after the other")
+	if third.Header.Get("Retry-After") == "" {
+		t.Error("it does not say when to come again")
+	}
+	c.wants(c.get("/statement"), http.StatusOK)
+	other.wants(other.get("/messages.csv"), http.StatusOK)
+	leave() // in the middle
+	deadline := time.Now().Add(patience)
+	for {
+		a, free := open(c)
+		status := a.StatusCode
+		free()
+		_ = a.Body.Close()
+		if status == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a reader who left is not free")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	var peak uint64
+	lines := 0
+	reader := csv.NewReader(second.Body)
+	reader.ReuseRecord = true
+	for ; ; lines++ {
+		if _, err := reader.Read(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if lines%10_000 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak = max(peak, m.HeapInuse)
+		}
+	}
+	if lines != n+1 {
+		t.Errorf("%d lines", lines)
+	}
+	t.Logf("peak of the heap in use: %d MiB", peak>>20)
+	if peak > 200<<20 {
+		t.Errorf("%d MiB of heap", peak>>20)
+	}
+}
+
+// TestCutOff: a file that cannot be finished does not look whole.
+func TestCutOff(t *testing.T) {
+	var lookups *pgxpool.Pool
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		var err error
+		if lookups, err = pgxpool.NewWithConfig(t.Context(), r.Pool.Config()); err != nil {
+			t.Fatal(err)
+		}
+		r.Messages = messages.New(lookups)
+	})
+	c, company := w.merchant("aline", 0)
+	fillMessages(t, w.pool, company.ID, 100_000, 30)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/messages.csv", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.CopyN(io.Discard, response.Body, 1000); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() { lookups.Close(); close(closed) }()
+	if n, err := io.Copy(io.Discard, response.Body); err == nil {
+		t.Errorf("%d octets and no error", n)
+	}
+	<-closed
+	c.wants(c.get("/messages.csv"), http.StatusServiceUnavailable)
+}
+
+// TestCampaign: checked, previewed, sent once however often it is confirmed, and nobody else's.
+func TestCampaign(t *testing.T) {
+	r := newRig(t, true)
+	c, company := r.merchant("aline", 100)
+	other, _ := r.merchant("bob", 100)
+	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu", wideText("Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n", false, true))
+	c.wants(a, http.StatusSeeOther)
+	draft := a.Header.Get("Location")
+	c.wants(c.get(draft), http.StatusOK, "Bonjour Éric, 25 000 FBu", "Bonjour Łucja, 1 FBu", "Send 2 messages", "UCS-2", "&#43;25779000000")
+	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 100 {
+		t.Fatalf("%d credits before it is confirmed", credits)
+	}
+	for _, path := range []string{draft, draft + "/send", draft + "/drop"} {
+		method := http.MethodPost
+		if path == draft {
+			method = http.MethodGet
+		}
+		other.wants(other.do(method, path, nil), http.StatusNotFound)
+		other.wants(other.do(method, strings.Replace(path, "/drafts/", "/drafts/0", 1), nil), http.StatusNotFound)
+	}
+	var wait sync.WaitGroup
+	places := make(chan string, 8)
+	for range cap(places) {
+		wait.Go(func() { places <- c.post(draft + "/send").Header.Get("Location") })
+	}
+	wait.Wait()
+	close(places)
+	var batch string
+	for place := range places {
+		if place != draft && batch != "" && place != batch {
+			t.Errorf("two batches: %s and %s", place, batch)
+		}
+		if place != draft {
+			batch = place
+		}
+	}
+	if again := c.post(draft + "/send").Header.Get("Location"); again != batch {
+		t.Errorf("confirmed later: %s, before %s", again, batch)
+	}
+	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 98 {
+		t.Errorf("%d credits are left", credits)
+	}
+	c.wants(c.get(batch), http.StatusOK, "Campaign")
+	deadline := time.Now().Add(patience)
+	for a = c.get(batch + "/progress"); !strings.Contains(a.body, `"done":true`); a = c.get(batch + "/progress") {
+		if time.Now().After(deadline) {
+			t.Fatalf("not delivered: %s", a.body)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.wants(a, http.StatusOK, `"sent":"2"`)
+	c.wants(c.get(batch), http.StatusOK, "All messages are done.")
+	for _, path := range []string{batch, batch + "/progress", "/campaigns/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/campaigns/x"} {
+		other.wants(other.get(path), http.StatusNotFound)
+	}
+	if a := other.get("/campaigns"); strings.Contains(a.body, strings.TrimPrefix(batch, "/campaigns/")) {
+		t.Error("another's list has it")
+	}
+	c.wants(c.post(draft+"/drop"), http.StatusSeeOther)
+	c.wants(c.post(draft+"/send"), http.StatusNotFound)
+}
+
+// TestCampaignRefused: what is wrong is said with its line before anything is charged; what is not to be read is refused.
+func TestCampaignRefused(t *testing.T) {
+	r := newRig(t, false)
+	c, company := r.merchant("aline", 3)
+	const head, template = "phone_number,name\n", "Hi {{name}}"
+	many := head + strings.Repeat("79000001,A\n", maxRecipients+1)
+	faulty := head + strings.Repeat("12,A\n", 100)
+	for name, try := range map[string]struct {
+		template, file string
+		says           []string
+	}{
+		"numbers":        {template, head + "79000001,A\n=1+1,B\n\n7900000,C\n", []string{"Line 3", "Line 5", "“=1&#43;1” is not a phone number"}},
+		"a column":       {"Hi {{nom}}", head + "79000001,A\n", []string{"uses “nom”", "Line 1"}},
+		"no head":        {template, "79000001,A\n79000002,B\n", []string{"The first line must hold"}},
+		"cells":          {template, head + "79000001\n79000002,B,C\n", []string{"Line 2", "Line 3", "There are 3 cells in place of 2."}},
+		"a long value":   {template, head + "79000001," + strings.Repeat("é", 256) + "\n", []string{"has more than 255 characters"}},
+		"an empty text":  {"{{name}}", head + "79000001,\n", []string{"Its message is empty."}},
+		"too many":       {template, many, []string{"more than 500 people"}},
+		"many faults":    {template, faulty, []string{"Line 21", "and 80 more lines"}},
+		"nobody":         {template, head, []string{"needs a line"}},
+		"NUL":            {template, head + "79000001,\x00\n", []string{"This is not text."}},
+		"a workbook":     {template, "PK\x03\x04x", []string{"This is a workbook."}},
+		"an endless row": {template, head + strings.Repeat("x", maxSheet-100), []string{"The line is too long."}},
+		"nothing":        {template, "", []string{"Choose a file."}},
+		"no carrier":     {template, head + "29000001,A\n", []string{"Line 2"}},
+		"too large":      {template, head + strings.Repeat("\n", maxSheet), []string{"larger than 1 MiB"}},
+		"a long text":    {strings.Repeat("x", 601), head + "79000001,A\n", []string{"at most 600 characters"}},
+		"NUL in a text":  {"x\x00", head + "79000001,A\n", []string{"no message can have"}},
+		"markup":         {template, head + "<script>alert(1)</script>,A\n", []string{"&lt;script&gt;"}},
+	} {
+		a := c.send("/campaigns", "DEMO", try.template, []byte(try.file))
+		if a.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", name, a.StatusCode)
+		}
+		for _, text := range try.says {
+			if !strings.Contains(a.body, text) {
+				t.Errorf("%s: the page does not say %q\n%s", name, text, a.body)
+			}
+		}
+	}
+	c.wants(c.send("/campaigns", "OTHER", template, []byte(head+"79000001,A\n")), http.StatusUnprocessableEntity, "Choose one of your approved sender IDs.")
+	a := c.send("/campaigns", "DEMO", template, bytes.Repeat([]byte("79000001,A\n"), 1<<20))
+	c.wants(a, http.StatusRequestEntityTooLarge, "That is too large")
+	c.wants(c.post("/campaigns", "sender", "DEMO"), http.StatusForbidden)
+	// More than there are credits for: it is said, and refused when confirmed all the same.
+	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))
+	c.wants(a, http.StatusSeeOther)
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "You have 3 credits; this campaign takes 4.")
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits for it.")
+	var n int
+	if err := r.pool.QueryRow(t.Context(), `select count(*) from messages`).Scan(&n); err != nil || n > 0 {
+		t.Errorf("%d messages, %v", n, err)
+	}
+	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 3 {
+		t.Errorf("%d credits", credits)
+	}
+	// Drafts are kept within bounds, and not for long.
+	for range draftsKept + 5 {
+		c.wants(c.send("/campaigns", "DEMO", template, []byte(head+"79000001,A\n")), http.StatusSeeOther)
+	}
+	if err := r.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != draftsKept {
+		t.Errorf("%d drafts, %v", n, err)
+	}
+	last := c.send("/campaigns", "DEMO", template, []byte(head+"79000001,A\n")).Header.Get("Location")
+	if _, err := r.pool.Exec(t.Context(), `update campaign_drafts set created_at = now() - interval '13 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.post(last+"/send"), http.StatusNotFound)
+	if err := r.d.sweepDrafts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d drafts, %v", n, err)
+	}
+}
+
+// TestLowBalance: an owner is told once of each crossing, in their language, whichever process looks.
+func TestLowBalance(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.LowBalanceEvery = 10 * time.Millisecond })
+	c, company := w.merchant("aline", 100)
+	if _, err := w.pool.Exec(t.Context(), `update users set language = 'en'`); err != nil {
+		t.Fatal(err)
+	}
+	second, err := New(w.d.rooms, w.d.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(second.Run)
+	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999", "1000000001"} {
+		c.wants(c.post("/statement/threshold", "threshold", wrong), http.StatusUnprocessableEntity, "A whole number")
+	}
+	ledger := billing.New(w.pool)
+	adjust := func(amount int64) {
+		t.Helper()
+		if _, err := ledger.Adjust(t.Context(), company.ID, amount, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adjust(-60) // 40, and nobody asked to be told
+	adjust(60)
+	c.wants(c.post("/statement/threshold", "threshold", "50"), http.StatusSeeOther)
+	c.wants(c.get("/statement"), http.StatusOK, `value="50"`)
+	adjust(-60)
+	m := w.mail("aline@example.com", 0)
+	if m.Subject != "Your credits are running low" || !strings.Contains(m.Text, "You have 40 credits left.") || !strings.Contains(m.Text, "fewer than 50") || !strings.Contains(m.Text, w.url+"/statement") {
+		t.Errorf("%+v", m)
+	}
+	adjust(-10) // still below
+	adjust(60)  // 90, above; within the hour nothing is told of again
+	adjust(-60)
+	if _, err := w.pool.Exec(t.Context(), `update users set language = 'fr'; update balance_warnings set told_at = now() - interval '2 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	adjust(100) // 130: seen above, armed again
+	w.until(func() bool {
+		var armed bool
+		return w.pool.QueryRow(t.Context(), `select told_at is null from balance_warnings`).Scan(&armed) == nil && armed
+	})
+	adjust(-100)
+	m = w.mail("aline@example.com", 1)
+	if m.Subject != "Vos crédits s’épuisent" || !strings.Contains(m.Text, "30 crédits") {
+		t.Errorf("%+v", m)
+	}
+	c.wants(c.post("/statement/threshold", "threshold", ""), http.StatusSeeOther)
+	if threshold, err := ledger.Threshold(t.Context(), sms.CompanyID(company.ID)); err != nil || threshold != 0 {
+		t.Error(threshold, err)
+	}
+}
+
+// until waits for a condition.
+func (w *world) until(holds func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatal("it does not happen")
+		}
+	}
+}
+
+// TestCharts: what the page counts is what there is, by day and carrier, and others' is not in it.
+func TestCharts(t *testing.T) {
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 0)
+	other, _ := w.merchant("bob", 0)
+	c.wants(c.get("/charts"), http.StatusOK, "No messages in this period")
+	fillMessages(t, w.pool, company.ID, 9_000, 80)
+	w.until(func() bool {
+		return strings.Contains(c.get("/charts?days=90").body, "9,000 messages: 8,100 sent, 900 failed, 0 pending")
+	})
+	for query, days := range map[string]int{"": 30, "?days=7": 7, "?days=90": 90, "?days=9000000": 30, "?days=x": 30} {
+		a := c.get("/charts" + query)
+		c.wants(a, http.StatusOK, "<desc", "leo", "lumitel")
+		if n := strings.Count(a.body, `data-label="Day"`); n != days {
+			t.Errorf("%q: %d days", query, n)
+		}
+		if len(a.body) > 100_000 || strings.Contains(a.body, "style=") {
+			t.Errorf("%q: %d octets, or a style", query, len(a.body))
+		}
+	}
+	other.wants(other.get("/charts?days=90"), http.StatusOK, "No messages in this period")
+}

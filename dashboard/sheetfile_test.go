@@ -1,0 +1,123 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+func wideText(text string, bigEndian, mark bool) []byte {
+	var out []byte
+	if mark {
+		text = "\ufeff" + text
+	}
+	for _, u := range utf16.Encode([]rune(text)) {
+		if bigEndian {
+			out = append(out, byte(u>>8), byte(u))
+		} else {
+			out = append(out, byte(u), byte(u>>8))
+		}
+	}
+	return out
+}
+
+// TestReadSheet: files as programs and spreadsheets write them are all read the same.
+func TestReadSheet(t *testing.T) {
+	const plain = "phone_number,prénom\r\n79123456,\"Éric, \"\"dit\"\" Rico\"\r\n\r\n71234567,Aline\r\n"
+	latin := strings.NewReplacer("é", "\xe9", "É", "\xc9").Replace(plain)
+	for name, file := range map[string][]byte{
+		"utf-8": []byte(plain), "utf-8 with a mark": []byte("\ufeff" + plain), "windows-1252": []byte(latin),
+		"utf-16 little": wideText(plain, false, true), "utf-16 big": wideText(plain, true, true),
+		"utf-16 little, no mark": wideText(plain, false, false), "utf-16 big, no mark": wideText(plain, true, false),
+		"old macintosh lines": []byte(strings.ReplaceAll(plain, "\r\n", "\r")), "no last line end": []byte(strings.TrimSpace(plain)),
+		"semicolons": []byte(strings.NewReplacer("number,", "number;", "456,", "456;", "567,", "567;").Replace(plain)),
+		"tabs":       []byte(strings.NewReplacer("number,", "number\t", "456,", "456\t", "567,", "567\t").Replace(plain)),
+	} {
+		rows, err := readSheet(file, 500)
+		if got := fmt.Sprint(rows); err != nil || got != `[{1 [phone_number prénom]} {2 [79123456 Éric, "dit" Rico]} {4 [71234567 Aline]}]` {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+}
+
+// TestReadSheetRefuses: what is no such file is refused with the line, in bounded memory.
+func TestReadSheetRefuses(t *testing.T) {
+	for name, want := range map[string]struct {
+		file string
+		line int
+		key  string
+	}{
+		"a workbook":          {"PK\x03\x04\x14\x00\x06\x00", 0, "campaign.file.excel"},
+		"an old workbook":     {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0, "campaign.file.excel"},
+		"NUL":                 {"a,b\nc,\x00d\n", 2, "campaign.file.octets"},
+		"only NUL":            {strings.Repeat("\x00", 1000), 1, "campaign.file.octets"},
+		"half a pair":         {"\xff\xfea\x00\x00\xd8b\x00", 1, "campaign.file.octets"},
+		"escape":              {"a,b\n\x1b[2J,\n", 2, "campaign.file.octets"},
+		"one endless line":    {"a,b\n" + strings.Repeat("x", maxSheet), 2, "campaign.file.line"},
+		"a million commas":    {strings.Repeat(",", maxSheet), 1, "campaign.file.line"},
+		"many columns":        {"a,b\n" + strings.Repeat(",", maxColumns) + "\n", 2, "campaign.file.columns"},
+		"an open quote":       {"a,b\n\"c,d\n", 2, "campaign.file.quotes"},
+		"a quote in a cell":   {"a,b\nc\"d,e\n", 2, "campaign.file.quotes"},
+		"endless open quotes": {"a,b\n" + strings.Repeat("\"x\n", 1000), 2, "campaign.file.quotes"},
+	} {
+		_, err := readSheet([]byte(want.file), 500)
+		e, ok := errors.AsType[*sheetError](err)
+		if !ok || e.Key != want.key || (want.line > 0 && (e.Line < want.line || e.Line > want.line+1)) {
+			t.Errorf("%s: %+v (%v)", name, e, err)
+		}
+	}
+	rows, err := readSheet([]byte(strings.Repeat("a,b\n", 100_000)), 500)
+	if err != nil || len(rows) != 501 {
+		t.Errorf("of 100,000 lines %d are read, %v", len(rows), err)
+	}
+}
+
+// FuzzReadSheet: whatever octets come, reading them ends, and what is read is text within its bounds.
+func FuzzReadSheet(f *testing.F) {
+	for _, seed := range []string{"", "a", "\xff\xfe", "\xfe\xff\x00", "a,b\n\"c\",d", "PK\x03\x04", "\xe9;\x80\n", ",\n;\n\t"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		rows, err := readSheet(file, 10)
+		if err != nil {
+			if _, ok := errors.AsType[*sheetError](err); !ok {
+				t.Fatal(err)
+			}
+			return
+		}
+		if len(rows) > 11 {
+			t.Fatal(len(rows))
+		}
+		for _, row := range rows {
+			if row.Line < 1 || len(row.Cells) > maxColumns {
+				t.Fatal(row)
+			}
+			for _, c := range row.Cells {
+				if strings.ToValidUTF8(c, "") != c || strings.ContainsAny(c, "\x00\r\x1b") {
+					t.Fatalf("%q", c)
+				}
+			}
+		}
+	})
+}
+
+func TestCell(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "Aline": "Aline", "=1+1": "'=1+1", "+257": "'+257", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1",
+		"\n=1": "'\n=1", "\uff1d1": "'\uff1d1", "a=1": "a=1", " =1": " =1",
+	} {
+		if got := cell(text); got != want {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+func TestScale(t *testing.T) {
+	for most, want := range map[int64][2]int64{0: {1, 1}, 1: {1, 1}, 5: {5, 1}, 6: {6, 2}, 9: {10, 2}, 11: {15, 5}, 26: {30, 10}, 73: {80, 20}, 3_000_000: {3_000_000, 1_000_000}} {
+		if top, step := scale(most); top != want[0] || step != want[1] {
+			t.Errorf("%d: up to %d by %d", most, top, step)
+		}
+	}
+}
