@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -34,7 +36,6 @@ type rig struct {
 	*world
 
 	belt *queue.Belt
-	sim  *carriersim.Carrier
 }
 
 func newRig(t *testing.T, carries bool) *rig {
@@ -50,19 +51,15 @@ func newRig(t *testing.T, carries bool) *rig {
 func (r *rig) carry() {
 	r.t.Helper()
 	hooks := webhooks.New(r.pool, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{1}})
-	r.sim = carriersim.New(carriersim.Options{Seed: 7})
 	var carriers []dispatcher.Carrier
 	for _, name := range []string{"leo", "lumitel"} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		sim := r.sim
-		if name == "lumitel" {
-			sim = carriersim.New(carriersim.Options{Seed: 8})
-		}
+		sim := carriersim.New(carriersim.Options{Seed: 7})
 		r.run(func(ctx context.Context) error { return sim.Serve(ctx, listener) })
-		carriers = append(carriers, dispatcher.Carrier{Name: name, OnReceiptTimeout: sms.Failed, Links: []dispatcher.Link{{Options: smpp.Options{
+		carriers = append(carriers, dispatcher.Carrier{Name: name, SourceTON: 5, DestTON: 1, DestNPI: 1, OnReceiptTimeout: sms.Failed, Links: []dispatcher.Link{{Options: smpp.Options{
 			Name: name + "-1", Address: listener.Addr().String(), SystemID: "test", Window: 10,
 			DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond}}}})
 	}
@@ -455,7 +452,9 @@ func TestCampaign(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	c.wants(a, http.StatusOK, `"sent":"2"`)
+	if !strings.Contains(a.body, `"sent":"2"`) {
+		t.Fatalf("%s\n%v", a.body, c.lines(c.get("/messages.csv")))
+	}
 	c.wants(c.get(batch), http.StatusOK, "All messages are done.")
 	for _, path := range []string{batch, batch + "/progress", "/campaigns/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/campaigns/x"} {
 		other.wants(other.get(path), http.StatusNotFound)
@@ -627,4 +626,43 @@ func TestCharts(t *testing.T) {
 		}
 	}
 	other.wants(other.get("/charts?days=90"), http.StatusOK, "No messages in this period")
+}
+
+// BenchmarkCharts: the page behind so many messages of one company (INTUMWA_MESSAGES; 300,000 if not given).
+func BenchmarkCharts(b *testing.B) {
+	pool := testenv.Pool(b)
+	n := 300_000
+	if _, err := fmt.Sscan(os.Getenv("INTUMWA_MESSAGES"), &n); err != nil {
+		n = 300_000
+	}
+	fillMessages(b, pool, 1, n, 89)
+	store := messages.New(pool)
+	start := time.Now()
+	for {
+		counted, err := store.Tally(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !counted {
+			break
+		}
+	}
+	b.Logf("counting %d messages for the first time: %v", n, time.Since(start))
+	last := time.Now().UTC().Truncate(24 * time.Hour).AddDate(0, 0, 1)
+	b.Run("counted", func(b *testing.B) {
+		for b.Loop() {
+			days, err := store.Daily(b.Context(), 1, last.AddDate(0, 0, -91), last)
+			if err != nil || len(days) < 100 {
+				b.Fatal(len(days), err)
+			}
+		}
+	})
+	b.Run("scanned", func(b *testing.B) { // what it would be without the counts
+		for b.Loop() {
+			if _, err := pool.Exec(b.Context(), `SELECT ((created_at AT TIME ZONE 'UTC') + interval '2 hours')::date, carrier, status, count(*)
+				FROM messages WHERE company_id = 1 AND id > 0 GROUP BY 1, 2, 3`); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -122,6 +122,10 @@ func (p *person) history(r *rig, company int64) {
 			CASE WHEN i % 20 = 0 THEN 1000 WHEN i % 7 = 0 THEN 1 ELSE -(i % 30) - 1 END AS amount FROM generate_series(1, 90) i) x`, company); err != nil {
 		p.Fatal(err)
 	}
+	if _, err := r.pool.Exec(p.Context(), `UPDATE balances SET credits = (SELECT balance_after FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 1)
+		WHERE company_id = $1`, company); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // attach chooses a file with that text.

@@ -1,0 +1,136 @@
+package billing_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+	"intumwa/sms"
+)
+
+// TestWarnings: each crossing is given to one, and a balance that wavers is told of once an hour at most.
+func TestWarnings(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := billing.New(pool)
+	open(t, pool, 100, 100, 10)
+	adjust := func(company, amount int64) {
+		t.Helper()
+		if _, err := l.Adjust(t.Context(), company, amount, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func() (all []billing.Warning) {
+		t.Helper()
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for range 8 {
+			wait.Go(func() {
+				warnings, err := l.TakeWarnings(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, warnings...)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		return all
+	}
+	for company, threshold := range map[sms.CompanyID]int64{1: 50, 2: 50} {
+		if err := l.SetThreshold(t.Context(), company, threshold); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := take(); len(got) != 0 {
+		t.Errorf("warned of %v", got)
+	}
+	adjust(1, -50) // 50 is not below 50
+	if got := take(); len(got) != 0 {
+		t.Errorf("warned of %v", got)
+	}
+	adjust(1, -1)
+	if got := take(); len(got) != 1 || got[0] != (billing.Warning{Company: 1, Threshold: 50, Credits: 49}) {
+		t.Errorf("warned of %v", got)
+	}
+	adjust(1, 1)
+	adjust(1, -1)
+	if got := append(take(), take()...); len(got) != 0 {
+		t.Errorf("warned again of %v", got)
+	}
+	if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(); len(got) != 0 { // still low, or never was
+		t.Errorf("warned of %v", got)
+	}
+	adjust(1, 100)
+	take()
+	adjust(1, -100)
+	if got := take(); len(got) != 1 || got[0].Company != 1 {
+		t.Errorf("warned of %v", got)
+	}
+	if err := l.SetThreshold(t.Context(), 1, 45); err != nil { // below it no more
+		t.Fatal(err)
+	}
+	adjust(1, -9)
+	if got := take(); len(got) != 1 || got[0].Threshold != 45 {
+		t.Errorf("warned of %v", got)
+	}
+	if err := l.SetThreshold(t.Context(), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Threshold(t.Context(), 1); err != nil || n != 0 {
+		t.Error(n, err)
+	}
+}
+
+// TestPeriod: the balances of a period are those before its first row and after its last, also when it has none.
+func TestPeriod(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := billing.New(pool)
+	if _, err := pool.Exec(t.Context(), `INSERT INTO ledger (company_id, kind, amount, balance_after, created_at)
+		SELECT 1, 'adjustment', 10, 10 * i, '2026-03-01T12:00:00Z'::timestamptz + make_interval(days => i) FROM generate_series(1, 20) i`); err != nil {
+		t.Fatal(err)
+	}
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
+	for name, try := range map[string]struct {
+		f                billing.StatementFilter
+		opening, closing int64
+	}{
+		"all":    {billing.StatementFilter{}, 0, 200},
+		"middle": {billing.StatementFilter{From: day(5), To: day(8)}, 30, 60},
+		"kind":   {billing.StatementFilter{From: day(5), To: day(8), Kind: billing.KindSend}, 30, 60},
+		"from":   {billing.StatementFilter{From: day(20)}, 180, 200},
+		"to":     {billing.StatementFilter{To: day(3)}, 0, 10},
+		"before": {billing.StatementFilter{To: day(1)}, 0, 0},
+		"after":  {billing.StatementFilter{From: day(28)}, 200, 200},
+		"none":   {billing.StatementFilter{From: day(5).Add(13 * time.Hour), To: day(6)}, 40, 40},
+	} {
+		opening, closing, err := l.Period(t.Context(), 1, try.f)
+		if err != nil || opening != try.opening || closing != try.closing {
+			t.Errorf("%s: %d to %d (%v), want %d to %d", name, opening, closing, err, try.opening, try.closing)
+		}
+	}
+	if opening, closing, err := l.Period(t.Context(), 2, billing.StatementFilter{}); err != nil || opening != 0 || closing != 0 {
+		t.Error(opening, closing, err)
+	}
+	var seen []int64
+	for after := int64(0); ; {
+		page, next, err := l.Sheet(t.Context(), 1, billing.StatementFilter{From: day(5)}, after, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			seen = append(seen, e.BalanceAfter)
+		}
+		if after = next; next == 0 {
+			break
+		}
+	}
+	if len(seen) != 17 || seen[0] != 40 || seen[16] != 200 {
+		t.Errorf("sheets have %v", seen)
+	}
+}

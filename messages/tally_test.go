@@ -1,0 +1,94 @@
+package messages_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// TestTally: counts are what there is, also when messages change after they were counted and when several count at
+// once; what is final for good is not counted again.
+func TestTally(t *testing.T) {
+	d := newDesk(t)
+	// Ids around the end of a chunk; days around midnight in Burundi, which is 22:00 UTC.
+	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 99901`)
+	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
+		SELECT gen_random_uuid(), CASE WHEN i % 4 = 0 THEN 2 WHEN i % 50 = 1 THEN 0 ELSE 1 END, 1, '+25761000000', 'D', 'x', 0, 1, false,
+			CASE WHEN i % 2 = 0 THEN 'leo' ELSE 'lumitel' END, i % 3, '2026-03-31 21:59:00Z'::timestamptz + make_interval(secs => i)
+		FROM generate_series(1, 200) i`)
+	settle := func() {
+		t.Helper()
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for {
+					counted, err := d.Tally(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					if !counted {
+						return
+					}
+				}
+			})
+		}
+		wait.Wait()
+	}
+	truth := func(company int) string {
+		t.Helper()
+		rows, err := d.pool.Query(t.Context(), `SELECT (created_at AT TIME ZONE 'UTC' + interval '2 hours')::date, carrier,
+			count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2)
+			FROM messages WHERE company_id = $1 GROUP BY 1, 2 ORDER BY 1, 2`, company)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var days []messages.Day
+		for rows.Next() {
+			var day messages.Day
+			if err := rows.Scan(&day.Date, &day.Carrier, &day.Pending, &day.Sent, &day.Failed); err != nil {
+				t.Fatal(err)
+			}
+			days = append(days, day)
+		}
+		return fmt.Sprint(days)
+	}
+	check := func() {
+		t.Helper()
+		for company := 1; company <= 2; company++ {
+			days, err := d.Daily(t.Context(), sms.CompanyID(company), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 4, 30, 0, 0, 0, 0, time.UTC))
+			if got := fmt.Sprint(days); err != nil || got != truth(company) || len(days) != 4 {
+				t.Errorf("company %d: %s, want %s (%v)", company, got, truth(company), err)
+			}
+		}
+	}
+	settle()
+	check()
+	if n := d.count(`SELECT count(*) FROM tally_chunks`); n != 2 {
+		t.Errorf("%d chunks", n)
+	}
+	later := `UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`
+	d.exec(`UPDATE messages SET status = 1 WHERE status = 0 AND id % 2 = 0`)
+	d.exec(later)
+	settle()
+	check()
+	d.exec(`UPDATE messages SET status = 2 WHERE status = 0`)
+	for range 3 {
+		d.exec(later)
+		settle()
+	}
+	check()
+	if n := d.count(`SELECT count(*) FROM tally_chunks WHERE closed`); n != 1 { // the newer one can still grow
+		t.Errorf("%d chunks are closed", n)
+	}
+	if n := d.count(`SELECT count(*) FROM tallies WHERE company_id = 0`); n != 0 {
+		t.Errorf("the gateway's own are counted: %d", n)
+	}
+	if days, err := d.Daily(t.Context(), 3, time.Unix(0, 0), time.Now().AddDate(1, 0, 0)); err != nil || len(days) != 0 {
+		t.Error(days, err)
+	}
+}
