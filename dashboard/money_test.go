@@ -648,7 +648,7 @@ func BenchmarkCharts(b *testing.B) {
 		}
 	}
 	b.Logf("counting %d messages for the first time: %v", n, time.Since(start))
-	last := time.Now().UTC().Truncate(24 * time.Hour).AddDate(0, 0, 1)
+	last := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	b.Run("counted", func(b *testing.B) {
 		for b.Loop() {
 			days, err := store.Daily(b.Context(), 1, last.AddDate(0, 0, -91), last)
