@@ -191,16 +191,10 @@ func (o Outcomes) parts() [3]part {
 
 // scale answers where an axis for so many ends, and how far its lines are apart: round numbers, four lines or five.
 func scale(most int64) (top, step int64) {
-	step = 1
-	for _, factor := range []int64{1, 2, 5} {
-		if s := factor; s*5 >= most {
-			return max((most+s-1)/s, 1) * s, s
-		}
-	}
-	for step = 10; ; step *= 10 {
-		for _, s := range []int64{step, step * 2, step * 5} {
-			if s*5 >= most {
-				return (most + s - 1) / s * s, s
+	for power := int64(1); ; power *= 10 {
+		for _, step := range []int64{power, power * 2, power * 5} {
+			if step*5 >= most {
+				return max((most+step-1)/step, 1) * step, step
 			}
 		}
 	}

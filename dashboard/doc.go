@@ -23,7 +23,8 @@
 //
 // A secret that is shown once is kept by v.keepOnce (or, with the change that makes it, v.keepOnceIn) until the next page takes it with v.takeOnce. What a stranger may try
 // is counted by v.mayTry. Mails go out by d.send, and say nothing that a stranger wrote. A handler that a person waits
-// for has 15 s; a form has 64 KiB.
+// for has 15 s; a form has 64 KiB. Routes that take more are named in security.go. A file to download is v.export, which
+// streams it row by row; what a stranger may have written goes into it through cell.
 //
 // A region with an id and data-live is fetched again, and replaced, while it has that attribute; beside it stands a link
 // that looks again, with data-plain, which JavaScript hides. A form with data-measured="id" is posted with do=check while
