@@ -239,6 +239,15 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 	if !ok {
 		return
 	}
+	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
+		if data, ok := v.draftPage(t); ok {
+			f := newForm()
+			f.v = v
+			f.notice("send.often")
+			v.show(http.StatusTooManyRequests, "draft", data, f)
+		}
+		return
+	}
 	p, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
 	if err != nil {
 		v.fail("reading who sends", err)
