@@ -580,7 +580,7 @@ func TestLowBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	adjust(100) // 130: seen above, armed again
-	w.until(func() bool {
+	w.until("it happens", func() bool {
 		var armed bool
 		return w.pool.QueryRow(t.Context(), `select told_at is null from balance_warnings`).Scan(&armed) == nil && armed
 	})
@@ -595,16 +595,6 @@ func TestLowBalance(t *testing.T) {
 	}
 }
 
-// until waits for a condition.
-func (w *world) until(holds func() bool) {
-	w.t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatal("it does not happen")
-		}
-	}
-}
-
 // TestCharts: what the page counts is what there is, by day and carrier, and others' is not in it.
 func TestCharts(t *testing.T) {
 	w := newWorld(t, nil)
@@ -612,7 +602,7 @@ func TestCharts(t *testing.T) {
 	other, _ := w.merchant("bob", 0)
 	c.wants(c.get("/charts"), http.StatusOK, "No messages in this period")
 	fillMessages(t, w.pool, company.ID, 9_000, 80)
-	w.until(func() bool {
+	w.until("it happens", func() bool {
 		return strings.Contains(c.get("/charts?days=90").body, "9,000 messages: 8,100 sent, 900 failed, 0 pending")
 	})
 	for query, days := range map[string]int{"": 30, "?days=7": 7, "?days=90": 90, "?days=9000000": 30, "?days=x": 30} {

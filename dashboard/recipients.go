@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxRecipients = 500 // contract 4.3
+	maxRecipients = 500 // rule api 4.3
 	maxTemplate   = 600 // characters
 	maxVariable   = 255 // characters
 	maxFaults     = 20  // that a page lists

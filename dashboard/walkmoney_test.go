@@ -73,7 +73,7 @@ func (p *person) campaignDay(r *rig) {
 
 	fillMessages(p.T, r.pool, company.ID, 2_000, 88)
 	p.history(r, company.ID)
-	r.until(func() bool {
+	r.until("it happens", func() bool {
 		days, err := r.d.rooms.Messages.Daily(p.Context(), sms.CompanyID(company.ID), time.Now().AddDate(0, 0, -90), time.Now().AddDate(0, 0, 1))
 		n := int64(0)
 		for i := range days {
