@@ -127,18 +127,12 @@ type Applicant struct {
 // Awaiting lists companies that are not approved or not verified, in the order of their ids, at most limit of them,
 // from the first after that id.
 func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Applicant, error) {
-	rows, err := a.pool.Query(ctx, `
-		select c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, u.email, u.name, c.created_at
-		from companies c join users u on u.id = c.owner_id
+	rows, err := a.pool.Query(ctx, `select `+applicantColumns+`
 		where c.id > $1 and not (c.approved and c.verified) order by c.id limit $2`, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing the companies that wait: %w", err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Applicant, err error) {
-		c := &p.Company
-		err = row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt)
-		return p, err
-	})
+	list, err := pgx.CollectRows(rows, scanApplicant)
 	if err != nil {
 		return nil, fmt.Errorf("listing the companies that wait: %w", err)
 	}

@@ -154,6 +154,19 @@ func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duratio
 	return a.renew(ctx, s, `admin_until = now() + $3::interval`, lasts)
 }
 
+// AdminStands tells whether the administrators' scope of the session that a cookie names is open still. Unlike
+// [Accounts.SessionByToken] it does not note that the session was seen: a page that watches by itself keeps none alive.
+func (a *Accounts) AdminStands(ctx context.Context, token string, idle time.Duration) (open bool, err error) {
+	err = a.pool.QueryRow(ctx, `
+		select exists (select from sessions s join users u on u.id = s.user_id
+			where s.token_hash = $1 and s.passed and s.expires_at > now() and s.seen_at > now() - $2::interval
+				and s.admin_until > now() and u.administrator)`, hashToken(token), idle).Scan(&open)
+	if err != nil {
+		return false, fmt.Errorf("looking whether the administrators' scope is open: %w", err)
+	}
+	return open, nil
+}
+
 // LeaveAdmin closes it.
 func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
 	if _, err := a.pool.Exec(ctx, `update sessions set admin_until = null where id = $1`, s.ID); err != nil {

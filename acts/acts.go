@@ -166,7 +166,9 @@ func refuseSecrets(state any) error {
 // Filter says which acts a list has; a zero field all.
 type Filter struct {
 	Company sms.CompanyID
+	Actor   string // exactly as it is recorded
 	Since   time.Time
+	Until   time.Time // before then
 }
 
 // database is a pool or a transaction.
@@ -190,6 +192,14 @@ func List(ctx context.Context, db database, f Filter, before int64, limit int) (
 	if !f.Since.IsZero() {
 		args = append(args, f.Since)
 		condition += fmt.Sprintf(` AND at >= $%d`, len(args))
+	}
+	if !f.Until.IsZero() {
+		args = append(args, f.Until)
+		condition += fmt.Sprintf(` AND at < $%d`, len(args))
+	}
+	if f.Actor != "" {
+		args = append(args, f.Actor)
+		condition += fmt.Sprintf(` AND actor = $%d`, len(args))
 	}
 	rows, err := db.Query(ctx, `SELECT id, at, actor, act, subject, coalesce(company_id, 0), before, after FROM acts
 		WHERE `+condition+` ORDER BY id DESC LIMIT $2`, args...)

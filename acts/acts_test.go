@@ -47,10 +47,13 @@ func TestRecorded(t *testing.T) {
 	if err != nil || len(rest) != 2 || next != 0 {
 		t.Errorf("the next page: %d, next %d, %v", len(rest), next, err)
 	}
-	for _, f := range []Filter{{Company: 12}, {Company: 12, Since: time.Now().Add(-time.Hour)}} {
+	for _, f := range []Filter{{Company: 12}, {Company: 12, Since: time.Now().Add(-time.Hour)}, {Actor: "ann@ops"}, {Actor: "ann@ops", Until: time.Now().Add(time.Hour)}} {
 		if of, _, err := List(t.Context(), pool, f, 0, 100); err != nil || len(of) != 4 {
 			t.Errorf("%+v: %d acts, %v", f, len(of), err)
 		}
+	}
+	if earlier, _, err := List(t.Context(), pool, Filter{Until: time.Now().Add(-time.Hour)}, 0, 100); err != nil || len(earlier) != 0 {
+		t.Errorf("of the past: %d, %v", len(earlier), err)
 	}
 	if later, _, err := List(t.Context(), pool, Filter{Since: time.Now().Add(time.Hour)}, 0, 100); err != nil || len(later) != 0 {
 		t.Errorf("of the future: %d, %v", len(later), err)

@@ -1,13 +1,40 @@
 package dashboard
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/billing"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
-const companiesOnPage = 50
+const (
+	companiesOnPage = 50
+	maxCredits      = 1_000_000_000 // that one grant may add or take
+	recently        = 24 * time.Hour
+)
+
+// after is where a list goes on; 0 at its start.
+func (v *visit) after(name string) int64 {
+	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
 
 type awaitingPage struct {
 	Companies []accounts.Applicant
@@ -16,11 +43,7 @@ type awaitingPage struct {
 
 // awaiting is GET /admin: the companies that wait for approval or verification.
 func (d *Dashboard) awaiting(v *visit, _ operator) {
-	after, err := strconv.ParseInt(v.c.DefaultQuery("after", "0"), 10, 64)
-	if err != nil || after < 0 {
-		after = 0
-	}
-	list, err := d.rooms.Accounts.Awaiting(v.ctx(), after, companiesOnPage+1)
+	list, err := d.rooms.Accounts.Awaiting(v.ctx(), v.after("after"), companiesOnPage+1)
 	if err != nil {
 		v.fail("listing companies", err)
 		return
@@ -33,25 +56,258 @@ func (d *Dashboard) awaiting(v *visit, _ operator) {
 	v.render(http.StatusOK, "admin", data)
 }
 
+type companiesPage struct {
+	Query     string
+	Companies []companyRow
+	Next      string
+}
+
+type companyRow struct {
+	accounts.Applicant
+
+	Credits int64
+}
+
+// maxQuery is how long a search may be, in octets.
+const maxQuery = 200
+
+func (v *visit) query() string {
+	text := strings.TrimSpace(v.c.Query("q"))
+	if len(text) > maxQuery {
+		text = text[:maxQuery]
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
+}
+
+// companies is GET /admin/companies.
+func (d *Dashboard) companies(v *visit, _ operator) {
+	data := companiesPage{Query: v.query()}
+	list, err := d.rooms.Accounts.FindCompanies(v.ctx(), data.Query, v.after("after"), companiesOnPage+1)
+	if err != nil {
+		v.fail("listing companies", err)
+		return
+	}
+	if len(list) > companiesOnPage {
+		list = list[:companiesOnPage]
+		data.Next = "/admin/companies?" + url.Values{"q": {data.Query}, "after": {strconv.FormatInt(list[companiesOnPage-1].Company.ID, 10)}}.Encode()
+	}
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = list[i].Company.ID
+	}
+	credits, err := d.rooms.Ledger.Balances(v.ctx(), ids)
+	if err != nil {
+		v.fail("listing companies", err)
+		return
+	}
+	for _, c := range list {
+		data.Companies = append(data.Companies, companyRow{c, credits[c.Company.ID]})
+	}
+	v.render(http.StatusOK, "admincompanies", data)
+}
+
+type adminCompanyPage struct {
+	accounts.Applicant
+
+	Credits  int64
+	Senders  []accounts.Sender
+	Endpoint *webhooks.Face // nil: none
+	Keys     []accounts.Token
+	Counts   messages.Counts
+	Acts     []actRow
+	Once     string // of the next grant
+}
+
+// adminCompany is GET /admin/companies/:id.
+func (d *Dashboard) adminCompany(v *visit, _ operator) { v.showCompany(http.StatusOK, newForm()) }
+
+func (v *visit) showCompany(status int, f *form) {
+	data, err := v.companyPage()
+	if err != nil {
+		v.fail("reading a company", err)
+		return
+	}
+	data.Once = f.Value("once")
+	if data.Once == "" {
+		var key [16]byte
+		_, _ = rand.Read(key[:]) // never fails
+		data.Once = hex.EncodeToString(key[:])
+	}
+	v.show(status, "admincompany", data, f)
+}
+
+func (v *visit) companyPage() (data adminCompanyPage, err error) {
+	a := v.d.rooms.Accounts
+	if data.Applicant, err = a.ApplicantByID(v.ctx(), v.id()); err != nil {
+		return data, err
+	}
+	id := data.Company.ID
+	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), id); err != nil {
+		return data, err
+	}
+	if data.Senders, err = a.SendersOf(v.ctx(), id); err != nil {
+		return data, err
+	}
+	if data.Keys, err = a.TokensOf(v.ctx(), data.Company.OwnerID); err != nil {
+		return data, err
+	}
+	switch face, err := webhooks.FaceOf(v.ctx(), v.d.rooms.Pool, sms.CompanyID(id)); {
+	case err == nil:
+		data.Endpoint = &face
+	case !errors.Is(err, webhooks.ErrNotFound):
+		return data, err
+	}
+	if data.Counts, err = messages.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), time.Now().Add(-recently)); err != nil {
+		return data, err
+	}
+	list, _, err := acts.List(v.ctx(), v.d.rooms.Pool, acts.Filter{Company: sms.CompanyID(id)}, 0, 10)
+	if err != nil {
+		return data, err
+	}
+	data.Acts, err = v.actRows(list)
+	return data, err
+}
+
+// recordedFlags are a company's, as an act has them.
+type recordedFlags struct {
+	Approved bool   `json:"approved"`
+	Verified bool   `json:"verified"`
+	Reason   string `json:"reason,omitempty"`
+}
+
 // approve is POST /admin/companies/:id/approve.
 func (d *Dashboard) approve(v *visit, o operator) {
 	yes := true
-	d.change(v, o, accounts.CompanyChange{Approved: &yes}, "flash.approved")
+	d.setCompany(v, o, accounts.CompanyChange{Approved: &yes}, "", "flash.approved")
 }
 
 // verify is POST /admin/companies/:id/verify.
 func (d *Dashboard) verify(v *visit, o operator) {
 	yes := true
-	d.change(v, o, accounts.CompanyChange{Verified: &yes}, "flash.verified")
+	d.setCompany(v, o, accounts.CompanyChange{Verified: &yes}, "", "flash.verified")
 }
 
-func (d *Dashboard) change(v *visit, o operator, change accounts.CompanyChange, flash string) {
-	company, err := d.rooms.Accounts.SetCompany(v.ctx(), v.id(), change)
+// withdraw is POST /admin/companies/:id/withdraw: it takes the approval or the verification back.
+func (d *Dashboard) withdraw(v *visit, o operator) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	no := false
+	change, flash := accounts.CompanyChange{Approved: &no}, "flash.disapproved"
+	if f.Value("what") == "verification" {
+		change, flash = accounts.CompanyChange{Verified: &no}, "flash.unverified"
+	}
+	reason, ok := f.reason()
+	if !ok {
+		v.showCompany(http.StatusUnprocessableEntity, f)
+		return
+	}
+	d.setCompany(v, o, change, reason, flash)
+}
+
+// reason is why something is taken back.
+func (f *form) reason() (text string, ok bool) {
+	text = f.name("reason")
+	if !f.ok() {
+		f.notice("admin.reason.wrong")
+	}
+	return text, f.ok()
+}
+
+func (d *Dashboard) setCompany(v *visit, o operator, change accounts.CompanyChange, reason, flash string) {
+	id := v.id()
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+		users := d.rooms.Accounts.In(tx)
+		before, err := users.CompanyByID(v.ctx(), id)
+		if err != nil {
+			return acts.Entry{}, err
+		}
+		after, err := users.SetCompany(v.ctx(), id, change)
+		return acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
+			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
+	})
 	if err != nil {
 		v.fail("changing a company", err)
 		return
 	}
-	d.log.Info("a company was changed by an administrator", "user_id", o.User.ID, "company_id", company.ID,
-		"approved", company.Approved, "verified", company.Verified)
-	v.redirect("/admin", flash)
+	v.redirect(v.back("/admin/companies/"+strconv.FormatInt(id, 10)), flash)
+}
+
+// back is where an administrator came from, if that is the list of what waits; otherwise path.
+func (v *visit) back(path string) string {
+	switch from := v.c.Query("from"); from {
+	case "/admin", "/admin/senders":
+		return from
+	}
+	return path
+}
+
+// addCredits is POST /admin/companies/:id/credits.
+func (d *Dashboard) addCredits(v *visit, o operator) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.required("amount")), 10, 64)
+	if err != nil || amount == 0 || amount > maxCredits || amount < -maxCredits {
+		f.refuse("amount", "credits.amount.wrong", maxCredits)
+	}
+	note := f.name("note")
+	var once [16]byte
+	if raw, err := hex.DecodeString(f.Value("once")); err != nil || copy(once[:], raw) != len(once) || len(raw) != len(once) {
+		f.values.Del("once")
+		f.notice("credits.stale")
+	}
+	if !f.ok() {
+		v.showCompany(http.StatusUnprocessableEntity, f)
+		return
+	}
+	id := v.id()
+	err = d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+		credits, err := billing.GrantOnce(v.ctx(), tx, once, id, amount, note)
+		return acts.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
+			Before: map[string]any{"credits": credits - amount},
+			After:  map[string]any{"credits": credits, "amount": amount, "note": note}}, err
+	})
+	switch {
+	case errors.Is(err, billing.ErrNoBalance):
+		v.oops(http.StatusNotFound)
+	case errors.Is(err, billing.ErrNegative):
+		f.refuse("amount", "credits.negative")
+		v.showCompany(http.StatusUnprocessableEntity, f)
+	case err != nil && !errors.Is(err, billing.ErrGranted): // that one is done, as was asked
+		v.fail("adding credits", err)
+	default:
+		v.redirect("/admin/companies/"+strconv.FormatInt(id, 10), "flash.credits")
+	}
+}
+
+// revokeAnyKey is POST /admin/keys/:id/revoke.
+func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
+	id := v.id()
+	home := "/admin/companies"
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+		users := d.rooms.Accounts.In(tx)
+		before, err := users.TokenByID(v.ctx(), id)
+		if err != nil {
+			return acts.Entry{}, err
+		}
+		entry := acts.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
+			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
+			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}
+		switch company, err := users.CompanyOf(v.ctx(), before.UserID); {
+		case err == nil:
+			entry.Company = sms.CompanyID(company.ID)
+			home = "/admin/companies/" + strconv.FormatInt(company.ID, 10)
+		case !errors.Is(err, accounts.ErrNotFound):
+			return acts.Entry{}, err
+		}
+		return entry, users.RevokeToken(v.ctx(), id)
+	})
+	if err != nil {
+		v.fail("revoking a key", err)
+		return
+	}
+	v.redirect(home, "flash.revoked")
 }

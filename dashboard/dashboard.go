@@ -79,6 +79,8 @@ type Dashboard struct {
 	exports exports
 	counter *messages.Store // counts for the charts, in the background
 	uploads chan struct{}   // a place for each file that is being read
+	board   *board
+	streams *streams
 
 	handler http.Handler
 }
@@ -97,6 +99,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce)}
+	d.board, d.streams = newBoard(d), newStreams()
 	var err error
 	if d.words, err = words.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)

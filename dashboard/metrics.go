@@ -40,5 +40,8 @@ func (m *metrics) observe(c *gin.Context) {
 		route, method = "none", "any"
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
+	if lasts(c) {
+		return
+	}
 	m.seconds.WithLabelValues(route).Observe(time.Since(start).Seconds())
 }

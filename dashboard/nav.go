@@ -35,3 +35,20 @@ func (v *visit) nav() []navItem {
 	}
 	return items
 }
+
+// AdminTabs are the pages of the administration.
+func (p *view) AdminTabs() []navItem {
+	tabs := []navItem{
+		{Path: "/admin/links", Text: p.T("tab.links")},
+		{Path: "/admin", Text: p.T("tab.waiting")},
+		{Path: "/admin/senders", Text: p.T("tab.senders")},
+		{Path: "/admin/companies", Text: p.T("tab.companies")},
+		{Path: "/admin/receipts", Text: p.T("tab.receipts")},
+		{Path: "/admin/inbound", Text: p.T("tab.inbound")},
+		{Path: "/admin/acts", Text: p.T("tab.acts")},
+	}
+	for i := range tabs {
+		tabs[i].Here = p.Route == tabs[i].Path || tabs[i].Path != "/admin" && strings.HasPrefix(p.Route, tabs[i].Path+"/")
+	}
+	return tabs
+}

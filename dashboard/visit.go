@@ -77,6 +77,7 @@ type view struct {
 	*words.Language
 	Languages []*words.Language
 	Path      string // of this page
+	Route     string // of the request, as routes.go writes it
 	Session   *accounts.Session
 	Nav       []navItem // empty outside
 	Flash     string    // what became of the last change
@@ -95,7 +96,7 @@ func (v *visit) again(name string, data any, f *form) {
 }
 
 func (v *visit) show(status int, name string, data any, f *form) {
-	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Form: f, Docs: v.d.opts.DocsURL, Data: data}
+	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, Data: data}
 	if v.c.Request.Method != http.MethodGet { // such an address may not open by itself
 		p.Path = "/"
 	}

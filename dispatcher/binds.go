@@ -177,6 +177,8 @@ func (b *binds) snapshot() smpp.Snapshot {
 		whole.InFlight += snap.InFlight
 		whole.Waiting += snap.Waiting
 		whole.Overdue += snap.Overdue
+		whole.Totals.Accepted += snap.Totals.Accepted
+		whole.Totals.Throttled += snap.Totals.Throttled
 		whole.Sessions += snap.Sessions
 		whole.SessionsBound += snap.SessionsBound
 		if rank(snap.State) > rank(whole.State) {

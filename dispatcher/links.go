@@ -25,6 +25,12 @@ type LinkState struct {
 	TPS       float64   `json:"tps"`
 	Since     time.Time `json:"since"`
 	LastError string    `json:"last_error,omitempty"`
+
+	Accepted  int  `json:"accepted"`  // segments that the carrier took in the last minute
+	Throttled int  `json:"throttled"` // and refused because they came too fast
+	Overdue   int  `json:"overdue"`   // in flight for longer than the response timeout
+	Broken    bool `json:"broken"`    // stopped, because the carrier refuses everything for what looks like our settings
+	Unheld    bool `json:"unheld"`    // no dispatcher has it, or has reported lately
 }
 
 // Links returns all links by carrier and name. One that nobody holds is down.
@@ -32,13 +38,15 @@ func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
 			CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR updated_at < now() - $1::interval THEN 'down' ELSE state END,
-			"window", in_flight, tps, since, last_error
+			"window", in_flight, tps, since, last_error, accepted, throttled, overdue, broken,
+			owner IS NULL OR updated_at < now() - $1::interval
 		FROM links ORDER BY carrier, name`, staleAfter)
 	if err != nil {
 		return nil, fmt.Errorf("reading the links: %w", err)
 	}
 	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l LinkState, err error) {
-		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError)
+		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.Unheld)
 		return l, err
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ type member struct {
 	lanes map[string]*lane // by link name; owned by run
 	wake  chan struct{}    // beat now: the configuration changed
 
+	minutes   minutes   // what the links did lately; run's
 	announced bool      // the links that are configured now; run's
 	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
@@ -36,7 +37,7 @@ func newMember(d *Dispatcher) *member {
 	// At its start a process knows nothing of the others' silence: they get two
 	// heartbeats to be heard.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
-	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), wake: make(chan struct{}, 1)}
+	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), minutes: make(minutes), wake: make(chan struct{}, 1)}
 }
 
 func (m *member) kick() {
@@ -183,7 +184,7 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	wishes := map[string]wish{}
 	var names, states, lastErrors []string
 	var since []time.Time
-	var windows, inFlight []int32
+	var windows, inFlight, accepted, throttled, overdue []int32
 	var tps []float64
 	var broken []bool
 	for _, c := range m.d.running() {
@@ -195,6 +196,8 @@ func (m *member) lease(ctx context.Context, id int64) error {
 			if at := m.lanes[l.Name]; at != nil {
 				snap, open = at.state()
 			}
+			minute := m.minutes.of(l.Name, snap.Totals)
+			accepted, throttled, overdue = append(accepted, minute.accepted), append(throttled, minute.throttled), append(overdue, int32(snap.Overdue))
 			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, snap.Since)
 			windows, inFlight, tps = append(windows, int32(snap.Window)), append(inFlight, int32(snap.InFlight)), append(tps, snap.TPS)
 			lastErrors, broken = append(lastErrors, snap.LastError), append(broken, open)
@@ -203,12 +206,15 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	rows, err := m.d.pool.Query(ctx, `
 		UPDATE links l SET owner = $1, state = u.state, since = CASE WHEN l.state = u.state THEN l.since ELSE u.since END,
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
+			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
 			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT l.paused THEN now() ELSE l.served_at END
-		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[], $9::boolean[])
-			u(name, state, since, "window", in_flight, tps, last_error, broken)
+		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[], $9::boolean[],
+				$10::int[], $11::int[], $12::int[])
+			u(name, state, since, "window", in_flight, tps, last_error, broken, accepted, throttled, overdue)
 			JOIN (SELECT name FROM links WHERE name = ANY($2) ORDER BY name FOR UPDATE) locked USING (name) -- one order in all processes
 		WHERE l.name = u.name AND (l.owner IS NULL OR l.owner = $1 OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
-		RETURNING l.name, l.paused, l.id_format`, id, names, states, since, windows, inFlight, tps, lastErrors, broken)
+		RETURNING l.name, l.paused, l.id_format`, id, names, states, since, windows, inFlight, tps, lastErrors, broken,
+		accepted, throttled, overdue)
 	if err != nil {
 		return fmt.Errorf("asking for links: %w", err)
 	}
@@ -328,7 +334,7 @@ func (m *member) leave() {
 		m.d.log.Warn("giving up the seat; the others will find out", "error", err)
 		return
 	}
-	if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, since = now(), updated_at = now()
+	if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, accepted = 0, throttled = 0, overdue = 0, since = now(), updated_at = now()
 		WHERE owner = $1`, id); err != nil {
 		m.d.log.Warn("giving up the leases; the others will find out", "error", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"intumwa/sms"
 )
 
 // printJSON prints one line.
@@ -60,5 +62,5 @@ func cell(v reflect.Value) string {
 	if at, ok := v.Interface().(time.Time); ok {
 		return at.Format(time.RFC3339)
 	}
-	return shown(fmt.Sprint(v.Interface()))
+	return sms.Shown(fmt.Sprint(v.Interface()))
 }

@@ -50,8 +50,10 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
 	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
-	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, &http.Server{Handler: d,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10})
+	server := &http.Server{Handler: d,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server.RegisterOnShutdown(d.EndStreams)
+	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, server)
 }
 
 // apiURL is {base_url} of the API as examples show it: beside its reference, where that is known.

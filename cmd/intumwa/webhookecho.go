@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"intumwa/webhooks"
+
+	"intumwa/sms"
 )
 
 // webhookEchoCmd plays a customer: it prints each webhook and whether its
@@ -44,7 +46,7 @@ func (c *webhookEchoCmd) Run(ctx context.Context, p *program) error {
 		if err := webhooks.Verify(secret, r.Header, body, time.Now()); err != nil {
 			verdict = "SIGNATURE WRONG: " + err.Error()
 		}
-		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), shown(r.Header.Get("X-Webhook-Event")), verdict, shown(string(body)))
+		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Shown(r.Header.Get("X-Webhook-Event")), verdict, sms.Shown(string(body)))
 	})}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

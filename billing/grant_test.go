@@ -1,0 +1,51 @@
+package billing
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/testenv"
+)
+
+// A form that is sent many times at once gives its credits once.
+func TestGrantOnce(t *testing.T) {
+	pool := testenv.Pool(t)
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return Open(t.Context(), tx, 7) }); err != nil {
+		t.Fatal(err)
+	}
+	grant := func(key byte, amount int64) error {
+		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := GrantOnce(t.Context(), tx, [16]byte{key}, 7, amount, "bought")
+			return err
+		})
+	}
+	// What was refused was not done: the same form may be sent again.
+	if err := grant(1, -5); !errors.Is(err, ErrNegative) {
+		t.Fatal(err)
+	}
+	var done, before atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			switch err := grant(1, 100); {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, ErrGranted):
+				before.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := grant(2, 11); err != nil {
+		t.Error(err)
+	}
+	if credits, err := New(pool).Balance(t.Context(), 7); err != nil || credits != 111 || done.Load() != 1 || before.Load() != 7 {
+		t.Errorf("%d credits (%v) after %d grants and %d refused", credits, err, done.Load(), before.Load())
+	}
+}

@@ -1,0 +1,166 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"intumwa/acts"
+	"intumwa/dashboard/words"
+	"intumwa/sms"
+)
+
+const actsOnPage = 50
+
+// actRow is an act as a line of a page.
+type actRow struct {
+	acts.Act
+
+	Who     string // the actor's e-mail, or what is recorded
+	Named   string // the act in words; empty: there are none
+	Changes []actChange
+}
+
+// actChange is one thing that an act changed, or says.
+type actChange struct {
+	Name, Before, After string // empty: nothing
+	Changed             bool
+}
+
+// actRows reads who the actors are.
+func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
+	rows := make([]actRow, len(list))
+	known := map[string]string{}
+	for i, a := range list {
+		who, ok := known[a.Actor]
+		if !ok {
+			who = a.Actor
+			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil && strings.HasPrefix(a.Actor, "user ") {
+				if user, err := v.d.rooms.Accounts.UserByID(v.ctx(), id); err == nil {
+					who = user.Email
+				}
+			}
+			known[a.Actor] = who
+		}
+		rows[i] = actRow{Act: a, Who: who, Changes: changesOf(a.Before, a.After)}
+		if v.lang.Has(a.Act) {
+			rows[i].Named = v.lang.T(a.Act)
+		}
+	}
+	return rows, nil
+}
+
+// changesOf sets what was beside what is.
+func changesOf(before, after json.RawMessage) (changes []actChange) {
+	was, is := stateOf(before), stateOf(after)
+	names := slices.Sorted(maps.Keys(was))
+	for name := range is {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		changes = append(changes, actChange{name, was[name], is[name], was[name] != is[name]})
+	}
+	return changes
+}
+
+// stateOf are a state's values by name, as they are shown.
+func stateOf(raw json.RawMessage) map[string]string {
+	if raw == nil {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		fields = map[string]json.RawMessage{"": raw}
+	}
+	shown := make(map[string]string, len(fields))
+	for name, value := range fields {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(bytes.TrimSpace(value))
+		}
+		if runes := []rune(text); len(runes) > 300 {
+			text = string(runes[:300]) + "…"
+		}
+		shown[sms.Shown(name)] = sms.Shown(text)
+	}
+	return shown
+}
+
+type actsPage struct {
+	Acts []actRow
+	Next string
+}
+
+// acts is GET /admin/acts: who changed what.
+func (d *Dashboard) acts(v *visit, _ operator) {
+	f := newForm()
+	f.v = v
+	q := v.c.Request.URL.Query()
+	for _, field := range []string{"company", "actor", "from", "to"} {
+		if text := strings.TrimSpace(q.Get(field)); text != "" && len(text) <= maxQuery {
+			f.values.Set(field, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
+		}
+	}
+	filter := acts.Filter{Since: f.day("from", 0), Until: f.day("to", 1)}
+	if text := f.Value("company"); text != "" {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || id <= 0 {
+			f.refuse("company", "acts.company.wrong")
+		}
+		filter.Company = sms.CompanyID(id)
+	}
+	if text := f.Value("actor"); text != "" {
+		filter.Actor = text
+		if strings.Contains(text, "@") { // of a page: recorded by its number
+			if user, err := d.rooms.Accounts.UserByEmail(v.ctx(), text); err == nil {
+				filter.Actor = acts.User(user.ID)
+			}
+		}
+	}
+	if !f.ok() {
+		v.again("adminacts", actsPage{}, f)
+		return
+	}
+	list, next, err := acts.List(v.ctx(), d.rooms.Pool, filter, v.after("before"), actsOnPage)
+	if err != nil {
+		v.fail("listing acts", err)
+		return
+	}
+	var data actsPage
+	if data.Acts, err = v.actRows(list); err != nil {
+		v.fail("listing acts", err)
+		return
+	}
+	if next > 0 {
+		more := url.Values{"before": {strconv.FormatInt(next, 10)}}
+		for field := range f.values {
+			more.Set(field, f.Value(field))
+		}
+		data.Next = "/admin/acts?" + more.Encode()
+	}
+	v.show(http.StatusOK, "adminacts", data, f)
+}
+
+// day is a field with a day, and the moment at which it begins in Burundi, so many days on; the zero time when nothing
+// is filled in.
+func (f *form) day(field string, later int) time.Time {
+	text := f.Value(field)
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.ParseInLocation(time.DateOnly, text, words.Bujumbura)
+	if err != nil {
+		f.refuse(field, "acts.day.wrong")
+		return time.Time{}
+	}
+	return at.AddDate(0, 0, later)
+}

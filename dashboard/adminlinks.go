@@ -1,0 +1,52 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/acts"
+	"intumwa/dispatcher"
+)
+
+// showLinks is GET /admin/links: every link, and which is sick. Its stream keeps it true while it is open.
+func (d *Dashboard) showLinks(v *visit, _ operator) {
+	now, err := d.board.now(v.ctx())
+	if err != nil {
+		v.fail("reading the links", err)
+		return
+	}
+	v.render(http.StatusOK, "adminlinks", now.view(v.lang))
+}
+
+// pauseLink is POST /admin/links/:name/pause.
+func (d *Dashboard) pauseLink(v *visit, o operator) {
+	d.setPaused(v, o, true, "link.pause", "flash.paused")
+}
+
+// resumeLink is POST /admin/links/:name/resume.
+func (d *Dashboard) resumeLink(v *visit, o operator) {
+	d.setPaused(v, o, false, "link.resume", "flash.resumed")
+}
+
+func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash string) {
+	link := v.c.Param("name")
+	err := d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+		before, err := dispatcher.IsPaused(v.ctx(), tx, link)
+		if err != nil {
+			return acts.Entry{}, err
+		}
+		_, err = dispatcher.SetPaused(v.ctx(), tx, link, paused)
+		return acts.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
+	})
+	switch {
+	case errors.Is(err, dispatcher.ErrNoLink):
+		v.oops(http.StatusNotFound)
+	case err != nil:
+		v.fail("pausing a link", err)
+	default:
+		d.board.forget(v.ctx())
+		v.redirect("/admin/links", flash)
+	}
+}

@@ -1,0 +1,190 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const (
+	hitsOnPage    = 50
+	numberPatient = 5 * time.Second // for looking through messages
+)
+
+type searchPage struct {
+	Query     string
+	Number    sms.Number // what was asked for, when it is one
+	Messages  []messages.Record
+	Back      time.Time // how far messages were looked through; zero: to the first
+	Next      string    // looks further back
+	Late      bool      // it took too long: nothing is said of messages
+	Companies []accounts.Applicant
+	Senders   []accounts.OwnedSender
+	Users     []accounts.User // without a company
+}
+
+// only is the page of the one thing that was found; empty when there are more or none.
+func (p *searchPage) only() string {
+	if len(p.Users) > 0 || p.Number != "" || len(p.Companies)+len(p.Senders)+len(p.Messages) != 1 {
+		return ""
+	}
+	switch {
+	case len(p.Companies) == 1:
+		return companyPath(p.Companies[0].Company.ID)
+	case len(p.Senders) == 1:
+		return companyPath(p.Senders[0].CompanyID)
+	}
+	return "/admin/messages/" + p.Messages[0].ULID.String()
+}
+
+func companyPath(id int64) string { return "/admin/companies/" + strconv.FormatInt(id, 10) }
+
+// search is GET /admin/search: whatever somebody has in hand, to the page that shows it.
+func (d *Dashboard) search(v *visit, _ operator) {
+	data := searchPage{Query: v.query()}
+	if data.Query == "" {
+		v.redirect("/admin/companies", "")
+		return
+	}
+	path, err := d.find(v, &data)
+	if err != nil {
+		v.fail("searching", err)
+		return
+	}
+	if path == "" {
+		path = data.only()
+	}
+	if path != "" {
+		v.redirect(path, "")
+		return
+	}
+	v.render(http.StatusOK, "adminsearch", data)
+}
+
+// numbers knows every number that there may be.
+var numbers = sms.NewPlan()
+
+// find fills the page, or answers the path of what can only be meant.
+func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
+	store, users, ctx := messages.New(d.rooms.Pool), d.rooms.Accounts, v.ctx()
+	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
+		switch m, err := store.AnybodysByULID(ctx, id); {
+		case err == nil:
+			return "/admin/messages/" + m.ULID.String(), nil
+		case !errors.Is(err, messages.ErrNotFound):
+			return "", err
+		}
+		switch company, err := store.AnybodysBatch(ctx, id); {
+		case err == nil:
+			return companyPath(int64(company)), nil
+		case !errors.Is(err, messages.ErrNotFound):
+			return "", err
+		}
+		return "", nil
+	}
+	if number, ok := numbers.Parse(data.Query); ok {
+		data.Number = number
+		if err := d.findNumber(v, data); err != nil {
+			return "", err
+		}
+	}
+	if id, err := strconv.ParseInt(data.Query, 10, 64); err == nil && data.Number == "" {
+		switch m, err := store.AnybodysByID(ctx, id); {
+		case err == nil:
+			data.Messages = append(data.Messages, m)
+		case !errors.Is(err, messages.ErrNotFound):
+			return "", err
+		}
+	}
+	if data.Companies, err = users.FindCompanies(ctx, data.Query, 0, hitsOnPage); err != nil {
+		return "", err
+	}
+	if data.Senders, err = users.FindSenders(ctx, data.Query, hitsOnPage); err != nil {
+		return "", err
+	}
+	if strings.Contains(data.Query, "@") {
+		found, err := users.FindUsers(ctx, data.Query, hitsOnPage)
+		if err != nil {
+			return "", err
+		}
+		owners := map[int64]bool{}
+		for _, c := range data.Companies {
+			owners[c.Company.OwnerID] = true
+		}
+		for _, u := range found {
+			if !owners[u.ID] {
+				data.Users = append(data.Users, u)
+			}
+		}
+	}
+	return "", nil
+}
+
+// findNumber looks through the latest messages, so many and so long as is bounded.
+func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
+	ctx, cancel := context.WithTimeout(v.ctx(), numberPatient)
+	defer cancel()
+	list, back, next, err := messages.New(d.rooms.Pool).AnybodysByNumber(ctx, data.Number, v.after("before"), hitsOnPage)
+	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
+		data.Late = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data.Messages = list
+	if next > 0 {
+		data.Back = back
+		data.Next = "/admin/search?" + url.Values{"q": {data.Query}, "before": {strconv.FormatInt(next, 10)}}.Encode()
+	}
+	return nil
+}
+
+type adminMessagePage struct {
+	messages.Record
+
+	CompanyName string // empty: the gateway's own
+	Journey     messages.Journey
+}
+
+// adminMessage is GET /admin/messages/:id: a message's way, without its text.
+func (d *Dashboard) adminMessage(v *visit, _ operator) {
+	id, err := ulid.ParseStrict(v.c.Param("id"))
+	if err != nil {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	store := messages.New(d.rooms.Pool)
+	var data adminMessagePage
+	data.Record, err = store.AnybodysByULID(v.ctx(), id)
+	if errors.Is(err, messages.ErrNotFound) {
+		v.oops(http.StatusNotFound)
+		return
+	}
+	if err == nil {
+		data.Body = "" // nobody needs it here
+		data.Journey, err = store.JourneyOf(v.ctx(), data.ID)
+	}
+	if err == nil && data.CompanyID > 0 {
+		var company accounts.Company
+		if company, err = d.rooms.Accounts.CompanyByID(v.ctx(), data.CompanyID); errors.Is(err, accounts.ErrNotFound) {
+			err = nil
+		}
+		data.CompanyName = company.Name
+	}
+	if err != nil {
+		v.fail("reading a message", err)
+		return
+	}
+	v.render(http.StatusOK, "adminmessage", data)
+}

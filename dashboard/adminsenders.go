@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/sms"
+)
+
+const sendersOnPage = 50
+
+type waitingSendersPage struct {
+	Senders []accounts.WaitingSender
+	Next    int64
+}
+
+// waitingSenders is GET /admin/senders.
+func (d *Dashboard) waitingSenders(v *visit, _ operator) { v.showSenders(http.StatusOK, newForm()) }
+
+func (v *visit) showSenders(status int, f *form) {
+	list, err := v.d.rooms.Accounts.WaitingSenders(v.ctx(), v.after("after"), sendersOnPage+1)
+	if err != nil {
+		v.fail("listing senders", err)
+		return
+	}
+	data := waitingSendersPage{Senders: list}
+	if len(list) > sendersOnPage {
+		data.Senders = list[:sendersOnPage]
+		data.Next = data.Senders[sendersOnPage-1].ID
+	}
+	v.show(status, "adminsenders", data, f)
+}
+
+// approveSender is POST /admin/senders/:id/approve.
+func (d *Dashboard) approveSender(v *visit, o operator) {
+	d.setSender(v, o, true, "", "flash.sender.approved")
+}
+
+// withdrawSender is POST /admin/senders/:id/withdraw: it takes a sender's approval back.
+func (d *Dashboard) withdrawSender(v *visit, o operator) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	reason, ok := f.reason()
+	if !ok {
+		v.showSenders(http.StatusUnprocessableEntity, f)
+		return
+	}
+	d.setSender(v, o, false, reason, "flash.sender.refused")
+}
+
+type recordedSender struct {
+	Name     string `json:"name"`
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash string) {
+	id := v.id()
+	var company int64
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+		users := d.rooms.Accounts.In(tx)
+		before, err := users.SenderByID(v.ctx(), id)
+		if err != nil {
+			return acts.Entry{}, err
+		}
+		company = before.CompanyID
+		after, err := users.SetSender(v.ctx(), id, approved)
+		return acts.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
+			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{after.Name, after.Approved, reason}}, err
+	})
+	if err != nil {
+		v.fail("changing a sender", err)
+		return
+	}
+	v.redirect(v.back("/admin/companies/"+strconv.FormatInt(company, 10)), flash)
+}

@@ -1,0 +1,259 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"intumwa/dashboard/words"
+	"intumwa/dispatcher"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const (
+	linksEvery   = 400 * time.Millisecond // how old what is said of links may be
+	backlogEvery = 5 * time.Second        // and of what waits, which costs more the more waits
+	boardPatient = 3 * time.Second        // for the database
+)
+
+// board is what PostgreSQL says of the links, whichever processes hold them, read at most so often however many look.
+type board struct {
+	d    *Dashboard
+	turn chan struct{} // whoever holds the one place in it reads
+	last links
+}
+
+// links are all links and what waits for them.
+type links struct {
+	At       time.Time
+	Links    []dispatcher.LinkState
+	Backlogs map[string]backlog // by carrier
+	counted  time.Time          // the backlogs
+}
+
+type backlog struct {
+	Messages int64
+	Due      time.Duration // how long the one that is due longest has been so
+}
+
+func newBoard(d *Dashboard) *board { return &board{d: d, turn: make(chan struct{}, 1)} }
+
+// now is the state of the links, at most linksEvery old.
+func (b *board) now(ctx context.Context) (links, error) {
+	ctx, cancel := context.WithTimeout(ctx, boardPatient)
+	defer cancel()
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return links{}, ctx.Err()
+	}
+	if time.Since(b.last.At) < linksEvery {
+		return b.last, nil
+	}
+	now := links{Backlogs: b.last.Backlogs, counted: b.last.counted}
+	var err error
+	if now.Links, err = dispatcher.Links(ctx, b.d.rooms.Pool); err != nil {
+		return links{}, err
+	}
+	if time.Since(now.counted) >= backlogEvery {
+		list, err := messages.New(b.d.rooms.Pool).Backlogs(ctx)
+		if err != nil {
+			return links{}, err
+		}
+		now.Backlogs, now.counted = map[string]backlog{}, time.Now()
+		for _, lane := range list {
+			sum := now.Backlogs[lane.Carrier]
+			now.Backlogs[lane.Carrier] = backlog{sum.Messages + lane.Messages, max(sum.Due, lane.Due)}
+		}
+	}
+	now.At = time.Now()
+	b.last = now
+	return now, nil
+}
+
+// forget has the next look read anew.
+func (b *board) forget(ctx context.Context) {
+	select {
+	case b.turn <- struct{}{}:
+		b.last.At = time.Time{}
+		<-b.turn
+	case <-ctx.Done():
+	}
+}
+
+// boardView is the links as a person sees them, on the page and in its stream.
+type boardView struct {
+	At       string        `json:"at"`
+	Kind     string        `json:"kind"` // good, wait, bad: the worst of all
+	Title    string        `json:"title"`
+	Sick     []sickView    `json:"sick"`
+	Carriers []carrierView `json:"carriers"`
+}
+
+type sickView struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Why  string `json:"why"`
+}
+
+type carrierView struct {
+	Name    string     `json:"name"`
+	Kind    string     `json:"kind"`
+	Waiting string     `json:"waiting"`
+	Links   []linkView `json:"links"`
+}
+
+type linkView struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"` // good, wait, bad, off
+	State     string `json:"state"`
+	Since     string `json:"since"`
+	Why       string `json:"why"`
+	Error     string `json:"error"` // the carrier's own word; empty: none
+	Paused    bool   `json:"paused"`
+	Window    string `json:"window"`
+	Full      int    `json:"full"` // percent of the window
+	Pace      string `json:"pace"`
+	Accepted  string `json:"accepted"`
+	Throttled string `json:"throttled"`
+	Overdue   string `json:"overdue"`
+}
+
+// From when on what waits for a carrier is worth a look, and a call.
+const (
+	dueLate    = time.Minute
+	dueTooLate = 5 * time.Minute
+	connecting = 30 * time.Second // is well for so long
+)
+
+// kinds from the best to the worst.
+var kinds = []string{"off", "good", "wait", "bad"}
+
+func worse(a, b string) string {
+	if slices.Index(kinds, b) > slices.Index(kinds, a) {
+		return b
+	}
+	return a
+}
+
+// view says the state of the links in a language.
+func (s *links) view(l *words.Language) boardView {
+	view := boardView{At: l.Clock(s.At), Kind: "good", Sick: []sickView{}, Carriers: []carrierView{}}
+	by := map[string]int{}
+	carrierOf := func(name string) *carrierView {
+		i, known := by[name]
+		if !known {
+			i, by[name] = len(view.Carriers), len(view.Carriers)
+			view.Carriers = append(view.Carriers, carrierView{Name: sms.Shown(name), Kind: "good", Links: []linkView{}})
+		}
+		return &view.Carriers[i]
+	}
+	well := 0
+	for i := range s.Links {
+		link := s.Links[i]
+		row := viewOf(l, link, s.At)
+		c := carrierOf(link.Carrier)
+		c.Links = append(c.Links, row)
+		if row.Kind == "good" {
+			well++
+			continue
+		}
+		view.Sick = append(view.Sick, sickView{row.Name, row.Kind, row.Why})
+		view.Kind = worse(view.Kind, row.Kind)
+	}
+	for name := range s.Backlogs {
+		carrierOf(name) // what waits for a carrier without links waits for ever
+	}
+	for name := range by {
+		c, waits := carrierOf(name), s.Backlogs[name]
+		switch {
+		case waits.Messages == 0:
+			c.Waiting = l.T("links.waiting.none")
+		case waits.Due < time.Second:
+			c.Waiting = l.N("links.waiting", waits.Messages)
+		default:
+			c.Waiting = l.N("links.waiting", waits.Messages) + " " + l.T("links.waiting.due", age(l, waits.Due))
+		}
+		switch {
+		case waits.Messages > 0 && len(c.Links) == 0:
+			c.Kind = "bad"
+			view.Sick = append(view.Sick, sickView{c.Name, "bad", l.T("links.why.nolink")})
+		case waits.Due >= dueTooLate:
+			c.Kind = "bad"
+		case waits.Due >= dueLate:
+			c.Kind = "wait"
+		}
+		view.Kind = worse(view.Kind, c.Kind)
+	}
+	slices.SortFunc(view.Carriers, func(a, b carrierView) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(view.Sick, func(a, b sickView) int { return slices.Index(kinds, b.Kind) - slices.Index(kinds, a.Kind) })
+	switch {
+	case len(s.Links) == 0 && len(view.Sick) == 0:
+		view.Kind, view.Title = "wait", l.T("links.none")
+	case len(view.Sick) == 0 && view.Kind == "good":
+		view.Title = l.N("links.allwell", int64(well))
+	case len(view.Sick) == 0:
+		view.Title = l.T("links.slow")
+	default:
+		view.Title = l.T("links.somesick", len(s.Links)-well, len(s.Links))
+	}
+	return view
+}
+
+// viewOf judges one link: what is the worst that can be said of it.
+func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkView {
+	lasted := max(now.Sub(link.Since), 0)
+	row := linkView{
+		Name: sms.Shown(link.Link), Kind: "good", Since: age(l, lasted), Paused: link.State == "paused",
+		Window: l.Number(int64(link.InFlight)) + " / " + l.Number(int64(link.Window)), Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1),
+		Accepted: l.Number(int64(link.Accepted)), Throttled: l.Number(int64(link.Throttled)), Overdue: l.Number(int64(link.Overdue)),
+		Pace: l.T("links.unbounded"),
+	}
+	if link.TPS > 0 {
+		row.Pace = l.T("links.persecond", strconv.FormatFloat(link.TPS, 'f', -1, 64))
+		if link.TPS >= 10 {
+			row.Pace = l.T("links.persecond", int64(link.TPS))
+		}
+	}
+	if link.LastError != "" && link.State != "bound" {
+		row.Error = sms.Shown(link.LastError)
+	}
+	switch {
+	case link.State == "paused":
+		row.Kind, row.State, row.Why = "off", l.T("links.state.paused"), l.T("links.why.paused")
+	case link.Unheld:
+		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.unheld")
+	case link.Broken:
+		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Shown(link.LastError)
+	case link.State == "connecting" && lasted < connecting:
+		row.Kind, row.State, row.Why = "wait", l.T("links.state.connecting"), l.T("links.why.connecting")
+	case link.State != "bound":
+		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.down")
+	case 2*link.Overdue >= link.Window && link.Overdue > 0:
+		row.Kind, row.State, row.Why = "bad", l.T("links.state.silent"), l.N("links.why.silent", int64(link.Overdue))
+	case link.Overdue > 0:
+		row.Kind, row.State, row.Why = "wait", l.T("links.state.bound"), l.N("links.why.silent", int64(link.Overdue))
+	case link.Throttled > 0:
+		row.Kind, row.State, row.Why = "wait", l.T("links.state.throttled"), l.N("links.why.throttled", int64(link.Throttled))
+	default:
+		row.State, row.Why = l.T("links.state.bound"), l.T("links.why.good")
+	}
+	return row
+}
+
+// age writes how long something lasts, in the two largest units.
+func age(l *words.Language, d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return l.T("links.seconds", int64(d/time.Second))
+	case d < time.Hour:
+		return l.T("links.minutes", int64(d/time.Minute))
+	case d < 48*time.Hour:
+		return l.T("links.hours", int64(d/time.Hour), int64(d%time.Hour/time.Minute))
+	}
+	return l.T("links.days", int64(d/(24*time.Hour)))
+}

@@ -1,0 +1,155 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+const (
+	streamsOfUser = 4  // open at a time: one a window of a browser
+	streamsOfAll  = 64 // in this process
+
+	streamLook    = 500 * time.Millisecond // between two looks at the links
+	streamPulse   = 5 * time.Second        // something is said at least so often
+	streamProof   = 2 * time.Second        // between two looks whether the session is open still
+	streamWrite   = 5 * time.Second        // that a write may take before the other side is taken for gone
+	streamLongest = 2 * time.Hour          // no stream lives longer than any administrators' scope
+)
+
+// streams are the connections that are told what changes until they end.
+type streams struct {
+	mu     sync.Mutex
+	of     map[int64]int // by user
+	all    int
+	ended  bool
+	ending chan struct{}
+}
+
+func newStreams() *streams { return &streams{of: map[int64]int{}, ending: make(chan struct{})} }
+
+// begin counts one more, if there may be one more.
+func (s *streams) begin(user int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.all >= streamsOfAll || s.of[user] >= streamsOfUser {
+		return false
+	}
+	s.all++
+	s.of[user]++
+	return true
+}
+
+func (s *streams) end(user int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[user]--; s.of[user] == 0 {
+		delete(s.of, user)
+	}
+}
+
+// EndStreams ends what would otherwise stay open, and lets nothing of the kind begin: for a server that shuts down.
+func (d *Dashboard) EndStreams() {
+	d.streams.mu.Lock()
+	defer d.streams.mu.Unlock()
+	if !d.streams.ended {
+		d.streams.ended = true
+		close(d.streams.ending)
+	}
+}
+
+const openEndedKey = "open-ended"
+
+// openEnded is the request's context without the time that other requests are given, for what lasts.
+func (v *visit) openEnded() context.Context {
+	return v.c.MustGet(openEndedKey).(context.Context)
+}
+
+// streamLinks is GET /admin/links/stream: the links as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). It ends with the administrators' scope, the session
+// and the server.
+func (d *Dashboard) streamLinks(v *visit, o operator) {
+	if !d.streams.begin(o.User.ID) {
+		v.c.Header("Retry-After", "30")
+		v.c.AbortWithStatus(http.StatusTooManyRequests)
+		return
+	}
+	defer d.streams.end(o.User.ID)
+	ctx, cancel := context.WithTimeout(v.openEnded(), streamLongest)
+	defer cancel()
+	out := http.NewResponseController(v.c.Writer)
+	say := func(text string) bool {
+		if out.SetWriteDeadline(time.Now().Add(streamWrite)) != nil {
+			return false
+		}
+		_, err := v.c.Writer.WriteString(text)
+		return err == nil && out.Flush() == nil
+	}
+	if out.SetReadDeadline(time.Time{}) != nil { // the server's would end the request
+		return
+	}
+	v.c.Header("Content-Type", "text/event-stream; charset=utf-8")
+	v.c.Header("X-Accel-Buffering", "no") // nginx would wait for more
+	v.c.Status(http.StatusOK)
+	if !say("retry: 3000\n\n") {
+		return
+	}
+	look := time.NewTicker(streamLook)
+	defer look.Stop()
+	var said, proven time.Time
+	proven = time.Now() // by this request
+	before := ""
+	for {
+		now, err := d.board.now(ctx)
+		if err == nil {
+			view := now.view(v.lang)
+			at := view.At
+			view.At = ""
+			text, err := json.Marshal(view)
+			if err != nil {
+				d.log.Error("the links cannot be told", "error", err)
+				return
+			}
+			if string(text) != before || time.Since(said) >= streamPulse {
+				before, said = string(text), time.Now()
+				view.At = at
+				text, _ = json.Marshal(view) // as just now
+				if !say("event: links\ndata: " + string(text) + "\n\n") {
+					return
+				}
+			}
+		} else if time.Since(said) >= streamPulse { // nothing is known: the page says how old its news is
+			said = time.Now()
+			if !say(": the database does not answer\n\n") {
+				return
+			}
+		}
+		if time.Since(proven) >= streamProof {
+			open, err := d.rooms.Accounts.AdminStands(ctx, v.token, d.opts.SessionIdle)
+			switch {
+			case err == nil && open:
+				proven = time.Now()
+			case err == nil:
+				say("event: end\ndata:\n\n")
+				return
+			case time.Since(proven) >= 3*streamPulse: // who cannot be asked for long is not trusted
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.streams.ending:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// lasts tells whether a request is one that stays open: its length says nothing of how fast we are.
+func lasts(c *gin.Context) bool { return c.FullPath() == "/admin/links/stream" }

@@ -1,0 +1,170 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/sms"
+)
+
+// What operators may see of anybody.
+
+// AnybodysByID returns a message by the number that webhooks call it, whosever
+// it is: for operators alone.
+func (s *Store) AnybodysByID(ctx context.Context, id int64) (Record, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE m.id = $1`, id)
+	if err != nil {
+		return Record{}, fmt.Errorf("looking up message %d: %w", id, err)
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scanRecord)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Record{}, ErrNotFound
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("looking up message %d: %w", id, err)
+	}
+	return r, nil
+}
+
+// AnybodysBatch tells whose a batch is: for operators alone.
+func (s *Store) AnybodysBatch(ctx context.Context, id ulid.ULID) (company sms.CompanyID, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT company_id FROM batches WHERE ulid = $1`, uuid(id)).Scan(&company)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, ErrNotFound
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking up batch %s: %w", id, err)
+	}
+	return company, nil
+}
+
+// ByNumberScanned is how many messages AnybodysByNumber looks through.
+const ByNumberScanned = 200_000
+
+// AnybodysByNumber returns up to limit messages to a number, whosever they are,
+// the newest first: for operators alone. No index knows numbers, so it looks
+// through the ByNumberScanned ids below before (0: the newest there are) and no
+// further. back is when the oldest of those was created, next where to go on
+// looking from: 0 when there is nothing below.
+func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before int64, limit int) (page []Record, back time.Time, next int64, err error) {
+	fail := func(err error) ([]Record, time.Time, int64, error) {
+		return nil, time.Time{}, 0, fmt.Errorf("looking for the messages to a number: %w", err)
+	}
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	var newest, last int64 // the newest below before, and how far this looks
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
+	if err != nil {
+		return fail(err)
+	}
+	if newest == 0 {
+		return nil, time.Time{}, 0, nil
+	}
+	last = max(newest-ByNumberScanned+1, 1)
+	var below bool
+	var oldest pgtype.Timestamptz
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
+		newest, last, string(number), limit+1).Query(func(rows pgx.Rows) (err error) {
+		page, err = pgx.CollectRows(rows, scanRecord)
+		return err
+	})
+	batch.Queue(`SELECT (SELECT created_at FROM messages WHERE id >= $1 ORDER BY id LIMIT 1), EXISTS (SELECT FROM messages WHERE id < $1)`, last).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&oldest, &below) })
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return fail(err)
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		return page, page[limit-1].CreatedAt, page[limit-1].ID, nil
+	}
+	if below {
+		next = last
+	}
+	return page, oldest.Time, next, nil
+}
+
+// countedMost is how many of a company's latest messages Count looks at.
+const countedMost = 20_000
+
+// Counts are how many of a company's messages have each status.
+type Counts struct {
+	Pending, Sent, Failed int
+	More                  bool // there are others, older ones, that were not counted
+}
+
+// Count counts the company's messages created since a time, the latest 20,000 of
+// them at most.
+func (s *Store) Count(ctx context.Context, company sms.CompanyID, since time.Time) (c Counts, err error) {
+	if !company.Valid() {
+		return c, nil
+	}
+	var after int64
+	if err := s.pool.QueryRow(ctx, idAt, since.Add(-skew)).Scan(&after); err != nil {
+		return c, fmt.Errorf("counting the messages of company %d: %w", company, err)
+	}
+	var seen int
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2), count(*)
+		FROM (SELECT status, created_at FROM messages WHERE company_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3) m WHERE created_at >= $4`,
+		int64(company), after, countedMost, since).Scan(&c.Pending, &c.Sent, &c.Failed, &seen)
+	if err != nil {
+		return c, fmt.Errorf("counting the messages of company %d: %w", company, err)
+	}
+	c.More = seen == countedMost
+	return c, nil
+}
+
+// straysScanned is how many kept receipts one page of Strays looks through.
+const straysScanned = 5_000
+
+// Stray is a receipt that no message was found for.
+type Stray struct {
+	ID        int64
+	At        time.Time // when it came, or came again
+	Carrier   string
+	Link      string
+	CarrierID string // as the receipt writes it
+	Number    string // the handset, as the carrier writes it
+	State     string
+	Error     string
+}
+
+// Strays returns up to limit receipts that no message was found for, of all
+// carriers, the latest first, from the first with an id below before (0: the
+// latest there is) on, and where to go on from: 0 when there are no more. What
+// is found later leaves the list.
+func (s *Store) Strays(ctx context.Context, before int64, limit int) (page []Stray, next int64, err error) {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	var last, seen int64
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r`, before, straysScanned).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&last, &seen) })
+	batch.Queue(`SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM
+			(SELECT * FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r
+		WHERE message_id IS NULL ORDER BY id DESC LIMIT $3`, before, straysScanned, limit+1).
+		Query(func(rows pgx.Rows) (err error) {
+			page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Stray])
+			return err
+		})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, 0, fmt.Errorf("listing receipts of no message: %w", err)
+	}
+	switch {
+	case len(page) > limit:
+		page = page[:limit]
+		return page, page[limit-1].ID, nil
+	case seen == straysScanned:
+		return page, last, nil
+	}
+	return page, 0, nil
+}
