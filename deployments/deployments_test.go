@@ -211,10 +211,10 @@ func TestKubernetes(t *testing.T) {
 		}
 		roles = append(roles, text(args[len(args)-1]))
 	}
-	if !slices.Equal(roles, []string{"api", "dispatcher", "webhooks"}) || len(kinds["Job"]) != 1 {
+	if !slices.Equal(roles, []string{"api", "dispatcher", "webhooks", "dashboard"}) || len(kinds["Job"]) != 1 {
 		t.Errorf("roles %v", roles)
 	}
-	if len(kinds["PodDisruptionBudget"]) != 3 || len(kinds["NetworkPolicy"]) < 4 {
+	if len(kinds["PodDisruptionBudget"]) != 4 || len(kinds["NetworkPolicy"]) < 5 {
 		t.Error("disruption budgets or network policies are missing")
 	}
 	kustomize := testenv.Tool(t, "kustomize")
@@ -231,14 +231,16 @@ var (
 		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
 		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers"},
 		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-webhooks"},
+		"dashboard":  {"intumwa-database", "intumwa-redis", "intumwa-webhooks", "intumwa-codes", "intumwa-dashboard"},
 		"migrate":    {"intumwa-database"},
 	}
 	secretVariables = map[string]string{
-		"intumwa-database": "INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
-		"intumwa-redis":    "INTUMWA_REDIS_URL=redis://e:6379/0",
-		"intumwa-codes":    "INTUMWA_ACCOUNTS_OTP_KEY=secret",
-		"intumwa-webhooks": "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
-		"intumwa-carriers": "LUMITEL_PASSWORD=secret",
+		"intumwa-database":  "INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
+		"intumwa-redis":     "INTUMWA_REDIS_URL=redis://e:6379/0",
+		"intumwa-codes":     "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+		"intumwa-webhooks":  "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"intumwa-dashboard": "INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"intumwa-carriers":  "LUMITEL_PASSWORD=secret",
 	}
 )
 
