@@ -154,6 +154,8 @@ func (p *person) theCompany(company accounts.Company, sender string) {
 	if now, err := p.w.accounts.CompanyByID(p.Context(), company.ID); err != nil || now.Approved || !now.Verified {
 		p.Errorf("%+v, %v", now, err)
 	}
+	p.press("admin.approve")
+	p.sees("flash.approved")
 }
 
 // theLinks pauses and resumes a link that is bound, and sees which is sick.
