@@ -127,7 +127,7 @@ type linkView struct {
 const (
 	dueLate    = time.Minute
 	dueTooLate = 5 * time.Minute
-	connecting = 30 * time.Second // is well for so long
+	outage     = 10 * time.Second // a link that carries nothing for longer is down
 )
 
 // kinds from the best to the worst.
@@ -163,7 +163,7 @@ func (s *links) view(l *words.Language) boardView {
 			continue
 		}
 		view.Sick = append(view.Sick, sickView{row.Name, row.Kind, row.Why})
-		view.Kind = worse(view.Kind, row.Kind)
+		view.Kind = worse(view.Kind, worse(row.Kind, "wait"))
 	}
 	for name := range s.Backlogs {
 		carrierOf(name) // what waits for a carrier without links waits for ever
@@ -199,7 +199,7 @@ func (s *links) view(l *words.Language) boardView {
 	case len(view.Sick) == 0:
 		view.Title = l.T("links.slow")
 	default:
-		view.Title = l.T("links.somesick", len(s.Links)-well, len(s.Links))
+		view.Title = l.N("links.somesick", int64(len(view.Sick)), len(s.Links))
 	}
 	return view
 }
@@ -229,9 +229,10 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
 		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Shown(link.LastError)
-	case link.State == "connecting" && lasted < connecting:
+	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // it was there just now, and is mostly back in a moment
 		row.Kind, row.State, row.Why = "wait", l.T("links.state.connecting"), l.T("links.why.connecting")
-	case link.State != "bound":
+	case link.State != "bound": // tried again and again: since when it carries nothing is what counts
+		row.Since = age(l, now.Sub(link.ServedAt))
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.down")
 	case 2*link.Overdue >= link.Window && link.Overdue > 0:
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.silent"), l.N("links.why.silent", int64(link.Overdue))

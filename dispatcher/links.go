@@ -26,11 +26,12 @@ type LinkState struct {
 	Since     time.Time `json:"since"`
 	LastError string    `json:"last_error,omitempty"`
 
-	Accepted  int  `json:"accepted"`  // segments that the carrier took in the last minute
-	Throttled int  `json:"throttled"` // and refused because they came too fast
-	Overdue   int  `json:"overdue"`   // in flight for longer than the response timeout
-	Broken    bool `json:"broken"`    // stopped, because the carrier refuses everything for what looks like our settings
-	Unheld    bool `json:"unheld"`    // no dispatcher has it, or has reported lately
+	Accepted  int       `json:"accepted"`  // segments that the carrier took in the last minute
+	Throttled int       `json:"throttled"` // and refused because they came too fast
+	Overdue   int       `json:"overdue"`   // in flight for longer than the response timeout
+	Broken    bool      `json:"broken"`    // stopped, because the carrier refuses everything for what looks like our settings
+	ServedAt  time.Time `json:"served_at"` // when it last could carry messages
+	Unheld    bool      `json:"unheld"`    // no dispatcher has it, or has reported lately
 }
 
 // Links returns all links by carrier and name. One that nobody holds is down.
@@ -38,7 +39,7 @@ func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
 			CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR updated_at < now() - $1::interval THEN 'down' ELSE state END,
-			"window", in_flight, tps, since, last_error, accepted, throttled, overdue, broken,
+			"window", in_flight, tps, since, last_error, accepted, throttled, overdue, broken, served_at,
 			owner IS NULL OR updated_at < now() - $1::interval
 		FROM links ORDER BY carrier, name`, staleAfter)
 	if err != nil {
@@ -46,7 +47,7 @@ func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	}
 	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.Unheld)
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld)
 		return l, err
 	})
 	if err != nil {
