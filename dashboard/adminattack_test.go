@@ -213,6 +213,7 @@ func (c *client) stream(ctx context.Context) (status int, lines <-chan string) {
 		c.t.Fatal(err)
 	}
 	r.Header.Set("Accept-Language", "en")
+	r.Header.Set("Accept", "text/event-stream")
 	response, err := c.http.Do(r)
 	if err != nil {
 		c.t.Fatal(err)
@@ -267,6 +268,8 @@ func TestStream(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
+	c.wants(c.do(http.MethodHead, "/admin/links/stream", nil), http.StatusNotFound)
+	c.wants(c.get("/admin/links/stream"), http.StatusNotFound)
 	status, lines := c.stream(ctx)
 	if status != http.StatusOK || !next(t, lines, `"state":"Bound"`) {
 		t.Fatalf("the stream: %d", status)

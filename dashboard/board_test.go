@@ -22,16 +22,18 @@ func TestWhichLinkIsSick(t *testing.T) {
 		change             func(*dispatcher.LinkState)
 		kind, state, whole string
 	}{
-		"well":       {func(*dispatcher.LinkState) {}, "good", "Bound", "good"},
-		"paused":     {func(s *dispatcher.LinkState) { s.State = "paused" }, "off", "Paused", "wait"},
-		"unheld":     {func(s *dispatcher.LinkState) { s.State, s.Unheld = "down", true }, "bad", "Down", "bad"},
-		"broken":     {func(s *dispatcher.LinkState) { s.Broken = true }, "bad", "Stopped", "bad"},
-		"blinking":   {func(s *dispatcher.LinkState) { s.State = "connecting" }, "wait", "Connecting", "wait"},
-		"never back": {func(s *dispatcher.LinkState) { s.State, s.Since, s.ServedAt = "connecting", now, now.Add(-3*time.Minute) }, "bad", "Down", "bad"},
-		"down":       {func(s *dispatcher.LinkState) { s.State, s.ServedAt = "down", now.Add(-time.Hour) }, "bad", "Down", "bad"},
-		"silent":     {func(s *dispatcher.LinkState) { s.Overdue = 5 }, "bad", "Silent", "bad"},
-		"slow":       {func(s *dispatcher.LinkState) { s.Overdue = 1 }, "wait", "Bound", "wait"},
-		"throttled":  {func(s *dispatcher.LinkState) { s.Throttled = 12 }, "wait", "Throttled", "wait"},
+		"well":     {func(*dispatcher.LinkState) {}, "good", "Bound", "good"},
+		"paused":   {func(s *dispatcher.LinkState) { s.State = "paused" }, "off", "Paused", "wait"},
+		"unheld":   {func(s *dispatcher.LinkState) { s.State, s.Unheld = "down", true }, "bad", "Down", "bad"},
+		"broken":   {func(s *dispatcher.LinkState) { s.Broken = true }, "bad", "Stopped", "bad"},
+		"blinking": {func(s *dispatcher.LinkState) { s.State = "connecting" }, "wait", "Connecting", "wait"},
+		"never back": {func(s *dispatcher.LinkState) {
+			s.State, s.Since, s.ServedAt = "connecting", now, now.Add(-3*time.Minute)
+		}, "bad", "Down", "bad"},
+		"down":      {func(s *dispatcher.LinkState) { s.State, s.ServedAt = "down", now.Add(-time.Hour) }, "bad", "Down", "bad"},
+		"silent":    {func(s *dispatcher.LinkState) { s.Overdue = 5 }, "bad", "Silent", "bad"},
+		"slow":      {func(s *dispatcher.LinkState) { s.Overdue = 1 }, "wait", "Bound", "wait"},
+		"throttled": {func(s *dispatcher.LinkState) { s.Throttled = 12 }, "wait", "Throttled", "wait"},
 	} {
 		link := well
 		link.Link = "other"

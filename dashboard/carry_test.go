@@ -49,7 +49,7 @@ func (w *world) carry() (carrier *carriersim.Carrier, stop func()) {
 	d, err := dispatcher.New(w.pool, hot, queue.New(rdb, queue.Options{Prefix: prefix}), webhooks.New(w.pool, webhooks.Options{}),
 		dispatcher.Options{Heartbeat: 200 * time.Millisecond, SweepInterval: 100 * time.Millisecond, Carriers: []dispatcher.Carrier{
 			{Name: "econet", Links: []dispatcher.Link{link("econet-1", nobody.Addr().String())}},
-			{Name: "lumitel", Links: []dispatcher.Link{link("lumitel-1", listener.Addr().String()), link("lumitel-2", listener.Addr().String())}},
+			{Name: "lumitel", SourceTON: 5, DestTON: 1, DestNPI: 1, Links: []dispatcher.Link{link("lumitel-1", listener.Addr().String()), link("lumitel-2", listener.Addr().String())}},
 		}})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,10 @@ func (v *visit) openEnded() context.Context {
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). It ends with the administrators' scope, the session
 // and the server.
 func (d *Dashboard) streamLinks(v *visit, o operator) {
+	if !strings.Contains(v.c.GetHeader("Accept"), "text/event-stream") { // HEAD, a person's address bar: nobody who would listen
+		v.oops(http.StatusNotFound)
+		return
+	}
 	if !d.streams.begin(o.User.ID) {
 		v.c.Header("Retry-After", "30")
 		v.c.AbortWithStatus(http.StatusTooManyRequests)
