@@ -214,7 +214,7 @@ func (c *client) stream(ctx context.Context) (status int, lines <-chan string) {
 	}
 	r.Header.Set("Accept-Language", "en")
 	r.Header.Set("Accept", "text/event-stream")
-	response, err := c.http.Do(r)
+	response, err := c.http.Do(r) //nolint:bodyclose // whoever reads its lines closes it
 	if err != nil {
 		c.t.Fatal(err)
 	}
