@@ -9,10 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"intumwa/acts"
-	"intumwa/dashboard/words"
 	"intumwa/sms"
 )
 
@@ -110,7 +108,10 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 			f.values.Set(field, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
 		}
 	}
-	filter := acts.Filter{Since: f.day("from", 0), Until: f.day("to", 1)}
+	filter := acts.Filter{Since: f.day("from", f.Value("from")), Until: f.day("to", f.Value("to"))}
+	if !filter.Until.IsZero() {
+		filter.Until = filter.Until.AddDate(0, 0, 1) // that day included
+	}
 	if text := f.Value("company"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
@@ -148,19 +149,4 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 		data.Next = "/admin/acts?" + more.Encode()
 	}
 	v.show(http.StatusOK, "adminacts", data, f)
-}
-
-// day is a field with a day, and the moment at which it begins in Burundi, so many days on; the zero time when nothing
-// is filled in.
-func (f *form) day(field string, later int) time.Time {
-	text := f.Value(field)
-	if text == "" {
-		return time.Time{}
-	}
-	at, err := time.ParseInLocation(time.DateOnly, text, words.Bujumbura)
-	if err != nil {
-		f.refuse(field, "acts.day.wrong")
-		return time.Time{}
-	}
-	return at.AddDate(0, 0, later)
 }

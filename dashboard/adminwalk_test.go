@@ -21,7 +21,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 func TestAdministrator(t *testing.T) {
 	w := newWorld(t, nil)
 	chromium := startChromium(t)
-	w.carry()
+	w.bind()
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, outcome)
 		VALUES ('lumitel', 'lumitel-1', 'k', $1, '25761000000', 'DELIVRD', 1, '000', 'unmatched')`, "7f\x1b[2J"+hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES
@@ -91,7 +91,7 @@ func (p *person) administer(serial int) {
 	p.strays()
 
 	p.open("/admin/search?q=" + message.String())
-	p.sees("message.title")
+	p.sees("onemessage.title")
 	if text := p.read(); strings.Contains(text, string(number)) || !strings.Contains(text, number.Masked()) || strings.Contains(text, "Amahoro") {
 		p.Errorf("a message's page shows what nobody needs:\n%s", text)
 	}

@@ -20,9 +20,9 @@ import (
 	"intumwa/webhooks"
 )
 
-// carry runs a dispatcher beside the dashboard, as another process would: they share the database and nothing else.
+// bind runs a dispatcher beside the dashboard, as another process would: they share the database and nothing else.
 // Its first link is bound to a carrier, the second finds nobody listening.
-func (w *world) carry() (carrier *carriersim.Carrier, stop func()) {
+func (w *world) bind() (carrier *carriersim.Carrier, stop func()) {
 	t := w.t
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
