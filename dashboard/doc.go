@@ -29,6 +29,9 @@
 // A region with an id and data-live is fetched again, and replaced, while it has that attribute; beside it stands a link
 // that looks again, with data-plain, which JavaScript hides. A form with data-measured="id" is posted with do=check while
 // one writes, and the region of that id is taken from the answer. A form that sends holds a key, so that twice is once.
+// A page of the administration begins with {{template "admin" .}} and has a tab in nav.go. What it changes it changes by
+// d.change, which records the act in the same transaction. What others wrote is shown by {{plain .Text}}. A page that
+// stays open is a stream (stream.go): counted, and ended with the session and the server.
 //
 // No inline script or style: the content security policy refuses them. JavaScript is assets/app.js, which finds its work
 // by data attributes.
