@@ -334,11 +334,12 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamOutlivesTimeouts: what bounds other requests does not end it.
+// TestStreamOutlivesTimeouts: what bounds other requests does not end it; the server's end does, at once.
 func TestStreamOutlivesTimeouts(t *testing.T) {
 	w := newWorld(t, nil)
 	server := httptest.NewUnstartedServer(w.d)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = time.Second, time.Second
+	server.Config.RegisterOnShutdown(w.d.EndStreams) // as the binary does
 	server.Start()
 	t.Cleanup(server.Close)
 	w.url = server.URL
@@ -354,4 +355,10 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 			t.Fatal("the stream ended")
 		}
 	}
+	grace, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	if err := server.Config.Shutdown(grace); err != nil {
+		t.Errorf("the stream held up the server's end: %v", err)
+	}
+	ends(t, lines)
 }
