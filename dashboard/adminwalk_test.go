@@ -189,8 +189,13 @@ func (p *person) theLinks() {
 
 // until waits for what JavaScript adds.
 func (p *person) until(key string) {
-	if p.script {
-		p.w.soon(p.lang.T(key)+" is said", func() bool { return strings.Contains(p.read(), p.lang.T(key)) })
+	if !p.script {
+		return
+	}
+	for end := time.Now().Add(patience); !strings.Contains(p.read(), p.lang.T(key)); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("%s: %s does not come to say %q (%v):\n%s", p.name, p.where(), p.lang.T(key), p.problems, p.read())
+		}
 	}
 }
 

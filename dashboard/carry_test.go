@@ -41,12 +41,17 @@ func (w *world) bind() (carrier *carriersim.Carrier, stop func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hot.Close)
+	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
 	rdb, prefix := testenv.Redis(t)
 	link := func(name, address string) dispatcher.Link {
 		return dispatcher.Link{Options: smpp.Options{Name: name, Address: address, SystemID: "intumwa", Password: "secret", Window: 20, TPS: 200,
 			EnquireLink: 2 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
 	}
-	d, err := dispatcher.New(w.pool, hot, queue.New(rdb, queue.Options{Prefix: prefix}), webhooks.New(w.pool, webhooks.Options{}),
+	d, err := dispatcher.New(pool, hot, queue.New(rdb, queue.Options{Prefix: prefix}), webhooks.New(pool, webhooks.Options{}),
 		dispatcher.Options{Heartbeat: 200 * time.Millisecond, SweepInterval: 100 * time.Millisecond, Carriers: []dispatcher.Carrier{
 			{Name: "econet", Links: []dispatcher.Link{link("econet-1", nobody.Addr().String())}},
 			{Name: "lumitel", SourceTON: 5, DestTON: 1, DestNPI: 1, Links: []dispatcher.Link{link("lumitel-1", listener.Addr().String()), link("lumitel-2", listener.Addr().String())}},
