@@ -3,13 +3,13 @@
 
 {
   const board = document.getElementById("links");
-  const live = document.getElementById("live");
+  const live = document.getElementById("pulse");
   const at = document.getElementById("at");
   const say = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
   const show = (word) => {
     live.hidden = false;
-    live.className = "live " + word;
-    say(live, live.dataset[word]);
+    live.className = "pulse " + word;
+    say(live, live.getAttribute("data-text-" + word));
     document.getElementById("reload").hidden = word === "live";
   };
 
