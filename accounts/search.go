@@ -58,33 +58,6 @@ func (a *Accounts) ApplicantByID(ctx context.Context, id int64) (Applicant, erro
 	return p, nil
 }
 
-// WaitingSender is a sender that waits for approval, and whose it is.
-type WaitingSender struct {
-	OwnedSender
-
-	CompanyName string
-}
-
-// WaitingSenders lists senders that are not approved in the order of their ids, at most limit of them, from the first
-// after that id.
-func (a *Accounts) WaitingSenders(ctx context.Context, after int64, limit int) ([]WaitingSender, error) {
-	rows, err := a.pool.Query(ctx, `
-		select s.id, s.name, s.country, s.approved, s.company_id, c.name
-		from senders s join companies c on c.id = s.company_id
-		where s.id > $1 and not s.approved order by s.id limit $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing the senders that wait: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s WaitingSender, err error) {
-		err = row.Scan(&s.ID, &s.Name, &s.Country, &s.Approved, &s.CompanyID, &s.CompanyName)
-		return s, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the senders that wait: %w", err)
-	}
-	return list, nil
-}
-
 // FindSenders lists the companies' senders of exactly that name, at most limit of them.
 func (a *Accounts) FindSenders(ctx context.Context, name string, limit int) ([]OwnedSender, error) {
 	rows, err := a.pool.Query(ctx, `select `+ownedSenderColumns+` from senders where name = $1 order by id limit $2`, name, limit)

@@ -21,7 +21,6 @@ type actRow struct {
 	acts.Act
 
 	Who     string // the actor's e-mail, or what is recorded
-	Named   string // the act in words; empty: there are none
 	Changes []actChange
 }
 
@@ -47,9 +46,6 @@ func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
 			known[a.Actor] = who
 		}
 		rows[i] = actRow{Act: a, Who: who, Changes: changesOf(a.Before, a.After)}
-		if v.lang.Has(a.Act) {
-			rows[i].Named = v.lang.T(a.Act)
-		}
 	}
 	return rows, nil
 }

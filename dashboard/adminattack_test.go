@@ -167,7 +167,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	if n := len(w.recorded()); n != count {
 		t.Errorf("what was refused is recorded: %d acts, then %d", count, n)
 	}
-	c.wants(c.get("/admin/acts?actor=root@example.com&company="+strconv.FormatInt(company.ID, 10)), http.StatusOK, "API key revoked", "fraud")
+	c.wants(c.get("/admin/acts?actor=root@example.com&company="+strconv.FormatInt(company.ID, 10)), http.StatusOK, "token.revoke", "fraud")
 }
 
 // TestMarkupAtAdministrators: what customers, carriers and handsets wrote is text on every page.

@@ -10,6 +10,11 @@ import (
 	"intumwa/dispatcher"
 )
 
+const (
+	actPause  = "link.pause"
+	actResume = "link.resume"
+)
+
 // showLinks is GET /admin/links: every link, and which is sick. Its stream keeps it true while it is open.
 func (d *Dashboard) showLinks(v *visit, _ operator) {
 	now, err := d.board.now(v.ctx())
@@ -22,12 +27,12 @@ func (d *Dashboard) showLinks(v *visit, _ operator) {
 
 // pauseLink is POST /admin/links/:name/pause.
 func (d *Dashboard) pauseLink(v *visit, o operator) {
-	d.setPaused(v, o, true, "link.pause", "flash.paused")
+	d.setPaused(v, o, true, actPause, "flash.paused")
 }
 
 // resumeLink is POST /admin/links/:name/resume.
 func (d *Dashboard) resumeLink(v *visit, o operator) {
-	d.setPaused(v, o, false, "link.resume", "flash.resumed")
+	d.setPaused(v, o, false, actResume, "flash.resumed")
 }
 
 func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash string) {

@@ -15,7 +15,7 @@ import (
 const sendersOnPage = 50
 
 type waitingSendersPage struct {
-	Senders []accounts.WaitingSender
+	Senders []accounts.SenderRequest
 	Next    int64
 }
 
@@ -71,7 +71,13 @@ func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash
 			return acts.Entry{}, err
 		}
 		company = before.CompanyID
-		after, err := users.SetSender(v.ctx(), id, approved)
+		after := before.Sender
+		if approved {
+			after, err = users.SetSender(v.ctx(), id, true)
+		} else { // the company reads the reason
+			_, err = users.RefuseSender(v.ctx(), id, reason)
+			after.Approved = false
+		}
 		return acts.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
 			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{after.Name, after.Approved, reason}}, err
 	})

@@ -81,9 +81,9 @@ func (p *person) administer(serial int) {
 
 	p.open("/admin/senders")
 	p.look("admin-senders")
-	p.press("senders.approve", name)
+	p.press("waiting.senders.approve", name)
 	p.sees("flash.sender.approved")
-	p.sees("senders.none")
+	p.sees("waiting.senders.none")
 	p.look("admin-senders-none")
 
 	p.theCompany(company, name)
@@ -108,10 +108,14 @@ func (p *person) administer(serial int) {
 	p.look("admin-search-none")
 
 	p.open("/admin/acts?actor=" + email)
-	p.sees("link.pause")
+	if !strings.Contains(p.read(), "link.pause") {
+		p.Error("the record lacks link.pause")
+	}
 	p.look("admin-acts")
 	p.open("/admin/acts?company=" + strconv.FormatInt(company.ID, 10))
-	p.sees("credits.add")
+	if !strings.Contains(p.read(), "credits.add") {
+		p.Error("the record lacks credits.add")
+	}
 	p.open("/admin/acts?company=x")
 	p.sees("acts.company.wrong")
 	p.look("admin-acts-wrong")

@@ -7,8 +7,5 @@ func (l *Language) Exact(t time.Time) string {
 	return l.Date(t) + ", " + l.Clock(t)
 }
 
-// Clock writes the time of day to the second.
-func (l *Language) Clock(t time.Time) string { return t.In(Bujumbura).Format("15:04:05") }
-
 // Int is Number for an int.
 func (l *Language) Int(n int) string { return l.Number(int64(n)) }
