@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -206,9 +207,12 @@ func (d *Dashboard) withdraw(v *visit, o operator) {
 	d.setCompany(v, o, change, reason, flash)
 }
 
-// reason is why something is taken back.
+// reason is why something is taken back: one line of printable characters, as accounts keeps it.
 func (f *form) reason() (text string, ok bool) {
-	text = f.name("reason")
+	text = strings.Join(strings.Fields(f.name("reason")), " ")
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		f.refuse("reason", "error.name")
+	}
 	if !f.ok() {
 		f.notice("admin.reason.wrong")
 	}
