@@ -19,6 +19,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // TestAdministrator: an administrator's day, beside a dispatcher with links that are really bound and one that is not;
 // in two languages, with and without JavaScript.
 func TestAdministrator(t *testing.T) {
+	t.Parallel() // with the other walks: a browser waits more than it computes
 	w := newWorld(t, nil)
 	chromium := startChromium(t)
 	w.bind()

@@ -10,6 +10,7 @@ import (
 
 // TestFirstDay: a customer's first day from the sign-up on, in two languages, with and without JavaScript.
 func TestFirstDay(t *testing.T) {
+	t.Parallel() // with the other walks: a browser waits more than it computes
 	w := newWorld(t, nil)
 	w.gateway.carry()
 	chromium := startChromium(t)

@@ -18,6 +18,7 @@ import (
 // TestMoneyWalk: a company's campaign from a file to its delivery, its volume, its statement on the screen and on paper,
 // in two languages, with and without JavaScript.
 func TestMoneyWalk(t *testing.T) {
+	t.Parallel() // with the other walks: a browser waits more than it computes
 	r := newRig(t, true)
 	chromium := startChromium(t)
 	for _, try := range []struct {

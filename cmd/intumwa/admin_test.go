@@ -149,7 +149,8 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, _ := s.run("", "admin", "links", "--json")
-	pattern := `^\[\{"carrier":"lumitel","link":"lumitel-1","state":"down","window":100,"in_flight":0,"tps":50,"since":"[^"]+"\}\]\n$`
+	pattern := `^\[\{"carrier":"lumitel","link":"lumitel-1","state":"down","window":100,"in_flight":0,"tps":50,"since":"[^"]+",` +
+		`"accepted":0,"throttled":0,"overdue":0,"broken":false,"served_at":"[^"]+","unheld":true\}\]\n$`
 	if code != exitOK || !regexp.MustCompile(pattern).MatchString(stdout) {
 		t.Errorf("a link: %d %q", code, stdout)
 	}
