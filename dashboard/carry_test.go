@@ -29,7 +29,7 @@ func (w *world) bind() (carrier *carriersim.Carrier, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	carrier = carriersim.New(carriersim.Options{Seed: 7})
+	carrier = carriersim.New(carriersim.Options{Seed: 7, NoFates: true})
 	w.run(func(ctx context.Context) error { _ = carrier.Serve(ctx, listener); return nil })
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
