@@ -30,6 +30,7 @@ type messagesPage struct {
 	Filtered                bool
 	Later                   bool   // this is not the first page
 	First, Next             string // addresses; Next is empty on the last page
+	Export                  string // address of all that is found, as a file
 }
 
 // messages is GET /messages.
@@ -65,9 +66,11 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 			filters.Set(name, value)
 		}
 	}
+	p.Export = "/messages.csv"
 	p.Filtered = len(filters) > 0
 	if p.Filtered {
 		p.First += "?" + filters.Encode()
+		p.Export += "?" + filters.Encode()
 	}
 	if next > 0 {
 		filters.Set("before", strconv.FormatInt(next, 10))

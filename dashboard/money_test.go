@@ -276,6 +276,8 @@ func TestMessagesFile(t *testing.T) {
 			t.Errorf("%q has %d lines, want %d", query, len(rows), want)
 		}
 	}
+	c.wants(c.get("/messages?status=failed&q=79000001"), http.StatusOK, "Nothing found")
+	c.wants(c.get("/messages?status=failed"), http.StatusOK, `href="/messages.csv?status=failed"`)
 	for _, query := range []string{"", "?batch=" + batch, "?q=" + batch} {
 		if rows := other.lines(other.get("/messages.csv" + query)); len(rows) != 1 {
 			t.Errorf("another sees %d lines of %q", len(rows), query)
