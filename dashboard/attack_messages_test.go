@@ -276,7 +276,7 @@ func TestTestNumber(t *testing.T) {
 	for left := 4; left >= 0; left-- { // of a million codes none is tried twice here
 		a := c.post("/test-number/verify", "code", "00000"+strconv.Itoa(left))
 		if a.StatusCode == http.StatusSeeOther {
-			t.Skip("the code was guessed")
+			return // guessed, as happens once in 200,000 runs
 		}
 		c.wants(a, http.StatusUnprocessableEntity, "Tries left: "+strconv.Itoa(left))
 	}

@@ -66,9 +66,6 @@ const (
 // TestManyMessages: with many messages behind them the pages stay small, take few statements, and none of these reads a
 // whole table of messages. It reports the times; go test -v shows them.
 func TestManyMessages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills a database")
-	}
 	w := newWorld(t, nil)
 	c, u, company := w.customer("aline", "ISOKO", 1000)
 	begin := time.Now()
