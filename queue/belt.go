@@ -56,6 +56,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,9 +169,9 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 		err  error
 	}
 	ended, left := make(chan ending), make(chan struct{})
-	b.waits.begin()
+	number := b.waits.begin()
 	go func() {
-		defer b.waits.end()
+		defer b.waits.end(number)
 		bell, err := b.listen(context.WithoutCancel(ctx), carrier, wholeSeconds(block), lanes)
 		select {
 		case ended <- ending{bell, err}:
@@ -189,41 +191,45 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 }
 
 // Quiet waits until nothing is left of calls of Wait, Take and Probe that have
-// returned because their context ended: as long as they would have blocked.
-func (b *Belt) Quiet() { b.waits.none() }
+// returned because their context ended: as long as they would have blocked. It
+// does not wait for calls that begin after it, which are another dispatcher's.
+func (b *Belt) Quiet() { b.waits.over() }
 
-// waits counts those who listen for a bell.
+// waits are those who listen for a bell, numbered.
 type waits struct {
-	mu    sync.Mutex
-	n     int
-	quiet *sync.Cond
+	mu      sync.Mutex
+	last    uint64
+	running map[uint64]struct{}
+	ended   *sync.Cond
 }
 
 func newWaits() *waits {
-	w := &waits{}
-	w.quiet = sync.NewCond(&w.mu)
+	w := &waits{running: make(map[uint64]struct{})}
+	w.ended = sync.NewCond(&w.mu)
 	return w
 }
 
-func (w *waits) begin() {
+func (w *waits) begin() (number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.n++
+	w.last++
+	w.running[w.last] = struct{}{}
+	return w.last
 }
 
-func (w *waits) end() {
+func (w *waits) end(number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.n--; w.n == 0 {
-		w.quiet.Broadcast()
-	}
+	delete(w.running, number)
+	w.ended.Broadcast()
 }
 
-func (w *waits) none() {
+// over waits until those have ended that have begun by now.
+func (w *waits) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.n > 0 {
-		w.quiet.Wait()
+	for last := w.last; slices.ContainsFunc(slices.Collect(maps.Keys(w.running)), func(n uint64) bool { return n <= last }); {
+		w.ended.Wait()
 	}
 }
 

@@ -234,6 +234,33 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestQuietBesideOthers: who ends waits for its own calls, not for those that another dispatcher goes on making.
+func TestQuietBesideOthers(t *testing.T) {
+	b, _ := beltOf(t, testenv.NewRedisServer(t).URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for range 3 { // never is there a moment without one that listens
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := b.Wait(ctx, carrier, time.Second, queue.Single); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+		time.Sleep(300 * time.Millisecond) // they begin and end at different times
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); b.Quiet() }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the others' calls")
+	}
+	cancel()
+	others.Wait()
+	b.Quiet()
+}
+
 // TestProbesAtOnce: several dispatchers of one process probe by one belt.
 func TestProbesAtOnce(t *testing.T) {
 	b, _ := beltOf(t, testenv.NewRedisServer(t).URL())
