@@ -214,10 +214,10 @@ func (l *Link) refuseMalformed(in inbound, err error) {
 // respond answers an accepted delivery; the message_id is one NUL.
 func (s *session) respond(h header, status Status, cost int64) {
 	s.link.settled(cost)
-	s.owed.Add(-1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendLocked(header{h.command | responseBit, status, h.sequence}, 0)
+	s.owed.Add(-1) // behind the answer, that no unbind overtakes it
 	if s.draining {
 		s.changed.Broadcast()
 	}
