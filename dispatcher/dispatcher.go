@@ -95,6 +95,7 @@ type Dispatcher struct {
 	acker     *acker
 	hands     *hands
 	trust     *trust
+	relayWake chan struct{}
 
 	refundsHeld bool // somebody holds a balance that gets something back; the relay's
 
@@ -158,6 +159,7 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
+	d.relayWake = make(chan struct{}, 1)
 	d.acker = newAcker(d)
 	d.hands = newHands()
 	d.trust = newTrust(d)

@@ -7,22 +7,26 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/smpp"
 )
 
 // member is this process's seat among the dispatchers of one database.
 //
 // Every heartbeat it says that it lives, and asks for the lease of each of its
-// configured links. Whoever has not been seen for DeadAfter is dead: its
-// leases and its claims are anybody's. A process that was asleep longer than
-// that finds itself replaced; until its first heartbeat succeeds again it
-// submits nothing (fresh), and the database refuses whatever it still writes
-// under its old id.
+// configured links. Whose session is gone (seat) or who has not been seen for
+// DeadAfter is dead: its leases and its claims are anybody's. The session ends
+// with a process that is killed, at once; the silence finds one that sleeps, or
+// whose machine is gone. A process that was asleep longer than that finds itself
+// replaced; until its first heartbeat succeeds again it submits nothing (fresh),
+// and the database refuses whatever it still writes under its old id.
 type member struct {
 	d     *Dispatcher
 	id    atomic.Int64
 	beat  atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
 	start time.Time
+	seat  atomic.Pointer[seat]
 	lanes map[string]*lane // by link name; owned by run
 	wake  chan struct{}    // beat now: the configuration changed
 
@@ -30,6 +34,10 @@ type member struct {
 	announced bool      // the links that are configured now; run's
 	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
+
+	others bool                // somebody else is on the list; run's
+	absent map[int64]time.Time // since when others' sessions are gone; run's
+	died   bool                // somebody was taken off the list, and the leases were not asked for since; run's
 }
 
 func newMember(d *Dispatcher) *member {
@@ -37,7 +45,8 @@ func newMember(d *Dispatcher) *member {
 	// At its start a process knows nothing of the others' silence: they get two
 	// heartbeats to be heard.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
-	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), minutes: make(minutes), wake: make(chan struct{}, 1)}
+	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), minutes: make(minutes), wake: make(chan struct{}, 1),
+		absent: make(map[int64]time.Time)}
 }
 
 func (m *member) kick() {
@@ -47,6 +56,9 @@ func (m *member) kick() {
 // fresh tells whether the others must still take this process for living, with
 // a second in hand.
 func (m *member) fresh() bool {
+	if s := m.seat.Load(); s != nil && !s.held.Load() {
+		return false
+	}
 	return time.Since(m.start)-time.Duration(m.beat.Load()) < m.d.opts.DeadAfter-m.d.opts.Heartbeat
 }
 
@@ -54,10 +66,10 @@ func (m *member) fresh() bool {
 func (m *member) register(ctx context.Context) error {
 	for failing := false; ; {
 		sent := time.Since(m.start)
-		var id int64
-		err := m.d.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ($1) RETURNING id`, identity()).Scan(&id)
+		taken, err := m.d.takeSeat(ctx)
 		if err == nil {
-			m.id.Store(id)
+			m.seat.Store(taken)
+			m.id.Store(taken.id)
 			m.beat.Store(int64(sent))
 			m.announced = false
 			return nil
@@ -97,6 +109,8 @@ func (m *member) announce(ctx context.Context) error {
 func (m *member) run(ctx context.Context) {
 	tick := time.NewTicker(m.d.opts.Heartbeat)
 	defer tick.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	failing := false
 	for {
 		err := m.heartbeat(ctx)
@@ -109,15 +123,40 @@ func (m *member) run(ctx context.Context) {
 			failing = false
 			m.d.log.Info("heartbeat succeeds again")
 		}
-		select {
-		case <-ctx.Done():
-			m.stop()
-			return
-		case <-tick.C:
-		case <-m.wake:
-			m.announced = false
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				m.stop()
+				return
+			case <-look.C:
+				waiting = !m.others || failing || !m.someDied(ctx)
+			case <-tick.C:
+				waiting = false
+			case <-m.wake:
+				m.announced, waiting = false, false
+			}
 		}
 	}
+}
+
+const (
+	// lookEvery lies between two looks at the others' sessions.
+	lookEvery = 100 * time.Millisecond
+	// absentFor is how long a session must be gone: a connection that is lost while
+	// its process lives is made again sooner.
+	absentFor = 300 * time.Millisecond
+)
+
+// someDied takes those off the list whose sessions are gone, and answers whether
+// there were any.
+func (m *member) someDied(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, m.d.opts.Heartbeat)
+	defer cancel()
+	if err := m.buryAbsent(ctx); err != nil {
+		m.d.log.Debug("looking at the other dispatchers' sessions", "error", err) // a heartbeat says it loudly
+		return false
+	}
+	return m.died
 }
 
 var errReplaced = errors.New("this dispatcher was taken for dead; it starts anew")
@@ -135,6 +174,9 @@ func (m *member) heartbeat(ctx context.Context) error {
 	}
 	if tag.RowsAffected() == 0 {
 		m.stop() // whatever they still write goes by the old id and changes nothing
+		if s := m.seat.Load(); s != nil {
+			s.leave()
+		}
 		if err := m.register(ctx); err != nil {
 			return err
 		}
@@ -150,6 +192,13 @@ func (m *member) heartbeat(ctx context.Context) error {
 		if err := m.bury(ctx); err != nil {
 			return err
 		}
+	}
+	if err := m.buryAbsent(ctx); err != nil {
+		return err
+	}
+	if m.died {
+		m.died = false
+		defer m.d.hurry() // their claims are freed behind the leases
 	}
 	return m.lease(ctx, id)
 }
@@ -173,9 +222,57 @@ func (m *member) bury(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking for dead dispatchers: %w", err)
 	}
-	if tag.RowsAffected() > 0 {
-		m.d.log.Warn("a dispatcher died; what it carried goes on", "dispatchers", tag.RowsAffected())
+	m.mourn(tag.RowsAffected())
+	return nil
+}
+
+func (m *member) mourn(dead int64) {
+	if dead > 0 {
+		m.died = true
+		m.d.log.Warn("a dispatcher died; what it carried goes on", "dispatchers", dead)
 	}
+}
+
+// buryAbsent takes those off the list whose sessions have been gone for
+// absentFor. When this process's own was lost lately, so were theirs, probably,
+// and they get as long as it had to be back.
+func (m *member) buryAbsent(ctx context.Context) error {
+	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
+			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.classid = $2::int AND l.objid = d.id AND l.objsubid = 2)
+		FROM dispatchers d WHERE d.id <> $1`, m.id.Load(), seatLock)
+	if err != nil {
+		return fmt.Errorf("looking at the other dispatchers: %w", err)
+	}
+	now := time.Now()
+	absent := make(map[int64]time.Time)
+	var dead []int64
+	var id int64
+	var gone bool
+	m.others = false
+	if _, err := pgx.ForEachRow(rows, []any{&id, &gone}, func() error {
+		if m.others = true; !gone {
+			return nil
+		}
+		since, known := m.absent[id]
+		if !known {
+			since = now
+		}
+		if absent[id] = since; now.Sub(since) >= absentFor {
+			dead = append(dead, id)
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("looking at the other dispatchers: %w", err)
+	}
+	m.absent = absent
+	if s := m.seat.Load(); len(dead) == 0 || s == nil || !s.settled() {
+		return nil
+	}
+	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = ANY($1)`, dead)
+	if err != nil {
+		return fmt.Errorf("taking dead dispatchers off the list: %w", err)
+	}
+	m.mourn(tag.RowsAffected())
 	return nil
 }
 
@@ -329,6 +426,9 @@ func (m *member) leave() {
 	id := m.id.Load()
 	if id == 0 {
 		return
+	}
+	if s := m.seat.Load(); s != nil {
+		defer s.leave()
 	}
 	if _, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, id); err != nil {
 		m.d.log.Warn("giving up the seat; the others will find out", "error", err)

@@ -54,11 +54,20 @@ func (d *Dispatcher) runRelay(ctx context.Context) {
 			failing = false
 			d.log.Info("the relay works again")
 		}
-		if sleep(ctx, min(max(d.opts.SweepInterval, 5*time.Since(start)), 10*d.opts.SweepInterval)) != nil {
+		timer := time.NewTimer(min(max(d.opts.SweepInterval, 5*time.Since(start)), 10*d.opts.SweepInterval))
+		select {
+		case <-timer.C:
+		case <-d.relayWake:
+		case <-ctx.Done():
+		}
+		if timer.Stop(); ctx.Err() != nil {
 			return
 		}
 	}
 }
+
+// hurry has the next round of the relay begin now.
+func (d *Dispatcher) hurry() { ring(d.relayWake) }
 
 // relay does one round: dead dispatchers' claims, expired messages, what the
 // belt lacks; in a slow round also what need not be done often.

@@ -229,7 +229,7 @@ func TestSilenceOfAll(t *testing.T) {
 	if err := b.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ('other') RETURNING id`).Scan(&other); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.d.member.stop)
+	t.Cleanup(b.d.member.leave)
 	listed := func(silent time.Duration) bool {
 		t.Helper()
 		if _, err := b.pool.Exec(ctx, `UPDATE dispatchers SET seen_at = now() - $1::interval WHERE id = $2`, silent, other); err != nil {

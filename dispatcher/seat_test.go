@@ -1,0 +1,84 @@
+package dispatcher_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/dispatcher"
+	"intumwa/smpp/carriersim"
+)
+
+// seatLock is the first key of the lock that says that a dispatcher lives.
+const seatLock = 0x64697370
+
+// TestSeatOfDead: a dispatcher whose session is gone is dead at once, however
+// long its silence may be; one whose session is there lives, as does one of a
+// release that had none.
+func TestSeatOfDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno, other := w.carrier(carriersim.Options{NoFates: true}), w.carrier(carriersim.Options{NoFates: true})
+	living, err := pgx.Connect(t.Context(), w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = living.Close(context.Background()) }()
+	if _, err := living.Exec(t.Context(), `SELECT pg_advisory_lock($1, 78)`, seatLock); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name, session) OVERRIDING SYSTEM VALUE
+			VALUES (77, 'killed', true), (78, 'living', true), (79, 'old release', false);
+		INSERT INTO links (name, carrier, owner) VALUES ('lumitel-1', 'lumitel', 77), ('leo-1', 'leo', 78), ('gone-1', 'gone', 79)`); err != nil {
+		t.Fatal(err)
+	}
+	id := w.sendTo("00")
+	if _, err := w.pool.Exec(t.Context(), `UPDATE outbox SET claimed_by = 77, turn = 1, attempts = 1`); err != nil {
+		t.Fatal(err)
+	}
+	w.startWith(dispatcher.Options{DeadAfter: time.Hour}, mno.mno(), named("leo", other))
+	w.await("sent", 10*time.Second, id)
+	if n := w.count(`SELECT count(*) FROM dispatchers WHERE id IN (78, 79)`); n != 2 {
+		t.Errorf("%d of the two that live are on the list", n)
+	}
+	if n := w.count(`SELECT count(*) FROM links WHERE owner = 78 AND name = 'leo-1'`); n != 1 {
+		t.Error("the link of one that lives was taken")
+	}
+	if err := living.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitLink("leo-1", "bound")
+}
+
+// TestSeatLost: a dispatcher whose session is cut while it lives has it back
+// before the others could take it for dead, and its binds stay.
+func TestSeatLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno())
+	id := w.count(`SELECT id FROM dispatchers`)
+	w.startWith(dispatcher.Options{}, mno.mno()) // it stands by
+	w.until("there are two", func() bool { return w.count(`SELECT count(*) FROM dispatchers`) == 2 })
+	ids := w.sendMany(100, "00")
+	for range 3 {
+		if n := w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1::int AND objid = $2
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, seatLock, id); n > 1 {
+			t.Fatalf("%d sessions have the seat", n)
+		}
+		ids = append(ids, w.sendMany(20, "00")...)
+		w.until("its session is back", func() bool {
+			return w.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1::int AND objid = $2 AND granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, seatLock, id) == 1
+		})
+	}
+	w.await("sent", 20*time.Second, ids...)
+	if n := w.count(`SELECT count(*) FROM links WHERE owner = $1`, id); n != 1 {
+		t.Error("another has its link")
+	}
+	if st := mno.Stats(); st.Duplicates != 0 || st.Connections != 1 {
+		t.Errorf("%d arrived twice, over %d connections", st.Duplicates, st.Connections)
+	}
+}

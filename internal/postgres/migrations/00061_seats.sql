@@ -1,0 +1,5 @@
+-- +goose Up
+
+-- Whose process holds an advisory lock of its own session for as long as it
+-- lives is known to be dead as soon as nobody has that lock.
+ALTER TABLE dispatchers ADD COLUMN session boolean NOT NULL DEFAULT false; -- false: of a release that had none
