@@ -8,6 +8,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/submission"
 	"intumwa/webhooks"
 )
 
@@ -162,11 +163,11 @@ func joined(texts ...string) []string {
 // reason says why a message failed: our own words in the person's language, a carrier's as they are.
 func (v *visit) reason(r string) string {
 	switch r {
-	case messages.ReasonExpired:
+	case submission.ReasonExpired:
 		return v.lang.T("life.expired")
-	case messages.ReasonNoReceipt:
+	case submission.ReasonNoReceipt:
 		return v.lang.T("life.noreceipt")
-	case messages.ReasonNoAnswer:
+	case submission.ReasonNoAnswer:
 		return v.lang.T("life.unanswered")
 	}
 	return r

@@ -11,6 +11,7 @@ import (
 	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/submission"
 )
 
 // Confirm says which event makes a message sent (rule choices 5.2).
@@ -53,12 +54,12 @@ const (
 
 // Ambiguous says what becomes of a segment that was written to a link which
 // then died without an answer.
-type Ambiguous uint8
+type Ambiguous = submission.Policy
 
 const (
-	AmbiguousResend Ambiguous = iota // send again: it may arrive twice
-	AmbiguousHold                    // wait for a receipt until the message's time is up
-	AmbiguousFail                    // give the message up
+	AmbiguousResend = submission.Resend // send again: it may arrive twice
+	AmbiguousHold   = submission.Hold   // wait for a receipt until the message's time is up
+	AmbiguousFail   = submission.Fail   // give the message up
 )
 
 // Carrier is one mobile operator as the dispatcher needs it.

@@ -9,6 +9,7 @@ import (
 	"intumwa/billing"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/submission"
 	"intumwa/webhooks"
 )
 
@@ -73,7 +74,7 @@ func (d *Dispatcher) refunds(m messages.Settled) bool {
 	case RefundFailed:
 		return true
 	case RefundUnsubmitted:
-		return m.Unsubmitted && m.Reason == messages.ReasonExpired
+		return m.Unsubmitted && m.Reason == submission.ReasonExpired
 	}
 	return false
 }
@@ -107,7 +108,7 @@ func reasonClass(m messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == messages.ReasonExpired || m.Reason == messages.ReasonNoReceipt || m.Reason == messages.ReasonNoAnswer:
+	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer:
 		return m.Reason
 	case strings.HasPrefix(m.Reason, "ESME_"):
 		return "refused"

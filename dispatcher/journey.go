@@ -2,7 +2,9 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/submission"
 )
 
 // journey is one claimed message on its way over one link. Its segments go out
@@ -24,24 +27,47 @@ type journey struct {
 	stopped atomic.Bool
 	began   time.Time
 
-	// The settler's.
-	open     int // segments without a result
-	accepted int
-	verdict  messages.Final // set when a segment was refused for good
-	refused  bool
-	again    bool // a segment is to be sent again
-	delay    time.Duration
-	counts   bool // the attempt counts
-	wait     bool // for a receipt: on_ambiguous hold
+	// The settler's, once the first segment is out.
+	attempt submission.Attempt
+	late    *submission.Effect // a segment that the message was claimed without was refused for now
 }
 
 // result is what became of one segment.
 type result struct {
 	journey *journey
-	segment int // from 1
+	segment int // from 1; 0: none was to be sent
 	smpp.Result
-	at   time.Time
-	slot bool // it held a slot
+	at    time.Time
+	slot  bool             // it held a slot
+	event submission.Event // what that is, once it was asked (heard)
+}
+
+// heard is what the result is to the segment's submission.
+func (r *result) heard() submission.Event {
+	if r.event == nil {
+		r.event = r.journey.lane.carrier.config().event(r.Result, r.journey.msg.Attempt)
+	}
+	return r.event
+}
+
+// event is what the fate of a segment is to its submission. attempt is the
+// number of its message's attempt.
+func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
+	switch r.Outcome {
+	case smpp.Accepted:
+		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
+	case smpp.Rejected:
+		return submission.Rejected{Permanent: c.class(r.Status) == smpp.ClassPermanent, Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+	case smpp.NoAnswer:
+		if errors.Is(r.Err, errEchoed) {
+			return submission.Echoed{}
+		}
+		return submission.NoAnswer{Delay: ambiguousDelay}
+	}
+	if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
+		return submission.Unsendable{Reason: field.Error()}
+	}
+	return submission.NotWritten{}
 }
 
 // begin submits the segments that no carrier has yet. It blocks for window and
@@ -51,35 +77,34 @@ func (j *journey) begin(ctx context.Context) {
 	l := j.lane
 	j.began = time.Now()
 	if !j.began.Before(j.msg.ExpiresAt) { // it waited here too long; the relay ends it
-		j.open = 1
+		j.attempt.Open = 1
 		l.carrier.settler.take(result{journey: j, at: j.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
 		return
 	}
 	submits := l.carrier.config().segments(j.msg, j.began)
 	if j.total = len(submits); j.total > sms.MaxSegments {
-		j.open = 1
+		j.attempt.Open = 1
 		l.carrier.settler.take(result{journey: j, at: j.began, Result: smpp.Result{Outcome: smpp.NotWritten,
 			Err: &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", j.total, sms.MaxSegments)}}})
 		return
 	}
-	// A carrier may have what it did not answer: whoever holds does not send it again.
-	holds := l.carrier.config().OnAmbiguous == AmbiguousHold
+	policy := l.carrier.config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		if !slices.Contains(j.msg.Accepted, i+1) && !(holds && slices.Contains(j.msg.Unanswered, i+1)) {
+		if _, _, mayGo := submission.Next(j.stateOf(i+1), submission.Writing{}, policy); mayGo {
 			left = append(left, i)
 		}
 	}
-	j.open = len(left)
-	if len(left) == 0 { // all were accepted by then, only the outbox did not know
-		j.open = 1
+	j.attempt.Open = len(left)
+	if len(left) == 0 { // the carrier has them all, or may have, only the outbox did not know
+		j.attempt.Open = 1
 		l.carrier.settler.take(result{journey: j, Result: smpp.Result{Outcome: smpp.Accepted}, at: j.began})
 		return
 	}
 	var link *smpp.Link
 	// Another process, that knows nothing of this carrier, has freed it although
 	// the carrier may have it: that is decided here.
-	lost := j.msg.Begun && l.carrier.config().OnAmbiguous != AmbiguousResend
+	lost := j.msg.Begun && policy != AmbiguousResend
 	for n, i := range left {
 		if n > 0 && j.msg.Lane == messages.LaneBatch && !lost && !j.stopped.Load() {
 			l.letSinglesPass(ctx)
@@ -106,7 +131,7 @@ func (j *journey) begin(ctx context.Context) {
 			submits[i].Key = submitKey(j.msg.ID, i+1, j.total)
 			err = link.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
-				j.answered(r)
+				j.answered(&r)
 				l.carrier.settler.take(r)
 			})
 		}
@@ -120,17 +145,30 @@ func (j *journey) begin(ctx context.Context) {
 	}
 }
 
+// stateOf is what is known of a segment as the attempt begins.
+func (j *journey) stateOf(segment int) submission.State {
+	switch {
+	case slices.Contains(j.msg.Accepted, segment):
+		return submission.Accepted
+	case slices.Contains(j.msg.Unanswered, segment):
+		return submission.Unanswered
+	}
+	return submission.Waiting
+}
+
 // answered reacts at once to an answer, before it is settled: the link slows
 // when its carrier says so, its breaker counts, and no further segment of a
 // refused message goes out.
-func (j *journey) answered(r result) {
+func (j *journey) answered(r *result) {
 	l := j.lane
+	if _, f, _ := submission.Next(submission.InFlight, r.heard(), l.carrier.config().OnAmbiguous); f.Stop {
+		j.stopped.Store(true)
+	}
 	switch r.Outcome {
 	case smpp.Accepted:
 		l.pace.answered(r.at)
 		l.breakerCloses()
 	case smpp.Rejected:
-		j.stopped.Store(true)
 		switch l.carrier.config().class(r.Status) {
 		case smpp.ClassThrottled:
 			// A queue that is full for one handset, again, while others pass is

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
+	"intumwa/submission"
 )
 
 // lane is one leased link at work. Three goroutines besides the link's own:
@@ -405,7 +405,7 @@ func (l *lane) letSinglesPass(ctx context.Context) {
 // the window has room for.
 func (l *lane) lot(first *journey, more func() *journey) []*journey {
 	lot := []*journey{first}
-	if l.carrier.config().OnAmbiguous == AmbiguousResend {
+	if _, f, _ := submission.Next(submission.Waiting, submission.Writing{}, l.carrier.config().OnAmbiguous); f.Record != submission.Mark {
 		return lot
 	}
 	claims := []messages.Claim{first.msg.Claim()}
@@ -432,11 +432,6 @@ func (l *lane) lot(first *journey, more func() *journey) []*journey {
 func (l *lane) late(key uint64, r smpp.Result) {
 	id, segment, total := fromKey(key)
 	l.carrier.settler.takeLate(lateAnswer{link: l.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
-}
-
-// retryAfter is how long a message waits that was refused for now.
-func (l *lane) retryAfter(attempt int) time.Duration {
-	return l.carrier.config().retryDelay(attempt, rand.Float64())
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -7,6 +7,7 @@ import (
 	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/submission"
 )
 
 // throttledLate is a refusal for now of a segment that was given up.
@@ -119,10 +120,10 @@ func TestBegunIsRemembered(t *testing.T) {
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	j := &journey{lane: &lane{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, open: 1}
+	j := &journey{lane: &lane{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, attempt: submission.Attempt{Open: 1}}
 	b.d.hands.take(j)
 	b.settle(work{late: []lateAnswer{throttledLate(j, 1, 2)}})
-	if j.again {
+	if j.late != nil {
 		t.Error("its journey was touched")
 	}
 }

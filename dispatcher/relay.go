@@ -13,6 +13,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/submission"
 )
 
 const (
@@ -178,7 +179,7 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 // had begun to write to it when they died; what is to be sent again is left to
 // Free.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
-	policy := c.config().OnAmbiguous
+	_, effect, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
 	for n := overdueLimit; n == overdueLimit; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
@@ -194,8 +195,8 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 			for _, m := range begun {
 				unanswered := c.config().unanswered(m, c.name)
 				parts = append(parts, unanswered...)
-				if policy == AmbiguousFail && len(unanswered) > 0 {
-					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: messages.ReasonNoAnswer})
+				if effect.Fail != "" && len(unanswered) > 0 {
+					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: effect.Fail})
 				}
 			}
 			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil, 0)
@@ -267,13 +268,14 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 }
 
 func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
+	_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
 	for done := false; !done; {
 		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
 			ids, end, err := find(tx, d.opts.Validity+timeout)
 			done = end
 			finals := make([]messages.Final, len(ids))
 			for i, id := range ids {
-				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: messages.ReasonNoReceipt}
+				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: effect.Fail}
 			}
 			return finals, err
 		})

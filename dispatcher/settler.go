@@ -12,6 +12,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/smpp"
+	"intumwa/submission"
 )
 
 // ambiguousDelay is how long a segment whose answer was lost waits before it
@@ -232,7 +233,7 @@ func (s *settler) release(w work) {
 		if r.slot {
 			r.journey.lane.slots.give(1)
 		}
-		if r.journey.open--; r.journey.open == 0 {
+		if r.journey.attempt.Open--; r.journey.attempt.Open == 0 {
 			r.journey.lane.open.Done()
 		}
 	}
@@ -267,7 +268,7 @@ func (s *settler) commit(w work) error {
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, plan.refused, s.d.opts.Validity); err != nil {
+		if err := store.PutBack(ctx, tx, plan.putBack, s.d.opts.Validity); err != nil {
 			return err
 		}
 		finals, err := store.Verdicts(ctx, tx, slices.Concat(recorded.Submitted, recorded.Reported))
@@ -286,7 +287,7 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	s.letGo(w, recorded.Outcomes, len(inbound))
+	s.letGo(w, plan, recorded.Outcomes, len(inbound))
 	s.learn(w, plan.parts, recorded)
 	early := receiptsIn(recorded.Submitted)
 	s.carrier.unmatched.give(early)
@@ -371,7 +372,7 @@ func (s *settler) throttle(a arrival, kind string) {
 
 // letGo releases, after the commit, what a lot held. Of the messages from
 // handsets the first inbound are kept.
-func (s *settler) letGo(w work, outcomes []messages.Outcome, inbound int) {
+func (s *settler) letGo(w work, p plan, outcomes []messages.Outcome, inbound int) {
 	n := 0 // of the receipts
 	for _, a := range w.receipts {
 		if a.inbound != nil {
@@ -398,22 +399,17 @@ func (s *settler) letGo(w work, outcomes []messages.Outcome, inbound int) {
 			}
 		}
 	}
-	// A message of which another segment is still out goes on when that is
-	// answered: again, for the segment that was refused. A stand-in's journey is
-	// its own settler's.
-	for _, a := range w.late {
-		if j := s.d.hands.of(a.messageID); j != nil && j.lane.carrier == s.carrier && s.refusedForNow(a) {
-			j.repeat(s.carrier.config().RetryMin, true)
-		}
-	}
 	slots := map[*lane]int{}
 	for _, r := range w.results {
-		j := r.journey
 		if r.slot {
-			slots[j.lane]++
+			slots[r.journey.lane]++
 		}
-		j.apply(r)
-		if j.open == 0 {
+	}
+	for j, effect := range p.late {
+		j.late = effect
+	}
+	for _, j := range p.order {
+		if j.attempt = p.attempts[j]; j.attempt.End() != submission.Going {
 			j.ack()
 			s.d.hands.leave(j)
 			j.lane.open.Done()

@@ -20,6 +20,7 @@ import (
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/submission"
 	"intumwa/webhooks"
 )
 
@@ -106,7 +107,7 @@ func (b *bench) claim(id int64, segments int) *journey {
 			b.Fatal(err)
 		}
 	}
-	j := &journey{lane: b.lane, msg: claimed[0], total: segments, open: segments}
+	j := &journey{lane: b.lane, msg: claimed[0], total: segments, attempt: submission.Attempt{Open: segments}}
 	b.d.hands.take(j)
 	return j
 }
@@ -406,7 +407,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 		}
 	}
 	for _, j := range []*journey{never, half} {
-		if status, reason := b.status(j.msg.ID); status != sms.Failed || reason != messages.ReasonExpired {
+		if status, reason := b.status(j.msg.ID); status != sms.Failed || reason != submission.ReasonExpired {
 			t.Errorf("message %d: %v %q", j.msg.ID, status, reason)
 		}
 	}
@@ -503,7 +504,7 @@ func BenchmarkSettler(b *testing.B) {
 		for i, m := range claimed {
 			l.open.Add(1)
 			key := fmt.Sprintf("%d-%d", round, i)
-			j := &journey{lane: l, msg: m, total: 1, open: 1}
+			j := &journey{lane: l, msg: m, total: 1, attempt: submission.Attempt{Open: 1}}
 			w.results = append(w.results, result{journey: j, segment: 1, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: key}, at: time.Now()})
 			reported.receipts = append(reported.receipts, arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key),
 				State: "DELIVRD", Status: sms.Sent, Final: true, At: time.Now()}, pdu: &smpp.Delivery{}})

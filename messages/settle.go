@@ -13,14 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/sms"
-)
-
-// Reasons of failure that are ours; a carrier's own come as its words
-// ("UNDELIV 027", "ESME_RINVDSTADR").
-const (
-	ReasonExpired   = "expired"    // validity over before a carrier had it
-	ReasonNoReceipt = "no_receipt" // a carrier had it and never said what became of it
-	ReasonNoAnswer  = "no_answer"  // a carrier may have it, never answered, and on_ambiguous is fail
+	"intumwa/submission"
 )
 
 // Final is the verdict on one message.
@@ -144,89 +137,70 @@ func (f *finishing) queue(b *pgx.Batch) {
 		})
 }
 
-// Verdicts turns segments that just became final into verdicts on their
-// messages: failed as soon as one segment is, sent when all are
-// (rule choices 5.4). Messages that still wait for a segment are not among them.
+// Verdicts answers the verdicts on the messages of segments that just became
+// final (submission.Verdict). Messages that still wait for a segment are not
+// among them.
 func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) ([]Final, error) {
 	var finals []Final
-	var open []int64
-	last := map[int64]SegmentState{}
-	copies, err := s.otherCopies(ctx, tx, states)
-	if err != nil {
-		return nil, err
-	}
+	var open []int64 // messages of which more has to be known
+	totals := map[int64]int{}
 	for _, st := range states {
-		switch {
-		case st.Status == sms.Failed && copies[segmentOf(st)]:
-			// The first copy of a segment that was sent again: the second decides.
-		case st.Status == sms.Failed:
-			reason := st.Receipt
-			if st.Error != "" {
-				reason += " " + st.Error
-			}
-			finals = append(finals, Final{MessageID: st.MessageID, Status: sms.Failed, At: st.At, Reason: reason})
-		case st.Total == 1:
-			finals = append(finals, Final{MessageID: st.MessageID, Status: sms.Sent, At: st.At})
-		default:
-			if before, seen := last[st.MessageID]; !seen {
+		if st.Total > 1 || (st.Unanswered && st.Status == sms.Failed) {
+			if totals[st.MessageID] == 0 {
 				open = append(open, st.MessageID)
-				last[st.MessageID] = st
-			} else if st.At.After(before.At) {
-				last[st.MessageID] = st
 			}
+			totals[st.MessageID] = st.Total
+			continue
 		}
+		finals = appendVerdict(finals, st.MessageID, st.Total, []submission.Copy{{
+			Segment: st.Segment, Answered: !st.Unanswered, Status: st.Status, At: st.At, Reason: reasonOf(st.Receipt, st.Error)}})
 	}
 	if len(open) == 0 {
 		return finals, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT message_id FROM parts WHERE message_id = ANY($1) AND state = 1
-		GROUP BY message_id, total HAVING count(DISTINCT segment) = total`, open)
+	copies, err := s.copiesOf(ctx, tx, open)
 	if err != nil {
-		return nil, fmt.Errorf("counting delivered segments: %w", err)
+		return nil, err
 	}
-	var id int64
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-		finals = append(finals, Final{MessageID: id, Status: sms.Sent, At: last[id].At})
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("counting delivered segments: %w", err)
+	for _, id := range open {
+		finals = appendVerdict(finals, id, totals[id], copies[id])
 	}
 	return finals, nil
 }
 
-type segmentKey struct {
-	message int64
-	segment int
+func appendVerdict(finals []Final, id int64, segments int, copies []submission.Copy) []Final {
+	status, at, reason := submission.Verdict(segments, copies)
+	if status == sms.Pending {
+		return finals
+	}
+	return append(finals, Final{MessageID: id, Status: status, At: at, Reason: reason})
 }
 
-func segmentOf(st SegmentState) segmentKey { return segmentKey{st.MessageID, st.Segment} }
+// reasonOf is why a segment failed, in the carrier's words.
+func reasonOf(receipt, code string) string {
+	if code == "" {
+		return receipt
+	}
+	return receipt + " " + code
+}
 
-// otherCopies tells of which segments that a carrier failed without ever having
-// answered them another copy was accepted and has not failed.
-func (s *Store) otherCopies(ctx context.Context, tx pgx.Tx, states []SegmentState) (map[segmentKey]bool, error) {
-	var ids []int64
-	var segments []int16
-	for _, st := range states {
-		if st.Status == sms.Failed && st.Unanswered {
-			ids, segments = append(ids, st.MessageID), append(segments, int16(st.Segment))
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.Query(ctx, `SELECT DISTINCT p.message_id, p.segment FROM parts p
-		JOIN unnest($1::bigint[], $2::smallint[]) u(message_id, segment) USING (message_id, segment)
-		WHERE p.key NOT LIKE '?%' AND p.state IS DISTINCT FROM 2`, ids, segments)
+// copiesOf reads the copies of the segments of messages.
+func (s *Store) copiesOf(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64][]submission.Copy, error) {
+	rows, err := tx.Query(ctx, `SELECT message_id, segment, key NOT LIKE '?%', coalesce(state, 0), coalesce(receipt_at, submitted_at),
+		coalesce(receipt, ''), coalesce(error, '') FROM parts WHERE message_id = ANY($1)`, ids)
 	if err != nil {
-		return nil, fmt.Errorf("looking for other copies of segments: %w", err)
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
 	}
-	copies := make(map[segmentKey]bool)
-	var key segmentKey
-	if _, err := pgx.ForEachRow(rows, []any{&key.message, &key.segment}, func() error {
-		copies[key] = true
+	copies := make(map[int64][]submission.Copy, len(ids))
+	var id int64
+	var c submission.Copy
+	var receipt, code string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code}, func() error {
+		c.Reason = reasonOf(receipt, code)
+		copies[id] = append(copies[id], c)
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("looking for other copies of segments: %w", err)
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
 	}
 	return copies, nil
 }
@@ -243,8 +217,9 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, err
 	if err != nil {
 		return nil, fmt.Errorf("taking expired messages: %w", err)
 	}
+	_, effect, _ := submission.Next(submission.Waiting, submission.Expired{}, submission.Resend)
 	finals, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Final, error) {
-		f := Final{Status: sms.Failed, Reason: ReasonExpired}
+		f := Final{Status: sms.Failed, Reason: effect.Fail}
 		err := row.Scan(&f.MessageID, &f.At)
 		return f, err
 	})

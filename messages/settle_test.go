@@ -12,6 +12,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/submission"
 )
 
 func (d *desk) finish(finals ...messages.Final) (settled []messages.Settled) {
@@ -32,7 +33,7 @@ func TestFinish(t *testing.T) {
 	got := d.finish(
 		messages.Final{MessageID: ids[0], Status: sms.Sent, At: when, Reason: "not looked at"},
 		messages.Final{MessageID: ids[1], Status: sms.Failed, At: when, Reason: "UNDELIV \x00027"},
-		messages.Final{MessageID: ids[2], Status: sms.Failed, At: when, Reason: messages.ReasonExpired},
+		messages.Final{MessageID: ids[2], Status: sms.Failed, At: when, Reason: submission.ReasonExpired},
 		messages.Final{MessageID: ids[0], Status: sms.Failed, At: when}, // the first verdict counts
 		messages.Final{MessageID: 999, Status: sms.Failed, At: when},
 	)
@@ -118,7 +119,7 @@ func TestExpired(t *testing.T) {
 			finals, err := d.Expired(ctx, tx, limit)
 			for _, f := range finals {
 				got = append(got, f.MessageID)
-				if f.Status != sms.Failed || f.Reason != messages.ReasonExpired || time.Since(f.At).Abs() > time.Minute {
+				if f.Status != sms.Failed || f.Reason != submission.ReasonExpired || time.Since(f.At).Abs() > time.Minute {
 					t.Errorf("%+v", f)
 				}
 			}

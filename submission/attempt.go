@@ -1,0 +1,85 @@
+package submission
+
+import "time"
+
+// Attempt is what one attempt at a message has come to. It is a value: what
+// becomes of it is worked out before the transaction and kept when that is
+// committed.
+type Attempt struct {
+	Open     int // segments without a result
+	accepted int
+	again    bool
+	delay    time.Duration
+	counts   bool
+	hold     bool
+	failed   bool
+	failure  Failure
+}
+
+// Failure is why a message fails, and when that was known.
+type Failure struct {
+	At     time.Time
+	Reason string
+}
+
+// Result is the attempt after the result of one of its segments.
+func (a Attempt) Result(s State, f Effect, at time.Time) Attempt {
+	a.Open--
+	if s == Accepted || s == Delivered || (s == Unanswered && !f.Again && !f.Hold && f.Fail == "") {
+		a.accepted++
+	}
+	return a.Note(f, at)
+}
+
+// Note is the attempt after an effect that is no segment's result: a late
+// refusal, while other segments are open.
+func (a Attempt) Note(f Effect, at time.Time) Attempt {
+	if f.Fail != "" && !a.failed {
+		a.failed, a.failure = true, Failure{at, f.Fail}
+	}
+	if f.Again {
+		a.again, a.delay = true, max(a.delay, f.Delay)
+	}
+	a.hold = a.hold || f.Hold
+	a.counts = a.counts || f.Counts
+	return a
+}
+
+// End is how an attempt ends.
+type End uint8
+
+// Ends.
+const (
+	Going   End = iota // a segment's result is still to come
+	Failed             // the message fails (Failure)
+	Retried            // it is to be tried again (Retry)
+	Held               // the carrier may have it, and it is not to be sent again
+	Carried            // the carrier has all of it
+)
+
+// End answers how the attempt ends, once every segment has its result.
+func (a Attempt) End() End {
+	switch {
+	case a.Open > 0:
+		return Going
+	case a.failed:
+		return Failed
+	case a.again:
+		return Retried
+	case a.hold:
+		return Held
+	}
+	return Carried
+}
+
+// Failure answers why the message fails; failed is false when it does not, by
+// what is known so far. A message fails with its first segment, whatever becomes
+// of the others.
+func (a Attempt) Failure() (f Failure, failed bool) { return a.failure, a.failed }
+
+// Retry answers after how long the message is tried again, and whether the
+// attempt counts: one of which a segment was accepted does, so that the next
+// asks which are out.
+func (a Attempt) Retry() (delay time.Duration, counts bool) {
+	return a.delay, a.counts || a.accepted > 0
+}
