@@ -74,7 +74,7 @@ func (l *lane) adopt(conf *Link) bool {
 		return false
 	}
 	if conf.Window != l.conf.Window {
-		l.slots.give(conf.Window - l.conf.Window) // fewer: the slots in use are paid back first
+		l.slots.resize(conf.Window)
 		l.binds.setWindow(conf.Window)
 	}
 	l.pace.set(conf.TPS)

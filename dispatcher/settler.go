@@ -39,6 +39,7 @@ type settler struct {
 	throttled, unwritable smpp.Seldom
 
 	mu       sync.Mutex
+	haste    haste
 	results  []result
 	receipts []arrival
 	late     []lateAnswer
@@ -81,6 +82,7 @@ func (s *settler) take(r result) {
 // unanswered.
 func (s *settler) receive(a arrival) {
 	s.mu.Lock()
+	s.haste.delivered(time.Now(), len(s.receipts) == 0)
 	s.receipts = append(s.receipts, a)
 	s.mu.Unlock()
 	ring(s.wake)
@@ -149,6 +151,7 @@ func (s *settler) run(ctx context.Context) {
 	for {
 		select {
 		case <-s.wake:
+			s.gather(ctx)
 		case <-ctx.Done():
 			if w := s.grab(); w.size() > 0 {
 				s.settle(ctx, w)
@@ -287,6 +290,9 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
+	if len(w.receipts) > 0 {
+		defer s.answered()
+	}
 	s.letGo(w, plan, recorded.Outcomes, len(inbound))
 	s.learn(w, plan.parts, recorded)
 	early := receiptsIn(recorded.Submitted)

@@ -143,6 +143,7 @@ func ring(bell chan struct{}) {
 // as many as the window, so that a crash doubles no more than that.
 type slots struct {
 	mu    sync.Mutex
+	size  int // the window
 	free  int
 	since time.Time // when one was last given back, or the last one taken
 	freed chan struct{}
@@ -152,7 +153,7 @@ type slots struct {
 // stalled: its carrier answers nothing, though it may well be bound.
 const stallAfter = 2 * time.Second
 
-func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
+func newSlots(n int) *slots { return &slots{size: n, free: n, freed: make(chan struct{}, 1)} }
 
 // take waits for a slot. One caller at a time, of take and wait together.
 func (s *slots) take(ctx context.Context) error {
@@ -194,6 +195,23 @@ func (s *slots) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free
+}
+
+// scarce tells whether more than half of the window is used up.
+func (s *slots) scarce() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return 2*s.free < s.size
+}
+
+// resize changes the window. When it is smaller, the slots in use are paid back
+// first.
+func (s *slots) resize(size int) {
+	s.mu.Lock()
+	more := size - s.size
+	s.size = size
+	s.mu.Unlock()
+	s.give(more)
 }
 
 // stalled tells whether none has come free for stallAfter.

@@ -9,20 +9,22 @@ CREATE TABLE balances (
 
 -- Every change of a balance. balances.credits = sum(ledger.amount) at all times.
 CREATE TABLE ledger (
-    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id            bigint GENERATED ALWAYS AS IDENTITY,
     company_id    bigint      NOT NULL,
     kind          text        NOT NULL CHECK (kind IN ('adjustment', 'send', 'refund')),
     amount        bigint      NOT NULL CHECK (amount <> 0),
     balance_after bigint      NOT NULL CHECK (balance_after >= 0),
     ref           uuid,       -- ULID: of the single message or the batch (send), of the message (refund)
     note          text        NOT NULL DEFAULT '',
-    created_at    timestamptz NOT NULL DEFAULT now()
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (company_id, id)
 );
 COMMENT ON TABLE ledger IS 'Insert only. One row an API request, an adjustment or a refund.';
 
--- One debit a request, one refund a message, whatever is retried.
-CREATE UNIQUE INDEX ledger_ref ON ledger (ref, kind) WHERE ref IS NOT NULL;
-CREATE INDEX ledger_company ON ledger (company_id, id);
+-- One refund a message, whatever is retried. That a request is charged once is
+-- seen to by its message's or batch's ULID, which is written with the debit and
+-- unique there.
+CREATE UNIQUE INDEX ledger_refund ON ledger (ref) WHERE kind = 'refund';
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger_is_insert_only() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,0 +1,83 @@
+package dispatcher
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"intumwa/messages"
+)
+
+// TestGather: how long answers and receipts wait for others.
+func TestGather(t *testing.T) {
+	const ms = time.Millisecond
+	answer := func(free int) func(*settler) {
+		at := &journey{lane: &lane{slots: newSlots(10)}}
+		at.lane.slots.free = free
+		return func(s *settler) { s.take(result{journey: at}) }
+	}
+	receipt := func(s *settler) { s.receive(arrival{}) }
+	for name, c := range map[string]struct {
+		comes  func(*settler)
+		every  time.Duration
+		times  int
+		before func(*settler)
+		waits  time.Duration
+		lot    int
+	}{
+		"one receipt":                      {receipt, 0, 1, nil, gatherGap, 1},
+		"one answer, the window has room":  {answer(5), 0, 1, nil, gatherGap, 1},
+		"one answer, the window has none":  {answer(4), 0, 1, nil, 0, 1},
+		"they keep coming":                 {receipt, 3 * ms, 100, nil, gatherMost, 7},
+		"they come seldom":                 {receipt, 6 * ms, 2, nil, gatherGap, 1},
+		"many":                             {receipt, 0, 200, nil, 0, 200},
+		"a late answer":                    {func(s *settler) { s.takeLate(lateAnswer{}) }, 0, 1, nil, 0, 1},
+		"what is given back":               {func(s *settler) { s.putBack([]messages.Claim{{}}) }, 0, 1, nil, 0, 1},
+		"the carrier waits for our answer": {receipt, 0, 1, waitsForAnswers, 0, 1},
+		"it waited once": {receipt, 0, 1, func(s *settler) {
+			waitsForAnswers(s)
+			time.Sleep(hasteLasts)
+		}, gatherGap, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSettler(nil, nil)
+				if c.before != nil {
+					c.before(s)
+				}
+				came := make(chan struct{})
+				go func() {
+					defer close(came)
+					for range c.times {
+						c.comes(s)
+						time.Sleep(c.every)
+					}
+				}()
+				<-s.wake
+				synctest.Wait()
+				start := time.Now()
+				s.gather(t.Context())
+				if waited := time.Since(start); waited != c.waits {
+					t.Errorf("it waits %v, want %v", waited, c.waits)
+				}
+				w := s.grab()
+				if w.size() != c.lot {
+					t.Errorf("%d are settled together, want %d", w.size(), c.lot)
+				}
+				<-came
+			})
+		})
+	}
+}
+
+// waitsForAnswers has a carrier deliver each receipt right behind the answer to
+// the one before.
+func waitsForAnswers(s *settler) {
+	for range hasteSure {
+		s.answered()
+		time.Sleep(hasteGap)
+		s.receive(arrival{})
+		s.grab()
+	}
+	<-s.wake
+}
