@@ -156,7 +156,7 @@ func (k *checker) database(d *Database) {
 		k.problem("database.url", strayAtText)
 	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
-		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the relay holds one connection while it works with another, and heartbeats must not wait for it",
+		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
 			leastConnections, n)
 	}
 	if n, err := strconv.Atoi(d.URL.parameter("pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
@@ -164,7 +164,7 @@ func (k *checker) database(d *Database) {
 	}
 }
 
-// leastConnections is how few connections a pool works with: the relay holds
+// leastConnections is how few connections a pool works with: the tasks hold
 // one for its lock and works with a second, the heartbeat and whoever else asks
 // meanwhile have two.
 const leastConnections = 4

@@ -58,7 +58,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := b.d.relay(t.Context(), false); err != nil {
+		if err := b.tasks(); err != nil {
 			t.Error(err)
 		}
 		state(99, 2, 0)

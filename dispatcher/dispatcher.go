@@ -14,8 +14,9 @@
 //     the carrier's links answered and reported, many at a time.
 //   - The trust (trust.go) decides whether the belt can be relied upon, for each
 //     carrier's lane; while it cannot, lanes take straight from Postgres.
-//   - The relay (relay.go) refills the belt from Postgres, frees the claims of
-//     dead dispatchers and ends messages whose time is over.
+//   - Tasks (tasks.go) are done by one process for all: they refill the belt from
+//     Postgres, free the claims of dead dispatchers, end messages whose time is
+//     over, and so on. Each has a name, an interval and a metric.
 //
 // # What may go wrong
 //
@@ -95,9 +96,9 @@ type Dispatcher struct {
 	acker     *acker
 	hands     *hands
 	trust     *trust
-	relayWake chan struct{}
+	deaths    deaths
 
-	refundsHeld bool // somebody holds a balance that gets something back; the relay's
+	refundsHeld bool // somebody holds a balance that gets something back; the task's
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
@@ -159,7 +160,7 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
-	d.relayWake = make(chan struct{}, 1)
+	d.deaths.wake = make(chan struct{}, 1)
 	d.acker = newAcker(d)
 	d.hands = newHands()
 	d.trust = newTrust(d)
@@ -297,13 +298,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Unlock()
 	settlers.Go(func() { d.acker.run(settling) })
 
-	var relay sync.WaitGroup
-	relay.Go(func() { d.runRelay(ctx) })
-	relay.Go(func() { d.runGauges(ctx) })
-	relay.Go(func() { d.trust.run(ctx) })
-	relay.Go(func() { d.runStrays(ctx) })
+	var others sync.WaitGroup
+	others.Go(func() { d.runTasks(ctx) })
+	others.Go(func() { d.runGauges(ctx) })
+	others.Go(func() { d.trust.run(ctx) })
+	others.Go(func() { d.runStrays(ctx) })
 	d.member.run(ctx) // starts and stops the lanes
-	relay.Wait()
+	others.Wait()
 
 	d.mu.Lock()
 	d.startSettler = nil

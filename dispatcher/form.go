@@ -123,7 +123,7 @@ func (f *idForm) vote(format IDFormat) (learnt string) {
 const (
 	inboxAge    = 2 * time.Second
 	inboxLimit  = 1000
-	inboxRounds = 5 // a round of the relay looks at so many times inboxLimit
+	inboxRounds = 5 // the task looks at so many times inboxLimit
 )
 
 // rematch looks for receipts of a carrier that were found under no form of

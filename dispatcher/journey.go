@@ -76,7 +76,7 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 func (j *journey) begin(ctx context.Context) {
 	l := j.lane
 	j.began = time.Now()
-	if !j.began.Before(j.msg.ExpiresAt) { // it waited here too long; the relay ends it
+	if !j.began.Before(j.msg.ExpiresAt) { // it waited here too long; expire ends it
 		j.attempt.Open = 1
 		l.carrier.settler.take(result{journey: j, at: j.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
 		return

@@ -35,8 +35,7 @@ type member struct {
 	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
 
-	others bool                // somebody else is on the list; run's
-	absent map[int64]time.Time // since when others' sessions are gone; run's
+	others map[int64]time.Time // on the list, and since when their sessions are gone: zero while they are there; run's
 	died   bool                // somebody was taken off the list, and the leases were not asked for since; run's
 }
 
@@ -46,7 +45,7 @@ func newMember(d *Dispatcher) *member {
 	// heartbeats to be heard.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
 	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), minutes: make(minutes), wake: make(chan struct{}, 1),
-		absent: make(map[int64]time.Time)}
+		others: make(map[int64]time.Time)}
 }
 
 func (m *member) kick() {
@@ -129,7 +128,7 @@ func (m *member) run(ctx context.Context) {
 				m.stop()
 				return
 			case <-look.C:
-				waiting = !m.others || failing || !m.someDied(ctx)
+				waiting = len(m.others) == 0 || failing || !m.someDied(ctx)
 			case <-tick.C:
 				waiting = false
 			case <-m.wake:
@@ -198,7 +197,7 @@ func (m *member) heartbeat(ctx context.Context) error {
 	}
 	if m.died {
 		m.died = false
-		defer m.d.hurry() // their claims are freed behind the leases
+		defer m.d.deaths.note() // their claims are freed behind the leases
 	}
 	return m.lease(ctx, id)
 }
@@ -244,27 +243,31 @@ func (m *member) buryAbsent(ctx context.Context) error {
 		return fmt.Errorf("looking at the other dispatchers: %w", err)
 	}
 	now := time.Now()
-	absent := make(map[int64]time.Time)
+	others := make(map[int64]time.Time)
 	var dead []int64
 	var id int64
 	var gone bool
-	m.others = false
 	if _, err := pgx.ForEachRow(rows, []any{&id, &gone}, func() error {
-		if m.others = true; !gone {
-			return nil
+		since := time.Time{}
+		if gone {
+			if since = m.others[id]; since.IsZero() {
+				since = now
+			}
+			if now.Sub(since) >= absentFor {
+				dead = append(dead, id)
+			}
 		}
-		since, known := m.absent[id]
-		if !known {
-			since = now
-		}
-		if absent[id] = since; now.Sub(since) >= absentFor {
-			dead = append(dead, id)
-		}
+		others[id] = since
 		return nil
 	}); err != nil {
 		return fmt.Errorf("looking at the other dispatchers: %w", err)
 	}
-	m.absent = absent
+	for id := range m.others {
+		if _, there := others[id]; !there {
+			m.d.deaths.note() // whoever took it off the list
+		}
+	}
+	m.others = others
 	if s := m.seat.Load(); len(dead) == 0 || s == nil || !s.settled() {
 		return nil
 	}
@@ -383,7 +386,7 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 			if known := form.name(); known != "" {
 				m.d.metrics.formOf(w.carrier.name, name, known)
 			}
-			w.carrier.setForm(name, form) // from here on it is the settler's and the relay's as well
+			w.carrier.setForm(name, form) // from here on it is the settler's and the tasks' as well
 			var err error
 			if at, err = newLane(m.d, w.carrier, w.link); err != nil {
 				return err

@@ -12,7 +12,7 @@ type metrics struct {
 	due             *prometheus.GaugeVec   // carrier, lane
 	info            *prometheus.GaugeVec   // carrier, confirm
 	matchedLate     *prometheus.CounterVec // carrier
-	relayed         prometheus.Gauge
+	tasks           *prometheus.GaugeVec   // task
 	receipts        *prometheus.CounterVec // carrier, link, outcome
 	refusedReceipts *prometheus.CounterVec // carrier
 	inbound         *prometheus.CounterVec // carrier
@@ -46,8 +46,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 for each configured carrier, with what makes its messages sent."}, []string{"carrier", "confirm"}),
 		matchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp and were matched by it.", "carrier"),
-		relayed: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_relay_last_success_timestamp_seconds",
-			Help: "When this process last finished a round of the relay; 0 while another process does them."}),
+		tasks: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_task_last_success_timestamp_seconds",
+			Help: "When this process last did one of the tasks that one dispatcher does for all; absent while another process does them."}, []string{"task"}),
 		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
 		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
@@ -72,12 +72,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		idForm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the form in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
-			Help: "Messages that the relay put on the belt: retries that came due, and what the belt had lost."}),
+			Help: "Messages that were put on the belt again: retries that came due, and what the belt had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
 			Help: "Failed messages whose credits were given back."}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.due, m.info, m.matchedLate, m.relayed, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
+		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
 			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
 	}
 	return m
@@ -131,7 +131,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
 			}
 		}
-		if sleep(ctx, max(2*time.Second, 10*time.Since(start))) != nil {
+		if sleep(ctx, max(2*time.Second, tasksRest*time.Since(start))) != nil {
 			return
 		}
 	}

@@ -156,7 +156,7 @@ func (b *bench) count(query string, args ...any) (n int) {
 	return n
 }
 
-// metric adds up a counter's series, or the samples of a histogram's.
+// metric adds up a counter's or gauge's series, or the samples of a histogram's.
 func (b *bench) metric(name string) (sum float64) {
 	b.Helper()
 	families, err := b.reg.Gather()
@@ -168,7 +168,7 @@ func (b *bench) metric(name string) (sum float64) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return sum

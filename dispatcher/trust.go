@@ -19,7 +19,7 @@ const (
 	// overlookedAfter is how long a message may be due and unclaimed while the
 	// belt says that nothing waits.
 	overlookedAfter = time.Second
-	// neverPushedAfter is how long the relay may leave the same message off the
+	// neverPushedAfter is how long refilling may leave the same message off the
 	// belt: longer than its rounds are apart when it has little to do.
 	neverPushedAfter = 3 * time.Second
 	// idleAfter is how long a lane must have had all that the belt gave before the
@@ -36,7 +36,7 @@ const (
 
 // trust says of each carrier's lane whether the belt can be relied upon. It is
 // the one place that decides so; the lanes take from the database as long as it
-// cannot, and the relay pushes nothing there.
+// cannot, and nothing is pushed there again.
 //
 // A lane loses trust by any error of any call, by a probe that fails (a message
 // to nobody, queue.Belt.Probe), and by missing progress: the belt says that
@@ -176,7 +176,7 @@ func (t *trust) regain(ctx context.Context, carrier string, lane queue.Lane) {
 	strikes := t.atLocked(ackKey{carrier, lane}).strikes
 	t.mu.Unlock()
 	if strikes >= resetStrikes {
-		t.d.log.Warn("the belt of a carrier's lane is emptied: it failed again and again; the relay fills it anew", "carrier", carrier, "lane", lane.String())
+		t.d.log.Warn("the belt of a carrier's lane is emptied: it failed again and again; it is filled anew", "carrier", carrier, "lane", lane.String())
 		if err := t.d.belt.Reset(ctx, carrier, lane); err != nil {
 			t.failed(carrier, lane, err)
 			return

@@ -11,7 +11,7 @@ import (
 )
 
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another
-// carrier and answers how many. They are off the belt then; the relay pushes
+// carrier and answers how many. They are off the belt then; refilling pushes
 // them into the other's lanes. A message of which the carrier has accepted a
 // segment stays: the other could only send it twice, or cut it otherwise. With
 // held, so does one of which the carrier may have a segment.

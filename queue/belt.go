@@ -41,7 +41,7 @@
 //     the belt then.
 //   - FLUSHALL, a fail-over that loses writes, eviction, a deleted group: Take
 //     waits on an empty bell, as on any quiet day. The next Push makes stream,
-//     group, ring and bell anew. What was lost shows in Marks, and the relay
+//     group, ring and bell anew. What was lost shows in Marks, and the dispatcher
 //     pushes it again. A group is always made at 0, so nothing that is in a
 //     stream is skipped.
 //

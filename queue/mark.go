@@ -46,7 +46,7 @@ func (m Marks) Of(lane Lane, company int64) Mark {
 }
 
 // Marks answers the marks of every company with something waiting in a lane
-// (and always that of the single lane). The relay compares them with the rows
+// (and always that of the single lane). The dispatcher compares them with the rows
 // of Postgres: what is due, unclaimed and Lost is to be pushed again. After a
 // FLUSHALL every lane is empty, so everything older than the slack is.
 //

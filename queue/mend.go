@@ -18,7 +18,7 @@ const (
 
 // mend deletes those keys of a lane that hold another type than they should:
 // somebody else wrote there. What they held is lost, and pushed again by the
-// relay. It answers whether there was one; companies are those whose streams the
+// dispatcher. It answers whether there was one; companies are those whose streams the
 // failed call may have touched, besides those that the lane knows.
 func (b *Belt) mend(ctx context.Context, carrier string, lane Lane, companies ...string) bool {
 	keys := b.keys(carrier, lane)
@@ -83,7 +83,7 @@ func (b *Belt) known(ctx context.Context, carrier string, lane Lane) ([]string, 
 
 // Reset empties a lane, whatever stands there: it is for a lane that has shown
 // again and again that it cannot be trusted. Nothing is lost by it that the
-// relay does not push again.
+// dispatcher does not push again.
 func (b *Belt) Reset(ctx context.Context, carrier string, lane Lane) error {
 	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()

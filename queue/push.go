@@ -17,7 +17,7 @@ const (
 
 // Push puts items on the belt, in one round trip unless there are very many,
 // each lane's in the order given. On an error some may be on the belt and some
-// not: push them again, or leave it to the relay.
+// not: push them again, or leave it to the dispatcher's refilling.
 func (b *Belt) Push(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		n := min(len(items), pipelineItems)

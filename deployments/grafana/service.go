@@ -110,12 +110,12 @@ func runtime() Dashboard {
 		graph(panel{title: "Time of a settling transaction (p95)", unit: "s", queries: []query{
 			{`histogram_quantile(0.95, sum by (carrier, le) (rate(intumwa_settle_duration_seconds_bucket{` + at + `}[5m])))`, "{{carrier}}"}}}),
 		graph(panel{title: "The belt: pushed again, stale, not pushed, passed by", unit: "ops", queries: []query{
-			{`sum(rate(intumwa_queue_redeliveries_total{` + at + `}[$__rate_interval]))`, "pushed again by the relay"},
+			{`sum(rate(intumwa_queue_redeliveries_total{` + at + `}[$__rate_interval]))`, "pushed again"},
 			{`sum(rate(intumwa_queue_stale_entries_total{` + at + `}[$__rate_interval])) or vector(0)`, "stale entries"},
 			{`sum(rate(intumwa_queue_bypassed_total{` + at + `}[$__rate_interval])) or vector(0)`, "taken from the database"},
 			{`sum by (fault) (rate(intumwa_queue_faults_total{` + at + `}[$__rate_interval]))`, "fault: {{fault}}"},
 			{`sum(rate(intumwa_queue_push_failures_total{` + at + `}[$__rate_interval]))`, "not pushed by intake"}}}),
-		graph(panel{title: "Last round of the relay", unit: "s", queries: []query{{`time() - max(intumwa_relay_last_success_timestamp_seconds{` + at + `})`, "ago"}},
+		graph(panel{title: "Tasks: when they were last done", unit: "s", queries: []query{{`time() - max by (task) (intumwa_task_last_success_timestamp_seconds{` + at + `})`, "{{task}}"}},
 			thresholds: ptr(steps(calm, step{300, now})), lines: true}),
 		graph(panel{title: "Deliveries not yet answered to carriers", queries: []query{
 			{`sum by (link) (intumwa_smpp_deliveries_unanswered{` + at + `})`, "{{link}}"}}}),

@@ -133,9 +133,9 @@ func TestBegunAndLocked(t *testing.T) {
 	}
 }
 
-// TestRelayWithoutBelt: with Redis away, everything but the belt is kept in
+// TestTasksWithoutBelt: with Redis away, everything but the belt is kept in
 // order.
-func TestRelayWithoutBelt(t *testing.T) {
+func TestTasksWithoutBelt(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
 	j := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, served_at) VALUES
@@ -145,7 +145,7 @@ func TestRelayWithoutBelt(t *testing.T) {
 	gone := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = gone.Close() }()
 	b.d.belt = queue.New(gone, queue.Options{Prefix: "x"})
-	if err := b.d.relay(t.Context(), true); err == nil {
+	if err := b.tasks(); err == nil {
 		t.Error("nobody is told that the belt is away")
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, j.msg.ID); n != 1 {
@@ -187,7 +187,7 @@ func TestOutageLongerThanValidity(t *testing.T) {
 			overdueLimit+500); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.relay(t.Context(), true); err != nil {
+		if err := b.tasks(); err != nil {
 			t.Fatal(err)
 		}
 		if n := b.count(`SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'expired'`); n != overdueLimit+500 {
@@ -199,16 +199,16 @@ func TestOutageLongerThanValidity(t *testing.T) {
 	}
 }
 
-// TestRelayGoesOn: a step that the database refuses does not keep the others
+// TestTasksGoOn: a task that the database refuses does not keep the others
 // from their work.
-func TestRelayGoesOn(t *testing.T) {
+func TestTasksGoOn(t *testing.T) {
 	b := newBench(t)
 	j := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE receipts RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.d.relay(t.Context(), true); err == nil {
-		t.Error("no step failed")
+	if err := b.tasks(); err == nil {
+		t.Error("no task failed")
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, j.msg.ID); n != 1 {
 		t.Error("the claim of a dead dispatcher is not on the belt again")

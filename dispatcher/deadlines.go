@@ -1,0 +1,106 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/submission"
+)
+
+// overdueLimit is how many messages one transaction of a task decides.
+const overdueLimit = 5_000
+
+// expire fails what could not be carried within its validity.
+func (d *Dispatcher) expire(ctx context.Context) error {
+	for n := overdueLimit; n == overdueLimit; {
+		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			finals, err := d.store.Expired(ctx, tx, overdueLimit)
+			n = len(finals)
+			return finals, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overdue decides messages whose receipts did not come.
+func (d *Dispatcher) overdue(ctx context.Context) error {
+	carriers := d.running()
+	names := make([]string, len(carriers))
+	longest := time.Hour // what a carrier that is configured no more had at least
+	for i, c := range carriers {
+		config := c.config()
+		names[i], longest = c.name, max(longest, config.ReceiptTimeout)
+		if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
+			return d.store.Overdue(ctx, tx, c.name, age, overdueLimit)
+		}, config.ReceiptTimeout, config.OnReceiptTimeout); err != nil {
+			return err
+		}
+	}
+	return d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
+		return d.store.OverdueElsewhere(ctx, tx, names, age, overdueLimit)
+	}, longest, sms.Failed)
+}
+
+func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
+	_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
+	for done := false; !done; {
+		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			ids, end, err := find(tx, d.opts.Validity+timeout)
+			done = end
+			finals := make([]messages.Final, len(ids))
+			for i, id := range ids {
+				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: effect.Fail}
+			}
+			return finals, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish concludes, in one transaction, what find brings.
+func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
+	var settled []messages.Settled
+	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+		finals, err := find(tx)
+		if err != nil || len(finals) == 0 {
+			return err
+		}
+		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{Dispatcher: d.member.id.Load(), Carried: sentIDs(finals)})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	d.report(settled)
+	return nil
+}
+
+// forget deletes what has been kept long enough.
+func (d *Dispatcher) forget(ctx context.Context) error {
+	_, receipts := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention)
+	_, inbound := d.store.ForgetInbound(ctx, d.opts.InboundRetention)
+	_, held := d.store.ForgetHeld(ctx, d.opts.Validity)
+	return errors.Join(receipts, inbound, held)
+}
+
+// sentIDs are those that a verdict takes as sent: their journeys are over.
+func sentIDs(finals []messages.Final) (ids []int64) {
+	for _, f := range finals {
+		if f.Status == sms.Sent {
+			ids = append(ids, f.MessageID)
+		}
+	}
+	return ids
+}

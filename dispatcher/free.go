@@ -1,0 +1,121 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/submission"
+)
+
+// free gives out again what dead dispatchers had claimed. Who claims is asked
+// before who lives: a dispatcher that comes in between, however long this
+// process was asleep there, is on neither list.
+func (d *Dispatcher) free(ctx context.Context) error {
+	claimants, err := d.store.Claimants(ctx)
+	if err != nil {
+		return err
+	}
+	living, err := d.living(ctx)
+	if err != nil {
+		return err
+	}
+	dead := slices.DeleteFunc(claimants, func(id int64) bool { return slices.Contains(living, id) })
+	if len(dead) == 0 {
+		return nil
+	}
+	var failed error // one carrier's trouble is not the others'
+	var marking []string
+	for _, c := range append(d.removed(), d.running()...) {
+		if c.config().OnAmbiguous != AmbiguousResend {
+			marking = append(marking, c.name)
+			failed = errors.Join(failed, d.settleBegun(ctx, c, dead))
+		}
+	}
+	n, err := d.store.Free(ctx, dead, marking)
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	if n > 0 {
+		d.log.Warn("claims of a dead dispatcher freed", "messages", n)
+	}
+	return nil
+}
+
+func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
+	rows, err := d.pool.Query(ctx, `SELECT id FROM dispatchers`)
+	if err != nil {
+		return nil, fmt.Errorf("listing the dispatchers: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("listing the dispatchers: %w", err)
+	}
+	return ids, nil
+}
+
+// settleBegun decides, as the carrier's on_ambiguous says, of what dispatchers
+// had begun to write to it when they died; what is to be sent again is left to
+// Free.
+func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
+	_, effect, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
+	for n := overdueLimit; n == overdueLimit; {
+		var settled []messages.Settled
+		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+			if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
+				return err
+			}
+			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
+			if n = len(begun); err != nil || n == 0 {
+				return err
+			}
+			var parts []messages.Part
+			var finals []messages.Final
+			for _, m := range begun {
+				unanswered := c.config().unanswered(m, c.name)
+				parts = append(parts, unanswered...)
+				if effect.Fail != "" && len(unanswered) > 0 {
+					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: effect.Fail})
+				}
+			}
+			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil, 0)
+			if err != nil {
+				return err
+			}
+			early, err := d.carrying.Verdicts(ctx, tx, recorded.Submitted)
+			if err != nil {
+				return err
+			}
+			settled, err = d.conclude(ctx, tx, d.carrying, append(early, finals...), messages.Ends{})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("settling what dead dispatchers had begun for %s: %w", c.name, err)
+		}
+		if n > 0 {
+			d.log.Warn("a dispatcher died with messages begun; their carrier may have them, they are not sent again", "carrier", c.name, "messages", n)
+		}
+		d.report(settled)
+	}
+	return nil
+}
+
+// unanswered are the segments of a message of which it is not known that the
+// carrier has them, as parts to be recorded.
+func (c *Carrier) unanswered(m *messages.Claimed, name string) (parts []messages.Part) {
+	total := len(c.segments(m, time.Now()))
+	for n := 1; n <= total; n++ {
+		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
+			parts = append(parts, messages.Part{MessageID: m.ID, Segment: n, Total: total, Carrier: name,
+				At: time.Now(), Unanswered: true, Reference: reference(m.ID, n)})
+		}
+	}
+	return parts
+}

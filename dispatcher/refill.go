@@ -1,0 +1,136 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+)
+
+const (
+	// pushSlack is how long ago a message must have been pushed before it is asked
+	// whether the belt still has it.
+	pushSlack = 5 * time.Second
+	pushLimit = 20_000 // messages pushed again in one round
+	// reclaimIdle exceeds the time for which an entry is rightly held: a full
+	// shelf before an unanswering carrier.
+	reclaimIdle = 10 * time.Minute
+)
+
+// refill pushes what is due in Postgres and not on the belt.
+//
+// A stream hands out in the order in which it was filled, so whatever was
+// pushed before the oldest entry that still waits, and is neither claimed nor
+// done, is not on the belt any more. Clocks are compared, not trusted: the
+// belt's marks are in Redis' time, pushed_at is in Postgres'.
+//
+// A lane of the belt that cannot be relied upon is left out: its messages are
+// taken from Postgres.
+func (d *Dispatcher) refill(ctx context.Context) error {
+	lanes := d.trusted()
+	if len(lanes) == 0 {
+		return nil
+	}
+	redisNow, err := d.belt.Now(ctx)
+	if err != nil {
+		for _, at := range lanes {
+			d.trust.failed(at.carrier, at.lane, err)
+		}
+		return err
+	}
+	var now time.Time
+	if err := d.pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return fmt.Errorf("asking the database for the time: %w", err)
+	}
+	ahead := redisNow.Sub(now)
+	unknown := now.Add(-pushSlack)
+	var delivered []messages.Delivered
+	var failed error // one lane's trouble is not the others'
+	for _, at := range lanes {
+		marks, err := d.belt.Marks(ctx, at.carrier, at.lane)
+		if err != nil {
+			d.trust.failed(at.carrier, at.lane, err)
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if len(marks) == 0 {
+			delivered = append(delivered, messages.Delivered{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
+		}
+		for company, mark := range marks {
+			until := unknown
+			if !mark.Empty {
+				until = mark.Delivered.Add(-ahead - pushSlack)
+			}
+			if until.After(now) { // an entry of a time to come: somebody else wrote it
+				until = unknown
+			}
+			delivered = append(delivered, messages.Delivered{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
+		}
+	}
+	waiting, err := d.store.Missing(ctx, delivered, unknown, pushLimit)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	lots := make(map[ackKey][]messages.Waiting)
+	for _, w := range waiting {
+		at := ackKey{w.Carrier, queue.Lane(w.Lane)}
+		lots[at] = append(lots[at], w)
+	}
+	for at, lot := range lots {
+		failed = errors.Join(failed, d.push(ctx, at, lot))
+	}
+	return failed
+}
+
+// noCompany stands for a lane of which the belt knows no company.
+const noCompany = -1
+
+// trusted are the lanes of the belt that can be relied upon.
+func (d *Dispatcher) trusted() (lanes []ackKey) {
+	for _, c := range d.running() {
+		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+			if d.trust.trusts(c.name, lane) {
+				lanes = append(lanes, ackKey{c.name, lane})
+			}
+		}
+	}
+	return lanes
+}
+
+// push puts messages on one lane of the belt.
+func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting) error {
+	items, ids := make([]queue.Item, len(lot)), make([]int64, len(lot))
+	for i, w := range lot {
+		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
+		ids[i] = w.ID
+	}
+	// Noted first: a lane that takes an entry at once must not find its row
+	// locked.
+	if err := d.store.Pushed(ctx, ids); err != nil {
+		return err
+	}
+	if err := d.belt.Push(ctx, items); err != nil {
+		d.trust.failed(at.carrier, at.lane, err)
+		return errors.Join(err, d.store.NotPushed(ctx, ids))
+	}
+	d.metrics.redelivered.Add(float64(len(items)))
+	return nil
+}
+
+// reclaim does away with entries that a dead consumer left pending. Their rows
+// are refill's business, so they are not carried from here.
+func (d *Dispatcher) reclaim(ctx context.Context) error {
+	for _, at := range d.trusted() {
+		entries, err := d.belt.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)
+		if err != nil {
+			d.trust.failed(at.carrier, at.lane, err) // the lanes do without it
+		}
+		for _, e := range entries {
+			d.acker.ack(at.carrier, at.lane, e.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// task is a piece of work over all carriers that one process does for all, from
+// time to time.
+type task struct {
+	name  string
+	every time.Duration
+	run   func(context.Context) error
+
+	next    time.Time
+	failing bool
+}
+
+const (
+	tasksLock = 0x696e7475 // advisory lock: one process a database at a time
+	// tasksPatience is how long a round may take before another process may begin
+	// one as well. Two at once would do no harm, only the work twice.
+	tasksPatience = "10s"
+	// tasksRest bounds the share of the time that a task takes: it rests so many
+	// times as long as it worked, so that one whose price grows with what waits
+	// does not sweep without pause.
+	tasksRest = 50
+)
+
+// newTasks are the tasks in the order in which they are done. What one cannot do
+// does not keep the next from its work.
+func (d *Dispatcher) newTasks() []*task {
+	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
+	return []*task{
+		{name: "free_claims", every: seldom, run: d.free}, // and at once when somebody died
+		{name: "expire", every: often, run: d.expire},
+		{name: "refill_queue", every: often, run: d.refill},
+		{name: "pay_refunds", every: often, run: d.payOwed},
+		{name: "match_receipts", every: often, run: d.rematchAll},
+		{name: "fail_over", every: often, run: d.failover},
+		{name: "fail_back", every: seldom, run: d.takeBack},
+		{name: "readdress", every: seldom, run: d.readdress},
+		{name: "end_overdue", every: seldom, run: d.overdue},
+		{name: "forget", every: seldom, run: d.forget},
+		{name: "clear_queue", every: seldom, run: d.reclaim},
+	}
+}
+
+// deaths tells the tasks that a dispatcher is gone whose claims are to be freed.
+type deaths struct {
+	some atomic.Bool
+	wake chan struct{}
+}
+
+func (d *deaths) note() {
+	d.some.Store(true)
+	ring(d.wake)
+}
+
+// runTasks does what is due until ctx ends. One that was held up (a database
+// that stood still) is not held up for long by that: the next round is as soon
+// as ever.
+func (d *Dispatcher) runTasks(ctx context.Context) {
+	tasks := d.newTasks()
+	failing := false
+	for {
+		err := d.round(ctx, tasks)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			d.log.Warn("the dispatcher's tasks cannot be done; trying on", "error", err)
+		case err == nil && failing:
+			d.log.Info("the dispatcher's tasks are done again")
+		}
+		failing = err != nil
+		timer := time.NewTimer(d.opts.SweepInterval)
+		select {
+		case <-timer.C:
+		case <-d.deaths.wake:
+		case <-ctx.Done():
+		}
+		if timer.Stop(); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// round does the tasks that are due, if no other process is at them. It answers
+// why it could not, or why the database is away; a task's own trouble is logged
+// by its name.
+func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
+	// The lock is held by a transaction that does nothing else, so that the
+	// server takes it back from a process that sleeps or whose machine is gone.
+	tx, err := d.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the lock of the tasks: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
+	var mine bool
+	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', $2, true)`,
+		tasksLock, tasksPatience).Scan(&mine); err != nil {
+		return fmt.Errorf("asking for the lock of the tasks: %w", err)
+	}
+	if !mine {
+		return nil
+	}
+	if d.deaths.some.Swap(false) {
+		tasks[0].next = time.Time{}
+	}
+	for _, t := range tasks {
+		start := time.Now()
+		if start.Before(t.next) {
+			continue
+		}
+		err := t.run(ctx)
+		t.next = start.Add(max(t.every, tasksRest*time.Since(start)) - d.opts.SweepInterval/2) // rounds are not quite regular
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && d.away(ctx) {
+			return fmt.Errorf("task %s: %w", t.name, err)
+		}
+		d.taskEnded(t, err)
+	}
+	return nil
+}
+
+func (d *Dispatcher) taskEnded(t *task, err error) {
+	switch {
+	case err == nil:
+		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
+		if t.failing {
+			d.log.Info("a task is done again", "task", t.name)
+		}
+	case !t.failing:
+		d.log.Warn("a task cannot be done; trying on", "task", t.name, "error", err)
+	}
+	t.failing = err != nil
+}
+
+// rematchAll does rematch for every carrier.
+func (d *Dispatcher) rematchAll(ctx context.Context) error {
+	var failed error // one carrier's trouble is not the others'
+	for _, c := range d.running() {
+		failed = errors.Join(failed, d.rematch(ctx, c))
+	}
+	return failed
+}
+
+// away tells whether the database is, and not only one step's trouble.
+func (d *Dispatcher) away(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return d.pool.Ping(ctx) != nil
+}
