@@ -145,7 +145,15 @@ func (d *Dispatcher) readdress(ctx context.Context) error {
 	for _, c := range d.running() {
 		known = append(known, c.name)
 	}
-	stranded, err := d.store.Stranded(ctx, known, d.opts.StrandedAfter, most)
+	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links WHERE updated_at > now() - $1::interval`, d.opts.StrandedAfter)
+	if err != nil {
+		return fmt.Errorf("asking which carriers have links: %w", err)
+	}
+	served, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("asking which carriers have links: %w", err)
+	}
+	stranded, err := d.store.Stranded(ctx, append(served, known...), most)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,8 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
 )
@@ -85,13 +82,9 @@ func (d *Dispatcher) runStrays(ctx context.Context) {
 // this process does not have.
 func (d *Dispatcher) strays(ctx context.Context) error {
 	me := d.member.id.Load()
-	rows, err := d.pool.Query(ctx, `SELECT message_id, turn, begun FROM outbox WHERE claimed_by = $1`, me)
+	claims, err := d.store.ClaimsOf(ctx, me)
 	if err != nil {
-		return fmt.Errorf("looking for stray claims: %w", err)
-	}
-	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[messages.Claim])
-	if err != nil {
-		return fmt.Errorf("looking for stray claims: %w", err)
+		return err
 	}
 	strays := d.hands.notHeld(claims)
 	if len(strays) == 0 {

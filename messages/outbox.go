@@ -196,6 +196,19 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) err
 	return nil
 }
 
+// ClaimsOf lists what a dispatcher has claimed.
+func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
+	rows, err := s.pool.Query(ctx, `SELECT message_id, turn, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
+	if err != nil {
+		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
+	}
+	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Claim])
+	if err != nil {
+		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
+	}
+	return claims, nil
+}
+
 // Claimants lists the dispatchers that have messages claimed.
 func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)

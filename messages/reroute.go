@@ -3,7 +3,6 @@ package messages
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -70,15 +69,14 @@ type Stranded struct {
 }
 
 // Stranded returns up to limit messages that wait for other carriers than
-// those given, none of whose links any process has kept for age. Messages of
-// which a carrier may have a segment are not among them.
-func (s *Store) Stranded(ctx context.Context, carriers []string, age time.Duration, limit int) ([]Stranded, error) {
+// those given, which somebody serves. Messages of which a carrier may have a
+// segment are not among them.
+func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Stranded, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier <> ALL($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-			AND NOT EXISTS (SELECT FROM links l WHERE l.carrier = w.carrier AND l.updated_at > now() - $2::interval)
 			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id))
-		ORDER BY w.message_id LIMIT $3`, carriers, age, limit)
+		ORDER BY w.message_id LIMIT $2`, served, limit)
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
 	}

@@ -1,0 +1,90 @@
+package floors
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+)
+
+const migrations = "internal/postgres/migrations"
+
+func TestEveryTableHasOneOwner(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := ParseRules(string(page))
+	if err != nil {
+		t.Fatalf("ARCHITECTURE.md: %v", err)
+	}
+	tables, err := ParseTables(string(page))
+	if err != nil {
+		t.Fatalf("ARCHITECTURE.md: %v", err)
+	}
+	found, err := CheckTables(os.DirFS(root), migrations, rules, tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sentence := range found {
+		t.Error(sentence)
+	}
+}
+
+func TestCheckTables(t *testing.T) {
+	rules := &Rules{Floors: map[string]int{"left": 1, "right": 1}}
+	tables := &Tables{
+		Owner: map[string]string{"cups": "left", "plates": "right"},
+		Reads: map[string]map[string]bool{"left": {"plates": true}, "right": {}},
+	}
+	house := map[string]string{
+		"m/1.sql":           "CREATE TABLE cups (id int);\nCREATE TABLE old (id int);",
+		"m/2.sql":           "DROP TABLE old;\ncreate table if not exists plates (id int);",
+		"left/l.go":         "package left\nconst q = `SELECT * FROM cups JOIN plates USING (id)`",
+		"right/r.go":        "package right\nconst q = \"DELETE FROM plates\"",
+		"right/deep/d.go":   "package deep\nconst q = `WITH cups AS (SELECT 1) SELECT * FROM cups`",
+		"right/r_test.go":   "package right\nconst q = `SELECT FROM cups`",
+		"right/testdata/x":  "SELECT FROM cups",
+		"right/words/w.go":  "package words\nconst q = `What comes from Cups is clean.`",
+		"right/other/o.txt": "SELECT FROM cups",
+	}
+	for _, c := range []struct{ name, file, text, want string }{
+		{"a good house", "", "", ""},
+		{"another's table", "right/x.go", "package right\nconst q = `UPDATE cups SET id = 1; INSERT INTO cups`", "right/x.go names cups, which is left's"},
+		{"in a fragment", "right/x.go", "package right\nvar q = `SELECT ` + x + ` FROM only cups`", "right/x.go names cups, which is left's"},
+		{"nobody's table", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no room"},
+		{"a table that is gone", "m/3.sql", "DROP TABLE cups;", "the tables table has cups, which no migration makes"},
+		{"a leave that nobody takes", "left/l.go", "package left", "the tables table lets left name plates, but it does not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := fstest.MapFS{}
+			for name, text := range house {
+				root[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			if c.file != "" {
+				root[c.file] = &fstest.MapFile{Data: []byte(c.text)}
+			}
+			found, err := CheckTables(root, "m", rules, tables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			if !slices.Equal(found, want) {
+				t.Errorf("found %q, want %q", found, want)
+			}
+		})
+	}
+	for _, page := range []string{"", "## Tables\n\n| room | tables | too |\n|---|---|---|\n| `a` | `t` | |\n| `b` | `t` | |\n"} {
+		if _, err := ParseTables(page); err == nil {
+			t.Errorf("%q is taken", page)
+		}
+	}
+}
