@@ -20,7 +20,7 @@ const (
 	reclaimIdle = 10 * time.Minute
 )
 
-// refill pushes what is due in Postgres and not on the belt.
+// pushLost pushes what is due in Postgres and not on the belt.
 //
 // A stream hands out in the order in which it was filled, so whatever was
 // pushed before the oldest entry that still waits, and is neither claimed nor
@@ -29,7 +29,7 @@ const (
 //
 // A lane of the belt that cannot be relied upon is left out: its messages are
 // taken from Postgres.
-func (d *Dispatcher) refill(ctx context.Context) error {
+func (d *Dispatcher) pushLost(ctx context.Context) error {
 	lanes := d.trusted()
 	if len(lanes) == 0 {
 		return nil
@@ -74,6 +74,28 @@ func (d *Dispatcher) refill(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
+	return errors.Join(failed, d.pushAll(ctx, waiting))
+}
+
+// pushDue pushes what came due again: retries, and what was given back or handed
+// over.
+func (d *Dispatcher) pushDue(ctx context.Context) error {
+	var carriers []string
+	var lanes []int16
+	for _, at := range d.trusted() {
+		carriers, lanes = append(carriers, at.carrier), append(lanes, int16(at.lane))
+	}
+	if len(lanes) == 0 {
+		return nil
+	}
+	waiting, err := d.store.Unpushed(ctx, carriers, lanes, pushLimit)
+	if err != nil {
+		return err
+	}
+	return d.pushAll(ctx, waiting)
+}
+
+func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
 	lots := make(map[ackKey][]messages.Waiting)
 	for _, w := range waiting {
 		at := ackKey{w.Carrier, queue.Lane(w.Lane)}
@@ -121,7 +143,7 @@ func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting
 }
 
 // reclaim does away with entries that a dead consumer left pending. Their rows
-// are refill's business, so they are not carried from here.
+// are pushLost's business, so they are not carried from here.
 func (d *Dispatcher) reclaim(ctx context.Context) error {
 	for _, at := range d.trusted() {
 		entries, err := d.belt.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)

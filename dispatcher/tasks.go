@@ -37,7 +37,8 @@ func (d *Dispatcher) newTasks() []*task {
 	return []*task{
 		{name: "free_claims", every: seldom, run: d.free}, // and at once when somebody died
 		{name: "expire", every: often, run: d.expire},
-		{name: "refill_queue", every: often, run: d.refill},
+		{name: "push_due", every: often, run: d.pushDue},
+		{name: "push_lost", every: often, run: d.pushLost},
 		{name: "pay_refunds", every: often, run: d.payOwed},
 		{name: "match_receipts", every: often, run: d.rematchAll},
 		{name: "fail_over", every: often, run: d.failover},

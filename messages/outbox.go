@@ -281,6 +281,25 @@ type Waiting struct {
 	Lane      int
 }
 
+// Unpushed returns up to limit unclaimed due rows of lanes of carriers, named in
+// pairs, that were not put on the belt since they became due again: those due
+// longest first. What it costs does not grow with what else waits.
+func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, limit int) ([]Waiting, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT message_id, company_id, carrier, lane FROM outbox
+		WHERE pushed_at IS NULL AND due_at <= now() AND claimed_by IS NULL AND expires_at > now()
+			AND (carrier, lane) IN (SELECT * FROM unnest($1::text[], $2::smallint[]))
+		ORDER BY due_at LIMIT $3`, carriers, lanes, limit)
+	if err != nil {
+		return nil, fmt.Errorf("looking for messages that are due again: %w", err)
+	}
+	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
+	if err != nil {
+		return nil, fmt.Errorf("looking for messages that are due again: %w", err)
+	}
+	return waiting, nil
+}
+
 // Delivered says how far the belt has come with one of its queues: of what was
 // put there before Until, nothing is left waiting on it.
 type Delivered struct {
@@ -315,10 +334,7 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
 	}
-	waiting, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Waiting, err error) {
-		err = row.Scan(&w.ID, &w.CompanyID, &w.Carrier, &w.Lane)
-		return w, err
-	})
+	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
 	}

@@ -266,6 +266,9 @@ func TestMissing(t *testing.T) {
 	if got, want := missing(10), []int64{ids[1], ids[2], ids[6]}; !slices.Equal(got, want) {
 		t.Errorf("missing %v, want %v", got, want)
 	}
+	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 || due[0].ID != ids[2] {
+		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
+	}
 	if got, want := missing(2), []int64{ids[1], ids[2]}; !slices.Equal(got, want) {
 		t.Errorf("the first two: %v, want %v", got, want)
 	}

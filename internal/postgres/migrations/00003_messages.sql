@@ -63,6 +63,11 @@ CREATE TABLE outbox (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 
+-- What comes due again (a retry, what somebody gave back or handed over) is found
+-- by its time. A new row is on the belt already and not in here, and neither
+-- claiming nor carrying it touches these columns.
+CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
+
 -- One row a segment that a carrier accepted. A segment sent twice (after an
 -- answer was lost) has two rows, each with its own carrier id.
 CREATE TABLE parts (
