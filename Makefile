@@ -2,12 +2,15 @@
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RUN_DIR ?= .run
+RUNS ?= 3
+OUT ?= bin/bench.json
+NEW ?= $(OUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench attack chaos soak drill flaky clean
+.PHONY: help build run test lint fuzz bench bench-compare attack chaos soak drill flaky clean
 
 help: ## list what there is
-	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 build: ## compile bin/intumwa
 	@mkdir -p bin
@@ -25,8 +28,11 @@ lint: ## go vet and the pinned golangci-lint
 fuzz: ## every fuzz test for FUZZTIME (30s) each
 	@exec scripts/fuzz.sh
 
-bench: build ## what it carries a second, at which latency and cost; the report is also bin/bench.json (BENCHFLAGS=-runs=1)
-	@go run ./internal/bench -json bin/bench.json $(BENCHFLAGS)
+bench: build ## what it carries a second, and where its work goes (BENCH=singles,bulk or all RUNS=3 OUT=bin/bench.json BENCHFLAGS=-help)
+	@go run ./internal/bench -scenarios '$(BENCH)' -runs '$(RUNS)' -o '$(OUT)' $(BENCHFLAGS)
+
+bench-compare: ## two reports of make bench, figure by figure (OLD=before.json NEW=bin/bench.json)
+	@go run ./internal/bench -compare '$(OLD)' '$(NEW)'
 
 attack: ## what hostile people and neighbours tried, played again in short (INTUMWA_CHAOS=1: at full length)
 	@exec scripts/stories.sh attack

@@ -4,125 +4,208 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// load is what one closed-loop run came to.
-type load struct {
-	rate     float64            // messages a second from the first request to the last webhook
-	accepted float64            // messages a second until the last answer
-	cpu      map[string]float64 // CPU seconds per 1,000 messages, by process
-	doubled  int                // webhooks that came twice
-}
-
-// singles sends n messages over all connections, each as soon as the one
-// before is answered, from the companies in turn, and waits for all webhooks.
-func (r *rig) singles(ctx context.Context, companies []company, n int) (load, error) {
-	first := r.numbers
-	r.numbers += n
-	return r.drive(ctx, r.o.conns, n, n, func(c *client, i int) error {
-		c.body = append(c.body[:0], `{"phone_number":"`...)
-		c.body = appendNumber(c.body, first+i)
-		c.body = append(c.body, `","sender":"BENCH","message":"Amahoro! Ubutumwa numero `...)
-		c.body = strconv.AppendInt(c.body, int64(first+i), 10)
-		c.body = append(c.body, `"}`...)
-		return c.send("/v1/sms", companies[i%len(companies)].token)
-	})
-}
-
-// bulkSize is how many recipients a bulk request has.
+// bulkSize is how many recipients a bulk request has, the most that there may be.
 const bulkSize = 500
 
-// bulkLoad sends bulk requests over a few connections.
-func (r *rig) bulkLoad(ctx context.Context) (load, error) {
-	const conns = 4
-	first := r.numbers
-	r.numbers += r.o.bulks * bulkSize
-	return r.drive(ctx, conns, r.o.bulks, r.o.bulks*bulkSize, func(c *client, i int) error {
-		c.body = appendBulk(c.body[:0], first+i*bulkSize)
-		return c.send("/v1/sms/bulk", r.companies[0].token)
-	})
+// Prefixes of recipients, by the carrier that gets them.
+const (
+	here  = "+25761"
+	there = "+25779"
+)
+
+func appendNumber(body []byte, prefix string, i int) []byte {
+	body = append(body, prefix...)
+	return append(body, fmt.Sprintf("%06d", i%1_000_000)...)
 }
 
-func appendBulk(body []byte, first int) []byte {
+func appendSingle(body []byte, prefix string, i int) []byte {
+	body = appendNumber(append(body, `{"phone_number":"`...), prefix, i)
+	body = append(body, `","sender":"BENCH","message":"Amahoro! Ubutumwa numero `...)
+	return append(strconv.AppendInt(body, int64(i), 10), `"}`...)
+}
+
+func appendBulk(body []byte, prefix string, first int) []byte {
 	body = append(body, `{"sender":"BENCH","messages":[`...)
 	for i := range bulkSize {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, `{"phone_number":"`...)
-		body = appendNumber(body, first+i)
+		body = appendNumber(append(body, `{"phone_number":"`...), prefix, first+i)
 		body = append(body, `","message":"Amahoro! Ubutumwa numero `...)
-		body = strconv.AppendInt(body, int64(first+i), 10)
-		body = append(body, `"}`...)
+		body = append(strconv.AppendInt(body, int64(first+i), 10), `"}`...)
 	}
 	return append(body, `]}`...)
 }
 
-func appendNumber(body []byte, i int) []byte {
-	body = append(body, "+2576"...)
-	return strconv.AppendInt(body, int64(1_000_000+i%1_000_000), 10)
+// work is a load of messages; it returns when all are final.
+type work func(ctx context.Context) (measurement, error)
+
+// singles sends n messages over 64 connections, each as soon as the one before
+// is answered, from the companies in turn.
+func (w *world) singles(n int) work {
+	return func(ctx context.Context) (measurement, error) {
+		first := w.take(n)
+		return w.drive(ctx, 64, n, n, func(c *client, i int) error {
+			c.body = appendSingle(c.body[:0], here, first+i)
+			return c.send("/v1/sms", w.tokens[i%len(w.tokens)])
+		})
+	}
+}
+
+// bulk sends n requests of 500 over four connections.
+func (w *world) bulk(n int, prefix string) work {
+	return func(ctx context.Context) (measurement, error) {
+		first := w.take(n * bulkSize)
+		return w.drive(ctx, 4, n, n*bulkSize, func(c *client, i int) error {
+			c.body = appendBulk(c.body[:0], prefix, first+i*bulkSize)
+			return c.send("/v1/sms/bulk", w.tokens[0])
+		})
+	}
 }
 
 // drive makes n requests over conns connections and waits until the messages
-// they carry are final.
-func (r *rig) drive(ctx context.Context, conns, n, messages int, request func(c *client, i int) error) (load, error) {
-	clients := make([]*client, conns)
-	for i := range clients {
-		var err error
-		if clients[i], err = dial(r.api); err != nil {
-			return load{}, err
-		}
-		defer clients[i].conn.Close()
-	}
-	r.sink.begin()
-	if err := r.forget(); err != nil {
-		return load{}, err
-	}
-	before, err := r.cpu()
+// that they carry are final.
+func (w *world) drive(ctx context.Context, conns, n, messages int, request func(c *client, i int) error) (measurement, error) {
+	var m measurement
+	final, err := w.expect(messages)
 	if err != nil {
-		return load{}, err
+		return m, err
 	}
 	start := time.Now()
+	if err := w.requests(ctx, conns, n, request); err != nil {
+		return m, err
+	}
+	answered := time.Since(start)
+	end, err := final(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.add("all the way", "messages/s", float64(messages)/end.Sub(start).Seconds())
+	m.add("accepted", "messages/s", float64(messages)/answered.Seconds())
+	return m, nil
+}
+
+// requests makes n requests in closed loops and returns when all are answered.
+func (w *world) requests(ctx context.Context, conns, n int, request func(c *client, i int) error) error {
 	var next atomic.Int64
-	errs := make([]error, conns)
-	var sending sync.WaitGroup
-	for i, c := range clients {
-		sending.Go(func() {
-			for ctx.Err() == nil {
-				at := int(next.Add(1)) - 1
-				if at >= n {
-					return
-				}
-				if err := request(c, at); err != nil {
-					errs[i] = err
-					return
-				}
+	return w.clients(conns, func(c *client) error {
+		for {
+			at := int(next.Add(1)) - 1
+			if at >= n || ctx.Err() != nil {
+				return ctx.Err()
 			}
+			if err := request(c, at); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// clients runs do on each of n connections and returns when all have ended.
+func (w *world) clients(n int, do func(c *client) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			c, err := dial(w.api)
+			if err == nil {
+				err = do(c)
+				c.conn.Close()
+			}
+			errs[i] = err
 		})
 	}
-	sending.Wait()
-	answered := time.Since(start)
-	if err := errors.Join(errs...); err != nil {
-		return load{}, fmt.Errorf("sending: %w", err)
-	}
-	end, err := r.sink.await(ctx, messages)
-	if err != nil {
-		return load{}, err
-	}
-	after, err := r.cpu()
-	if err != nil {
-		return load{}, err
-	}
-	l := load{rate: float64(messages) / end.Sub(start).Seconds(), accepted: float64(messages) / answered.Seconds(), cpu: map[string]float64{}}
-	for name, used := range after {
-		l.cpu[name] = (used - before[name]) / float64(messages) * 1000
-	}
-	r.sink.mu.Lock()
-	l.doubled = r.sink.doubled
-	r.sink.mu.Unlock()
-	return l, nil
+	all.Wait()
+	return errors.Join(errs...)
 }
+
+// paced sends n messages at a steady rate, each at its time whether or not those
+// before are answered, and measures from that time to its submit_sm.
+func (w *world) paced(rate, n int) work {
+	return func(ctx context.Context) (measurement, error) {
+		var m measurement
+		first := w.take(n)
+		final, err := w.expect(n)
+		if err != nil {
+			return m, err
+		}
+		due := make(chan int, n)
+		sent := make([]time.Time, n)
+		go func() {
+			defer close(due)
+			start := time.Now()
+			for i := range n {
+				time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+				if ctx.Err() != nil {
+					return
+				}
+				sent[i] = time.Now()
+				due <- i
+			}
+		}()
+		if err := w.clients(32, func(c *client) error {
+			for i := range due {
+				c.body = appendSingle(c.body[:0], here, first+i)
+				if err := c.send("/v1/sms", w.tokens[i%len(w.tokens)]); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}); err != nil {
+			return m, err
+		}
+		if _, err := final(ctx); err != nil {
+			return m, err
+		}
+		submits, err := w.carrier.submits()
+		if err != nil {
+			return m, err
+		}
+		times := make([]time.Duration, 0, n)
+		for _, s := range submits {
+			i, err := strconv.Atoi(s.Text[strings.LastIndexByte(s.Text, ' ')+1:])
+			if i -= first; err != nil || i < 0 || i >= n {
+				return m, fmt.Errorf("the carrier received %q", s.Text)
+			}
+			times = append(times, s.At.Sub(sent[i]))
+		}
+		if len(times) != n {
+			return m, fmt.Errorf("the carrier received %d messages, not %d", len(times), n)
+		}
+		slices.Sort(times)
+		m.add("request to submit_sm, p50", "ms", milliseconds(quantile(times, 0.5)))
+		m.add("request to submit_sm, p99", "ms", milliseconds(quantile(times, 0.99)))
+		m.add("request to submit_sm, longest", "ms", milliseconds(times[n-1]))
+		return m, nil
+	}
+}
+
+// pile lets n messages wait for the other carrier.
+func (w *world) pile(ctx context.Context, n int) error {
+	if n%bulkSize != 0 {
+		return fmt.Errorf("%d is no multiple of %d", n, bulkSize)
+	}
+	first := w.take(n)
+	if err := w.requests(ctx, 4, n/bulkSize, func(c *client, i int) error {
+		c.body = appendBulk(c.body[:0], there, first+i*bulkSize)
+		return c.send("/v1/sms/bulk", w.tokens[0])
+	}); err != nil {
+		return err
+	}
+	return w.tidy(ctx)
+}
+
+// quantile of sorted times, the nearest rank.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,141 +1,149 @@
-// Command bench measures a whole gateway: HTTP in, ledger, belt, carrier,
-// receipt, webhook out, everything durable. make bench builds bin/intumwa and
-// runs it.
+// Command bench measures a whole gateway and says where its work goes: HTTP in,
+// ledger, queue, carrier, receipt, webhook out, everything durable. make bench
+// builds bin/intumwa and runs it.
 //
-// It starts private servers, the simulated carrier and the gateway as
-// processes of their own, provisions companies through intumwa admin, and is
-// itself the client and the webhook receiver, so that the CPU of each part can
-// be read from the system. Every figure is the median of -runs.
+// It knows the gateway from outside only: the API, the configuration, intumwa
+// admin, SMPP and webhooks; of the database it reads what PostgreSQL itself
+// counts. So a figure of today compares with one of a gateway that is built
+// differently.
 //
-// The bars of the issues are shown beside the figures; only -strict makes a
-// missed one an error.
+// Each scenario has servers' databases, a simulated carrier and a gateway
+// process of its own, and bench is the client and the webhook receiver. What
+// these two and the carrier cost is shown, and not counted.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
 type options struct {
 	binary    string
+	scenarios string
 	runs      int
-	messages  int
-	bulks     int
-	companies int
-	conns     int
-	window    int
-	rate      int
-	paced     time.Duration
-	json      string
-	strict    bool
+	waiting   []int
+	old       int
+	out       string
 	keep      bool
 	limit     time.Duration
 }
 
 func main() {
-	var o options
+	o := options{waiting: []int{0, 50_000, 500_000, 1_000_000}}
 	flag.StringVar(&o.binary, "binary", "bin/intumwa", "the program to measure")
+	flag.StringVar(&o.scenarios, "scenarios", "", "which, with commas; all: every one; none given: those marked * below")
 	flag.IntVar(&o.runs, "runs", 3, "runs of each measurement; the median counts")
-	flag.IntVar(&o.messages, "messages", 20_000, "single sends a run")
-	flag.IntVar(&o.bulks, "bulks", 60, "bulk requests of 500 recipients a run; 0 leaves them out")
-	flag.IntVar(&o.companies, "companies", 100, "companies that send together, compared with one alone; 1 leaves them out")
-	flag.IntVar(&o.conns, "conns", 64, "connections of the client")
-	flag.IntVar(&o.window, "window", 100, "window of the carrier's link")
-	flag.IntVar(&o.rate, "rate", 200, "messages a second while latency is measured")
-	flag.DurationVar(&o.paced, "paced", 5*time.Second, "how long latency is measured in each run")
-	flag.StringVar(&o.json, "json", "", "write the report as JSON to this file")
-	flag.BoolVar(&o.strict, "strict", false, "fail when a bar is missed")
+	flag.Func("waiting", "how many messages wait, ascending (default 0,50000,500000,1000000)", func(text string) (err error) {
+		o.waiting, err = counts(text)
+		return err
+	})
+	flag.IntVar(&o.old, "old", 3_000_000, "how many old messages the scenario old has")
+	flag.StringVar(&o.out, "o", "", "write the report as JSON to this file")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
-	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "give up after so long")
+	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "give up after so long")
+	compare := flag.Bool("compare", false, "compare two reports, OLD and NEW, and measure nothing")
+	flag.Usage = usage
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, o.limit)
-	defer cancel()
-	missed, err := run(ctx, o)
-	switch {
-	case err != nil:
+	var err error
+	if *compare {
+		err = compareFiles(os.Stdout, flag.Args())
+	} else {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		ctx, cancel := context.WithTimeout(ctx, o.limit)
+		err = run(ctx, o)
+		cancel()
+		stop()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
-	case missed && o.strict:
-		os.Exit(1)
 	}
 }
 
-// run measures and reports; missed says that a bar was.
-func run(ctx context.Context, o options) (missed bool, err error) {
-	began := time.Now()
-	r, err := newRig(ctx, o)
+func usage() {
+	to := flag.CommandLine.Output()
+	fmt.Fprintln(to, "bench [flags] | bench -compare OLD.json NEW.json\n\nscenarios:")
+	for _, s := range scenarios {
+		mark := ' '
+		if s.short {
+			mark = '*'
+		}
+		fmt.Fprintf(to, "  %c %-10s %s\n", mark, s.name, s.about)
+	}
+	fmt.Fprintln(to, "\nflags:")
+	flag.PrintDefaults()
+}
+
+func counts(text string) ([]int, error) {
+	var list []int
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 0 || len(list) > 0 && n <= list[len(list)-1] {
+			return nil, errors.New("want ascending numbers with commas")
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// run plays the scenarios, prints each result when it is there and writes the
+// file after each: what was measured is not lost with what comes later.
+func run(ctx context.Context, o options) (err error) {
+	chosen, err := choose(o.scenarios)
 	if err != nil {
-		return false, err
+		return err
 	}
-	defer r.close()
-	rep := &report{At: began.UTC().Format(time.RFC3339), CPUs: runtime.NumCPU(), Go: runtime.Version(), Runs: o.runs, Window: o.window}
-	fmt.Printf("%d CPUs for everything, window %d, %d runs; PostgreSQL with fsync, Redis with its log\n\n", rep.CPUs, o.window, o.runs)
-	if err := r.measure(ctx, rep); err != nil {
-		return false, fmt.Errorf("%w\n%s", err, r.logTail())
+	dir, err := os.MkdirTemp("", "intumwa-bench-")
+	if err != nil {
+		return err
 	}
-	rep.Seconds = time.Since(began).Round(time.Second).Seconds()
-	rep.print(os.Stdout)
-	if o.json != "" {
-		text, err := json.MarshalIndent(rep, "", "  ")
-		if err == nil {
-			err = os.WriteFile(o.json, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody to read
+	s, err := startServers(ctx, dir, o.keep)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	b := &bench{options: o, servers: s, dir: dir, report: newReport(ctx, o, s)}
+	fmt.Print(b.report.head())
+	for _, c := range chosen {
+		if err := c.play(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if err != nil {
-			return false, fmt.Errorf("writing %s: %w", o.json, err)
-		}
 	}
-	return rep.missed(), nil
+	return nil
 }
 
-// measure plays every scenario.
-func (r *rig) measure(ctx context.Context, rep *report) error {
-	if _, err := r.singles(ctx, r.companies[:1], min(r.o.messages, 3000)); err != nil {
-		return fmt.Errorf("warming up: %w", err)
+// bench is a measurement under way.
+type bench struct {
+	options
+	*servers
+	dir    string
+	report *report
+}
+
+// record makes the runs of one measurement of n messages each and reports it.
+func (b *bench) record(name, about string, n int, runs int, once func() (measurement, error)) error {
+	res := result{Name: name, About: about, Messages: n}
+	for range runs {
+		m, err := once()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		res.add(m)
 	}
-	var one, many, bulk []load
-	var paced []latency
-	var requests [][]time.Duration
-	for i := range r.o.runs {
-		fmt.Fprintf(os.Stderr, "run %d of %d\n", i+1, r.o.runs)
-		l, err := r.singles(ctx, r.companies[:1], r.o.messages)
-		if err != nil {
-			return fmt.Errorf("one company: %w", err)
-		}
-		one = append(one, l)
-		if len(r.companies) > 1 {
-			if l, err = r.singles(ctx, r.companies, r.o.messages); err != nil {
-				return fmt.Errorf("%d companies: %w", len(r.companies), err)
-			}
-			many = append(many, l)
-		}
-		p, err := r.pacedSingles(ctx)
-		if err != nil {
-			return fmt.Errorf("latency: %w", err)
-		}
-		paced = append(paced, p)
-		if r.o.bulks == 0 {
-			continue
-		}
-		if l, err = r.bulkLoad(ctx); err != nil {
-			return fmt.Errorf("bulk: %w", err)
-		}
-		bulk = append(bulk, l)
-		times, err := r.bulkRequests(ctx)
-		if err != nil {
-			return fmt.Errorf("single bulk requests: %w", err)
-		}
-		requests = append(requests, times)
-	}
-	rep.fill(r, one, many, bulk, paced, requests)
-	return nil
+	return b.keepResult(res)
+}
+
+func (b *bench) keepResult(res result) error {
+	b.report.Results = append(b.report.Results, res)
+	res.print(os.Stdout)
+	return b.report.write(b.out)
 }

@@ -1,161 +1,151 @@
 package main
 
 import (
-	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 )
 
+// measurement is what one run came to.
+type measurement struct {
+	figures    []single
+	statements []statement
+	wal        []walKind
+	elapsed    float64 // seconds
+}
+
+type single struct {
+	name, unit string
+	value      float64
+}
+
+func (m *measurement) add(name, unit string, value float64) {
+	m.figures = append(m.figures, single{name, unit, value})
+}
+
+func (m *measurement) value(name string) float64 {
+	for _, f := range m.figures {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return 0
+}
+
 // report is what bench found.
 type report struct {
-	At      string  `json:"at"`
-	CPUs    int     `json:"cpus"`
-	Go      string  `json:"go"`
-	Runs    int     `json:"runs"`
-	Window  int     `json:"window"`
-	Seconds float64 `json:"seconds"` // the whole measurement took
-
-	Figures []figure                      `json:"figures"`
-	CPU     map[string]map[string]float64 `json:"cpu_seconds_per_1000"` // by scenario and process
+	At         string   `json:"at"`
+	Commit     string   `json:"commit"`
+	CPUs       int      `json:"cpus"`
+	Go         string   `json:"go"`
+	PostgreSQL string   `json:"postgresql"`
+	Load       string   `json:"load"` // of the machine, before
+	Runs       int      `json:"runs"`
+	Results    []result `json:"results"`
 }
 
-// figure is one line of the report, the median of its runs.
+// result is one measurement with its figures over all runs.
+type result struct {
+	Name       string      `json:"name"`
+	About      string      `json:"about"`
+	Messages   int         `json:"messages"` // a run
+	Figures    []figure    `json:"figures"`
+	Statements []statement `json:"statements,omitempty"` // the dearest of the last run
+	WAL        []walKind   `json:"wal,omitempty"`        // of the last run
+}
+
 type figure struct {
-	Name  string    `json:"name"`
-	Value float64   `json:"value"`
-	Unit  string    `json:"unit"`
-	Runs  []float64 `json:"runs"`
-	Bar   *bar      `json:"bar,omitempty"`
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit"`
+	Median float64   `json:"median"`
+	Low    float64   `json:"low"`
+	High   float64   `json:"high"`
+	Runs   []float64 `json:"runs"`
 }
 
-// bar is what an issue asks of a figure.
-type bar struct {
-	Least *float64 `json:"least,omitempty"`
-	Most  *float64 `json:"most,omitempty"`
-	Met   bool     `json:"met"`
-}
-
-func least(v float64) *bar { return &bar{Least: &v} }
-func most(v float64) *bar  { return &bar{Most: &v} }
-
-func (rep *report) add(name, unit string, b *bar, runs ...float64) {
-	if len(runs) == 0 {
-		return
-	}
-	value := median(runs)
-	if b != nil {
-		b.Met = (b.Least == nil || value >= *b.Least) && (b.Most == nil || value <= *b.Most)
-	}
-	rep.Figures = append(rep.Figures, figure{Name: name, Value: value, Unit: unit, Runs: runs, Bar: b})
-}
-
-// fill makes the report's lines of what was measured.
-func (rep *report) fill(r *rig, one, many, bulk []load, paced []latency, requests [][]time.Duration) {
-	rates := func(l load) float64 { return l.rate }
-	rep.add(fmt.Sprintf("single sends all the way, %d connections, one company", r.o.conns), "messages/s", least(4000), each(one, rates)...)
-	if len(many) > 0 {
-		rep.add(fmt.Sprintf("the same, %d companies", len(r.companies)), "messages/s", nil, each(many, rates)...)
-		share := make([]float64, len(one))
-		for i := range one {
-			share[i] = 100 * one[i].rate / many[i].rate
+func (r *result) add(m measurement) {
+	for _, s := range m.figures {
+		at := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Name == s.name })
+		if at < 0 {
+			at = len(r.Figures)
+			r.Figures = append(r.Figures, figure{Name: s.name, Unit: s.unit})
 		}
-		rep.add(fmt.Sprintf("one company against %d", len(r.companies)), "%", least(80), share...)
+		f := &r.Figures[at]
+		f.Runs = append(f.Runs, s.value)
+		f.Median, f.Low, f.High = median(f.Runs), slices.Min(f.Runs), slices.Max(f.Runs)
 	}
-	rep.add("single sends accepted", "messages/s", nil, each(one, func(l load) float64 { return l.accepted })...)
-	at := fmt.Sprintf("request to submit_sm at %d/s", r.o.rate)
-	rep.add(at+", p50", "ms", nil, each(paced, func(l latency) float64 { return milliseconds(l.p50) })...)
-	rep.add(at+", p99", "ms", most(25), each(paced, func(l latency) float64 { return milliseconds(l.p99) })...)
-	rep.add(at+", longest", "ms", nil, each(paced, func(l latency) float64 { return milliseconds(l.max) })...)
-	rep.add("bulk of 500 all the way", "recipients/s", least(10_000), each(bulk, rates)...)
-	rep.add("bulk of 500 accepted", "recipients/s", nil, each(bulk, func(l load) float64 { return l.accepted })...)
-	if len(requests) > 0 {
-		all := slices.Concat(requests...)
-		slices.Sort(all)
-		rep.add("one bulk request on an idle gateway, p50", "ms", nil, milliseconds(quantile(all, 0.5)))
-		rep.add("one bulk request on an idle gateway, p99", "ms", most(60), milliseconds(quantile(all, 0.99)))
-	}
-	doubled := 0
-	for _, l := range slices.Concat(one, many, bulk) {
-		doubled += l.doubled
-	}
-	rep.add("webhooks that came twice", "", most(0), float64(doubled))
+	r.Statements, r.WAL = m.statements, m.wal
+}
 
-	rep.CPU = map[string]map[string]float64{}
-	for name, loads := range map[string][]load{"singles, one company": one, "singles, many companies": many, "bulk": bulk} {
-		if len(loads) == 0 {
-			continue
+func newReport(ctx context.Context, o options, s *servers) *report {
+	r := &report{At: time.Now().UTC().Format(time.RFC3339), CPUs: runtime.NumCPU(), Go: runtime.Version(), PostgreSQL: s.version, Runs: o.runs}
+	if out, err := exec.CommandContext(ctx, o.binary, "version").Output(); err == nil { //nolint:gosec // the program to measure
+		r.Commit = strings.TrimSpace(string(out))
+	}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		r.Load = strings.Join(strings.Fields(string(text))[:3], " ")
+	}
+	return r
+}
+
+func (r *report) head() string {
+	return fmt.Sprintf("%s on %d CPUs for everything (load %s), %s, PostgreSQL %s with fsync, Redis with its log; median of %d runs (lowest – highest)\n",
+		r.Commit, r.CPUs, r.Load, r.Go, r.PostgreSQL, r.Runs)
+}
+
+func (r *report) write(file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody to read
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+func (r *result) print(to io.Writer) {
+	fmt.Fprintf(to, "\n%s: %s; %d messages a run\n", r.Name, r.About, r.Messages)
+	for _, f := range r.Figures {
+		span := ""
+		if len(f.Runs) > 1 {
+			span = fmt.Sprintf("(%s – %s)", number(f.Low), number(f.High))
 		}
-		rep.CPU[name] = map[string]float64{}
-		for _, part := range parts {
-			rep.CPU[name][part] = median(each(loads, func(l load) float64 { return l.cpu[part] }))
+		fmt.Fprintf(to, "  %-36s %9s %-15s %s\n", f.Name, number(f.Median), f.Unit, span)
+	}
+	if len(r.WAL) > 0 {
+		fmt.Fprint(to, "  in the log:")
+		for _, k := range r.WAL[:min(len(r.WAL), 8)] {
+			fmt.Fprintf(to, " %s %s (%s)", k.Kind, number(k.Records), number(k.Octets))
 		}
+		fmt.Fprintln(to)
+	}
+	for _, s := range r.Statements[:min(len(r.Statements), 8)] {
+		fmt.Fprintf(to, "  %7ss/1,000 %7s calls %5s WAL  %.90s\n", number(s.Seconds), number(s.Calls), number(s.WALRecords), s.Text)
 	}
 }
 
-func (rep *report) missed() bool {
-	return slices.ContainsFunc(rep.Figures, func(f figure) bool { return f.Bar != nil && !f.Bar.Met })
-}
-
-func (rep *report) print(to io.Writer) {
-	widest := 0
-	for _, f := range rep.Figures {
-		widest = max(widest, len(f.Name))
-	}
-	for _, f := range rep.Figures {
-		verdict := ""
-		if f.Bar != nil {
-			verdict = "missed, "
-			if f.Bar.Met {
-				verdict = "pass, "
-			}
-			if f.Bar.Least != nil {
-				verdict += fmt.Sprintf("at least %.0f", *f.Bar.Least)
-			} else {
-				verdict += fmt.Sprintf("at most %.0f", *f.Bar.Most)
-			}
-		}
-		fmt.Fprintf(to, "%-*s %9s %-13s %s\n", widest, f.Name, number(f.Value), f.Unit, verdict)
-	}
-	fmt.Fprintln(to, "\nCPU seconds per 1,000 messages")
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	scenarios := make([]string, 0, len(rep.CPU))
-	for name := range rep.CPU {
-		scenarios = append(scenarios, name)
-	}
-	slices.SortFunc(scenarios, func(a, b string) int { return cmp.Compare(b, a) })
-	for _, part := range append([]string{""}, parts...) {
-		fmt.Fprintf(table, "%s\t", part)
-		for _, name := range scenarios {
-			if part == "" {
-				fmt.Fprintf(table, "%s\t", name)
-			} else {
-				fmt.Fprintf(table, "%.3f\t", rep.CPU[name][part])
-			}
-		}
-		fmt.Fprintln(table)
-	}
-	_ = table.Flush() // a terminal that is gone has nobody to be told
-	fmt.Fprintf(to, "\nmeasured in %.0f s\n", rep.Seconds)
-}
-
+// number has three digits that say something.
 func number(v float64) string {
-	if v < 100 {
+	switch {
+	case v >= 100 || v == 0:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
 	}
-	return fmt.Sprintf("%.0f", v)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func each[T any](list []T, value func(T) float64) []float64 {
-	values := make([]float64, len(list))
-	for i, v := range list {
-		values[i] = value(v)
-	}
-	return values
+	return fmt.Sprintf("%.3f", v)
 }
 
 func median(values []float64) float64 {

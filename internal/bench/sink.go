@@ -24,7 +24,7 @@ type sink struct {
 	seen    map[int64]bool
 	failed  int // sms.failed among them
 	doubled int
-	last    time.Time     // when the latest new one came
+	last    time.Time     // when the latest new one came, or begin was called
 	grown   chan struct{} // closed and made anew when want are there
 	want    int
 }
@@ -125,13 +125,12 @@ func (s *sink) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.seen)
-	s.failed, s.doubled, s.want = 0, 0, 0
+	s.failed, s.doubled, s.want, s.last = 0, 0, 0, time.Now()
 }
 
 // await waits until n messages are final and answers when the last became so.
 // It gives up when none has come for a while.
 func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
-	const patience = 20 * time.Second
 	for {
 		s.mu.Lock()
 		s.want = n

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+)
+
+// carrier is a simulated one, in a process of its own.
+type carrier struct {
+	process    *process
+	smpp, page string // addresses
+}
+
+func openCarrier(w *world, name string, resp, receipt time.Duration) (*carrier, error) {
+	c := &carrier{smpp: freeAddress(), page: freeAddress()}
+	var err error
+	c.process, err = spawn(filepath.Join(w.dir, name+".log"), w.binary, "carrier-sim", "--no-fates",
+		"--resp-delay", resp.String(), "--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page)
+	return c, err
+}
+
+// carried is what a carrier counted.
+type carried struct {
+	Sessions   int `json:"sessions"`
+	Accepted   int `json:"accepted"`
+	Duplicates int `json:"duplicates"`
+	Confirmed  int `json:"confirmed"` // receipts
+}
+
+// submit is a submit_sm as it came.
+type submit struct {
+	At      time.Time `json:"at"`
+	Session int       `json:"session"`
+	Text    string    `json:"text"`
+}
+
+// stats are zeros when it does not answer.
+func (c *carrier) stats() carried {
+	var s carried
+	_ = c.ask("/stats.json", &s)
+	return s
+}
+
+// submits are the last 100,000.
+func (c *carrier) submits() (list []submit, err error) {
+	return list, c.ask("/submits.json", &list)
+}
+
+func (c *carrier) ask(path string, answer any) error {
+	response, err := http.Get("http://" + c.page + path) //nolint:noctx // loopback
+	if err != nil {
+		return fmt.Errorf("asking the carrier: %w", err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(bufio.NewReader(response.Body)).Decode(answer); err != nil {
+		return fmt.Errorf("reading what the carrier received: %w", err)
+	}
+	return nil
+}
+
+// forget empties its record.
+func (c *carrier) forget() error {
+	response, err := http.Post("http://"+c.page+"/reset", "", nil) //nolint:noctx // loopback
+	if err != nil {
+		return fmt.Errorf("emptying the carrier's record: %w", err)
+	}
+	return response.Body.Close()
+}
+
+// await waits until n receipts are confirmed, each behind the commit that
+// settles its message.
+func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
+	have, since := 0, time.Now()
+	err := poll(ctx, time.Hour, func() bool {
+		if now := c.stats().Confirmed; now > have {
+			have, since = now, time.Now()
+		}
+		return have >= n || time.Since(since) > patience
+	})
+	if err == nil && have < n {
+		err = fmt.Errorf("%d of %d receipts were confirmed, then nothing came for %v", have, n, patience)
+	}
+	return since, err
+}
+
+// patience is how long nothing may become final before bench gives up.
+const patience = 20 * time.Second

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What uses CPU. The first three are the gateway with what it stands on; the
+// others are the world around it.
+var parts = []string{"gateway", "PostgreSQL", "Redis", "carrier", "client and sink"}
+
+const counted = 3
+
+func cpuOf(part string) string { return "CPU, " + part }
+
+// sample is everything that was used and counted up to a moment.
+type sample struct {
+	at          time.Time
+	cpu         []float64 // seconds, by part
+	machine     float64   // seconds, anybody's
+	lsn         string    // where the log of PostgreSQL ends
+	redis       map[string]int64
+	trips, asks int64 // where a relay counts them
+}
+
+func (w *world) sample(ctx context.Context) (sample, error) {
+	var s sample
+	var err error
+	if s.redis, err = w.redisInfo(ctx, "stats"); err != nil {
+		return s, err
+	}
+	if err := w.admin.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&s.lsn); err != nil {
+		return s, fmt.Errorf("asking where the log ends: %w", err)
+	}
+	if w.relay != nil {
+		s.trips, s.asks = w.relay.trips.Load(), w.relay.asks.Load()
+	}
+	s.cpu = make([]float64, len(parts))
+	for i, pids := range [][]int{{w.gateway.pid()}, nil, {w.redisPID}, w.carriers()} {
+		for _, pid := range pids {
+			p, err := processTimes(pid)
+			if err != nil {
+				return s, fmt.Errorf("reading the CPU time of the %s: %w", parts[i], err)
+			}
+			s.cpu[i] += p.own
+		}
+	}
+	if s.cpu[1], err = familyTime(w.postgresPID); err != nil {
+		return s, fmt.Errorf("reading the CPU time of PostgreSQL: %w", err)
+	}
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return s, fmt.Errorf("reading our own CPU time: %w", err)
+	}
+	s.cpu[4] = seconds(own.Utime) + seconds(own.Stime)
+	if s.machine, err = machineTime(); err != nil {
+		return s, err
+	}
+	s.at = time.Now()
+	return s, nil
+}
+
+func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+
+// calm waits until PostgreSQL's log hardly grows any more, at most two seconds:
+// what a load leaves to be done behind its last message is done for it, and not
+// for the next.
+func (w *world) calm(ctx context.Context) error {
+	const hardly = 16 << 10 // octets in a step
+	var before, now int64
+	for range 5 {
+		if err := w.admin.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&now); err != nil {
+			return fmt.Errorf("asking where the log ends: %w", err)
+		}
+		if now-before < hardly {
+			break
+		}
+		before = now
+		time.Sleep(500 * time.Millisecond)
+	}
+	return nil
+}
+
+// measured does a load of n messages and adds to its figures what it cost.
+func (w *world) measured(ctx context.Context, n int, load work) (measurement, error) {
+	if err := w.calm(ctx); err != nil {
+		return measurement{}, err
+	}
+	if w.statements {
+		if _, err := w.admin.Exec(ctx, "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1", w.name); err != nil {
+			return measurement{}, fmt.Errorf("forgetting earlier statements: %w", err)
+		}
+	}
+	before, err := w.sample(ctx)
+	if err != nil {
+		return measurement{}, err
+	}
+	m, err := load(ctx)
+	if err != nil {
+		return m, fmt.Errorf("%w\n%s", err, w.gateway.tail())
+	}
+	if err := w.calm(ctx); err != nil {
+		return m, err
+	}
+	after, err := w.sample(ctx)
+	if err != nil {
+		return m, err
+	}
+
+	elapsed := after.at.Sub(before.at).Seconds()
+	m.elapsed = elapsed
+	used := make([]float64, len(parts))
+	var sum, ours float64
+	for i := range parts {
+		used[i] = after.cpu[i] - before.cpu[i]
+		ours += used[i]
+		if i < counted {
+			sum += used[i]
+		}
+	}
+	per1000 := 1000 / float64(n)
+	m.add("CPU, gateway + PostgreSQL + Redis", "s/1,000", sum*per1000)
+	for i, part := range parts {
+		m.add(cpuOf(part), "s/1,000", used[i]*per1000)
+	}
+	m.add("PostgreSQL's share of a core", "", used[1]/elapsed)
+
+	each := 1 / float64(n)
+	if m.wal, err = w.readWAL(ctx, before.lsn, after.lsn); err != nil {
+		return m, err
+	}
+	var records, octets, full float64
+	for i := range m.wal {
+		kind := &m.wal[i]
+		kind.Records *= each
+		kind.Octets *= each
+		full += kind.full * each
+		records += kind.Records
+		octets += kind.Octets
+		if kind.Kind == "Transaction/COMMIT" {
+			m.add("commits", "/message", kind.Records)
+		}
+	}
+	m.add("WAL records", "/message", records)
+	m.add("WAL", "octets/message", octets)
+	m.add("WAL, full pages besides", "octets/message", full)
+	if w.relay != nil {
+		m.add("statements", "/message", float64(after.asks-before.asks)*each)
+		m.add("round trips to PostgreSQL", "/message", float64(after.trips-before.trips)*each)
+	} else if w.statements {
+		var calls float64
+		if m.statements, calls, err = w.dearest(ctx, n); err != nil {
+			return m, err
+		}
+		m.add("statements", "/message", calls*each)
+	}
+	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
+	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
+	m.add("the machine's CPU that others had", "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
+	return m, nil
+}
+
+// statement is one that the gateway sent, by its cost for a message.
+type statement struct {
+	Text       string  `json:"text"` // its first words
+	Calls      float64 `json:"calls_per_message"`
+	Rows       float64 `json:"rows_per_message"`
+	Seconds    float64 `json:"seconds_per_1000"`
+	WALRecords float64 `json:"wal_records_per_message"`
+}
+
+// dearest are the statements that took longest since the last reset, and how
+// many there were in all. BEGIN and COMMIT are statements too.
+func (w *world) dearest(ctx context.Context, n int) ([]statement, float64, error) {
+	const most = 12
+	rows, err := w.admin.Query(ctx, `
+		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls::float8 / $2, rows::float8 / $2, total_exec_time / $2, wal_records::float8 / $2,
+			sum(calls) OVER ()::float8
+		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+		WHERE datname = $1 ORDER BY total_exec_time DESC`, w.name, float64(n))
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading pg_stat_statements: %w", err)
+	}
+	var calls float64
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s statement, err error) {
+		err = row.Scan(&s.Text, &s.Calls, &s.Rows, &s.Seconds, &s.WALRecords, &calls)
+		s.Text = strings.TrimSpace(s.Text)
+		s.Text = s.Text[:min(len(s.Text), 120)]
+		return s, err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading pg_stat_statements: %w", err)
+	}
+	return list[:min(len(list), most)], calls, nil
+}

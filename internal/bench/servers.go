@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+)
+
+// servers are a PostgreSQL and a Redis that nobody else uses.
+type servers struct {
+	database, redisURL string // URLs; the databases of the worlds are made beside
+	admin              *pgx.Conn
+	redis              *redis.Client
+
+	postgresPID, redisPID int
+	wal, waldump          string // folder, program
+	statements            bool   // pg_stat_statements counts
+	version               string
+
+	end func() error // ends them where bench started them
+}
+
+// serversScript runs at the project's root.
+const serversScript = "scripts/servers.sh"
+
+// startServers starts private servers below dir, durable as in production.
+func startServers(ctx context.Context, dir string, keep bool) (*servers, error) {
+	home := filepath.Join(dir, "servers")
+	guarded, err := guard(`"$1" remove "$2"; rm -rf "$3"`, serversScript, home, dir)
+	if err != nil {
+		return nil, err
+	}
+	end := func() error {
+		verb, last := "remove", os.RemoveAll
+		if keep {
+			fmt.Fprintln(os.Stderr, "bench: data and logs are in", dir)
+			verb, last = "stop", func(string) error { return nil }
+		}
+		guarded()
+		if out, err := exec.Command(serversScript, verb, home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
+			return fmt.Errorf("ending the servers: %w\n%s", err, out)
+		}
+		return last(dir)
+	}
+	s, err := startAt(ctx, home)
+	if err == nil && s.statements { // it counts after a restart
+		s.close()
+		if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
+			return nil, errors.Join(fmt.Errorf("starting the servers again: %w\n%s", err, out), end())
+		}
+		s, err = startAt(ctx, home)
+	}
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	s.end = func() error {
+		s.close()
+		return end()
+	}
+	return s, nil
+}
+
+func startAt(ctx context.Context, home string) (*servers, error) {
+	cmd := exec.CommandContext(ctx, serversScript, "start", home) //nolint:gosec // our own folder
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "INTUMWA_") { // one of them makes PostgreSQL forgetful
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
+	}
+	// The file is for a shell to read: let one.
+	out, err := exec.CommandContext(ctx, "bash", "-c", //nolint:gosec // our own folder
+		`. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`, "bash", home).Output()
+	if err != nil {
+		return nil, fmt.Errorf("reading where the servers are: %w", err)
+	}
+	database, cache, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return openServers(ctx, database, cache)
+}
+
+// openServers connects to servers that run. Statements are counted from
+// PostgreSQL's next start on, where it has what counts them.
+func openServers(ctx context.Context, database, cache string) (_ *servers, err error) {
+	s := &servers{database: database, redisURL: cache, end: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.admin, err = pgx.Connect(ctx, database); err != nil {
+		return nil, fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+	options, err := redis.ParseURL(cache)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of Redis: %w", err)
+	}
+	s.redis = redis.NewClient(options)
+	about, err := s.redisInfo(ctx, "server")
+	if err != nil {
+		return nil, err
+	}
+	s.redisPID = int(about["process_id"])
+
+	var data, fsync, commit string
+	if err := s.admin.QueryRow(ctx, `SELECT current_setting('data_directory'), current_setting('server_version'),
+			current_setting('fsync'), current_setting('synchronous_commit'),
+			EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')`).
+		Scan(&data, &s.version, &fsync, &commit, &s.statements); err != nil {
+		return nil, fmt.Errorf("asking PostgreSQL how it is set up: %w", err)
+	}
+	if fsync != "on" || commit != "on" {
+		return nil, fmt.Errorf("PostgreSQL has fsync %s and synchronous_commit %s: that measures nothing", fsync, commit)
+	}
+	s.wal = filepath.Join(data, "pg_wal")
+	file, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the process of PostgreSQL: %w", err)
+	}
+	first, _, _ := strings.Cut(string(file), "\n")
+	if s.postgresPID, err = strconv.Atoi(first); err != nil {
+		return nil, fmt.Errorf("reading the process of PostgreSQL: %w", err)
+	}
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", s.postgresPID))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the programs of PostgreSQL: %w", err)
+	}
+	s.waldump = filepath.Join(filepath.Dir(program), "pg_waldump")
+
+	// The log of a run stays until it was read.
+	settings := []string{"wal_keep_size = '4GB'"}
+	if s.statements {
+		settings = append(settings, "shared_preload_libraries = 'pg_stat_statements'")
+	}
+	if err := s.set(ctx, settings...); err != nil {
+		return nil, err
+	}
+	if s.statements {
+		if _, err := s.admin.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"); err != nil {
+			return nil, fmt.Errorf("making pg_stat_statements: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// set changes settings of PostgreSQL that need no restart, or wait for one.
+func (s *servers) set(ctx context.Context, settings ...string) error {
+	for _, setting := range settings {
+		if _, err := s.admin.Exec(ctx, "ALTER SYSTEM SET "+setting); err != nil {
+			return fmt.Errorf("setting up PostgreSQL (%s): %w", setting, err)
+		}
+	}
+	if _, err := s.admin.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
+		return fmt.Errorf("setting up PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+func (s *servers) redisInfo(ctx context.Context, section string) (map[string]int64, error) {
+	text, err := s.redis.Info(ctx, section).Result()
+	if err != nil {
+		return nil, fmt.Errorf("asking Redis what it did: %w", err)
+	}
+	numbers := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			numbers[name] = n
+		}
+	}
+	return numbers, nil
+}
+
+func (s *servers) close() {
+	if s.admin != nil {
+		_ = s.admin.Close(context.Background())
+	}
+	if s.redis != nil {
+		_ = s.redis.Close()
+	}
+}
+
+// guard has a shell do something when this process goes away without having
+// dismissed it: after a panic or kill -9.
+func guard(script string, args ...string) (dismiss func(), err error) {
+	cmd := exec.Command("/bin/sh", append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
+	cmd.SysProcAttr = ownGroup()
+	alive, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting a guard: %w", err)
+	}
+	return func() {
+		_, _ = alive.Write([]byte("done\n"))
+		_ = alive.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// within is how long something of ours may take to come up or to end.
+const (
+	startWithin = 30 * time.Second
+	endWithin   = 15 * time.Second
+)

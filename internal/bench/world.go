@@ -1,0 +1,377 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// setup says how a world differs from the usual one: one company without an
+// endpoint, one carrier with one link and a window of 100, which answers at once.
+type setup struct {
+	window       int
+	companies    int
+	endpoint     bool
+	other        neighbour
+	respDelay    time.Duration // until submit_sm is answered
+	receiptDelay time.Duration // from there to the receipt
+	still        bool          // PostgreSQL writes nothing of its own accord, and a relay counts what it is asked
+}
+
+// neighbour is the other carrier, to which no message of a measurement goes.
+type neighbour string
+
+const (
+	nobody neighbour = ""
+	down   neighbour = "down" // nobody listens there
+	slow   neighbour = "slow" // ten a second: a window of 10, each answered after a second
+)
+
+// world is a gateway with a database and carriers of its own.
+type world struct {
+	*servers
+	setup
+	binary, dir string
+	name        string // of the database
+	url         string // of the database, as bench reaches it
+	config      string
+	api, ops    string // addresses
+
+	relay      *relay // nil: none
+	sink       *sink
+	carrier    *carrier
+	neighbour  *carrier // nil: none that listens
+	gateway    *process
+	tokens     []string // of the companies
+	recipients int      // used so far
+}
+
+// warming is how many messages pass before anything is measured.
+const warming = 3000
+
+// inWorld makes a world, warms it up and takes it down after do.
+func (b *bench) inWorld(ctx context.Context, s setup, do func(w *world) error) error {
+	binary, err := filepath.Abs(b.binary)
+	if err != nil {
+		return err
+	}
+	w, err := newWorld(ctx, b.servers, s, binary, b.dir)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if _, err := w.singles(warming)(ctx); err != nil {
+		return fmt.Errorf("warming up: %w\n%s", err, w.gateway.tail())
+	}
+	return do(w)
+}
+
+// newWorld builds everything and returns when the gateway is ready and bound.
+func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (_ *world, err error) {
+	s.companies = max(s.companies, 1)
+	if s.window == 0 {
+		s.window = 100
+	}
+	w := &world{servers: on, setup: s, binary: binary, name: "bench_" + strconv.FormatUint(rand.Uint64(), 36)}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	if w.dir, err = os.MkdirTemp(below, "world-"); err != nil {
+		return nil, err
+	}
+	w.config = filepath.Join(w.dir, "intumwa.yaml")
+	if err := w.redis.FlushAll(ctx).Err(); err != nil {
+		return nil, fmt.Errorf("emptying Redis: %w", err)
+	}
+	if _, err := w.admin.Exec(ctx, "CREATE DATABASE "+w.name); err != nil {
+		return nil, fmt.Errorf("making a database: %w", err)
+	}
+	database, err := url.Parse(w.database)
+	if err != nil {
+		return nil, errors.New("the address of PostgreSQL cannot be read")
+	}
+	database.Path = "/" + w.name
+	w.url = database.String()
+	housekeeping := "on"
+	if s.still {
+		housekeeping = "off"
+	}
+	if err := w.set(ctx, "autovacuum = "+housekeeping, "full_page_writes = "+housekeeping); err != nil {
+		return nil, err
+	}
+	if s.still {
+		if w.relay, err = openRelay(w.url); err != nil {
+			return nil, err
+		}
+	}
+	if w.sink, err = newSink(); err != nil {
+		return nil, err
+	}
+	if w.carrier, err = openCarrier(w, "carrier", s.respDelay, s.receiptDelay); err != nil {
+		return nil, err
+	}
+	if s.other == slow {
+		if w.neighbour, err = openCarrier(w, "neighbour", time.Second, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	if _, err := w.run(ctx, "", "migrate"); err != nil {
+		return nil, err
+	}
+	for i := range s.companies {
+		if err := w.provision(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.start(ctx)
+}
+
+func (w *world) configure() error {
+	w.api, w.ops = freeAddress(), freeAddress()
+	database := w.url
+	if w.relay != nil {
+		database = w.relay.through(database)
+	}
+	type tree = map[string]any
+	link := func(name, address string, window int) tree {
+		return tree{"name": name + "-1", "address": address, "system_id": "bench", "password": "bench", "window": window, "tps": 0}
+	}
+	carriers := []tree{{"name": "bench", "prefixes": []string{"61"}, "default": true, "message_id_format": "same",
+		"links": []tree{link("bench", w.carrier.smpp, w.window)}}}
+	if w.other != nobody {
+		address := freeAddress()
+		if w.neighbour != nil {
+			address = w.neighbour.smpp
+		}
+		carriers = append(carriers, tree{"name": "other", "prefixes": []string{"79"}, "message_id_format": "same",
+			"links": []tree{link("other", address, 10)}})
+	}
+	text, err := json.MarshalIndent(tree{ // JSON is YAML
+		"api":       tree{"listen": w.api, "rate_limit_per_minute": 1_000_000_000},
+		"ops":       tree{"listen": w.ops},
+		"dashboard": tree{"listen": freeAddress(), "secure_cookies": false},
+		"log":       tree{"format": "json"},
+		"database":  tree{"url": strings.ReplaceAll(database, "$", "$$")},
+		"redis":     tree{"url": strings.ReplaceAll(w.redisURL, "$", "$$")},
+		"accounts":  tree{"otp_key": "a key of this measurement alone"},
+		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
+		"carriers":  carriers,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.config, text, 0o600)
+}
+
+// provision makes a company that may send.
+func (w *world) provision(ctx context.Context, i int) error {
+	email := fmt.Sprintf("bench%d@example.com", i)
+	if _, err := w.asAdmin(ctx, "a password of no use\n", "user", "create", "--email", email, "--name", "Bench", "--password-stdin"); err != nil {
+		return err
+	}
+	made, err := w.asAdmin(ctx, "", "company", "create", "--owner", email, "--name", "Bench", "--approved", "--verified", "--credits", "1000000000")
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("%.0f", made["company_id"])
+	if _, err := w.asAdmin(ctx, "", "sender", "create", "--company", id, "--name", "BENCH", "--approved"); err != nil {
+		return err
+	}
+	if w.endpoint {
+		if _, err := w.asAdmin(ctx, "", "webhook", "set", "--company", id, "--url", "http://"+w.sink.address()+"/", "--active=true"); err != nil {
+			return err
+		}
+	}
+	made, err = w.asAdmin(ctx, "", "token", "create", "--user", email, "--name", "bench")
+	if err != nil {
+		return err
+	}
+	token, _ := made["token"].(string)
+	w.tokens = append(w.tokens, token)
+	return nil
+}
+
+// asAdmin runs an operator's command and answers its JSON.
+func (w *world) asAdmin(ctx context.Context, stdin string, args ...string) (map[string]any, error) {
+	out, err := w.run(ctx, stdin, append(append([]string{"admin"}, args...), "--json")...)
+	if err != nil {
+		return nil, err
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return nil, fmt.Errorf("reading the answer of admin %s: %w", args[0], err)
+	}
+	return answer, nil
+}
+
+func (w *world) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...) //nolint:gosec // the program to measure
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("intumwa %s: %w", strings.Join(args[:min(len(args), 3)], " "), err)
+	}
+	return out, nil
+}
+
+// start starts the gateway and returns when it is ready and bound.
+func (w *world) start(ctx context.Context) (err error) {
+	if w.gateway, err = spawn(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
+		return err
+	}
+	for _, c := range []*carrier{w.carrier, w.neighbour} {
+		if c == nil {
+			continue
+		}
+		if err := poll(ctx, startWithin, func() bool { return w.ready() && c.stats().Sessions == 1 }); err != nil {
+			return fmt.Errorf("the gateway is not ready and bound: %w\n%s", err, w.gateway.tail())
+		}
+	}
+	return nil
+}
+
+func (w *world) ready() bool {
+	response, err := http.Get("http://" + w.ops + "/readyz") //nolint:noctx // loopback
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func (w *world) carriers() []int {
+	pids := []int{w.carrier.process.pid()}
+	if w.neighbour != nil {
+		pids = append(pids, w.neighbour.process.pid())
+	}
+	return pids
+}
+
+// take answers the first of n recipients that nobody had, until a million were
+// taken; then they come again.
+func (w *world) take(n int) int {
+	first := w.recipients
+	w.recipients += n
+	return first
+}
+
+// expect forgets what was carried so far and answers a wait until n more
+// messages are final, which says when the last became so.
+func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) {
+	w.sink.begin()
+	if err := w.carrier.forget(); err != nil {
+		return nil, err
+	}
+	if w.endpoint {
+		return func(ctx context.Context) (time.Time, error) { return w.sink.await(ctx, n) }, nil
+	}
+	return func(ctx context.Context) (time.Time, error) { return w.carrier.await(ctx, n) }, nil
+}
+
+// tidy leaves no work of ours behind for PostgreSQL.
+func (w *world) tidy(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, w.url)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Close(ctx)
+	for _, statement := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// snapshot holds what pg_dump holds: a snapshot, and every table against being
+// dropped or emptied.
+func (w *world) snapshot(ctx context.Context) (release func(), err error) {
+	conn, err := pgx.Connect(ctx, w.url)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	for _, statement := range []string{
+		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+		"SELECT count(*) FROM pg_class",
+		`DO $$ DECLARE t text; BEGIN
+			FOR t IN SELECT oid::regclass FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
+			LOOP EXECUTE 'LOCK TABLE ' || t || ' IN ACCESS SHARE MODE'; END LOOP; END $$`,
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			_ = conn.Close(ctx)
+			return nil, fmt.Errorf("taking a snapshot: %w", err)
+		}
+	}
+	return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, nil
+}
+
+// close ends what was started, the gateway first.
+func (w *world) close() {
+	if w.gateway != nil {
+		w.gateway.stop()
+	}
+	for _, c := range []*carrier{w.carrier, w.neighbour} {
+		if c != nil {
+			c.process.stop()
+		}
+	}
+	if w.sink != nil {
+		w.sink.close()
+	}
+	if w.relay != nil {
+		w.relay.close()
+	}
+	// The next world has the servers to itself.
+	if _, err := w.admin.Exec(context.Background(), "DROP DATABASE IF EXISTS "+w.name+" WITH (FORCE)"); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: dropping a database:", err)
+	}
+}
+
+// poll asks until something is so.
+func poll(ctx context.Context, within time.Duration, so func() bool) error {
+	for deadline := time.Now().Add(within); !so(); {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v", within)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// freeAddress is a loopback address that nobody listens on, below the range of
+// outgoing connections.
+func freeAddress() string {
+	for {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
+		if listener, err := net.Listen("tcp", at); err == nil { //nolint:noctx // closed at once
+			_ = listener.Close()
+			return at
+		}
+	}
+}
