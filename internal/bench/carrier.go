@@ -16,12 +16,26 @@ type carrier struct {
 	smpp, page string // addresses
 }
 
-func openCarrier(w *world, name string, resp, receipt time.Duration) (*carrier, error) {
-	c := &carrier{smpp: freeAddress(), page: freeAddress()}
-	var err error
-	c.process, err = spawn(filepath.Join(w.dir, name+".log"), w.binary, "carrier-sim", "--no-fates",
-		"--resp-delay", resp.String(), "--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page)
-	return c, err
+// openCarrier returns when the carrier takes binds.
+func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.Duration) (*carrier, error) {
+	log := filepath.Join(w.dir, name+".log")
+	for range freeTries {
+		c := &carrier{smpp: freeAddress(), page: freeAddress()}
+		var err error
+		if c.process, err = spawn(log, w.binary, "carrier-sim", "--no-fates", "--resp-delay", resp.String(),
+			"--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page); err != nil {
+			return nil, err
+		}
+		err = poll(ctx, startWithin, func() bool { return c.process.hasEnded() || c.ask("/stats.json", &carried{}) == nil })
+		if err == nil && !c.process.hasEnded() {
+			return c, nil
+		}
+		c.process.kill()
+		if err != nil {
+			return nil, fmt.Errorf("the carrier does not come up: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("the carrier ends at once; see %s", log)
 }
 
 // carried is what a carrier counted.

@@ -200,7 +200,10 @@ func (w *world) pile(ctx context.Context, n int) error {
 	}); err != nil {
 		return err
 	}
-	return w.tidy(ctx)
+	if err := w.tidy(ctx); err != nil {
+		return err
+	}
+	return w.rest(ctx)
 }
 
 // quantile of sorted times, the nearest rank.

@@ -25,6 +25,7 @@ type sample struct {
 	cpu         []float64 // seconds, by part
 	machine     float64   // seconds, anybody's
 	lsn         string    // where the log of PostgreSQL ends
+	syncs       *int64    // of the log, as far as backends have told; nil: not counted
 	redis       map[string]int64
 	trips, asks int64 // where a relay counts them
 }
@@ -35,7 +36,8 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 	if s.redis, err = w.redisInfo(ctx, "stats"); err != nil {
 		return s, err
 	}
-	if err := w.admin.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&s.lsn); err != nil {
+	if err := w.admin.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text, "+w.syncs+"::bigint").
+		Scan(&s.lsn, &s.syncs); err != nil {
 		return s, fmt.Errorf("asking where the log ends: %w", err)
 	}
 	if w.relay != nil {
@@ -72,9 +74,9 @@ func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec
 // what a load leaves to be done behind its last message is done for it, and not
 // for the next.
 func (w *world) calm(ctx context.Context) error {
-	const hardly = 16 << 10 // octets in a step
+	const hardly, step = 8 << 10, 250 * time.Millisecond // octets in a step
 	var before, now int64
-	for range 5 {
+	for range 9 {
 		if err := w.admin.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&now); err != nil {
 			return fmt.Errorf("asking where the log ends: %w", err)
 		}
@@ -82,7 +84,7 @@ func (w *world) calm(ctx context.Context) error {
 			break
 		}
 		before = now
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(step)
 	}
 	return nil
 }
@@ -146,6 +148,9 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		if kind.Kind == "Transaction/COMMIT" {
 			m.add("commits", "/message", kind.Records)
 		}
+	}
+	if before.syncs != nil && after.syncs != nil {
+		m.add("fsyncs of the log, about", "/message", float64(*after.syncs-*before.syncs)*each)
 	}
 	m.add("WAL records", "/message", records)
 	m.add("WAL", "octets/message", octets)

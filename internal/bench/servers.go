@@ -24,6 +24,7 @@ type servers struct {
 	postgresPID, redisPID int
 	wal, waldump          string // folder, program
 	statements            bool   // pg_stat_statements counts
+	syncs                 string // SQL: fsyncs of the log
 	version               string
 
 	end func() error // ends them where bench started them
@@ -52,14 +53,19 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 		return last(dir)
 	}
 	s, err := startAt(ctx, home)
-	if err == nil && s.statements { // it counts after a restart
-		s.close()
-		if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
-			return nil, errors.Join(fmt.Errorf("starting the servers again: %w\n%s", err, out), end())
-		}
-		s, err = startAt(ctx, home)
+	if err == nil {
+		s, err = s.counting(ctx, home)
 	}
 	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	var fsync, commit string
+	err = s.admin.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(&fsync, &commit)
+	if err == nil && (fsync != "on" || commit != "on") {
+		err = fmt.Errorf("PostgreSQL has fsync %s and synchronous_commit %s: that measures nothing", fsync, commit)
+	}
+	if err != nil {
+		s.close()
 		return nil, errors.Join(err, end())
 	}
 	s.end = func() error {
@@ -89,8 +95,34 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 	return openServers(ctx, database, cache)
 }
 
-// openServers connects to servers that run. Statements are counted from
-// PostgreSQL's next start on, where it has what counts them.
+// counting starts the servers again with PostgreSQL counting statements, where
+// it has what counts them.
+func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
+	var available bool
+	err := s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(&available)
+	if err != nil || !available {
+		return s, err
+	}
+	err = s.set(ctx, "shared_preload_libraries = 'pg_stat_statements'")
+	s.close()
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
+		return nil, fmt.Errorf("starting the servers again: %w\n%s", err, out)
+	}
+	if s, err = startAt(ctx, home); err != nil {
+		return nil, err
+	}
+	if _, err := s.admin.Exec(ctx, "CREATE EXTENSION pg_stat_statements"); err != nil {
+		s.close()
+		return nil, fmt.Errorf("making pg_stat_statements: %w", err)
+	}
+	s.statements = true
+	return s, nil
+}
+
+// openServers connects to servers that run.
 func openServers(ctx context.Context, database, cache string) (_ *servers, err error) {
 	s := &servers{database: database, redisURL: cache, end: func() error { return nil }}
 	defer func() {
@@ -112,15 +144,11 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 	}
 	s.redisPID = int(about["process_id"])
 
-	var data, fsync, commit string
+	var data string
 	if err := s.admin.QueryRow(ctx, `SELECT current_setting('data_directory'), current_setting('server_version'),
-			current_setting('fsync'), current_setting('synchronous_commit'),
-			EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')`).
-		Scan(&data, &s.version, &fsync, &commit, &s.statements); err != nil {
+			CASE WHEN to_regclass('pg_stat_wal') IS NULL THEN 'NULL' ELSE '(SELECT to_jsonb(w)->>''wal_sync'' FROM pg_stat_wal w)' END`).
+		Scan(&data, &s.version, &s.syncs); err != nil {
 		return nil, fmt.Errorf("asking PostgreSQL how it is set up: %w", err)
-	}
-	if fsync != "on" || commit != "on" {
-		return nil, fmt.Errorf("PostgreSQL has fsync %s and synchronous_commit %s: that measures nothing", fsync, commit)
 	}
 	s.wal = filepath.Join(data, "pg_wal")
 	file, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
@@ -138,19 +166,7 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 	s.waldump = filepath.Join(filepath.Dir(program), "pg_waldump")
 
 	// The log of a run stays until it was read.
-	settings := []string{"wal_keep_size = '4GB'"}
-	if s.statements {
-		settings = append(settings, "shared_preload_libraries = 'pg_stat_statements'")
-	}
-	if err := s.set(ctx, settings...); err != nil {
-		return nil, err
-	}
-	if s.statements {
-		if _, err := s.admin.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"); err != nil {
-			return nil, fmt.Errorf("making pg_stat_statements: %w", err)
-		}
-	}
-	return s, nil
+	return s, s.set(ctx, "wal_keep_size = '4GB'")
 }
 
 // set changes settings of PostgreSQL that need no restart, or wait for one.

@@ -12,7 +12,7 @@ import (
 // settled together.
 const (
 	shapeRate     = 20 // a second, so that each is done before the next comes
-	shapeMessages = 80
+	shapeMessages = 40
 	shapeIdle     = 2 * time.Second // of background work, which is taken off
 )
 

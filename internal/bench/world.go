@@ -122,11 +122,11 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if w.sink, err = newSink(); err != nil {
 		return nil, err
 	}
-	if w.carrier, err = openCarrier(w, "carrier", s.respDelay, s.receiptDelay); err != nil {
+	if w.carrier, err = openCarrier(ctx, w, "carrier", s.respDelay, s.receiptDelay); err != nil {
 		return nil, err
 	}
 	if s.other == slow {
-		if w.neighbour, err = openCarrier(w, "neighbour", time.Second, 0); err != nil {
+		if w.neighbour, err = openCarrier(ctx, w, "neighbour", time.Second, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -237,19 +237,33 @@ func (w *world) run(ctx context.Context, stdin string, args ...string) ([]byte, 
 }
 
 // start starts the gateway and returns when it is ready and bound.
-func (w *world) start(ctx context.Context) (err error) {
-	if w.gateway, err = spawn(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
-		return err
-	}
-	for _, c := range []*carrier{w.carrier, w.neighbour} {
-		if c == nil {
-			continue
+func (w *world) start(ctx context.Context) error {
+	for range freeTries {
+		if err := w.configure(); err != nil {
+			return err
 		}
-		if err := poll(ctx, startWithin, func() bool { return w.ready() && c.stats().Sessions == 1 }); err != nil {
-			return fmt.Errorf("the gateway is not ready and bound: %w\n%s", err, w.gateway.tail())
+		var err error
+		if w.gateway, err = spawn(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
+			return err
 		}
+		err = poll(ctx, startWithin, func() bool { return w.gateway.hasEnded() || w.ready() && w.bound() })
+		if err == nil && !w.gateway.hasEnded() {
+			return nil
+		}
+		tail := w.gateway.tail()
+		if err != nil {
+			return fmt.Errorf("the gateway is not ready and bound: %w\n%s", err, tail)
+		}
+		if !strings.Contains(tail, "address already in use") {
+			return fmt.Errorf("the gateway ended:\n%s", tail)
+		}
+		w.gateway.kill()
 	}
-	return nil
+	return errors.New("the gateway found no free addresses")
+}
+
+func (w *world) bound() bool {
+	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1)
 }
 
 func (w *world) ready() bool {
@@ -363,6 +377,10 @@ func poll(ctx context.Context, within time.Duration, so func() bool) error {
 	}
 	return nil
 }
+
+// freeTries is how often something is started on other addresses because
+// somebody took one between the look and the start.
+const freeTries = 5
 
 // freeAddress is a loopback address that nobody listens on, below the range of
 // outgoing connections.
