@@ -9,27 +9,22 @@ import (
 // playKill kills the gateway while messages are on their way and starts it again
 // at once. The carrier takes 2,000 a second, so that there is something to carry
 // on with.
-func playKill(ctx context.Context, b *bench) error {
-	const sends, before = 20, 2000
+func playKill(ctx context.Context, b *bench, s scenario) error {
+	const n, before = 10_000, 2000
 	return b.inWorld(ctx, setup{endpoint: true, respDelay: 50 * time.Millisecond}, func(w *world) error {
-		return b.record("kill", "kill -9 amid a bulk at a carrier that takes 2,000 a second, restart at once", sends*bulkSize, b.runs, func() (measurement, error) {
-			return w.killed(ctx, sends, before)
+		return b.record(s.name, s.about, n, b.runs, func() (measurement, error) {
+			return w.killed(ctx, n, before)
 		})
 	})
 }
 
-func (w *world) killed(ctx context.Context, sends, before int) (measurement, error) {
+func (w *world) killed(ctx context.Context, n, before int) (measurement, error) {
 	var m measurement
-	n := sends * bulkSize
-	first := w.take(n)
 	final, err := w.expect(n)
 	if err != nil {
 		return m, err
 	}
-	if err := w.requests(ctx, 4, sends, func(c *client, i int) error {
-		c.body = appendBulk(c.body[:0], here, first+i*bulkSize)
-		return c.send("/v1/sms/bulk", w.tokens[0])
-	}); err != nil {
+	if err := w.requests(ctx, 4, n/bulkSize, w.bulkRequest(here, w.take(n))); err != nil {
 		return m, err
 	}
 	if err := poll(ctx, startWithin, func() bool { return w.carrier.stats().Accepted >= before }); err != nil {

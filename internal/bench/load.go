@@ -60,14 +60,18 @@ func (w *world) singles(n int) work {
 	}
 }
 
-// bulk sends n requests of 500 over four connections.
-func (w *world) bulk(n int, prefix string) work {
+// bulk sends n messages in requests of 500 over four connections.
+func (w *world) bulk(n int) work {
 	return func(ctx context.Context) (measurement, error) {
-		first := w.take(n * bulkSize)
-		return w.drive(ctx, 4, n, n*bulkSize, func(c *client, i int) error {
-			c.body = appendBulk(c.body[:0], prefix, first+i*bulkSize)
-			return c.send("/v1/sms/bulk", w.tokens[0])
-		})
+		return w.drive(ctx, 4, n/bulkSize, n, w.bulkRequest(here, w.take(n)))
+	}
+}
+
+// bulkRequest sends 500 recipients of a range that begins with first.
+func (w *world) bulkRequest(prefix string, first int) func(c *client, i int) error {
+	return func(c *client, i int) error {
+		c.body = appendBulk(c.body[:0], prefix, first+i*bulkSize)
+		return c.send("/v1/sms/bulk", w.tokens[0])
 	}
 }
 
@@ -193,11 +197,7 @@ func (w *world) pile(ctx context.Context, n int) error {
 	if n%bulkSize != 0 {
 		return fmt.Errorf("%d is no multiple of %d", n, bulkSize)
 	}
-	first := w.take(n)
-	if err := w.requests(ctx, 4, n/bulkSize, func(c *client, i int) error {
-		c.body = appendBulk(c.body[:0], there, first+i*bulkSize)
-		return c.send("/v1/sms/bulk", w.tokens[0])
-	}); err != nil {
+	if err := w.requests(ctx, 4, n/bulkSize, w.bulkRequest(there, w.take(n))); err != nil {
 		return err
 	}
 	if err := w.tidy(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,7 @@ type options struct {
 	waiting   []int
 	old       int
 	out       string
+	profiles  string
 	keep      bool
 	limit     time.Duration
 }
@@ -47,6 +49,7 @@ func main() {
 	})
 	flag.IntVar(&o.old, "old", 3_000_000, "how many old messages the scenario old has")
 	flag.StringVar(&o.out, "o", "", "write the report as JSON to this file")
+	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a run that does not count")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
 	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "give up after so long")
 	compare := flag.Bool("compare", false, "compare two reports, OLD and NEW, and measure nothing")
@@ -114,7 +117,7 @@ func run(ctx context.Context, o options) (err error) {
 	b := &bench{options: o, servers: s, dir: dir, report: newReport(ctx, o, s)}
 	fmt.Print(b.report.head())
 	for _, c := range chosen {
-		if err := c.play(ctx, b); err != nil {
+		if err := c.play(ctx, b, c); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
@@ -130,7 +133,7 @@ type bench struct {
 }
 
 // record makes the runs of one measurement of n messages each and reports it.
-func (b *bench) record(name, about string, n int, runs int, once func() (measurement, error)) error {
+func (b *bench) record(name, about string, n, runs int, once func() (measurement, error)) error {
 	res := result{Name: name, About: about, Messages: n}
 	for range runs {
 		m, err := once()
@@ -139,11 +142,23 @@ func (b *bench) record(name, about string, n int, runs int, once func() (measure
 		}
 		res.add(m)
 	}
-	return b.keepResult(res)
-}
-
-func (b *bench) keepResult(res result) error {
 	b.report.Results = append(b.report.Results, res)
 	res.print(os.Stdout)
 	return b.report.write(b.out)
+}
+
+// load records a load, and where its CPU time goes within the gateway.
+func (b *bench) load(ctx context.Context, w *world, name, about string, n int, load work) error {
+	var took float64
+	if err := b.record(name, about, n, b.runs, func() (measurement, error) {
+		m, err := w.measured(ctx, n, load)
+		took = m.elapsed
+		return m, err
+	}); err != nil || b.profiles == "" {
+		return err
+	}
+	profile := make(chan error, 1)
+	go func() { profile <- w.profile(filepath.Join(b.profiles, name+".pprof"), max(1, int(took)-1)) }()
+	_, err := load(ctx)
+	return errors.Join(err, <-profile)
 }

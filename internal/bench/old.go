@@ -14,8 +14,7 @@ import (
 // with keys of its own. Which columns are keys is read from the rows and the
 // indexes, so it goes with any schema; the copies have the time of the first.
 func (w *world) age(ctx context.Context, n int) error {
-	const sends = 60
-	if _, err := w.bulk(sends, here)(ctx); err != nil {
+	if _, err := w.bulk(bulkSends)(ctx); err != nil {
 		return err
 	}
 	if err := w.calm(ctx); err != nil {
@@ -39,7 +38,7 @@ func (w *world) age(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	const sent = warming + sends*bulkSize
+	const sent = warming + bulkSends
 	for _, table := range tables {
 		if err := multiply(ctx, conn, table, sent, n/sent-1); err != nil {
 			return fmt.Errorf("copying %s: %w", table, err)

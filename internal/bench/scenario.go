@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // scenario is something to measure. The short ones together take less than
@@ -13,20 +12,27 @@ import (
 type scenario struct {
 	name, about string
 	short       bool
-	play        func(ctx context.Context, b *bench) error
+	play        func(ctx context.Context, b *bench, s scenario) error
 }
 
+const (
+	singleSends = 20_000
+	bulkSends   = 30_000
+	steadyRate  = 200
+	steadyFor   = 10 // seconds
+)
+
 var scenarios = []scenario{
-	{"shape", "what one message costs when it comes alone, and one of a bulk of 500: figures without noise, of which a test keeps watch", true, playShape},
-	{"singles", "single sends at full load, 64 connections, window 100, a webhook each", true, playSingles},
-	{"bulk", "bulk of 500 at full load, window 100, a webhook each", true, playBulk},
-	{"receipt", "bulk of 500 to the receipt, window 1000, no endpoint", true, playReceipt},
-	{"steady", "200 single sends a second: latency and cost", true, playSteady},
-	{"kill", "kill -9 amid a bulk, restart at once: when does submit_sm go out again?", true, playKill},
-	{"companies", "single sends from 100 companies in turn", false, playCompanies},
-	{"down", "100 a second while -waiting messages wait for a carrier that is down", false, playDown},
-	{"slow", "100 a second while -waiting messages wait for a carrier that takes ten a second", false, playSlow},
-	{"snapshot", "100,000 single sends while a transaction holds a snapshot and every table, as pg_dump does", false, playSnapshot},
+	{"shape", "what a message costs that comes alone, and one of a bulk of 500, free of noise: a test keeps watch over it", true, playShape},
+	{"singles", "single sends, 64 connections, window 100, a webhook each", true, plain(setup{endpoint: true}, singleSends, (*world).singles)},
+	{"bulk", "bulk of 500, 4 connections, window 100, a webhook each", true, plain(setup{endpoint: true}, bulkSends, (*world).bulk)},
+	{"receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", true, plain(setup{window: 1000}, 2*bulkSends, (*world).bulk)},
+	{"steady", "200 single sends a second, each at its time", true, plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
+	{"kill", "kill -9 amid a bulk at a carrier that takes 2,000 a second, restart at once", true, playKill},
+	{"companies", "single sends from 100 companies in turn, otherwise as singles", false, plain(setup{endpoint: true, companies: 100}, singleSends, (*world).singles)},
+	{"down", "100 a second while -waiting messages wait for a carrier that is down", false, waiting(down)},
+	{"slow", "100 a second while -waiting messages wait for a carrier that takes ten a second", false, waiting(slow)},
+	{"snapshot", "single sends while a transaction holds a snapshot and every table, as pg_dump does", false, playSnapshot},
 	{"old", "singles and steady with -old messages of before", false, playOld},
 }
 
@@ -48,86 +54,46 @@ func choose(names string) ([]scenario, error) {
 	return chosen, nil
 }
 
-const (
-	singleSends = 20_000 // a run
-	bulkSends   = 60     // of 500 recipients, a run
-	steadyFor   = 10 * time.Second
-)
-
-func playSingles(ctx context.Context, b *bench) error {
-	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
-		return b.record("singles", "single sends, 64 connections, window 100, a webhook each", singleSends, b.runs, func() (measurement, error) {
-			return w.measured(ctx, singleSends, w.singles(singleSends))
-		})
-	})
+// plain measures one load in a world of its own.
+func plain(in setup, n int, load func(w *world, n int) work) func(context.Context, *bench, scenario) error {
+	return func(ctx context.Context, b *bench, s scenario) error {
+		return b.inWorld(ctx, in, func(w *world) error { return b.load(ctx, w, s.name, s.about, n, load(w, n)) })
+	}
 }
 
-func playCompanies(ctx context.Context, b *bench) error {
-	return b.inWorld(ctx, setup{endpoint: true, companies: 100}, func(w *world) error {
-		return b.record("companies", "the same, from 100 companies in turn", singleSends, b.runs, func() (measurement, error) {
-			return w.measured(ctx, singleSends, w.singles(singleSends))
-		})
-	})
+func paced(rate int) func(w *world, n int) work {
+	return func(w *world, n int) work { return w.paced(rate, n) }
 }
 
-func playBulk(ctx context.Context, b *bench) error {
-	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
-		return b.record("bulk", "bulk of 500, 4 connections, window 100, a webhook each", bulkSends*bulkSize, b.runs, func() (measurement, error) {
-			return w.measured(ctx, bulkSends*bulkSize, w.bulk(bulkSends, here))
-		})
-	})
-}
-
-func playReceipt(ctx context.Context, b *bench) error {
-	const sends = 2 * bulkSends
-	return b.inWorld(ctx, setup{window: 1000}, func(w *world) error {
-		return b.record("receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", sends*bulkSize, b.runs, func() (measurement, error) {
-			return w.measured(ctx, sends*bulkSize, w.bulk(sends, here))
-		})
-	})
-}
-
-func playSteady(ctx context.Context, b *bench) error {
-	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error { return b.steady(ctx, w, "steady", 200) })
-}
-
-func (b *bench) steady(ctx context.Context, w *world, name string, rate int) error {
-	n := rate * int(steadyFor.Seconds())
-	return b.record(name, fmt.Sprintf("%d single sends a second, each at its time", rate), n, b.runs, func() (measurement, error) {
-		return w.measured(ctx, n, w.paced(rate, n))
-	})
-}
-
-func playDown(ctx context.Context, b *bench) error { return b.waits(ctx, down) }
-func playSlow(ctx context.Context, b *bench) error { return b.waits(ctx, slow) }
-
-// waits lets more and more messages wait for another carrier and carries some
+// waiting lets more and more messages wait for another carrier and carries some
 // past them.
-func (b *bench) waits(ctx context.Context, other neighbour) error {
-	return b.inWorld(ctx, setup{endpoint: true, other: other}, func(w *world) error {
-		have := 0
-		for _, n := range b.waiting {
-			if n > have {
-				if err := w.pile(ctx, n-have); err != nil {
-					return fmt.Errorf("letting %d wait: %w", n, err)
+func waiting(other neighbour) func(context.Context, *bench, scenario) error {
+	const rate, n = 100, 100 * steadyFor
+	return func(ctx context.Context, b *bench, s scenario) error {
+		return b.inWorld(ctx, setup{endpoint: true, other: other}, func(w *world) error {
+			have := 0
+			for _, want := range b.waiting {
+				if want > have {
+					if err := w.pile(ctx, want-have); err != nil {
+						return fmt.Errorf("letting %d wait: %w", want, err)
+					}
+					have = want
 				}
-				have = n
+				if err := b.load(ctx, w, fmt.Sprintf("%s %d", s.name, want), s.about, n, w.paced(rate, n)); err != nil {
+					return err
+				}
 			}
-			if err := b.steady(ctx, w, fmt.Sprintf("%s %d", other, n), 100); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 }
 
 // playSnapshot compares each quarter's cost with the first's.
-func playSnapshot(ctx context.Context, b *bench) error {
+func playSnapshot(ctx context.Context, b *bench, s scenario) error {
 	const quarter = 25_000
 	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
-		if err := b.record("snapshot 0", "single sends before the snapshot is taken", quarter, 1, func() (measurement, error) {
-			return w.measured(ctx, quarter, w.singles(quarter))
-		}); err != nil {
+		once := func() (measurement, error) { return w.measured(ctx, quarter, w.singles(quarter)) }
+		if err := b.record("snapshot 0", "single sends before it is taken", quarter, 1, once); err != nil {
 			return err
 		}
 		release, err := w.snapshot(ctx)
@@ -137,17 +103,14 @@ func playSnapshot(ctx context.Context, b *bench) error {
 		defer release()
 		var first float64
 		for i := range 4 {
-			if err := b.record(fmt.Sprintf("snapshot %d", i+1), "a quarter of 100,000 single sends while it is held", quarter, 1, func() (measurement, error) {
-				m, err := w.measured(ctx, quarter, w.singles(quarter))
-				if err != nil {
-					return m, err
-				}
+			if err := b.record(fmt.Sprintf("snapshot %d", i+1), s.about+": a quarter of them", quarter, 1, func() (measurement, error) {
+				m, err := once()
 				used := m.value(cpuOf("PostgreSQL"))
 				if i == 0 {
 					first = used
 				}
-				m.add("PostgreSQL against the first quarter", "×", used/first)
-				return m, nil
+				m.add("PostgreSQL against the first quarter", "times", used/first)
+				return m, err
 			}); err != nil {
 				return err
 			}
@@ -156,16 +119,15 @@ func playSnapshot(ctx context.Context, b *bench) error {
 	})
 }
 
-func playOld(ctx context.Context, b *bench) error {
+func playOld(ctx context.Context, b *bench, _ scenario) error {
 	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
 		if err := w.age(ctx, b.old); err != nil {
 			return fmt.Errorf("making %d old messages: %w", b.old, err)
 		}
-		if err := b.record("old singles", fmt.Sprintf("single sends, with %d old messages", b.old), singleSends, b.runs, func() (measurement, error) {
-			return w.measured(ctx, singleSends, w.singles(singleSends))
-		}); err != nil {
+		with := fmt.Sprintf(", with %d old messages", b.old)
+		if err := b.load(ctx, w, "old singles", "as singles"+with, singleSends, w.singles(singleSends)); err != nil {
 			return err
 		}
-		return b.steady(ctx, w, "old steady", 200)
+		return b.load(ctx, w, "old steady", "as steady"+with, steadyRate*steadyFor, w.paced(steadyRate, steadyRate*steadyFor))
 	})
 }

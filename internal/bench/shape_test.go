@@ -41,7 +41,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bulk, err := w.measured(ctx, bulkSize, w.bulk(1, here))
+	bulk, err := w.together(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -260,6 +261,23 @@ func (w *world) start(ctx context.Context) error {
 		w.gateway.kill()
 	}
 	return errors.New("the gateway found no free addresses")
+}
+
+// profile writes where the gateway's CPU time goes for some seconds.
+func (w *world) profile(file string, seconds int) error {
+	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops, seconds)) //nolint:noctx // loopback
+	if err != nil {
+		return fmt.Errorf("asking for a profile: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644) //nolint:gosec // names of functions, for everybody to read
+	}
+	if err != nil {
+		return fmt.Errorf("keeping a profile: %w", err)
+	}
+	return nil
 }
 
 func (w *world) bound() bool {
