@@ -131,7 +131,8 @@ func (r *result) print(to io.Writer) {
 		fmt.Fprintln(to)
 	}
 	for _, s := range r.Statements[:min(len(r.Statements), 8)] {
-		fmt.Fprintf(to, "  %7ss/1,000 %7s calls %5s WAL  %.90s\n", number(s.Seconds), number(s.Calls), number(s.WALRecords), s.Text)
+		fmt.Fprintf(to, "  %6s s/1,000 %6s calls %6s pages %5s WAL  %.80s\n",
+			number(s.Seconds), number(s.Calls), number(s.Pages), number(s.WALRecords), s.Text)
 	}
 }
 

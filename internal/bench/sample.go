@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -159,11 +158,17 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		m.add("statements", "/message", float64(after.asks-before.asks)*each)
 		m.add("round trips to PostgreSQL", "/message", float64(after.trips-before.trips)*each)
 	} else if w.statements {
-		var calls float64
-		if m.statements, calls, err = w.dearest(ctx, n); err != nil {
+		if m.statements, err = w.ran(ctx, float64(n)); err != nil {
 			return m, err
 		}
-		m.add("statements", "/message", calls*each)
+		var calls, pages float64
+		for _, s := range m.statements {
+			calls += s.Calls
+			pages += s.Pages
+		}
+		m.statements = m.statements[:min(len(m.statements), 12)]
+		m.add("statements", "/message", calls)
+		m.add("pages that they looked at", "/message", pages)
 	}
 	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
 	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
@@ -177,30 +182,24 @@ type statement struct {
 	Calls      float64 `json:"calls_per_message"`
 	Rows       float64 `json:"rows_per_message"`
 	Seconds    float64 `json:"seconds_per_1000"`
+	Pages      float64 `json:"pages_per_message"` // that it looked at
 	WALRecords float64 `json:"wal_records_per_message"`
 }
 
-// dearest are the statements that took longest since the last reset, and how
-// many there were in all. BEGIN and COMMIT are statements too.
-func (w *world) dearest(ctx context.Context, n int) ([]statement, float64, error) {
-	const most = 12
+// ran are the statements since the last reset, that which took longest first.
+// BEGIN and COMMIT are statements too.
+func (w *world) ran(ctx context.Context, n float64) ([]statement, error) {
 	rows, err := w.admin.Query(ctx, `
-		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls::float8 / $2, rows::float8 / $2, total_exec_time / $2, wal_records::float8 / $2,
-			sum(calls) OVER ()::float8
+		SELECT left(trim(regexp_replace(query, '\s+', ' ', 'g')), 120), calls / $2::float8, rows / $2::float8,
+			total_exec_time / $2, (shared_blks_hit + shared_blks_read) / $2::float8, wal_records / $2::float8
 		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-		WHERE datname = $1 ORDER BY total_exec_time DESC`, w.name, float64(n))
+		WHERE datname = $1 ORDER BY total_exec_time DESC`, w.name, n)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading pg_stat_statements: %w", err)
+		return nil, fmt.Errorf("reading pg_stat_statements: %w", err)
 	}
-	var calls float64
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s statement, err error) {
-		err = row.Scan(&s.Text, &s.Calls, &s.Rows, &s.Seconds, &s.WALRecords, &calls)
-		s.Text = strings.TrimSpace(s.Text)
-		s.Text = s.Text[:min(len(s.Text), 120)]
-		return s, err
-	})
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[statement])
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading pg_stat_statements: %w", err)
+		return nil, fmt.Errorf("reading pg_stat_statements: %w", err)
 	}
-	return list[:min(len(list), most)], calls, nil
+	return list, nil
 }
