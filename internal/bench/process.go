@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,6 +24,12 @@ type process struct {
 // ownGroup keeps a Ctrl-C for bench alone.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// environment is what processes inherit: nothing that sets up a gateway, or
+// makes PostgreSQL forgetful.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
+}
+
 func spawn(log, binary string, args ...string) (*process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -29,7 +37,7 @@ func spawn(log, binary string, args ...string) (*process, error) {
 	}
 	defer file.Close()
 	p := &process{cmd: exec.Command(binary, args...), log: log, ended: make(chan struct{})} //nolint:gosec,noctx // the program to measure; end and kill end it
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = file, file, ownGroup()
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = environment(), file, file, ownGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(log), err)
 	}

@@ -77,11 +77,7 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 
 func startAt(ctx context.Context, home string) (*servers, error) {
 	cmd := exec.CommandContext(ctx, serversScript, "start", home) //nolint:gosec // our own folder
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "INTUMWA_") { // one of them makes PostgreSQL forgetful
-			cmd.Env = append(cmd.Env, variable)
-		}
-	}
+	cmd.Env = environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}

@@ -225,7 +225,7 @@ func (w *world) asAdmin(ctx context.Context, stdin string, args ...string) (map[
 
 func (w *world) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...) //nolint:gosec // the program to measure
-	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
