@@ -102,5 +102,6 @@ func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
 	return since, err
 }
 
-// patience is how long nothing may become final before bench gives up.
-const patience = 20 * time.Second
+// patience is how long nothing may become final before bench gives up. What a
+// killed gateway had in hand is left alone for a while.
+const patience = time.Minute
