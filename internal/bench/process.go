@@ -27,7 +27,8 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 // environment is what processes inherit: nothing that sets up a gateway, or
 // makes PostgreSQL forgetful.
 func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
+	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
+	return append(kept, "GORACE=atexit_sleep_ms=0") // built with the race detector, it would sleep a second at each exit
 }
 
 func spawn(log, binary string, args ...string) (*process, error) {
