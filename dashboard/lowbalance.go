@@ -48,18 +48,20 @@ func (d *Dashboard) warn(ctx context.Context, w billing.Warning) error {
 	return nil
 }
 
-// runTally counts messages by day for the charts, until ctx ends.
+// runTally counts messages by day for the charts, until ctx ends, and notes to which numbers they went, for who looks for
+// one.
 func (d *Dashboard) runTally(ctx context.Context) {
-	every(ctx, tallyEvery, func() {
-		for ctx.Err() == nil {
-			counted, err := d.counter.Tally(ctx)
-			if err != nil && ctx.Err() == nil {
-				d.log.Warn("messages were not counted for the charts", "error", err)
-			}
-			if err != nil || !counted {
-				return
+	all := func(do func(context.Context) (bool, error), fails string) {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = do(ctx); err != nil && ctx.Err() == nil {
+				d.log.Warn(fails, "error", err)
 			}
 		}
+	}
+	every(ctx, tallyEvery, func() {
+		all(d.counter.Tally, "messages were not counted for the charts")
+		all(d.counter.FilterNumbers, "messages were not noted by number; a search for one takes longer")
 	})
 }
 

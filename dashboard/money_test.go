@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -620,13 +618,10 @@ func TestCharts(t *testing.T) {
 	other.wants(other.get("/charts?days=90"), http.StatusOK, "No messages in this period")
 }
 
-// BenchmarkCharts: the page behind so many messages of one company (INTUMWA_MESSAGES; 300,000 if not given).
+// BenchmarkCharts: the page behind so many messages of one company, as TestManyMessages.
 func BenchmarkCharts(b *testing.B) {
 	pool := testenv.Pool(b)
-	n := 300_000
-	if _, err := fmt.Sscan(os.Getenv("INTUMWA_MESSAGES"), &n); err != nil {
-		n = 300_000
-	}
+	n := manyMessages()
 	fillMessages(b, pool, 1, n, 89)
 	store := messages.New(pool)
 	start := time.Now()

@@ -16,7 +16,7 @@ import (
 
 const (
 	statementRows = 50  // of a page
-	sheetRows     = 250 // of a sheet to be printed
+	sheetRows     = 200 // of a sheet to be printed: 90 KB
 	maxThreshold  = 1_000_000_000
 )
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/sms"
@@ -46,12 +45,12 @@ func (s *Store) AnybodysBatch(ctx context.Context, id ulid.ULID) (company sms.Co
 }
 
 // ByNumberScanned is how many messages AnybodysByNumber looks through.
-const ByNumberScanned = 200_000
+const ByNumberScanned = 50_000
 
 // AnybodysByNumber returns up to limit messages to a number, whosever they are,
-// the newest first: for operators alone. No index knows numbers, so it looks
-// through the ByNumberScanned ids below before (0: the newest there are) and no
-// further. back is when the oldest of those was created, next where to go on
+// the newest first: for operators alone. It looks through ByNumberScanned ids
+// below before (0: the newest there are), and some more to the end of a chunk,
+// but for the chunks that FilterNumbers' filters leave out. back is when the oldest of those was created, next where to go on
 // looking from: 0 when there is nothing below.
 func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before int64, limit int) (page []Record, back time.Time, next int64, err error) {
 	fail := func(err error) ([]Record, time.Time, int64, error) {
@@ -60,36 +59,51 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 	if before <= 0 {
 		before = math.MaxInt64
 	}
-	var newest, last int64 // the newest below before, and how far this looks
-	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
-	if err != nil {
-		return fail(err)
-	}
-	if newest == 0 {
-		return nil, time.Time{}, 0, nil
-	}
-	last = max(newest-ByNumberScanned+1, 1)
-	var below bool
-	var oldest pgtype.Timestamptz
-	batch := &pgx.Batch{}
-	batch.Queue(`SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
-		newest, last, string(number), limit+1).Query(func(rows pgx.Rows) (err error) {
-		page, err = pgx.CollectRows(rows, scanRecord)
-		return err
-	})
-	batch.Queue(`SELECT (SELECT created_at FROM messages WHERE id >= $1 ORDER BY id LIMIT 1), EXISTS (SELECT FROM messages WHERE id < $1)`, last).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&oldest, &below) })
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return fail(err)
+	for looked := int64(0); looked < ByNumberScanned && len(page) <= limit; {
+		if before, err = s.skip(ctx, anybody, number, before); err != nil {
+			return fail(err)
+		}
+		var newest int64 // below before
+		err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
+		if err != nil {
+			return fail(err)
+		}
+		if newest == 0 {
+			return page, back, 0, nil
+		}
+		last := max(newest/filterChunk*filterChunk, 1) // the rest of its chunk
+		rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
+			newest, last, string(number), limit+1-len(page))
+		if err != nil {
+			return fail(err)
+		}
+		more, err := pgx.CollectRows(rows, scanRecord)
+		if err != nil {
+			return fail(err)
+		}
+		page = append(page, more...)
+		err = s.pool.QueryRow(ctx, `SELECT created_at FROM messages WHERE id >= $1 ORDER BY id LIMIT 1`, last).Scan(&back)
+		if err != nil {
+			return fail(err)
+		}
+		looked += newest - last + 1
+		before = last
 	}
 	if len(page) > limit {
 		page = page[:limit]
 		return page, page[limit-1].CreatedAt, page[limit-1].ID, nil
 	}
-	if below {
-		next = last
+	if next, err = s.skip(ctx, anybody, number, before); err != nil {
+		return fail(err)
 	}
-	return page, oldest.Time, next, nil
+	var below bool
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1)`, next).Scan(&below); err != nil {
+		return fail(err)
+	}
+	if !below { // what lies further back is none of the number's
+		next = 0
+	}
+	return page, back, next, nil
 }
 
 // countedMost is how many of a company's latest messages Count looks at.

@@ -3,12 +3,15 @@ package messages_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/sms"
 )
 
 // BenchmarkInsert is one group commit of so many messages.
@@ -60,4 +63,59 @@ func BenchmarkSettle(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// BenchmarkWAL is how many octets of the write-ahead log a message takes from its request to its receipt, beside a million
+// that are there, with indexes that would find messages by number: once right after a checkpoint, when each page that is
+// touched is written whole, and once more.
+func BenchmarkWAL(b *testing.B) {
+	const before, rounds, group = 1_000_000, 1000, 20
+	number := func() sms.Number { return sms.Number(fmt.Sprintf("+257%08d", 61_000_000+rand.IntN(18_000_000))) }
+	for name, index := range map[string]string{
+		"none":  `SELECT`,
+		"tree":  `CREATE INDEX ON messages (company_id, phone_number, id)`,
+		"short": `CREATE INDEX ON messages (company_id, hashtext(phone_number))`,
+		"hash":  `CREATE INDEX ON messages USING hash (phone_number)`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			d := newHotDesk(b)
+			ctx := context.WithoutCancel(b.Context())
+			for _, table := range []string{"messages", "parts", "outbox"} { // a vacuum in between would be counted too
+				d.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+			}
+			d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, sent_at)
+				SELECT gen_random_uuid(), 1, 1, '+257' || 61000000 + floor(random() * 18000000)::int, 'ISOKO', repeat('Ibicuruzwa vyawe birageze. ', 4), 0, 1,
+					false, 'lumitel', 1, now() FROM generate_series(1, $1)`, before)
+			d.exec(index)
+			d.exec(`CHECKPOINT`)
+			for b.Loop() {
+				for _, state := range []string{"cold", "warm"} {
+					begin := d.count(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`)
+					for range rounds {
+						ids := d.pending(group, func(m *messages.Message) {
+							m.Number, m.Body = number(), strings.Repeat("Ibicuruzwa vyawe birageze. ", 4)
+						})
+						d.claim(1, ids...)
+						parts, receipts := make([]messages.Part, group), make([]messages.Receipt, group)
+						for i, id := range ids {
+							key := fmt.Sprint(id)
+							parts[i], receipts[i] = part(id, key), receipt(key, "DELIVRD")
+							receipts[i].Number = ""
+						}
+						d.tx(func(_ context.Context, tx pgx.Tx) error {
+							if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
+								return err
+							}
+							return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+						})
+						if s := d.settle(nil, receipts...); len(s.settled) != group {
+							b.Fatalf("%d settled", len(s.settled))
+						}
+					}
+					end := d.count(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`)
+					b.ReportMetric(float64(end-begin)/rounds/group, state+"-octets/message")
+				}
+			}
+		})
+	}
 }

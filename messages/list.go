@@ -38,7 +38,8 @@ const skew = time.Minute
 // List returns up to limit of a company's messages, the newest first, from the
 // first with an id below before (0: the newest there is) on, and where to go
 // on from: 0 when there are no more. A page that a filter makes rare may have
-// fewer than limit messages, even none, and still go on.
+// fewer than limit messages, even none, and still go on; a number's are found
+// wherever they lie, by FilterNumbers' filters.
 func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int64, limit int) (page []Record, next int64, err error) {
 	company := int64(of)
 	if !of.Valid() {
@@ -55,6 +56,11 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 		return nil, 0, err
 	}
 	before = min(before, until)
+	if f.Number != "" {
+		if before, err = s.skip(ctx, of, f.Number, before); err != nil {
+			return nil, 0, err
+		}
+	}
 	last, more := after, false // how far the page looks, and whether there is anything behind
 	if f.narrows() {
 		var edge int64

@@ -1,0 +1,146 @@
+package messages
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Whether a company ever wrote to a number is asked of millions of messages,
+// and no index knows numbers: their order is no order of time, so that each new
+// message would write to another page of it. BenchmarkWAL says what that costs:
+// from 120 octets of the write-ahead log a message, at best, to 2,600 after a
+// checkpoint, where the whole life of a message takes 1,500.
+//
+// So a chunk of ids gets a Bloom filter, once and in the background, when no
+// message of it can come any more: four octets a message. A search leaves out
+// the chunks whose filters do not know the number, and reads the others. What
+// has no filter yet is read as well, so a filter that is late costs time only.
+const (
+	filterChunk  = 10_000 // ids; the migration's comment says so too
+	filterBlock  = 32     // octets; what a filter knows of a number lies in one of its blocks
+	filterBlocks = 1_250  // 16 bits for each of two keys of an id: of a thousand numbers that a chunk lacks, it lets one pass
+	filterProbes = 8      // bits of a key
+	filtersRead  = 1_000  // by one search: ten million ids
+)
+
+// anybody is the company of the keys that stand for all companies together.
+const anybody sms.CompanyID = 0
+
+// filterKey answers where a filter keeps what it knows of a company's number:
+// the octet at which the block begins, and the bits within it.
+func filterKey(company sms.CompanyID, number sms.Number) (offset int, bits [filterProbes]byte) {
+	sum := sha256.Sum256([]byte(strconv.FormatInt(int64(company), 10) + string(number)))
+	offset = int(binary.BigEndian.Uint32(sum[:4])%filterBlocks) * filterBlock
+	copy(bits[:], sum[4:])
+	return offset, bits
+}
+
+// addTo puts a company's number into a filter.
+func addTo(filter []byte, company sms.CompanyID, number sms.Number) {
+	offset, bits := filterKey(company, number)
+	for _, bit := range bits {
+		filter[offset+int(bit/8)] |= 1 << (bit % 8)
+	}
+}
+
+// passes tells whether a block has all the bits. That of an empty filter has none.
+func passes(block []byte, bits [filterProbes]byte) bool {
+	for _, bit := range bits {
+		if int(bit/8) >= len(block) || block[bit/8]&(1<<(bit%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// FilterNumbers makes the filter of the next chunk that is complete, the oldest
+// first, and answers whether there was one. Of several processes one makes it.
+func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('number filters', 0))`).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		// A message of the chunk that is not to be seen yet was given its id before
+		// the first one behind the chunk was, and is recorded a minute later at the
+		// latest, or its transaction still hangs.
+		var chunk int64
+		err := tx.QueryRow(ctx, `
+			SELECT next.chunk FROM (
+				SELECT coalesce((SELECT max(chunk) + 1 FROM number_filters), (SELECT id / $1 FROM messages ORDER BY id LIMIT 1)) AS chunk
+			) next, LATERAL (SELECT created_at FROM messages WHERE id >= (next.chunk + 1) * $1 ORDER BY id LIMIT 1) behind
+			WHERE behind.created_at < now() - $2::interval AND NOT EXISTS (
+				SELECT FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
+					AND xact_start < behind.created_at + $2::interval)`, filterChunk, skew).Scan(&chunk)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
+		if err != nil {
+			return err
+		}
+		filter := []byte{}
+		var company sms.CompanyID
+		var number sms.Number
+		if _, err := pgx.ForEachRow(rows, []any{&company, &number}, func() error {
+			if len(filter) == 0 {
+				filter = make([]byte, filterBlocks*filterBlock)
+			}
+			addTo(filter, company, number)
+			addTo(filter, anybody, number)
+			return nil
+		}); err != nil {
+			return err
+		}
+		made = true
+		_, err = tx.Exec(ctx, `INSERT INTO number_filters (chunk, bits) VALUES ($1, $2)`, chunk, filter)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("making the filter of a chunk's numbers: %w", err)
+	}
+	return made, nil
+}
+
+// skip answers below which id a search for a company's messages to a number
+// may begin that was to begin below before: the filters know that there is none
+// between.
+func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (int64, error) {
+	if before <= 0 {
+		return before, nil
+	}
+	offset, bits := filterKey(company, number)
+	top := (before - 1) / filterChunk
+	rows, err := s.pool.Query(ctx, `SELECT chunk, substring(bits FROM $2 FOR $3) FROM number_filters
+		WHERE chunk <= $1 AND EXISTS (SELECT FROM number_filters WHERE chunk = $1) ORDER BY chunk DESC LIMIT $4`,
+		top, offset+1, filterBlock, filtersRead)
+	if err != nil {
+		return 0, fmt.Errorf("reading the filters of numbers: %w", err)
+	}
+	type block struct {
+		Chunk int64
+		Bits  []byte
+	}
+	blocks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[block])
+	if err != nil {
+		return 0, fmt.Errorf("reading the filters of numbers: %w", err)
+	}
+	for i, b := range blocks {
+		if b.Chunk != top-int64(i) || passes(b.Bits, bits) { // a chunk without a filter is looked through
+			break
+		}
+		before = b.Chunk * filterChunk
+	}
+	return before, nil
+}
