@@ -53,18 +53,19 @@ func (l *Ledger) SetThreshold(ctx context.Context, company sms.CompanyID, thresh
 }
 
 // TakeWarnings answers the companies whose balance has fallen below their
-// threshold, each once for every time that it does: whoever is given a warning
-// is the only one who is. After one, a balance must have been seen at the
-// threshold or above, an hour later at the earliest, for the next to come.
-func (l *Ledger) TakeWarnings(ctx context.Context) (warnings []Warning, err error) {
-	_, err = l.pool.Exec(ctx, `UPDATE balance_warnings SET told_at = NULL WHERE company_id IN (
+// threshold, each once for every time that it does: whoever is given a warning,
+// in tx, where the letter is written, is the only one who is. After one, a
+// balance must have been seen at the threshold or above, an hour later at the
+// earliest, for the next to come.
+func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error) {
+	_, err = tx.Exec(ctx, `UPDATE balance_warnings SET told_at = NULL WHERE company_id IN (
 		SELECT w.company_id FROM balance_warnings w JOIN balances b USING (company_id)
 		WHERE w.told_at < now() - $1::interval AND b.credits >= w.threshold
 		FOR UPDATE OF w SKIP LOCKED)`, warningRest)
 	if err != nil {
 		return nil, fmt.Errorf("looking for balances that have recovered: %w", err)
 	}
-	rows, err := l.pool.Query(ctx, `UPDATE balance_warnings w SET told_at = now() FROM (
+	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET told_at = now() FROM (
 			SELECT w.company_id, b.credits FROM balance_warnings w JOIN balances b USING (company_id)
 			WHERE w.told_at IS NULL AND b.credits < w.threshold
 			ORDER BY w.company_id LIMIT $1 FOR UPDATE OF w SKIP LOCKED

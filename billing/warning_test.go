@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/billing"
 	"intumwa/internal/testenv"
 	"intumwa/sms"
@@ -27,7 +29,11 @@ func TestWarnings(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				warnings, err := l.TakeWarnings(t.Context())
+				var warnings []billing.Warning
+				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+					warnings, err = billing.TakeWarnings(t.Context(), tx)
+					return err
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, warnings...)

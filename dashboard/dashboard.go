@@ -81,6 +81,7 @@ type Dashboard struct {
 	uploads chan struct{}   // a place for each file that is being read
 	board   *board
 	streams *streams
+	decided chan struct{} // wakes runLetters
 
 	handler http.Handler
 }
@@ -98,7 +99,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection(),
-		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce)}
+		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce), decided: make(chan struct{}, 1)}
 	d.board, d.streams = newBoard(d), newStreams()
 	var err error
 	if d.words, err = words.Load(); err != nil {
@@ -127,14 +128,15 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sweepEvery = time.Hour
 
-// Run deletes what has ended, mails owners whose endpoints have begun to fail for good, warns of low balances and counts
-// messages for the charts, until ctx ends.
+// Run deletes what has ended, writes to owners what was decided, whose endpoints have begun to fail for good and whose
+// balances are low, and counts messages for the charts, until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runSweep(ctx) })
 	loops.Go(func() { d.tellFailing(ctx) })
 	loops.Go(func() { d.runLowBalance(ctx) })
 	loops.Go(func() { d.runTally(ctx) })
+	loops.Go(func() { d.runLetters(ctx) })
 	loops.Wait()
 	return nil
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"intumwa/accounts"
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/billing"
 )
 
@@ -13,39 +14,29 @@ const (
 	tallyEvery      = 5 * time.Second
 )
 
-// runLowBalance mails owners whose balance has fallen below their threshold, until ctx ends. Of several processes one
-// mails of each crossing. What goes out stands in the mailer's memory: a mail that is lost with its process is not sent
-// again, but the page shows the balance in red.
+// runLowBalance writes to owners whose balance has fallen below their threshold, until ctx ends. Of several processes one
+// writes of each crossing.
 func (d *Dashboard) runLowBalance(ctx context.Context) {
 	every(ctx, d.opts.LowBalanceEvery, func() {
-		warnings, err := d.rooms.Ledger.TakeWarnings(ctx)
-		for _, w := range warnings {
-			if err := d.warn(ctx, w); err != nil && ctx.Err() == nil {
-				d.log.Error("an owner is not told of a low balance", "company", int64(w.Company), "error", err)
+		var warnings []billing.Warning
+		err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) (err error) {
+			if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
+				return err
 			}
-		}
+			for _, w := range warnings {
+				if err := write(ctx, tx, letterBalance, w.Company, saidBalance{w.Credits, w.Threshold}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("balances were not looked at", "error", err)
 		}
+		if err == nil && len(warnings) > 0 {
+			d.Decided("")
+		}
 	})
-}
-
-func (d *Dashboard) warn(ctx context.Context, w billing.Warning) error {
-	company, err := d.rooms.Accounts.CompanyByID(ctx, int64(w.Company))
-	if err != nil {
-		return err
-	}
-	var owner accounts.User
-	if owner, err = d.rooms.Accounts.UserByID(ctx, company.OwnerID); err != nil {
-		return err
-	}
-	l, ok := d.words.ByTag(owner.Language)
-	if !ok {
-		l = d.words.Languages[0]
-	}
-	d.send(l, "low-balance", owner.Email, "mail.low.subject", l.T("mail.low.text", w.Credits, w.Threshold),
-		d.link("/statement"), l.T("mail.low.settings"))
-	return nil
 }
 
 // runTally counts messages by day for the charts, until ctx ends, and notes to which numbers they went, for who looks for

@@ -10,10 +10,16 @@ import (
 // link is an address of this dashboard as it stands in a mail: never made of what a request says.
 func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
 
-// send mails paragraphs. None is made of what a stranger wrote: nobody can have us mail a text of his to others.
-func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
+// newMail makes a mail of paragraphs. None is made of what a stranger wrote: nobody can have us mail a text of his to
+// others.
+func newMail(l *words.Language, kind, to, subject string, paragraphs ...string) mail.Message {
 	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
-	d.rooms.Mailer.Send(mail.Message{Kind: kind, To: to, Subject: l.T(subject), Text: text})
+	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
+}
+
+// send mails what whoever waits for it can ask for again, should it be lost; the rest is for [write].
+func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
+	d.rooms.Mailer.Send(newMail(l, kind, to, l.T(subject), paragraphs...))
 }
 
 func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {

@@ -31,6 +31,7 @@ type world struct {
 	accounts *accounts.Accounts
 	hooks    *webhooks.Webhooks // running
 	mails    *mailcatcher.Catcher
+	smtp     string // its address
 	gateway  *gateway
 	url      string
 	d        *Dashboard
@@ -46,7 +47,8 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mailer, err := mail.New(mail.Options{Server: smtp.Addr().String(), From: "Intumwa <no-reply@example.com>", TLS: mail.Plain})
+	w.smtp = smtp.Addr().String()
+	mailer, err := mail.New(mail.Options{Server: w.smtp, From: "Intumwa <no-reply@example.com>", TLS: mail.Plain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,4 +130,17 @@ func (w *world) mail(to string, n int) mailcatcher.Mail {
 		w.t.Fatal(err)
 	}
 	return m
+}
+
+// mailAbout is the n-th mail to an address with that subject, from 0.
+func (w *world) mailAbout(to, subject string, n int) mailcatcher.Mail {
+	w.t.Helper()
+	for i := 0; ; i++ {
+		if m := w.mail(to, i); m.Subject == subject {
+			if n == 0 {
+				return m
+			}
+			n--
+		}
+	}
 }

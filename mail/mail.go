@@ -96,12 +96,19 @@ func New(opts Options) (*Mailer, error) {
 
 // Send hands a mail over and returns at once.
 func (m *Mailer) Send(message Message) {
-	if m.opts.Server == "" {
-		m.mails.WithLabelValues("unconfigured").Inc()
-		m.log.Warn("a mail is not sent: no mail server is configured (mail.server)", "kind", message.Kind)
-		return
+	if !m.unconfigured(message) {
+		m.enqueue(item{Message: message})
 	}
-	m.enqueue(item{Message: message})
+}
+
+// unconfigured tells whether there is no server to send a mail to.
+func (m *Mailer) unconfigured(message Message) bool {
+	if m.opts.Server != "" {
+		return false
+	}
+	m.mails.WithLabelValues("unconfigured").Inc()
+	m.log.Warn("a mail is not sent: no mail server is configured (mail.server)", "kind", message.Kind)
+	return true
 }
 
 func (m *Mailer) enqueue(i item) {
@@ -163,25 +170,39 @@ func (m *Mailer) bringBack(ctx context.Context) {
 }
 
 func (m *Mailer) attempt(ctx context.Context, i item) {
-	err := m.deliver(ctx, i.Message)
 	i.tried++
+	if m.Deliver(ctx, i.Message, i.tried, i.tried >= attempts) {
+		return
+	}
+	i.due = time.Now().Add(delays[i.tried-1])
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.later) < maxWaiting {
+		m.later = append(m.later, i)
+	} else {
+		m.mails.WithLabelValues("dropped").Inc()
+	}
+}
+
+// Deliver sends a mail at once, for whoever keeps it until it is sent, and answers whether it is done with: a server has
+// taken it, or refused it for good, or none is configured. Otherwise it may be tried again, unless this was the last
+// time. attempt counts from 1.
+func (m *Mailer) Deliver(ctx context.Context, message Message, attempt int, last bool) (done bool) {
+	if m.unconfigured(message) {
+		return true
+	}
+	err := m.deliver(ctx, message)
 	switch {
 	case err == nil:
 		m.mails.WithLabelValues("sent").Inc()
-	case i.tried >= attempts || permanent(err):
+		return true
+	case last || permanent(err):
 		m.mails.WithLabelValues("failed").Inc()
-		m.log.Error("a mail could not be sent", "kind", i.Kind, "attempts", i.tried, "reason", reason(err))
-	default:
-		m.log.Warn("a mail could not be sent yet", "kind", i.Kind, "attempts", i.tried, "reason", reason(err))
-		i.due = time.Now().Add(delays[i.tried-1])
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if len(m.later) < maxWaiting {
-			m.later = append(m.later, i)
-		} else {
-			m.mails.WithLabelValues("dropped").Inc()
-		}
+		m.log.Error("a mail could not be sent", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+		return true
 	}
+	m.log.Warn("a mail could not be sent yet", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+	return false
 }
 
 func (m *Mailer) deliver(ctx context.Context, message Message) error {

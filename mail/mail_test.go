@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"intumwa/mail/mailcatcher"
 )
 
@@ -107,5 +109,49 @@ func TestOptions(t *testing.T) {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
+	}
+}
+
+// TestDeliver: whoever keeps a mail hears when it is done with.
+func TestDeliver(t *testing.T) {
+	catcher, smtp, closed := mailcatcher.New(), listen(t), listen(t)
+	run(t, func(ctx context.Context) error { return catcher.ServeSMTP(ctx, smtp) })
+	closed.Close()
+	good := Message{Kind: "test", To: "aline@example.com", Subject: "a", Text: "b"}
+	bad := Message{Kind: "test", To: "nobody", Subject: "a", Text: "b"}
+	for name, try := range map[string]struct {
+		server  string
+		message Message
+		last    bool
+		done    bool
+		result  string // counted; empty: nothing yet
+	}{
+		"no server":  {"", good, false, true, "unconfigured"},
+		"taken":      {smtp.Addr().String(), good, false, true, "sent"},
+		"no address": {smtp.Addr().String(), bad, false, true, "failed"},
+		"away":       {closed.Addr().String(), good, false, false, ""},
+		"given up":   {closed.Addr().String(), good, true, true, "failed"},
+	} {
+		registry := prometheus.NewRegistry()
+		m, err := New(Options{Server: try.server, From: "Intumwa <no-reply@example.com>", TLS: Plain, Metrics: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := m.Deliver(t.Context(), try.message, 1, try.last); done != try.done {
+			t.Errorf("%s: done is %v", name, done)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range families[0].GetMetric() {
+			result, n := each.GetLabel()[0].GetValue(), each.GetCounter().GetValue()
+			if n != 0 && result != try.result || n != 1 && result == try.result {
+				t.Errorf("%s: %v %s", name, n, result)
+			}
+		}
+	}
+	if len(catcher.Mails()) != 1 {
+		t.Errorf("%d mails came", len(catcher.Mails()))
 	}
 }

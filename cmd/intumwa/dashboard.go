@@ -12,6 +12,7 @@ import (
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/mail"
+	"intumwa/notices"
 	"intumwa/sms"
 	"intumwa/throttle"
 )
@@ -26,7 +27,7 @@ const (
 )
 
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan) error {
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, heard *notices.Listener) error {
 	c := g.config
 	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
 		Password: string(c.Mail.Password), TLS: c.Mail.TLS, Log: g.log, Metrics: g.registry})
@@ -47,6 +48,8 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
+	heard.On(notices.Account, d.Decided)
+	heard.On(notices.Company, d.Decided)
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
 	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)

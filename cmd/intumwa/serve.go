@@ -202,7 +202,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends}, plan); err != nil {
+			Messages: messages.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends}, plan, heard); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,216 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/dashboard/words"
+	"intumwa/mail"
+	"intumwa/sms"
+)
+
+// Letters are the mails that nobody asks for again when they are lost: what was decided of a company and its sender IDs,
+// a low balance, an endpoint that fails. They stand in the table letters, written in the transaction of what they tell,
+// until a mail server has taken them; migration 00071 writes those of decisions, whoever decides. One is sent twice only
+// when its process ends between the server's answer and the note of it.
+const (
+	lettersEvery  = 15 * time.Second // and when a decision is heard of
+	lettersAtOnce = 20
+	letterLease   = 15 * time.Minute // longer than sending so many may take; then another process tries
+	letterRest    = time.Minute      // after the first failure, doubling
+	letterLongest = time.Hour
+	letterLife    = 3 * 24 * time.Hour // later it would be no news
+)
+
+// What a letter is about.
+const (
+	letterApproval     = "approval"
+	letterVerification = "verification"
+	letterSender       = "sender"
+	letterBalance      = "balance"
+	letterWebhook      = "webhook"
+)
+
+// letterKinds are those that this release knows how to write.
+var letterKinds = []string{letterApproval, letterVerification, letterSender, letterBalance, letterWebhook}
+
+type letter struct {
+	ID      int64
+	Kind    string
+	Company int64
+	Subject int64
+	Said    json.RawMessage
+	Written time.Time
+	Tries   int
+}
+
+type saidBalance struct {
+	Credits   int64 `json:"credits"`
+	Threshold int64 `json:"threshold"`
+}
+
+type saidWebhook struct {
+	Since time.Time `json:"since"`
+	Off   bool      `json:"off"` // the gateway switched the endpoint off
+}
+
+// write puts a letter to a company's owner down, within the transaction of what it tells.
+func write(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
+	text, err := json.Marshal(said)
+	if err == nil {
+		_, err = tx.Exec(ctx, `select letter($1, $2, 0, $3)`, kind, int64(company), text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a letter (%s) to company %d: %w", kind, company, err)
+	}
+	return nil
+}
+
+// Decided is an ear for notices that something of an account or a company changed: there may be a letter.
+func (d *Dashboard) Decided(string) {
+	select {
+	case d.decided <- struct{}{}:
+	default:
+	}
+}
+
+// runLetters sends what is written, until ctx ends.
+func (d *Dashboard) runLetters(ctx context.Context) {
+	tick := time.NewTicker(lettersEvery)
+	defer tick.Stop()
+	for {
+		for more := true; more && ctx.Err() == nil; {
+			n, err := d.sendLetters(ctx)
+			if err != nil && ctx.Err() == nil {
+				d.log.Error("owners are not told what they should know; trying on", "error", err)
+			}
+			more = err == nil && n == lettersAtOnce
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-d.decided:
+		}
+	}
+}
+
+// sendLetters sends some that are due and answers how many those were.
+func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
+	rows, err := d.rooms.Pool.Query(ctx, `update letters set tries = tries + 1, due_at = now() + $1::interval
+		where id in (select id from letters where due_at <= now() and kind = any($3) order by due_at, id limit $2 for update skip locked)
+		returning id, kind, company_id, subject, said, written_at, tries`, letterLease, lettersAtOnce, letterKinds)
+	if err != nil {
+		return 0, fmt.Errorf("taking letters: %w", err)
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[letter])
+	if err != nil {
+		return 0, fmt.Errorf("taking letters: %w", err)
+	}
+	for _, l := range due {
+		if err := d.sendLetter(ctx, l); err != nil {
+			return 0, err
+		}
+	}
+	return len(due), nil
+}
+
+// sendLetter sends one, or puts it off. What is written anew meanwhile is another letter, and stays.
+func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
+	m, err := d.mailOf(ctx, l)
+	if err != nil {
+		return fmt.Errorf("writing a mail to the owner of company %d: %w", l.Company, err)
+	}
+	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, time.Since(l.Written) > letterLife)
+	if !done && ctx.Err() != nil {
+		l.Tries = 1 // this process ends: another one's turn, soon
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if done {
+		_, err = d.rooms.Pool.Exec(ctx, `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
+	} else {
+		rest := min(letterRest<<min(l.Tries-1, 10), letterLongest)
+		_, err = d.rooms.Pool.Exec(ctx, `update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest)
+	}
+	if err != nil {
+		return fmt.Errorf("noting what became of a mail to the owner of company %d: %w", l.Company, err)
+	}
+	return nil
+}
+
+// mailOf makes the mail of a letter as things are now; nil when there is nobody to tell, or nothing any more.
+func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error) {
+	company, err := d.rooms.Accounts.CompanyByID(ctx, to.Company)
+	var owner accounts.User
+	if err == nil {
+		owner, err = d.rooms.Accounts.UserByID(ctx, company.OwnerID)
+	}
+	var sender accounts.SenderRequest
+	if err == nil && to.Kind == letterSender {
+		sender, err = d.rooms.Accounts.SenderRequestByID(ctx, to.Subject)
+	}
+	if errors.Is(err, accounts.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, ok := d.words.ByTag(owner.Language)
+	if !ok {
+		l = d.words.Languages[0]
+	}
+	var subject string
+	var paragraphs []string
+	switch to.Kind {
+	case letterApproval:
+		subject, paragraphs = l.T("mail.approved.subject"), []string{l.T("mail.approved.text"), d.link("/")}
+		if !company.Approved {
+			subject, paragraphs = l.T("mail.disapproved.subject"), []string{l.T("mail.disapproved.text"), d.link("/company")}
+		}
+	case letterVerification:
+		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
+		if !company.Verified {
+			subject, paragraphs = l.T("mail.unverified.subject"), []string{l.T("mail.unverified.text"), d.link("/company")}
+		}
+	case letterSender:
+		subject, paragraphs = d.answered(l, sender)
+	case letterBalance:
+		var said saidBalance
+		err = json.Unmarshal(to.Said, &said)
+		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", said.Credits, said.Threshold), d.link("/statement"), l.T("mail.low.settings")}
+	case letterWebhook:
+		var said saidWebhook
+		err = json.Unmarshal(to.Said, &said)
+		next := "mail.failing.next"
+		if said.Off {
+			next = "mail.failing.off"
+		}
+		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T(next),
+			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
+	}
+	if err != nil || subject == "" {
+		return nil, err
+	}
+	m := newMail(l, to.Kind, owner.Email, subject, paragraphs...)
+	return &m, nil
+}
+
+// answered is what was decided of a sender ID; nothing while it waits.
+func (d *Dashboard) answered(l *words.Language, s accounts.SenderRequest) (subject string, paragraphs []string) {
+	switch {
+	case s.State() == accounts.SenderApproved:
+		return l.T("mail.sender.approved.subject", s.Name), []string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
+	case s.State() == accounts.SenderRefused && s.Refusal != "":
+		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.refused.text", s.Name), s.Refusal, l.T("mail.sender.refused.again"), d.link("/senders")}
+	case s.State() == accounts.SenderRefused:
+		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.taken", s.Name), d.link("/senders")}
+	}
+	return "", nil
+}
