@@ -17,7 +17,7 @@ import (
 
 // Letters are the mails that nobody asks for again when they are lost: what was decided of a company and its sender IDs,
 // a low balance, an endpoint that fails. They stand in the table letters, written in the transaction of what they tell,
-// until a mail server has taken them; migration 00071 writes those of decisions, whoever decides. One is sent twice only
+// until a mail server has taken them; migration 00071 writes those of what was decided, by whomever. One is sent twice only
 // when its process ends between the server's answer and the note of it.
 const (
 	lettersEvery  = 15 * time.Second // and when a decision is heard of
