@@ -51,16 +51,8 @@ func scanOwnedSender(row pgx.CollectableRow) (s OwnedSender, err error) {
 }
 
 // Senders lists everybody's senders in the order of their ids, at most limit of them, from the first after that id.
-func (a *Accounts) Senders(ctx context.Context, after int64, limit int) ([]OwnedSender, error) {
-	rows, err := a.pool.Query(ctx, `select `+ownedSenderColumns+` from senders where id > $1 order by id limit $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing senders: %w", err)
-	}
-	senders, err := pgx.CollectRows(rows, scanOwnedSender)
-	if err != nil {
-		return nil, fmt.Errorf("listing senders: %w", err)
-	}
-	return senders, nil
+func (a *Accounts) Senders(ctx context.Context, after int64, limit int) ([]SenderRequest, error) {
+	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders where id > $1 order by id limit $2`, after, limit)
 }
 
 // SenderByID is one sender, e.g. to see whose it is before it is approved.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"intumwa/acts"
+	"intumwa/dashboard/words"
 	"intumwa/sms"
 )
 
@@ -21,6 +22,7 @@ type actRow struct {
 	acts.Act
 
 	Who     string // the actor's e-mail, or what is recorded
+	What    string // the act in words
 	Changes []actChange
 }
 
@@ -45,13 +47,25 @@ func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
 			}
 			known[a.Actor] = who
 		}
-		rows[i] = actRow{Act: a, Who: who, Changes: changesOf(a.Before, a.After)}
+		rows[i] = actRow{Act: a, Who: who, What: a.Act, Changes: changesOf(v.lang, a.Before, a.After)}
+		if key := "act." + a.Act; v.lang.Has(key) { // the test of the words knows every act that is recorded
+			rows[i].What = v.lang.T(key)
+		}
 	}
 	return rows, nil
 }
 
-// changesOf sets what was beside what is.
-func changesOf(before, after json.RawMessage) (changes []actChange) {
+// stateTexts are what the values of a recorded state are called.
+var stateTexts = map[string]string{
+	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "name": "acts.is.name",
+	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
+	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "administrator": "acts.is.administrator",
+	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",
+	"phone_number": "acts.is.number", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
+}
+
+// changesOf sets what was beside what is, in words where there are some.
+func changesOf(l *words.Language, before, after json.RawMessage) (changes []actChange) {
 	was, is := stateOf(before), stateOf(after)
 	names := slices.Sorted(maps.Keys(was))
 	for name := range is {
@@ -61,9 +75,23 @@ func changesOf(before, after json.RawMessage) (changes []actChange) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		changes = append(changes, actChange{name, was[name], is[name], was[name] != is[name]})
+		change := actChange{name, valueText(l, was[name]), valueText(l, is[name]), was[name] != is[name]}
+		if key := stateTexts[name]; key != "" {
+			change.Name = l.T(key)
+		}
+		changes = append(changes, change)
 	}
 	return changes
+}
+
+func valueText(l *words.Language, value string) string {
+	switch value {
+	case "true":
+		return l.T("acts.yes")
+	case "false":
+		return l.T("acts.no")
+	}
+	return value
 }
 
 // stateOf are a state's values by name, as they are shown.

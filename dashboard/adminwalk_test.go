@@ -112,6 +112,7 @@ func (p *person) administer(serial int) {
 	if !strings.Contains(p.read(), "link.pause") {
 		p.Error("the record lacks link.pause")
 	}
+	p.sees("act.link.pause")
 	p.look("admin-acts")
 	p.open("/admin/acts?company=" + strconv.FormatInt(company.ID, 10))
 	if !strings.Contains(p.read(), "credits.add") {

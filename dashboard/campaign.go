@@ -348,18 +348,3 @@ func (d *Dashboard) campaign(v *visit, t tenant) {
 		v.render(http.StatusOK, "campaign", data)
 	}
 }
-
-// progress is GET /campaigns/:batch/progress: the counts alone, for the script of the page.
-func (d *Dashboard) progress(v *visit, t tenant) {
-	if data, ok := v.campaignPage(t); ok {
-		v.c.JSON(http.StatusOK, map[string]any{"done": data.Done, "finished": data.Sent + data.Failed, "says": v.saysProgress(data),
-			"sent": v.lang.Number(int64(data.Sent)), "failed": v.lang.Number(int64(data.Failed)), "pending": v.lang.Number(int64(data.Pending))})
-	}
-}
-
-func (v *visit) saysProgress(c campaignPage) string {
-	if c.Done {
-		return v.lang.T("campaign.done")
-	}
-	return v.lang.T("campaign.running", c.Sent+c.Failed, c.Recipients)
-}

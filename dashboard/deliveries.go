@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/acts"
@@ -204,31 +202,6 @@ func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recover
 		return nil, nil
 	}
 	return &r, nil
-}
-
-// recovery is GET /deliveries/recovery: how far it is, for the script of the page.
-func (d *Dashboard) recovery(v *visit, t tenant) {
-	r, err := v.recentRecovery(v.ctx(), t)
-	if err != nil {
-		v.fail("reading a recovery", err)
-		return
-	}
-	progress := struct {
-		Text  string `json:"text"`
-		Done  bool   `json:"done"`
-		Value int64  `json:"value"`
-		Max   int64  `json:"max"`
-	}{Done: true}
-	if r != nil {
-		progress.Text = v.lang.T("recovery.progress", r.Resent, max(r.Found, r.Resent))
-		progress.Done, progress.Value, progress.Max = r.FinishedAt != nil, r.Resent, max(r.Found, r.Resent)
-	}
-	text, err := json.Marshal(progress)
-	if err != nil {
-		v.fail("writing a recovery", err)
-		return
-	}
-	v.c.Data(http.StatusOK, gin.MIMEJSON, text)
 }
 
 // recoverDeliveries is POST /deliveries/recovery: everything that was given up since a time is sent again, in the

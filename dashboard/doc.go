@@ -26,8 +26,8 @@
 // for has 15 s; a form has 64 KiB. Routes that take more are named in security.go. A file to download is v.export, which
 // streams it row by row; what a stranger may have written goes into it through cell.
 //
-// A region with an id and data-live is fetched again, and replaced, while it has that attribute; beside it stands a link
-// that looks again, with data-plain, which JavaScript hides. A form with data-measured="id" is posted with do=check while
+// A region with an id and data-live is fetched again, and replaced, while it has that attribute (data-live="all": at the
+// end the whole page is loaded again); beside it stands a link that looks again, with data-plain, which JavaScript hides. A form with data-measured="id" is posted with do=check while
 // one writes, and the region of that id is taken from the answer. A form that sends holds a key, so that twice is once.
 // A page of the administration begins with {{template "admin" .}} and has a tab in nav.go. What it changes it changes by
 // d.change, which records the act in the same transaction. What others wrote is shown by {{plain .Text}}. A page that

@@ -64,7 +64,6 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/webhook/rotate/end", d.owner(d.endRotation))
 	r.POST("/webhook/test", d.owner(d.testWebhook))
 	r.GET("/deliveries", d.owner(d.deliveries))
-	r.GET("/deliveries/recovery", d.owner(d.recovery))
 	r.POST("/deliveries/recovery", d.owner(d.recoverDeliveries))
 	r.GET("/deliveries/of/:id", d.owner(d.delivery))
 	r.POST("/deliveries/of/:id/resend", d.owner(d.resend))
@@ -78,7 +77,6 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/campaigns/drafts/:draft/send", d.owner(d.sendCampaign))
 	r.POST("/campaigns/drafts/:draft/drop", d.owner(d.dropCampaign))
 	r.GET("/campaigns/:batch", d.owner(d.campaign))
-	r.GET("/campaigns/:batch/progress", d.owner(d.progress))
 	r.GET("/charts", d.owner(d.charts))
 	r.GET("/messages.csv", d.owner(d.exportMessages))
 

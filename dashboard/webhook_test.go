@@ -347,7 +347,7 @@ func TestDeliveriesOfAnother(t *testing.T) {
 	if n := w.inState(bobs.ID, webhooks.StateFailed); n != 3 {
 		t.Errorf("%d of Bob's deliveries are as they were", n)
 	}
-	if a := b.get("/deliveries/recovery"); !strings.Contains(a.body, `"text":""`) {
+	if a := b.get("/deliveries"); strings.Contains(a.body, "Sent again") {
 		t.Errorf("Bob sees Aline's recovery: %s", a.body)
 	}
 
@@ -465,13 +465,12 @@ func TestRecovery(t *testing.T) {
 	}
 	held := w.holdFailed()
 	c.wants(c.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
-	c.wants(c.get("/deliveries"), http.StatusOK, "Sending again", "0 of 7", `data-progress="/deliveries/recovery"`)
-	c.wants(c.get("/deliveries/recovery"), http.StatusOK, `"done":false`, `"max":7`)
+	c.wants(c.get("/deliveries"), http.StatusOK, "Sending again", "0 of 7", `data-live="all"`, `max="7"`)
 	c.wants(c.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
 	c.wants(c.get("/deliveries"), http.StatusOK, "under way already")
 	held()
 	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 7 })
-	w.until("it has ended", func() bool { return strings.Contains(c.get("/deliveries/recovery").body, `"done":true`) })
+	w.until("it has ended", func() bool { return !strings.Contains(c.get("/deliveries").body, "data-live") })
 	c.wants(c.get("/deliveries"), http.StatusOK, "Sent again", "7 of 7")
 	if got := strings.Join(w.acts(company.ID), " "); got != "webhook.recover" {
 		t.Errorf("recorded: %s", got)

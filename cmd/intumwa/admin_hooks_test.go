@@ -87,14 +87,18 @@ func TestLists(t *testing.T) {
 		{[]string{"company", "list"}, 2, "approved company_id credits name owner_id verified"},
 		{[]string{"token", "list"}, 2, "created_at last_used_at name revoked_at token_id user_id"},
 		{[]string{"token", "list", "--user", "b@example.com"}, 1, "created_at last_used_at name revoked_at token_id user_id"},
-		{[]string{"sender", "list"}, 2, "approved company_id country name sender_id"},
-		{[]string{"sender", "list", "--company", company}, 1, "approved company_id country name sender_id"},
+		{[]string{"sender", "list"}, 2, "approved company_id country name purpose refusal sender_id state"},
+		{[]string{"sender", "list", "--company", company}, 1, "approved company_id country name purpose refusal sender_id state"},
 		{[]string{"webhook", "list"}, 1, "active company_id disabled_at disabled_reason failing_since previous_until url"},
 	} {
 		rows := s.list(want.args...)
 		if len(rows) != want.rows || keysIn(rows[0]) != want.keys {
 			t.Errorf("%v: %d rows, keys %s", want.args, len(rows), keysIn(rows[0]))
 		}
+	}
+	s.admin("", "sender_id approved", "sender", "refuse", "--id", "1", "--reason", "Whose name is it?")
+	if row := s.list("sender", "list")[0]; row["state"] != "refused" || row["refusal"] != "Whose name is it?" || row["purpose"] != "" {
+		t.Errorf("%v", row)
 	}
 	if rows := s.list("company", "list"); number(rows[0]["credits"]) != "7" {
 		t.Errorf("%v", rows[0])

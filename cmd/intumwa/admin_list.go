@@ -8,6 +8,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -228,30 +229,34 @@ type adminListedSender struct {
 	Name      string `json:"name"`
 	Country   string `json:"country"`
 	Approved  bool   `json:"approved"`
+	State     string `json:"state"`   // waiting, approved or refused
+	Purpose   string `json:"purpose"` // what its company wants it for; empty when a command registered it
+	Refusal   string `json:"refusal"` // why it is refused, as the company reads it
 }
 
 // Run lists senders.
 func (c *adminSenderListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	listed := func(s accounts.OwnedSender) adminListedSender {
-		return adminListedSender{SenderID: s.ID, CompanyID: s.CompanyID, Name: s.Name, Country: s.Country, Approved: s.Approved}
+	listed := func(s accounts.SenderRequest) adminListedSender {
+		return adminListedSender{SenderID: s.ID, CompanyID: s.CompanyID, Name: s.Name, Country: s.Country, Approved: s.Approved,
+			State: s.State(), Purpose: s.Purpose, Refusal: s.Refusal}
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		if c.Company == 0 {
-			return collect(c.stretch, func(after int64, limit int) ([]accounts.OwnedSender, error) {
+			return collect(c.stretch, func(after int64, limit int) ([]accounts.SenderRequest, error) {
 				return o.accounts().Senders(ctx, after, limit)
 			},
-				func(s accounts.OwnedSender) int64 { return s.ID }, listed)
+				func(s accounts.SenderRequest) int64 { return s.ID }, listed)
 		}
 		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 			return nil, err
 		}
-		senders, err := o.accounts().SendersOf(ctx, c.Company)
+		senders, err := o.accounts().SenderRequestsOf(ctx, sms.CompanyID(c.Company))
 		if err != nil {
 			return nil, err
 		}
 		list := []adminListedSender{}
 		for _, s := range senders {
-			list = append(list, listed(accounts.OwnedSender{Sender: s, CompanyID: c.Company}))
+			list = append(list, listed(s))
 		}
 		return list, nil
 	})

@@ -29,22 +29,32 @@ const another = (method, address, id, body) => new Promise((resolve) => {
   ask.send(body);
 });
 
-// What is still going on is looked at again, less and less often, for a quarter of an hour.
+// Where the keyboard is within a region, so that it can go on there when the region is replaced.
+const reachable = (region) => [...region.querySelectorAll("a[href], button, input, select, textarea, summary")];
+
+// What is still going on is looked at again, less and less often, for a quarter of an hour. At the end of what the whole
+// page speaks of, the page is loaded again.
 const follow = (region) => {
   const end = Date.now() + 15 * 60000;
+  const whole = region.dataset.live === "all";
   let wait = 500;
   const look = async () => {
     if (!document.hidden) {
       const fresh = await another("GET", location.href, region.id);
       if (fresh && fresh.outerHTML !== region.outerHTML) {
+        if (whole && !("live" in fresh.dataset)) { location.reload(); return; }
         const node = document.importNode(fresh, true);
+        const at = reachable(region).indexOf(document.activeElement);
         region.replaceWith(node);
         region = node;
+        reachable(region)[at]?.focus({ preventScroll: true });
         wait = 500;
       }
       wait = Math.min(wait * 1.3, 15000);
     }
-    if ("live" in region.dataset && Date.now() < end) setTimeout(look, wait);
+    if (!("live" in region.dataset)) return;
+    if (Date.now() < end) setTimeout(look, wait);
+    else for (const plain of document.querySelectorAll("[data-plain]")) plain.hidden = false;
   };
   setTimeout(look, wait);
 };
@@ -78,55 +88,7 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// What goes on behind a page: looked at every second, and the page again at its end.
-for (const part of document.querySelectorAll("[data-progress]")) {
-  const bar = part.querySelector("progress");
-  const text = part.querySelector("[data-text]");
-  for (const link of part.querySelectorAll("[data-without]")) link.hidden = true;
-  const look = async () => {
-    try {
-      const answer = await fetch(part.dataset.progress, { redirect: "error" });
-      if (!answer.ok) throw new Error(String(answer.status));
-      const now = await answer.json();
-      if (now.done) { location.reload(); return; }
-      bar.max = now.max;
-      bar.value = now.value;
-      text.textContent = now.text;
-    } catch {
-      for (const link of part.querySelectorAll("[data-without]")) link.hidden = false;
-      setTimeout(look, 5000);
-      return;
-    }
-    setTimeout(look, 1000);
-  };
-  setTimeout(look, 1000);
-}
-
 for (const button of document.querySelectorAll("[data-print]")) {
   button.hidden = false;
   button.addEventListener("click", () => print());
-}
-
-// A campaign's counts as they change; without JavaScript one reloads.
-for (const box of document.querySelectorAll("[data-campaign]")) {
-  const reload = box.querySelector("[data-reload]");
-  let pause = 1000;
-  const look = async () => {
-    if (document.hidden) { setTimeout(look, pause); return; }
-    try {
-      const answer = await fetch(box.dataset.campaign, {headers: {Accept: "application/json"}, redirect: "error"});
-      if (!answer.ok) throw new Error(String(answer.status));
-      const counts = await answer.json();
-      for (const cell of box.querySelectorAll("[data-count]")) cell.textContent = counts[cell.dataset.count];
-      box.querySelector("[data-value]").value = counts.finished;
-      const says = box.querySelector("[data-says]");
-      if (says.textContent !== counts.says) says.textContent = counts.says;
-      if (counts.done) { reload.hidden = true; return; }
-      pause = Math.min(pause * 1.2, 10000);
-    } catch {
-      pause = Math.min(pause * 2, 30000); // the button is there meanwhile
-    }
-    setTimeout(look, pause);
-  };
-  setTimeout(look, pause);
 }

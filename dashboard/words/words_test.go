@@ -19,6 +19,7 @@ var (
 	action      = regexp.MustCompile(`\{\{.*?\}\}`)
 	inQuotes    = regexp.MustCompile(`"([^"]*)"`)
 	placeholder = regexp.MustCompile(`\{\d\}`)
+	actName     = regexp.MustCompile(`^act([A-Z].*)?$`)
 )
 
 // used are the texts' keys that stand in the dashboard's templates and code, with where.
@@ -58,7 +59,7 @@ func used(t *testing.T) map[string]string {
 			switch n := n.(type) {
 			case *ast.ImportSpec:
 				return false
-			case *ast.KeyValueExpr: // what an act is called in the record
+			case *ast.KeyValueExpr: // what an act is called in the record: see acts
 				if name, ok := n.Key.(*ast.Ident); ok && name.Name == "Act" {
 					return false
 				}
@@ -74,13 +75,74 @@ func used(t *testing.T) map[string]string {
 			return true
 		})
 	}
+	for act, where := range acts(t) {
+		keys["act."+act] = where
+	}
 	if len(templates) == 0 || len(keys) < 100 {
 		t.Fatalf("found only %d keys in %d templates", len(keys), len(templates))
 	}
 	return keys
 }
 
-// TestTexts: English and French have every key that is used and no other; Kirundi has no key that they lack; the same
+// acts are the acts that pages and commands record, with where: what is given as an entry's Act, or kept in a constant or a
+// variable whose name begins with act.
+func acts(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	pages, _ := filepath.Glob("../*.go")
+	commands, _ := filepath.Glob("../../cmd/intumwa/*.go")
+	for _, file := range slices.Concat(pages, commands) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		note := func(name string, value ast.Expr) {
+			if literal, ok := value.(*ast.BasicLit); ok && actName.MatchString(name) {
+				text, _ := strconv.Unquote(literal.Value)
+				found[text] = file
+			}
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				if kind, ok := n.Type.(*ast.SelectorExpr); !ok || kind.Sel.Name != "Entry" {
+					return true
+				}
+				for _, element := range n.Elts {
+					field, ok := element.(*ast.KeyValueExpr)
+					if key, named := field.Key.(*ast.Ident); !ok || !named || key.Name != "Act" {
+						continue
+					}
+					note("act", field.Value)
+					name, named := field.Value.(*ast.Ident)
+					if _, literal := field.Value.(*ast.BasicLit); !literal && !(named && actName.MatchString(name.Name)) {
+						t.Errorf("%s records an act that this test cannot read: name it act", file)
+					}
+				}
+			case *ast.ValueSpec:
+				for i, value := range n.Values {
+					note(n.Names[i].Name, value)
+				}
+			case *ast.AssignStmt:
+				for i, left := range n.Lhs {
+					if name, ok := left.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) {
+						note(name.Name, n.Rhs[i])
+					}
+				}
+			}
+			return true
+		})
+	}
+	if len(found) < 10 || found["link.pause"] == "" || found["webhook.rotation_end"] == "" {
+		t.Fatalf("found only the acts %v", found)
+	}
+	return found
+}
+
+// TestTexts: English and French have every key that is used, also one for every act that is recorded, and no other; Kirundi has no key that they lack; the same
 // blanks are filled in everywhere.
 func TestTexts(t *testing.T) {
 	w, err := Load()
