@@ -1,0 +1,237 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// focus is what the keyboard stands on.
+type focus struct {
+	Nothing bool   // the page itself, or the browser around it
+	Text    string // what the element says, or its name
+	Wrong   string // why a person would not see where the keyboard is; empty: it is plain to see
+	Serial  int    // among all that can be reached, in the order of the page
+}
+
+// reachable are the elements of the page that the keyboard should come to.
+const reachable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter((e) => e.checkVisibility() && !e.disabled)`
+
+// whereFocus finds it. An element can be seen when it has an outline, stands within the window, and nothing covers it.
+const whereFocus = `(() => {
+	const all = ` + reachable + `;
+	const it = document.activeElement;
+	if (!it || it === document.body || it === document.documentElement) return {Nothing: true, Text: "", Wrong: "", Serial: -1};
+	const style = getComputedStyle(it), box = it.getBoundingClientRect();
+	const x = (Math.max(box.left, 0) + Math.min(box.right, innerWidth)) / 2, y = (Math.max(box.top, 0) + Math.min(box.bottom, innerHeight)) / 2;
+	const on = document.elementFromPoint(x, y);
+	let wrong = "";
+	if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) wrong = "it has no outline";
+	else if (box.width === 0 || box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth) wrong = "it is out of the window";
+	else if (!on || !(it.contains(on) || on.contains(it))) wrong = "something covers it: " + on?.outerHTML.slice(0, 100);
+	const text = ["INPUT", "SELECT", "TEXTAREA"].includes(it.tagName) ? it.name : it.innerText;
+	return {Nothing: false, Text: (text ?? "").replace(/\s+/g, " ").trim(), Wrong: wrong, Serial: all.indexOf(it)};
+})()`
+
+// key presses one.
+func (p *person) key(key string, modifiers ...input.Modifier) {
+	p.Helper()
+	p.do("pressing a key", chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
+}
+
+// tab goes one further, or back, and answers where that is.
+func (p *person) tab(modifiers ...input.Modifier) (f focus) {
+	p.Helper()
+	p.key(kb.Tab, modifiers...)
+	p.do("looking where the keyboard is", chromedp.Evaluate(whereFocus, &f))
+	if f.Wrong != "" {
+		p.Fatalf("%s: %s: nobody sees that the keyboard is on %q: %s", p.name, p.where(), f.Text, f.Wrong)
+	}
+	return f
+}
+
+// reach tabs on to what says a text, or has that name, from wherever the keyboard is.
+func (p *person) reach(text string) {
+	p.Helper()
+	var passed []string
+	for range 120 {
+		f := p.tab()
+		if f.Text == text {
+			return
+		}
+		passed = append(passed, f.Text)
+	}
+	p.Fatalf("%s: on %s the keyboard does not come to %q; it came to %q", p.name, p.where(), text, passed)
+}
+
+// enter presses a key on what leads to another page, and waits for it.
+func (p *person) enter(key string) {
+	p.Helper()
+	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
+	p.key(key)
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		var fresh bool
+		p.do("waiting for a page", chromedp.Evaluate(`document.readyState === "complete" && !document.documentElement.dataset.old`, &fresh))
+		if fresh {
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("%s: on %s the key leads nowhere", p.name, p.where())
+		}
+	}
+}
+
+// around goes through the whole page and back: every element is come to, in the order of the page, and none holds the
+// keyboard. It ends at the page's beginning.
+func (p *person) around() {
+	p.Helper()
+	var all int
+	p.do("beginning at the top", chromedp.Evaluate(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), scrollTo(0, 0)`, nil),
+		chromedp.Evaluate(`(`+reachable+`).length`, &all))
+	stops := func(next, end, step int, modifiers ...input.Modifier) {
+		p.Helper()
+		for parts := 0; next != end; {
+			f := p.tab(modifiers...)
+			if parts++; f.Serial == next-step && parts < 6 { // a date has parts
+				continue
+			}
+			if parts = 0; f.Serial != next {
+				p.Fatalf("%s: on %s the keyboard comes to %q, element %d, not %d of %d", p.name, p.where(), f.Text, f.Serial, next, all)
+			}
+			next += step
+		}
+	}
+	stops(0, all, 1)
+	stops(all-2, -1, -1, input.ModifierShift)
+}
+
+// TestKeyboard: the way of a customer with the keyboard alone.
+func TestKeyboard(t *testing.T) {
+	t.Parallel() // with the other walks: a browser waits more than it computes
+	w := newWorld(t, nil)
+	w.gateway.carry()
+	_, u, company := w.customer("aline", "ISOKO", 100)
+	p := newPerson(startChromium(t), t, w, "fr", true)
+	say := p.lang.T
+
+	p.open("/")
+	p.around()
+	p.reach("email")
+	p.key(u.Email)
+	if f := p.tab(); f.Text != "password" {
+		t.Fatalf("after the e-mail comes %q", f.Text)
+	}
+	p.key(testPassword)
+	p.enter(kb.Enter)
+	p.sees("home.steps")
+
+	if f := p.tab(); f.Text != say("frame.skip") { // seen by tab, which looks
+		t.Fatalf("a page begins with %q", f.Text)
+	}
+	p.key(kb.Enter)
+	var inside bool
+	p.tab()
+	p.do("looking where the keyboard is", chromedp.Evaluate(`document.getElementById("main").contains(document.activeElement)`, &inside))
+	if !inside {
+		t.Error("the skip link does not lead to the content")
+	}
+	p.around()
+
+	p.reach(say("nav.keys"))
+	p.enter(kb.Enter)
+	p.reach("name")
+	p.key("Till")
+	p.reach(say("keys.create"))
+	p.enter(" ")
+	p.sees("keys.made", "Till")
+	p.around()
+	p.reach(say("copy.button"))
+	p.key(" ")
+	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+quoted(say("copy.done")), nil))
+	p.reach(say("keys.revoke")) // a disclosure: opened and closed
+	var open bool
+	for _, want := range []bool{true, false} {
+		p.key(kb.Enter)
+		p.do("looking", chromedp.Evaluate(`document.activeElement.parentElement.open`, &open))
+		if open != want {
+			t.Errorf("what a key unfolds is open: %v", open)
+		}
+	}
+
+	p.reach(say("nav.messages"))
+	p.enter(kb.Enter)
+	p.around()
+	p.reach(say("compose.title"))
+	p.enter(kb.Enter)
+	p.around()
+	p.reach("number")
+	p.key("79 12 34 00")
+	if f := p.tab(); f.Text != "message" {
+		t.Fatalf("after the number comes %q", f.Text)
+	}
+	p.key("Votre commande est prête.")
+	p.reach(say("compose.send"))
+	p.enter(kb.Enter)
+	p.sees("flash.sent")
+	p.becomes("status.sent")
+	p.around()
+	p.reach(say("nav.messages"))
+	p.enter(kb.Enter)
+	p.reach("+25779123400")
+	p.enter(kb.Enter)
+	p.sees("life.accepted")
+
+	for _, path := range []string{"/senders", "/statement", "/campaigns", "/charts", "/account"} {
+		p.open(path)
+		p.around()
+	}
+	p.keepsItsPlace(company.ID, u.ID)
+
+	p.size(360)
+	p.open("/")
+	p.reach(say("frame.menu"))
+	p.key(" ")
+	if f := p.tab(); f.Text != say("nav.home") {
+		t.Errorf("the menu begins with %q", f.Text)
+	}
+	p.reach(say("nav.statement"))
+	p.enter(kb.Enter)
+	p.sees("statement.title")
+	p.reach("English")
+	p.enter(kb.Enter)
+	p.lang, _ = w.d.words.ByTag("en")
+	p.sees("statement.title")
+	p.reach(p.lang.T("frame.menu"))
+	p.key(kb.Enter)
+	p.reach(p.lang.T("nav.signout"))
+	p.enter(kb.Enter)
+	p.sees("signin.title")
+}
+
+// keepsItsPlace: a region that changes by itself does not throw the keyboard out.
+func (p *person) keepsItsPlace(company, user int64) {
+	p.Helper()
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: user, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 2}
+	var list []*messages.Message
+	for _, number := range []sms.Number{"+25761000001", "+25761000002"} { // nobody carries them
+		list = append(list, &messages.Message{CompanyID: company, UserID: user, Batch: b, Number: number, Body: "x"})
+	}
+	ids := p.w.insert(list...)
+	p.open("/batches/" + b.ULID.String())
+	p.reach("+25761000002")
+	p.w.exec(`update messages set status = 1, sent_at = now() where id = $1`, ids[1])
+	p.w.until("the page says that it was sent", func() bool { return strings.Contains(p.read(), p.lang.T("status.sent")+"\n1") })
+	var on string
+	p.do("looking where the keyboard is", chromedp.Evaluate(`document.activeElement.innerText`, &on))
+	if strings.TrimSpace(on) != "+25761000002" {
+		p.Errorf("when the page changed the keyboard went from a message to %q", on)
+	}
+}
