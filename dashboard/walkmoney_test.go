@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"intumwa/sms"
@@ -142,12 +140,7 @@ func (p *person) attach(text string) {
 // paper takes a picture of the page as it is printed, and the PDF of it.
 func (p *person) paper(name string) {
 	p.Helper()
-	var pdf []byte
-	p.do("printing", chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		pdf, _, err = page.PrintToPDF().WithPaperWidth(8.27).WithPaperHeight(11.69).WithPreferCSSPageSize(true).Do(ctx)
-		return err
-	}))
-	if err := os.WriteFile(filepath.Join(p.ArtifactDir(), name+"-"+p.name+".pdf"), pdf, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(p.ArtifactDir(), name+"-"+p.name+".pdf"), p.print(), 0o644); err != nil {
 		p.Fatal(err)
 	}
 	p.size(794)
