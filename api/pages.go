@@ -70,8 +70,8 @@ func newPages(o Options, rateLimit int) (*pages, error) {
   "sender": "ACME",
   "template": "Bonjour {{name}}, votre code est {{ code }}.",
   "recipients": [
-    {"phone_number": "+25779123456", "variables": {"name": "Alice", "code": "1234"}},
-    {"phone_number": "61 23 45 67", "variables": {"name": null, "code": "5678"}}
+    {"phone_number": "+25779123400", "variables": {"name": "Alice", "code": "1234"}},
+    {"phone_number": "61 23 45 00", "variables": {"name": null, "code": "5678"}}
   ]
 }`
 	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt"); err != nil {

@@ -133,7 +133,7 @@ func TestQuickStart(t *testing.T) {
 		command := html.UnescapeString(block[1])
 		command = strings.Replace(command, tokenExample, w.tokens["new"], 1)
 		if strings.Contains(command, "CODE=123456") {
-			command = strings.Replace(command, "123456", w.code("+25761234567"), 1)
+			command = strings.Replace(command, "123456", w.code("+25761234500"), 1)
 		}
 		cmd := exec.Command(bash, "-euc", script+"\n"+command)
 		cmd.Env = append(os.Environ(), "no_proxy=*")
@@ -148,9 +148,9 @@ func TestQuickStart(t *testing.T) {
 			}
 		}
 	}
-	sameJSON(t, outputs[1], testMode("+25761234567", false, 3, 5))
-	sameJSON(t, outputs[2], testMode("+25761234567", true, 3, 5))
-	if !strings.Contains(outputs[3], `"status":"queued","to":"+25761234567"`) || !strings.Contains(outputs[4], `"message":"Muraho"`) {
+	sameJSON(t, outputs[1], testMode("+25761234500", false, 3, 5))
+	sameJSON(t, outputs[2], testMode("+25761234500", true, 3, 5))
+	if !strings.Contains(outputs[3], `"status":"queued","to":"+25761234500"`) || !strings.Contains(outputs[4], `"message":"Muraho"`) {
 		t.Errorf("%s\n%s", outputs[3], outputs[4])
 	}
 }

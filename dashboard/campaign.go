@@ -43,7 +43,7 @@ func (d *Dashboard) campaigns(v *visit, t tenant) {
 
 func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 	data = campaignsPage{Company: t.Company, Most: maxRecipients,
-		Example: v.lang.T("campaign.example.head") + "\n+257 79 123 456;Aline;25 000\n71 234 567;Éric;18 500\n"}
+		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
 	if err == nil {
 		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.id(), listed)

@@ -12,6 +12,35 @@ type homePage struct {
 	HasCompany, HasKey bool
 	HasNumber, HasSent bool // a verified test number; any message
 	Credits            int64
+	Live               liveStep
+}
+
+// liveStep is how far a company is with sending to everybody.
+type liveStep int
+
+// Its stages.
+const (
+	liveToAsk liveStep = iota // no sender ID is asked for
+	liveWaits                 // for our word on the company or on a sender ID
+	liveDone
+)
+
+// Waits and Done are for the page.
+func (l liveStep) Waits() bool { return l == liveWaits }
+
+// Done says that messages can go to everybody.
+func (l liveStep) Done() bool { return l == liveDone }
+
+func liveOf(c *accounts.Company, senders []accounts.SenderRequest) (step liveStep) {
+	for _, s := range senders {
+		switch {
+		case s.Approved && c.Approved:
+			return liveDone
+		case s.Approved, s.State() == accounts.SenderWaiting:
+			step = liveWaits
+		}
+	}
+	return step
 }
 
 // home is GET /.
@@ -30,6 +59,11 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) {
 		var latest []messages.Record
 		latest, _, err = d.rooms.Messages.List(v.ctx(), sms.CompanyID(s.Company.ID), messages.Filter{}, 0, 1)
 		data.HasSent = len(latest) > 0
+	}
+	if err == nil && data.HasCompany {
+		var senders []accounts.SenderRequest
+		senders, err = d.rooms.Accounts.SenderRequestsOf(v.ctx(), sms.CompanyID(s.Company.ID))
+		data.Live = liveOf(s.Company, senders)
 	}
 	if err != nil {
 		v.fail("reading the start page", err)

@@ -316,9 +316,10 @@ Intumwa is up. Send an SMS from another terminal:
     -H 'Content-Type: application/json' \\
     -d '{"phone_number": "+25779123400", "sender": "DEMO", "message": "Amahoro!"}'
 
-The last two digits choose its fate (01: undeliverable, 08: receipt first, …; README has the table).
-Its webhook appears below; what the carriers received is on http://127.0.0.1:$sim_port/
+The last two digits choose its fate (00: delivered, 01: undeliverable, …; the page of the phones has the table).
+Its webhook appears below.
 
+  phones     http://127.0.0.1:$sim_port/  what the carriers received: messages, codes for test numbers
   dashboard  http://127.0.0.1:$dashboard_port/
     customer       $email  password $(cat "$demo/password")
     administrator  admin@example.com  password $(cat "$demo/admin_password")
