@@ -238,7 +238,7 @@ func (p *person) look(name string) {
 		p.Errorf("%s: %s lacks texts:\n%s", p.name, name, text)
 	}
 	var html string
-	p.do("reading the page", chromedp.OuterHTML("html", &html, chromedp.ByQuery))
+	p.do("reading the page", chromedp.Evaluate(`document.documentElement.outerHTML`, &html)) // by no node's number: those go with a page
 	if len(html) > 100_000 {
 		p.Errorf("%s: %s has %d octets", p.name, name, len(html))
 	}

@@ -98,7 +98,7 @@ func (p *person) campaignDay(r *rig) {
 	p.press("statement.threshold.save")
 	p.sees("flash.threshold")
 	p.look("statement-low")
-	if m := r.mailAbout(email, p.lang.T("mail.low.subject"), 0); !strings.Contains(m.Text, r.url+"/statement") {
+	if m := r.mailAbout(email, p.w.d.words.Languages[0].T("mail.low.subject"), 0); !strings.Contains(m.Text, r.url+"/statement") {
 		p.Errorf("the warning: %+v", m)
 	}
 	p.open("/statement?from=2001-01-01&to=2001-01-31")
