@@ -19,7 +19,7 @@ var bujumbura = words.Bujumbura
 
 const (
 	messagesOnPage = 25
-	searchFor      = 25 * time.Millisecond // a search goes on for at least so long unless it finds something
+	searchFor      = 25 * time.Millisecond // a search goes on for at least so long unless it fills a page
 )
 
 // messagesPage is a list of messages and what it was filtered by.
@@ -84,8 +84,10 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 func (v *visit) searchMessages(t tenant, f messages.Filter, before int64) (rows []messages.Record, next int64, err error) {
 	next = before
 	for start := time.Now(); ; {
-		rows, next, err = v.d.rooms.Messages.List(v.ctx(), t.company(), f, next, messagesOnPage)
-		if err != nil || len(rows) > 0 || next == 0 || time.Since(start) > searchFor {
+		var more []messages.Record
+		more, next, err = v.d.rooms.Messages.List(v.ctx(), t.company(), f, next, messagesOnPage-len(rows))
+		rows = append(rows, more...)
+		if err != nil || len(rows) == messagesOnPage || next == 0 || time.Since(start) > searchFor {
 			return rows, next, err
 		}
 	}

@@ -60,7 +60,7 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 		before = math.MaxInt64
 	}
 	for looked := int64(0); looked < ByNumberScanned && len(page) <= limit; {
-		if before, err = s.skip(ctx, anybody, number, before); err != nil {
+		if before, _, err = s.skip(ctx, anybody, number, before); err != nil {
 			return fail(err)
 		}
 		var newest int64 // below before
@@ -93,7 +93,7 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 		page = page[:limit]
 		return page, page[limit-1].CreatedAt, page[limit-1].ID, nil
 	}
-	if next, err = s.skip(ctx, anybody, number, before); err != nil {
+	if next, _, err = s.skip(ctx, anybody, number, before); err != nil {
 		return fail(err)
 	}
 	var below bool

@@ -56,16 +56,20 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 		return nil, 0, err
 	}
 	before = min(before, until)
+	last, more := after, false // how far the page looks, and whether there is anything behind
 	if f.Number != "" {
-		if before, err = s.skip(ctx, of, f.Number, before); err != nil {
+		var floor int64
+		if before, floor, err = s.skip(ctx, of, f.Number, before); err != nil {
 			return nil, 0, err
 		}
+		if floor > after {
+			last, more = floor, true
+		}
 	}
-	last, more := after, false // how far the page looks, and whether there is anything behind
 	if f.narrows() {
 		var edge int64
 		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3
-			ORDER BY id DESC OFFSET $4 LIMIT 1`, company, before, after, scanned-1).Scan(&edge)
+			ORDER BY id DESC OFFSET $4 LIMIT 1`, company, before, last, scanned-1).Scan(&edge)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:

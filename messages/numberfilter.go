@@ -115,18 +115,29 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 
 // skip answers below which id a search for a company's messages to a number
 // may begin that was to begin below before: the filters know that there is none
-// between.
-func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (int64, error) {
+// between. What lies from floor on down has filters: a search that comes there
+// asks again. floor is 0 when it is there, or when there are no filters.
+func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (begin, floor int64, err error) {
+	fail := func(err error) (int64, int64, error) {
+		return 0, 0, fmt.Errorf("reading the filters of numbers: %w", err)
+	}
 	if before <= 0 {
-		return before, nil
+		return before, 0, nil
+	}
+	top := (before - 1) / filterChunk
+	var highest int64
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT chunk FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC LIMIT 1), -1)`, top).Scan(&highest)
+	if err != nil {
+		return fail(err)
+	}
+	if highest < top { // a chunk without a filter is looked through
+		return before, (highest + 1) * filterChunk, nil
 	}
 	offset, bits := filterKey(company, number)
-	top := (before - 1) / filterChunk
-	rows, err := s.pool.Query(ctx, `SELECT chunk, substring(bits FROM $2 FOR $3) FROM number_filters
-		WHERE chunk <= $1 AND EXISTS (SELECT FROM number_filters WHERE chunk = $1) ORDER BY chunk DESC LIMIT $4`,
+	rows, err := s.pool.Query(ctx, `SELECT chunk, substring(bits FROM $2 FOR $3) FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC LIMIT $4`,
 		top, offset+1, filterBlock, filtersRead)
 	if err != nil {
-		return 0, fmt.Errorf("reading the filters of numbers: %w", err)
+		return fail(err)
 	}
 	type block struct {
 		Chunk int64
@@ -134,13 +145,13 @@ func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Numb
 	}
 	blocks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[block])
 	if err != nil {
-		return 0, fmt.Errorf("reading the filters of numbers: %w", err)
+		return fail(err)
 	}
 	for i, b := range blocks {
-		if b.Chunk != top-int64(i) || passes(b.Bits, bits) { // a chunk without a filter is looked through
+		if b.Chunk != top-int64(i) || passes(b.Bits, bits) {
 			break
 		}
 		before = b.Chunk * filterChunk
 	}
-	return before, nil
+	return before, 0, nil
 }
