@@ -354,3 +354,23 @@ func TestSearch(t *testing.T) {
 	}
 	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also the number of a message")
 }
+
+// TestCodeFails: whoever waits for a code is told when none will come; nobody else's code is taken for it.
+func TestCodeFails(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, _ := w.customer("aline", "ISOKO", 0)
+	other, u, _ := w.customer("bob", "BOB", 0)
+	c.wants(c.post("/test-number", "number", "79000001"), http.StatusSeeOther)
+	other.wants(other.post("/test-number", "number", "79000002"), http.StatusSeeOther)
+	const failed = "could not be delivered"
+	c.wants(c.get("/test-number"), http.StatusOK, `id="coded" data-live>`)
+	w.exec(`update messages set status = 2, failed_at = now() where company_id = 0 and user_id = $1`, u.ID)
+	if a := c.get("/test-number"); strings.Contains(a.body, failed) {
+		t.Error("another's code is taken for hers")
+	}
+	other.wants(other.get("/test-number"), http.StatusOK, failed, `id="coded">`)
+	w.exec(`update messages set status = 1, sent_at = now(), failed_at = null where company_id = 0`)
+	if a := other.get("/test-number"); strings.Contains(a.body, failed) || strings.Contains(a.body, "data-live") {
+		t.Error("it has come, and the page does not know")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
@@ -18,7 +19,14 @@ type testMode struct {
 	Left             int // how often the verified number may still be replaced
 	Quota, Remaining int // segments of the pool, and what is left of them
 	Sender           string
+	Code             *sms.Status // what became of the latest code to a number that is not verified; nil: nobody knows
 }
+
+// CodeFailed says that no code will come.
+func (m testMode) CodeFailed() bool { return m.Code != nil && *m.Code == sms.Failed }
+
+// CodePending says that it is on its way.
+func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pending }
 
 func (v *visit) testMode(userID int64) (m testMode, err error) {
 	d := v.d
@@ -42,6 +50,14 @@ func (d *Dashboard) testNumber(v *visit, t tenant) { v.showTestNumber(http.Statu
 
 func (v *visit) showTestNumber(status int, t tenant, f *form) {
 	m, err := v.testMode(t.User.ID)
+	if err == nil && m.Number != "" && !m.Verified {
+		var code sms.Status
+		if code, err = v.d.rooms.Messages.LastCode(v.ctx(), t.User.ID, m.Number); err == nil {
+			m.Code = &code
+		} else if errors.Is(err, messages.ErrNotFound) {
+			err = nil
+		}
+	}
 	if err != nil {
 		v.fail("reading a test number", err)
 		return

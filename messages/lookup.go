@@ -72,6 +72,25 @@ func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Reco
 	return s.one(ctx, id, `m.id = $1 AND m.company_id = $2`, id, int64(company))
 }
 
+// codesScanned is how many of the gateway's own messages LastCode looks through:
+// some minutes' at the least.
+const codesScanned = 1000
+
+// LastCode answers what became of the latest message of the gateway's own, a
+// one-time code, to a user's number: ErrNotFound when it is not among the latest.
+func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (status sms.Status, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT status FROM (
+			SELECT id, status, user_id, phone_number FROM messages WHERE company_id = 0 ORDER BY id DESC LIMIT $3
+		) m WHERE user_id = $1 AND phone_number = $2 ORDER BY id DESC LIMIT 1`, userID, string(number), codesScanned).Scan(&status)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, ErrNotFound
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking up the latest code of user %d: %w", userID, err)
+	}
+	return status, nil
+}
+
 func (s *Store) byULID(ctx context.Context, condition string, id ulid.ULID, args ...any) (Record, error) {
 	return s.one(ctx, id, condition, append([]any{uuid(id)}, args...)...)
 }
