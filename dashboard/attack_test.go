@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -211,7 +212,7 @@ func TestBruteForce(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	const limit = 3
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Account = throttle.New(client, throttle.Options{Prefix: prefix, Limit: limit})
+		r.Tries.Account = throttle.New(client, throttle.Options{Prefix: prefix, Limit: limit, Timeout: 5 * time.Second})
 	})
 	u := w.user("aline@example.com", false)
 	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {

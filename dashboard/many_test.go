@@ -3,8 +3,10 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"html"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,11 +215,22 @@ func TestManyMessages(t *testing.T) {
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusSeeOther || len(a.body) > 100_000 {
 			t.Errorf("%s: %d, %d octets", try.name, a.StatusCode, len(a.body))
 		}
-		if strings.Contains(try.name, "that has none") && !strings.Contains(a.body, "Nothing found") { // known at once, not after many clicks
-			t.Errorf("%s: the page says\n%s", try.name, a.body)
-		}
-		if strings.Contains(try.name, "of yore") && !strings.Contains(a.body, old[0].ULID.String()) {
-			t.Errorf("%s: not found", try.name)
+		wants := map[string]string{"a number that has none": "Nothing found", "a number of yore": old[0].ULID.String()}
+		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // known at once, or on a busy machine after a click
+			found := false
+			for clicks := 0; !found && clicks < 4; clicks++ {
+				if found = strings.Contains(a.body, wants[what]); found {
+					break
+				}
+				next := nextPage.FindStringSubmatch(a.body)
+				if next == nil {
+					break
+				}
+				a = c.get(html.UnescapeString(next[1]))
+			}
+			if !found {
+				t.Errorf("%s: nothing comes of it: %s", try.name, a.Request.URL)
+			}
 		}
 		statements := tracer.take()
 		t.Logf("%-38s %6.1f ms (median of five), %3.1f statements, %5d octets", try.name, float64(times[2].Microseconds())/1000, float64(len(statements))/5, len(a.body))
@@ -239,6 +252,8 @@ func TestManyMessages(t *testing.T) {
 		}
 	}
 }
+
+var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
 func explain(t *testing.T, pool *pgxpool.Pool, s statement) string {
 	t.Helper()
