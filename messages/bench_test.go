@@ -83,11 +83,12 @@ func BenchmarkWAL(b *testing.B) {
 			for _, table := range []string{"messages", "parts", "outbox"} { // a vacuum in between would be counted too
 				d.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
 			}
-			d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, sent_at)
+			const patiently = `SET LOCAL statement_timeout = 0; `
+			d.exec(patiently + `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, sent_at)
 				SELECT gen_random_uuid(), 1, 1, '+257' || 61000000 + floor(random() * 18000000)::int, 'ISOKO', repeat('Ibicuruzwa vyawe birageze. ', 4), 0, 1,
-					false, 'lumitel', 1, now() FROM generate_series(1, $1)`, before)
-			d.exec(index)
-			d.exec(`CHECKPOINT`)
+					false, 'lumitel', 1, now() FROM generate_series(1, ` + fmt.Sprint(before) + `)`)
+			d.exec(patiently + index)
+			d.exec(patiently + `CHECKPOINT`)
 			for b.Loop() {
 				for _, state := range []string{"cold", "warm"} {
 					begin := d.count(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`)
