@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/billing"
 	"intumwa/internal/testenv"
@@ -161,25 +160,6 @@ func TestChargeConcurrently(t *testing.T) {
 		}
 	}
 	sound(t, l, companies)
-}
-
-// TestChargeTwice: one debit a reference, whatever is retried.
-func TestChargeTwice(t *testing.T) {
-	pool := testenv.Pool(t)
-	l := billing.New(pool)
-	open(t, pool, 10)
-	charge(t, pool, billing.Debit{CompanyID: 1, Amount: 3, Ref: ref(1)})
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 2, Ref: ref(2)}, {CompanyID: 1, Amount: 3, Ref: ref(1)}})
-		return err
-	})
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "23505" {
-		t.Errorf("the same reference again: %v", err)
-	}
-	if have := balance(t, l, 1); have != 7 {
-		t.Errorf("%d credits, want 7", have)
-	}
-	sound(t, l, 1)
 }
 
 func TestRefundOnce(t *testing.T) {

@@ -1,0 +1,43 @@
+package intake
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/billing"
+	"intumwa/messages"
+)
+
+// TestChargedOnce: a transaction that is made again after its commit, for all
+// that was known, charges nothing: the ULID of its message or batch is there.
+func TestChargedOnce(t *testing.T) {
+	for _, batch := range []bool{false, true} {
+		d := newDistrict(t, 100)
+		m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: "+25779123456", Sender: "ACME", Body: "x", Segments: 1, Carrier: "leo"}
+		ref := m.ULID
+		if batch {
+			ref = ulid.Make()
+			m.Batch = &messages.Batch{ULID: ref, CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "ACME", Recipients: 1, Segments: 1}
+		}
+		send := func() error {
+			return pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+				if _, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref}}); err != nil {
+					return err
+				}
+				_, err := messages.New(d.pool).Insert(t.Context(), tx, []*messages.Message{m})
+				return err
+			})
+		}
+		if err := send(); err != nil {
+			t.Fatal(err)
+		}
+		if pgErr, ok := errors.AsType[*pgconn.PgError](send()); !ok || pgErr.Code != "23505" {
+			t.Errorf("batch %v: again: %v", batch, pgErr)
+		}
+		d.books(t, 99, 1)
+	}
+}
