@@ -16,21 +16,32 @@ type message struct {
 	Message string `json:"message"`
 }
 
-// say refuses a request with a text.
-func say(c *gin.Context, status int, text string) {
+// refuse refuses a request.
+func refuse(c *gin.Context, r *refusal) {
+	refusedAs(c, r.code)
+	write(c, r.status, message{r.text})
+}
+
+// refusedAs ends a request's handling and names the refusal in X-Error-Code.
+func refusedAs(c *gin.Context, code string) {
 	c.Abort()
-	write(c, status, message{text})
+	header(c, "X-Error-Code", code)
 }
 
 // write answers with a JSON body, its characters as they are.
 func write(c *gin.Context, status int, body any) {
+	deliver(c, status, encoded(body))
+}
+
+// encoded is a JSON text, its characters as they are.
+func encoded(body any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(body); err != nil {
 		panic("api: an answer does not marshal: " + err.Error())
 	}
-	deliver(c, status, bytes.TrimSuffix(out.Bytes(), []byte{'\n'}))
+	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 }
 
 // largeAnswer is above what an answer, in octets, counts as memory until the
@@ -49,7 +60,8 @@ func deliver(c *gin.Context, status int, text []byte) {
 		defer held.close()
 		if err := held.resize(c.Request.Context(), int64(len(text))); err != nil {
 			tryAfter(c, 5*time.Second)
-			status, text = http.StatusServiceUnavailable, []byte(`{"message":"Service unavailable."}`)
+			refusedAs(c, unavailable.code)
+			status, text = unavailable.status, encoded(message{unavailable.text})
 		}
 	}
 	c.Data(status, "application/json", text)
@@ -67,22 +79,22 @@ func tryAfter(c *gin.Context, wait time.Duration) {
 	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// unavailable answers for a database that is away, or a process with its hands
+// away answers for a database that is away, or a process with its hands
 // full: nothing was charged.
-func (a *API) unavailable(c *gin.Context, doing string, err error) {
+func (a *API) away(c *gin.Context, doing string, err error) {
 	// One line a second: every request fails alike while the database is away.
 	now := time.Now().Unix()
 	if c.Request.Context().Err() == nil && a.awayLogged.Swap(now) != now {
-		a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
+		a.log(c).Error(doing, "path", c.FullPath(), "error", err)
 	}
 	tryAfter(c, 5*time.Second)
-	say(c, http.StatusServiceUnavailable, "Service unavailable.")
+	refuse(c, unavailable)
 }
 
 // fail answers for a fault of ours; the details stay in the log.
 func (a *API) fail(c *gin.Context, doing string, err error) {
-	a.opts.Log.Error(doing, "path", c.FullPath(), "error", err)
-	say(c, http.StatusInternalServerError, "Server error.")
+	a.log(c).Error(doing, "path", c.FullPath(), "error", err)
+	refuse(c, serverError)
 }
 
 // timestamp writes a time as ISO 8601 with offset, as webhooks do.

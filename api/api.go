@@ -106,9 +106,9 @@ func (a *API) recover(c *gin.Context) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 				panic(p)
 			}
-			a.opts.Log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
+			a.log(c).Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
-				say(c, http.StatusInternalServerError, "Server error.")
+				refuse(c, serverError)
 			}
 		}
 	}()
@@ -121,5 +121,10 @@ func (a *API) observe(c *gin.Context) {
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
 	c.Next()
-	a.metrics.request(c.FullPath(), c.Request.Method, c.Writer.Status(), time.Since(start))
+	took := time.Since(start)
+	a.metrics.request(c.FullPath(), c.Request.Method, c.Writer.Status(), took)
+	if ctx := c.Request.Context(); a.opts.Log.Enabled(ctx, slog.LevelDebug) {
+		a.log(c).DebugContext(ctx, "request answered", "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
+			"code", c.Writer.Header().Get("X-Error-Code"), "duration", took)
+	}
 }

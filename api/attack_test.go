@@ -87,14 +87,14 @@ func TestListedErrorsAreBounded(t *testing.T) {
 func TestProblemsAreBoundedInOctets(t *testing.T) {
 	var p problems
 	for i := range 5000 {
-		p.addItem("recipients", i, strings.Repeat("n", 5000), endVariableText)
+		p.addItem(recipientVariableText, "recipients", i, strings.Repeat("n", 5000))
 	}
 	text, err := json.Marshal(p)
 	if err != nil || len(text) > maxListedOctets+64<<10 || p.more+len(p.listed) != 5000 {
 		t.Errorf("%d octets, %d listed, %d more, %v", len(text), len(p.listed), p.more, err)
 	}
 	var few problems
-	few.add("a", strings.Repeat("x", maxListedOctets+1)) // not even one has room
+	few.add(&refusal{field: "a", text: strings.Repeat("x", maxListedOctets+1)}) // not even one has room
 	if few.none() {
 		t.Error("nothing is wrong")
 	}
@@ -303,7 +303,7 @@ func TestLongEscapes(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
 	spaces := strings.Repeat(`\u0020`, 100_000)
 	got := w.do("live", "POST", "/v1/sms", `{"phone_number":"79123456`+spaces+`x","sender":"`+spaces+`A","message":"`+spaces+`x"}`)
-	sameJSON(t, got.body, failsFirst("phone_number", textNumberInvalid, "sender", textSenderInvalid, "message", textMessageLong))
+	sameJSON(t, got.body, failsFirst("phone_number", numberInvalid.text, "sender", senderInvalid.text, "message", messageLong.text))
 	if text, ok := value(`"\n` + strings.Repeat("x", 1<<20) + `"`).text(); !ok || len(text) > maxText+8 {
 		t.Errorf("%d octets", len(text))
 	}

@@ -18,9 +18,12 @@ func (a *API) balance(c *gin.Context) {
 	if !ok {
 		return
 	}
+	if !unasked(c) {
+		return
+	}
 	credits, err := a.ledger.Balance(c.Request.Context(), company.ID)
 	if err != nil {
-		a.unavailable(c, "reading a balance", err)
+		a.away(c, "reading a balance", err)
 		return
 	}
 	write(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})

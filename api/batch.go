@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -35,18 +36,11 @@ func (a *API) getBatch(c *gin.Context) {
 	if !ok {
 		return
 	}
-	id, err := ulid.ParseStrict(c.Param("id"))
-	if err != nil {
-		say(c, http.StatusNotFound, textNotFound)
+	if !unasked(c) {
 		return
 	}
-	batch, err := a.messages.BatchByULID(c.Request.Context(), sms.CompanyID(company.ID), id)
-	if errors.Is(err, messages.ErrNotFound) {
-		say(c, http.StatusNotFound, textNotFound)
-		return
-	}
-	if err != nil {
-		a.unavailable(c, "looking up a batch", err)
+	batch, ok := a.batchNamed(c, company)
+	if !ok {
 		return
 	}
 	write(c, http.StatusOK, batchView{
@@ -54,4 +48,24 @@ func (a *API) getBatch(c *gin.Context) {
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
 		CreatedAt: timestamp(batch.CreatedAt),
 	})
+}
+
+// batchNamed finds the batch of the path among the company's. It answers the client
+// itself when there is none.
+func (a *API) batchNamed(c *gin.Context, company *accounts.Company) (batch messages.BatchRecord, ok bool) {
+	id, err := ulid.ParseStrict(c.Param("id"))
+	if err != nil {
+		refuse(c, notFound)
+		return batch, false
+	}
+	batch, err = a.messages.BatchByULID(c.Request.Context(), sms.CompanyID(company.ID), id)
+	switch {
+	case errors.Is(err, messages.ErrNotFound):
+		refuse(c, notFound)
+	case err != nil:
+		a.away(c, "looking up a batch", err)
+	default:
+		return batch, true
+	}
+	return batch, false
 }

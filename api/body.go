@@ -38,7 +38,7 @@ func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bo
 				return "", "", done, false
 			}
 		}
-		say(c, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+		refuse(c, notJSON)
 		return "", "", done, false
 	}
 	raw, done, err := a.read(c)
@@ -49,21 +49,21 @@ func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bo
 		return "", "", done, false
 	case errors.Is(err, errNoPlace):
 		c.Header("Connection", "close")
-		a.unavailable(c, "waiting to read a large body", err)
+		a.away(c, "waiting to read a large body", err)
 		return "", "", done, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.Header("Connection", "close")
-		say(c, http.StatusRequestTimeout, "The request body took too long to arrive.")
+		refuse(c, tooSlow)
 		return "", "", done, false
 	default: // cut short, or its chunks are not well formed
 		c.Header("Connection", "close")
-		say(c, http.StatusBadRequest, "The request body is not valid JSON.")
+		refuse(c, malformedJSON)
 		return "", "", done, false
 	}
 	fields, valid := parse(raw)
 	if !valid {
 		done()
-		say(c, http.StatusBadRequest, "The request body is not valid JSON.")
+		refuse(c, malformedJSON)
 		return "", "", func() {}, false
 	}
 	return raw, fields, done, true
@@ -158,7 +158,7 @@ func (a *API) tooLarge(c *gin.Context) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(c.Request.Body, a.opts.MaxBody))
 	}
 	c.Header("Connection", "close")
-	say(c, http.StatusRequestEntityTooLarge, "The request body is too large.")
+	refuse(c, tooLarge)
 }
 
 // isJSON takes application/json with any parameters, and application/*+json.

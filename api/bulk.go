@@ -8,20 +8,6 @@ import (
 	"intumwa/intake"
 )
 
-// Texts of rule api 7.1, bulk; those of items stand behind
-// "The messages.N.<field> field ".
-const (
-	textSenderFieldRequired = "The sender field is required."
-	textMessagesEmpty       = "The messages field must contain at least one item."
-	textMessagesMany        = "The messages field must not contain more than 500 items."
-
-	endRequired     = " field is required."
-	endNumber       = " field must be a valid Burundi (+257) number."
-	endMessageLong  = " field must not exceed 600 characters."
-	endVariableLong = " field must not exceed 255 characters."
-	endVariableText = " field must be a string."
-)
-
 // sendBulk is POST /v1/sms/bulk (rule api 4.2).
 func (a *API) sendBulk(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
@@ -55,15 +41,15 @@ func (a *API) readBulk(fields value) (req intake.Bulk, p problems) {
 			list = v
 		}
 	}
-	var wrong string
-	if req.Sender, wrong = sender(name, textSenderFieldRequired, textSenderInvalid); wrong != "" {
-		p.add("sender", wrong)
+	var wrong *refusal
+	if req.Sender, wrong = sender(name, senderFieldRequired); wrong != nil {
+		p.add(wrong)
 	}
 	switch n := length(list); {
 	case n == 0:
-		p.add("messages", textMessagesEmpty)
+		p.add(messagesEmpty)
 	case n > maxItems:
-		p.add("messages", textMessagesMany)
+		p.add(messagesMany)
 	default:
 		req.Messages = make([]intake.BulkMessage, 0, n)
 		for item := range list.elements() {
@@ -84,19 +70,19 @@ func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.Bulk
 			text = v
 		}
 	}
-	var wrong string
-	if m.Number, wrong = a.number(number, endRequired, endNumber); wrong != "" {
-		p.addItem("messages", index, "phone_number", wrong)
+	var wrong *refusal
+	if m.Number, wrong = a.number(number, itemNumberRequired, itemNumberInvalid); wrong != nil {
+		p.addItem(wrong, "messages", index, "phone_number")
 	}
-	if m.Message, wrong = body(text, endRequired, endMessageLong); wrong != "" {
-		p.addItem("messages", index, "message", wrong)
+	if m.Message, wrong = body(text, itemMessageRequired, itemMessageLong); wrong != nil {
+		p.addItem(wrong, "messages", index, "message")
 	}
 	return m
 }
 
 // addItem adds a problem of a list's item, whose path the text begins with.
-func (p *problems) addItem(list string, index int, field, end string) {
-	p.addParts(list+"."+strconv.Itoa(index)+".", field, end)
+func (p *problems) addItem(r *refusal, list string, index int, field string) {
+	p.addNamed(r, list+"."+strconv.Itoa(index)+".", field)
 }
 
 // length counts a list's items, up to one more than a batch may have; a value

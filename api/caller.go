@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -43,13 +42,13 @@ func (a *API) authenticate(c *gin.Context) {
 	start := time.Now()
 	token, ok := bearer(c.GetHeader("Authorization"))
 	if !ok {
-		unauthenticated(c)
+		refuse(c, unauthenticatedCaller)
 		return
 	}
 	if a.opts.FailedLogins != nil {
 		until, refused := a.opts.FailedLogins.Refused(addressKey(c.ClientIP()))
 		if refused && !a.accounts.Recognize(token) && !a.strangers.take(start) {
-			tooManyFailures(c, until)
+			refuseFailures(c, until)
 			return
 		}
 	}
@@ -58,15 +57,11 @@ func (a *API) authenticate(c *gin.Context) {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		a.failedLogin(c, start)
 	case err != nil:
-		a.unavailable(c, "authenticating", err)
+		a.away(c, "authenticating", err)
 	default:
 		c.Set(principalKey, p)
 		c.Set(memoryKey, a.memory)
 	}
-}
-
-func unauthenticated(c *gin.Context) {
-	say(c, http.StatusUnauthorized, "Unauthenticated.")
 }
 
 // failedLogin answers a wrong token, refusalTime after start: 401, and for one
@@ -83,15 +78,15 @@ func (a *API) failedLogin(c *gin.Context, start time.Time) {
 	case <-c.Request.Context().Done():
 	}
 	if decision.Allowed {
-		unauthenticated(c)
+		refuse(c, unauthenticatedCaller)
 	} else {
-		tooManyFailures(c, decision.ResetAt)
+		refuseFailures(c, decision.ResetAt)
 	}
 }
 
-func tooManyFailures(c *gin.Context, until time.Time) {
+func refuseFailures(c *gin.Context, until time.Time) {
 	tryAfter(c, time.Until(until))
-	say(c, http.StatusTooManyRequests, "Too Many Attempts.")
+	refuse(c, tooManyFailures)
 }
 
 // quota is so many a second. The zero value with most set is ready.
@@ -151,7 +146,7 @@ func (a *API) limit(c *gin.Context) {
 	}
 	tryAfter(c, time.Until(d.ResetAt))
 	header(c, "X-RateLimit-Reset", strconv.FormatInt(d.ResetAt.Add(time.Second-1).Unix(), 10))
-	say(c, http.StatusTooManyRequests, "Too Many Attempts.")
+	refuse(c, tooManySends)
 }
 
 // companyOf answers the caller's company, whose data alone it may see. It
@@ -162,10 +157,10 @@ func (a *API) companyOf(c *gin.Context) (*accounts.Company, bool) {
 		fresh, err := a.accounts.Fresh(c.Request.Context(), p)
 		switch {
 		case errors.Is(err, accounts.ErrUnauthenticated):
-			unauthenticated(c)
+			refuse(c, unauthenticatedCaller)
 			return nil, false
 		case err != nil:
-			a.unavailable(c, "reading an account", err)
+			a.away(c, "reading an account", err)
 			return nil, false
 		}
 		p = fresh

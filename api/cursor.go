@@ -14,6 +14,7 @@ type filters []string
 
 var (
 	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to"}
+	batchFilters    = filters{"batch", "batch", "status", "phone_number"}
 	deliveryFilters = filters{"deliveries", "state", "event", "message_id", "since"}
 )
 

@@ -3,22 +3,14 @@ package api
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
+	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
-)
-
-// Texts of a 422 of the list of deliveries.
-const (
-	textStateInvalid     = "The state must be pending, delivered or failed."
-	textEventInvalid     = "The event must be sms.sent or sms.failed."
-	textMessageIDInvalid = "The message_id must be a whole number above 0."
-	textSinceInvalid     = "The since must be a date and time such as 2026-03-01T10:00:00+02:00."
 )
 
 // deliveryView is one event and how far telling it has come.
@@ -83,71 +75,71 @@ func (a *API) listDeliveries(c *gin.Context) {
 	if !ok {
 		return
 	}
-	query := c.Request.URL.Query()
-	filter, limit, before, problems := readDeliveries(query)
-	if !problems.none() {
-		problems.refuseFirst(c)
+	q := asked(c, deliveryFilters.names()...)
+	filter := webhooks.Filter{State: q.state(), Event: q.event()}
+	name, given := q.message()
+	filter.Since = q.instant("since", sinceInvalid)
+	limit, before := q.page(deliveryFilters)
+	if !q.none() {
+		q.refuseFirst(c)
 		return
+	}
+	view := deliveryPage{Data: []deliveryView{}}
+	if filter.MessageID = name.number; given && name.number == 0 {
+		switch record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company.ID), name.ulid); {
+		case errors.Is(err, messages.ErrNotFound): // nothing was told of what is not there
+			write(c, http.StatusOK, view)
+			return
+		case err != nil:
+			a.away(c, "looking up a message", err)
+			return
+		default:
+			filter.MessageID = record.ID
+		}
 	}
 	page, next, err := a.webhooks.Deliveries(c.Request.Context(), sms.CompanyID(company.ID), filter, before, limit)
 	if err != nil {
-		a.unavailable(c, "listing webhook deliveries", err)
+		a.away(c, "listing webhook deliveries", err)
 		return
 	}
-	view := deliveryPage{Data: make([]deliveryView, len(page))}
 	for i := range page {
-		view.Data[i] = viewOfDelivery(&page[i])
+		view.Data = append(view.Data, viewOfDelivery(&page[i]))
 	}
-	if next > 0 {
-		cursor := deliveryFilters.cursor(query, next)
-		view.NextCursor = &cursor
-	}
+	view.NextCursor = deliveryFilters.next(q, next)
 	write(c, http.StatusOK, view)
 }
 
-// readDeliveries reads the filters of the list. One that is given but empty is as none.
-func readDeliveries(query url.Values) (f webhooks.Filter, limit int, before int64, p problems) {
-	limit = defaultLimit
-	if text := query.Get("state"); text != "" {
-		switch text {
-		case webhooks.StatePending, webhooks.StateDelivered, webhooks.StateFailed:
-			f.State = text
-		default:
-			p.add("state", textStateInvalid)
-		}
+// state reads the state of deliveries.
+func (q *query) state() string {
+	switch text := q.Get("state"); text {
+	case "", webhooks.StatePending, webhooks.StateDelivered, webhooks.StateFailed:
+		return text
 	}
-	if text := query.Get("event"); text != "" {
-		switch text {
-		case webhooks.Sent, webhooks.Failed:
-			f.Event = text
-		default:
-			p.add("event", textEventInvalid)
-		}
+	q.add(stateInvalid)
+	return ""
+}
+
+// event reads the event of deliveries.
+func (q *query) event() string {
+	switch text := q.Get("event"); text {
+	case "", webhooks.Sent, webhooks.Failed:
+		return text
 	}
-	if text := query.Get("message_id"); text != "" {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || id < 1 {
-			p.add("message_id", textMessageIDInvalid)
-		}
-		f.MessageID = id
+	q.add(eventInvalid)
+	return ""
+}
+
+// message reads the message of deliveries, by either of its ids.
+func (q *query) message() (name messageName, given bool) {
+	text := q.Get("message_id")
+	if text == "" {
+		return name, false
 	}
-	var ok bool
-	if f.Since, ok = instant(query.Get("since")); !ok {
-		p.add("since", textSinceInvalid)
+	name, ok := nameOf(text)
+	if !ok {
+		q.add(messageIDInvalid)
 	}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxLimit {
-			p.add("limit", textLimitInvalid)
-		}
-		limit = n
-	}
-	if text := query.Get("cursor"); text != "" {
-		if before, ok = deliveryFilters.read(query, text); !ok {
-			p.add("cursor", textCursorInvalid)
-		}
-	}
-	return f, limit, before, p
+	return name, true
 }
 
 // deliveryNamed reads the id of a delivery: the number, or the webhook-id that
@@ -159,6 +151,9 @@ func deliveryNamed(c *gin.Context) (int64, bool) {
 
 // getDelivery is GET /v1/webhook-deliveries/{id}.
 func (a *API) getDelivery(c *gin.Context) {
+	if !unasked(c) {
+		return
+	}
 	a.delivery(c, "looking up a webhook delivery", func(company sms.CompanyID, id int64) (webhooks.Delivery, error) {
 		return a.webhooks.Delivery(c.Request.Context(), company, id)
 	})
@@ -179,15 +174,15 @@ func (a *API) delivery(c *gin.Context, doing string, find func(sms.CompanyID, in
 	}
 	id, ok := deliveryNamed(c)
 	if !ok {
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 		return
 	}
 	d, err := find(sms.CompanyID(company.ID), id)
 	switch {
 	case errors.Is(err, webhooks.ErrNotFound):
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 	case err != nil:
-		a.unavailable(c, doing, err)
+		a.away(c, doing, err)
 	default:
 		write(c, http.StatusOK, detailOfDelivery(&d))
 	}

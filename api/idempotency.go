@@ -2,7 +2,6 @@ package api
 
 import (
 	"crypto/sha256"
-	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -23,7 +22,7 @@ func idempotencyKey(c *gin.Context, raw string) (key *intake.Key, ok bool) {
 	name := values[0]
 	if len(values) > 1 || len(name) < 1 || len(name) > maxKey ||
 		strings.IndexFunc(name, func(r rune) bool { return r < '!' || r > '~' }) >= 0 {
-		say(c, http.StatusBadRequest, "The Idempotency-Key header is not valid.")
+		refuse(c, keyInvalid)
 		return nil, false
 	}
 	return &intake.Key{Name: name, Request: fingerprint(c.FullPath(), raw)}, true

@@ -2,32 +2,15 @@ package api
 
 import (
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
-)
-
-// Messages on a page.
-const (
-	defaultLimit = 25
-	maxLimit     = 100
-)
-
-// Texts of a list's 422.
-const (
-	textStatusInvalid = "The status must be pending, sent or failed."
-	textBatchInvalid  = "The batch_id must be a ULID."
-	textFromInvalid   = "The from must be a date and time such as 2026-03-01T10:00:00+02:00."
-	textToInvalid     = "The to must be a date and time such as 2026-03-01T10:00:00+02:00."
-	textLimitInvalid  = "The limit must be between 1 and 100."
-	textCursorInvalid = "The cursor is not valid."
 )
 
 // listView is a page of messages.
@@ -42,16 +25,61 @@ func (a *API) listMessages(c *gin.Context) {
 	if !ok {
 		return
 	}
-	query := c.Request.URL.Query()
-	filter, limit, before, problems := a.readList(query)
-	if !problems.none() {
-		problems.refuseFirst(c)
+	q := asked(c, messageFilters.names()...)
+	filter := messages.Filter{Status: q.status()}
+	if text := q.Get("batch_id"); text != "" {
+		id, err := ulid.ParseStrict(text)
+		if err != nil {
+			q.add(batchInvalid)
+		}
+		filter.Batch = &id
+	}
+	filter.Number = a.numberAsked(q)
+	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
+	a.showPage(c, company, q, messageFilters, filter)
+}
+
+// listBatchMessages is GET /v1/batches/{id}/messages.
+func (a *API) listBatchMessages(c *gin.Context) {
+	company, ok := a.companyOf(c)
+	if !ok {
+		return
+	}
+	q := asked(c, "limit", "cursor", "status", "phone_number")
+	filter := messages.Filter{Status: q.status(), Number: a.numberAsked(q)}
+	batch, ok := a.batchNamed(c, company)
+	if !ok {
+		return
+	}
+	filter.Batch = &batch.ULID
+	q.Set("batch", batch.ULID.String()) // a cursor goes on in its own batch
+	a.showPage(c, company, q, batchFilters, filter)
+}
+
+// numberAsked reads the number to look for.
+func (a *API) numberAsked(q *query) sms.Number {
+	text := q.Get("phone_number")
+	if text == "" {
+		return ""
+	}
+	number, ok := a.opts.Plan.Parse(text)
+	if !ok {
+		q.add(numberInvalid)
+	}
+	return number
+}
+
+// showPage answers with a page of a company's messages.
+func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of filters, filter messages.Filter) {
+	limit, before := q.page(of)
+	if !q.none() {
+		q.refuseFirst(c)
 		return
 	}
 	ctx := c.Request.Context()
 	page, next, err := a.messages.List(ctx, sms.CompanyID(company.ID), filter, before, limit)
 	if err != nil {
-		a.unavailable(c, "listing messages", err)
+		a.away(c, "listing messages", err)
 		return
 	}
 	ids := make([]int64, len(page))
@@ -60,66 +88,14 @@ func (a *API) listMessages(c *gin.Context) {
 	}
 	journeys, err := a.messages.JourneysOf(ctx, ids)
 	if err != nil {
-		a.unavailable(c, "listing messages", err)
+		a.away(c, "listing messages", err)
 		return
 	}
-	view := listView{Data: make([]messageView, len(page))}
+	view := listView{Data: make([]messageView, len(page)), NextCursor: of.next(q, next)}
 	for i := range page {
 		view.Data[i] = viewOf(page[i], journeys[page[i].ID])
 	}
-	if next > 0 {
-		cursor := messageFilters.cursor(query, next)
-		view.NextCursor = &cursor
-	}
 	write(c, http.StatusOK, view)
-}
-
-var statuses = map[string]sms.Status{"pending": sms.Pending, "sent": sms.Sent, "failed": sms.Failed}
-
-// readList reads the filters of a list. One that is given but empty is as none.
-func (a *API) readList(query url.Values) (f messages.Filter, limit int, before int64, p problems) {
-	limit = defaultLimit
-	if text := query.Get("status"); text != "" {
-		status, known := statuses[text]
-		if !known {
-			p.add("status", textStatusInvalid)
-		}
-		f.Status = &status
-	}
-	if text := query.Get("batch_id"); text != "" {
-		id, err := ulid.ParseStrict(text)
-		if err != nil {
-			p.add("batch_id", textBatchInvalid)
-		}
-		f.Batch = &id
-	}
-	if text := query.Get("phone_number"); text != "" {
-		number, ok := a.opts.Plan.Parse(text)
-		if !ok {
-			p.add("phone_number", textNumberInvalid)
-		}
-		f.Number = number
-	}
-	var ok bool
-	if f.From, ok = instant(query.Get("from")); !ok {
-		p.add("from", textFromInvalid)
-	}
-	if f.To, ok = instant(query.Get("to")); !ok {
-		p.add("to", textToInvalid)
-	}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxLimit {
-			p.add("limit", textLimitInvalid)
-		}
-		limit = n
-	}
-	if text := query.Get("cursor"); text != "" {
-		if before, ok = messageFilters.read(query, text); !ok {
-			p.add("cursor", textCursorInvalid)
-		}
-	}
-	return f, limit, before, p
 }
 
 // instant reads RFC 3339, or a date for its first moment in UTC; the zero time

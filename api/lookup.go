@@ -105,9 +105,9 @@ func (a *API) lookup(c *gin.Context) {
 		c.Next()
 	case http.StatusTooManyRequests:
 		tryAfter(c, lookupWait)
-		say(c, refused, "Too Many Attempts.")
+		refuse(c, tooManyLookups)
 	default:
 		tryAfter(c, lookupWait)
-		say(c, refused, "Service unavailable.")
+		refuse(c, unavailable)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -53,30 +55,41 @@ func viewOf(r messages.Record, j messages.Journey) messageView {
 
 func precise(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
-// getMessage is GET /v1/sms/{id}.
+// messageNamed finds a company's message by either of its ids.
+func (a *API) messageNamed(ctx context.Context, company *accounts.Company, name messageName) (messages.Record, error) {
+	if name.number != 0 {
+		return a.messages.ByID(ctx, sms.CompanyID(company.ID), name.number)
+	}
+	return a.messages.ByULID(ctx, sms.CompanyID(company.ID), name.ulid)
+}
+
+// getMessage is GET /v1/sms/{id}: by the ULID, or the number of the webhooks.
 func (a *API) getMessage(c *gin.Context) {
 	company, ok := a.companyOf(c)
 	if !ok {
 		return
 	}
-	id, err := ulid.ParseStrict(c.Param("id"))
-	if err != nil {
-		say(c, http.StatusNotFound, textNotFound)
+	if !unasked(c) {
+		return
+	}
+	name, ok := nameOf(c.Param("id"))
+	if !ok {
+		refuse(c, notFound)
 		return
 	}
 	ctx := c.Request.Context()
-	record, err := a.messages.ByULID(ctx, sms.CompanyID(company.ID), id)
+	record, err := a.messageNamed(ctx, company, name)
 	if errors.Is(err, messages.ErrNotFound) {
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 		return
 	}
 	if err != nil {
-		a.unavailable(c, "looking up a message", err)
+		a.away(c, "looking up a message", err)
 		return
 	}
 	journey, err := a.messages.JourneyOf(ctx, record.ID)
 	if err != nil {
-		a.unavailable(c, "looking up a message", err)
+		a.away(c, "looking up a message", err)
 		return
 	}
 	write(c, http.StatusOK, viewOf(record, journey))

@@ -14,8 +14,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// openAPIText describes every endpoint and webhook. The tests hold every
-// answer to it.
+// openAPIText describes every endpoint and webhook, but for the refusals, which
+// describe adds. The tests hold every answer to what comes of it.
 //
 //go:embed openapi.json
 var openAPIText string
@@ -49,7 +49,13 @@ type reference struct {
 	Send, Verify                   []sample
 	TemplateExample                string
 	Vectors                        []webhooks.TestVector
-	Errors                         []entry
+	Errors                         []row
+}
+
+// row is one of the table of errors.
+type row struct {
+	Status                        int
+	Code, Text, Cause, Fix, Retry string
 }
 
 // step is one of the quick start.
@@ -59,7 +65,7 @@ type step struct{ Title, Text, Command string }
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: []byte(strings.ReplaceAll(openAPIText, usualTestSender, o.TestSender)), testSender: o.TestSender}
+	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(usualTestSender), []byte(o.TestSender)), testSender: o.TestSender}
 	var err error
 	if p.reference, err = template.ParseFS(docsFiles, "docs/page.html"); err != nil {
 		return nil, fmt.Errorf("reading the reference: %w", err)
@@ -83,9 +89,8 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {
 		return nil, fmt.Errorf("making the test vectors: %w", err)
 	}
-	for _, e := range catalogue {
-		e.Text = p.own(e.Text)
-		c.Errors = append(c.Errors, e)
+	for _, r := range refusals {
+		c.Errors = append(c.Errors, row{r.status, r.code, p.own(r.text), r.cause.en, r.fix.en, r.retry.words().en})
 	}
 	return p, nil
 }
@@ -145,7 +150,7 @@ func (p *pages) docs(c *gin.Context) {
 	content.Steps = p.steps(content.BaseURL)
 	var out bytes.Buffer
 	if err := p.reference.Execute(&out, content); err != nil {
-		say(c, http.StatusInternalServerError, "Server error.")
+		refuse(c, serverError)
 		return
 	}
 	p.harden(c)
@@ -157,12 +162,12 @@ func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
 	kind, known := assets[name]
 	if !known {
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 		return
 	}
 	text, err := docsFiles.ReadFile("docs/" + name)
 	if err != nil {
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 		return
 	}
 	p.harden(c)

@@ -73,47 +73,42 @@ func TestPageWithAnotherTestSender(t *testing.T) {
 	}
 }
 
-// The catalogue has every text of the document, and no other.
-func TestCatalogueIsComplete(t *testing.T) {
-	blank := strings.NewReplacer(" N ", " 0 ", ".N.", ".0.", "#N", "#0", ".K ", ".code ", "(K)", "(RW)")
-	listed := map[string]bool{}
-	for _, e := range catalogue {
-		text := shape(blank.Replace(e.Text))
-		if listed[text] {
-			t.Errorf("%q stands there twice", e.Text)
+// A text means one thing, in each status; what is shared by several codes is said
+// again for each.
+func TestRefusalsAreUnique(t *testing.T) {
+	type key struct{ code, text string }
+	seen := map[key]bool{}
+	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	for _, r := range refusals {
+		if k := (key{r.code, r.text}); seen[k] {
+			t.Errorf("%v stands there twice", k)
+		} else {
+			seen[k] = true
 		}
-		listed[text] = true
-	}
-	used := map[string]bool{"Method not allowed.": true}
-	note := func(text string) {
-		text = shape(strings.Replace(text, "credit.", "credits.", 1))
-		used[text] = true
-		if !listed[text] {
-			t.Errorf("%q is not in the catalogue", text)
+		if r.code != "" && !word.MatchString(r.code) {
+			t.Errorf("%q is no code", r.code)
 		}
-	}
-	for _, path := range document().Paths.Map() {
-		for _, operation := range path.Operations() {
-			for status, response := range operation.Responses.Map() {
-				if status[0] == '2' {
-					continue
-				}
-				for _, example := range response.Value.Content.Get("application/json").Examples {
-					body, _ := example.Value.Value.(map[string]any)
-					note(body["message"].(string))
-					errors, _ := body["errors"].(map[string]any)
-					for _, texts := range errors {
-						for _, text := range texts.([]any) {
-							note(text.(string))
-						}
-					}
-				}
+		for _, w := range []words{r.cause, r.fix} {
+			if w.en == "" || w.fr == "" {
+				t.Errorf("%q is not explained in both languages: %q, %q", r.text, w.en, w.fr)
 			}
 		}
 	}
-	for text := range listed {
-		if !used[text] {
-			t.Errorf("%q is in the catalogue and not in the document", text)
+}
+
+// Every reason that intake refuses for is explained, under a code.
+func TestRulesOfBusinessHaveCodes(t *testing.T) {
+	source, err := os.ReadFile("../intake/refusal.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`Reason: "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 15 {
+		t.Fatalf("%d reasons", len(found))
+	}
+	for _, reason := range found {
+		if codes[reason[1]] == "" {
+			t.Errorf("%s has no code", reason[1])
 		}
 	}
 }

@@ -68,25 +68,29 @@ func readPreview(fields value) (text string, template *sms.Template, variables m
 			values = v
 		}
 	}
-	var wrong string
+	var wrong *refusal
 	if pattern.isNull() || !message.isNull() {
-		if text, wrong = body(message, textMessageRequired, textMessageLong); wrong != "" {
-			p.add("message", wrong)
+		if text, wrong = body(message, messageRequired, messageLong); wrong != nil {
+			p.add(wrong)
 		}
 		return text, nil, nil, p
 	}
-	if text, wrong = body(pattern, textTemplateRequired, textTemplateLong); wrong != "" {
-		p.add("template", wrong)
+	if text, wrong = body(pattern, templateRequired, templateLong); wrong != nil {
+		p.add(wrong)
 		return "", nil, nil, p
 	}
 	template = sms.ParseTemplate(text)
 	if !values.isNull() && !values.isObject() && !values.isEmptyArray() {
-		p.add("variables", "The variables"+endRequired)
+		p.add(variablesRequired)
 		return "", nil, nil, p
 	}
 	variables, wrongs := newVariableReader(template.Names()).read(values)
 	for _, each := range wrongs {
-		p.add("variables."+each.field, "The variables."+each.field+each.text)
+		refusal := variableLong
+		if each.noText {
+			refusal = variableText
+		}
+		p.addNamed(refusal, "variables.", each.name)
 	}
 	return "", template, variables, p
 }

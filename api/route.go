@@ -42,6 +42,7 @@ func (a *API) table() ([]route, error) {
 		look("/v1/sms", a.listMessages),
 		look("/v1/sms/:id", a.getMessage),
 		look("/v1/sms/batches/:id", a.getBatch),
+		look("/v1/batches/:id/messages", a.listBatchMessages),
 		look("/v1/balance", a.balance),
 		look("/v1/test-number", a.getTestNumber),
 		other(http.MethodPut, "/v1/test-number", a.putTestNumber),
@@ -66,7 +67,7 @@ func (a *API) routes() (http.Handler, error) {
 	if err := r.SetTrustedProxies(a.opts.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("setting the trusted proxies: %w", err)
 	}
-	r.Use(a.observe, a.recover)
+	r.Use(a.identify, a.observe, a.recover)
 	methods := map[string][]string{}
 	for _, e := range table {
 		r.Handle(e.method, e.path, e.handlers...)
@@ -84,16 +85,14 @@ func (a *API) routes() (http.Handler, error) {
 			refuseMethod(c, allowed)
 			return
 		}
-		say(c, http.StatusNotFound, textNotFound)
+		refuse(c, notFound)
 	})
 	return r, nil
 }
 
-const textNotFound = "Not found."
-
 func refuseMethod(c *gin.Context, allowed []string) {
 	c.Header("Allow", strings.Join(allowed, ", "))
-	say(c, http.StatusMethodNotAllowed, "Method not allowed.")
+	refuse(c, wrongMethod)
 }
 
 // allowedOn answers the methods of a path; nil when there is no such path.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 // document is the OpenAPI document, which is itself valid, examples included.
 var document = sync.OnceValue(func() *openapi3.T {
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(openAPIText))
+	doc, err := openapi3.NewLoader().LoadFromData(describe(openAPIText))
 	if err == nil {
 		err = doc.Validate(context.Background())
 	}
@@ -30,6 +31,7 @@ var document = sync.OnceValue(func() *openapi3.T {
 // its headers, and that its text is among the examples.
 func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, body []byte) {
 	t.Helper()
+	checkNamed(t, req, resp)
 	path, ok := strings.CutPrefix(req.URL.Path, "/v1")
 	if !ok || path == "/openapi.json" {
 		return
@@ -49,12 +51,14 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 	}
 	media := documented.Value.Content.Get("application/json")
 	visit(t, media.Schema.Value, body)
+	checkHeaders(t, operation.OperationID, documented.Value.Headers, resp)
 	for name, h := range documented.Value.Headers {
-		if text := resp.Header[name]; len(text) == 1 {
+		if text := resp.Header.Values(name); len(text) == 1 {
 			visit(t, h.Value.Schema.Value, []byte(jsonOf(text[0])))
 		}
 	}
 	if resp.StatusCode >= 400 {
+		isCode(t, operation.OperationID, resp)
 		isExample(t, operation.OperationID, media, body)
 	} else if operation.RequestBody != nil {
 		asked, err := req.GetBody()
@@ -69,6 +73,49 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 			t.Errorf("%s takes what the document forbids: %v", operation.OperationID, err)
 		}
 	}
+}
+
+// checkNamed holds every answer to what all have: a name, and those that are no
+// success a code.
+func checkNamed(t testing.TB, req *http.Request, resp *http.Response) {
+	t.Helper()
+	if id := resp.Header[requestHeader]; len(id) != 1 || !isRequestID(id[0]) {
+		t.Errorf("%s %s: X-Request-Id is %q", req.Method, req.URL.Path, id)
+	}
+	code := resp.Header.Values("X-Error-Code")
+	if resp.StatusCode < 400 && len(code) == 0 {
+		return
+	}
+	if resp.StatusCode < 400 || len(code) != 1 || !slices.Contains(errorCodes(), code[0]) {
+		t.Errorf("%s %s answers %d with the code %q", req.Method, req.URL.Path, resp.StatusCode, code)
+	}
+}
+
+// checkHeaders holds an answer's headers to the document: there are those that are
+// promised, and none of the rate's that are not.
+func checkHeaders(t testing.TB, operation string, promised openapi3.Headers, resp *http.Response) {
+	t.Helper()
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "Idempotent-Replayed", "Preference-Applied"} {
+		h, given := promised[name], resp.Header.Values(name)
+		switch {
+		case h == nil && len(given) > 0:
+			t.Errorf("%s: %d has %s, which is not in the document", operation, resp.StatusCode, name)
+		case h != nil && h.Value.Required && len(given) != 1:
+			t.Errorf("%s: %d has %s %q", operation, resp.StatusCode, name, given)
+		}
+	}
+}
+
+// isCode tells whether the refusal's code has an example of its own.
+func isCode(t testing.TB, operation string, resp *http.Response) {
+	t.Helper()
+	code := resp.Header.Get("X-Error-Code")
+	for _, r := range refusals {
+		if r.code == code && r.status == resp.StatusCode && r.isOf(operation) {
+			return
+		}
+	}
+	t.Errorf("%s answers %d with the code %q, which the document does not have there", operation, resp.StatusCode, code)
 }
 
 // jsonOf is a header's text as a JSON value: a number, or else a string.
@@ -124,7 +171,15 @@ func shape(text string) string {
 	return digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
 }
 
-var variableNames = regexp.MustCompile(`\.variables\.\w+ `)
+// shapeOfField is the shape of a text that begins with the name of a field.
+func shapeOfField(text string) string {
+	text = parameterNames.ReplaceAllString(text, "The colour parameter")
+	return shape(variableNames.ReplaceAllString(text, "variables.code "))
+}
+
+var parameterNames = regexp.MustCompile(`^The \S+ parameter`)
+
+var variableNames = regexp.MustCompile(`variables\.\w+ `)
 
 // isExample tells whether each text of a refusal has an example of its own.
 func isExample(t testing.TB, operation string, media *openapi3.MediaType, body []byte) {
@@ -136,10 +191,10 @@ func isExample(t testing.TB, operation string, media *openapi3.MediaType, body [
 			Errors  map[string][]string
 		}
 		_ = json.Unmarshal(raw, &refusal)
-		out = append(out, shape(refusal.Message))
+		out = append(out, shapeOfField(refusal.Message))
 		for _, each := range refusal.Errors {
 			for _, text := range each {
-				out = append(out, shape(variableNames.ReplaceAllString(text, ".variables.code ")))
+				out = append(out, shapeOfField(text))
 			}
 		}
 		return out

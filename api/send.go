@@ -12,8 +12,11 @@ import (
 	"intumwa/sms"
 )
 
-// background is the context of work that goes on when the client hangs up.
-func background(c *gin.Context) context.Context { return context.WithoutCancel(c.Request.Context()) }
+// background is the context of work that goes on when the client hangs up. It bears
+// the request's id, for the log.
+func background(c *gin.Context) context.Context {
+	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
+}
 
 // answer writes what intake made of a send request.
 func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
@@ -31,15 +34,16 @@ func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
 func (a *API) refuse(c *gin.Context, doing string, err error) {
 	switch refusal, refused := errors.AsType[sms.Refusal](err); {
 	case refused:
-		say(c, http.StatusBadRequest, refusal.Text)
+		refusedAs(c, codeOf(refusal))
+		write(c, http.StatusBadRequest, message{refusal.Text})
 	case errors.Is(err, accounts.ErrUnauthenticated):
-		unauthenticated(c)
+		refuse(c, unauthenticatedCaller)
 	case errors.Is(err, intake.ErrKeyInUse):
-		say(c, http.StatusConflict, "A request with this idempotency key is still being processed.")
+		refuse(c, keyInUse)
 	case errors.Is(err, intake.ErrKeyReused):
-		say(c, http.StatusUnprocessableEntity, "The idempotency key was already used with a different request.")
+		refuse(c, keyReused)
 	case errors.Is(err, intake.ErrUnavailable):
-		a.unavailable(c, doing, err)
+		a.away(c, doing, err)
 	default:
 		a.fail(c, doing, err)
 	}

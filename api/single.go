@@ -6,16 +6,6 @@ import (
 	"intumwa/intake"
 )
 
-// Texts of rule api 7.1, single send.
-const (
-	textNumberRequired  = "The phone number is required."
-	textNumberInvalid   = "The phone number must be a valid Burundi (+257) number."
-	textSenderRequired  = "The sender is required."
-	textSenderInvalid   = "The sender must be 1-11 alphanumeric characters."
-	textMessageRequired = "The message content is required."
-	textMessageLong     = "The message must not exceed 600 characters."
-)
-
 // sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
@@ -36,7 +26,7 @@ func (a *API) sendSingle(c *gin.Context) {
 	req.Key = key
 	answer, err := a.intake.Send(background(c), caller(c), req)
 	done()
-	a.answer(c, answer, err)
+	a.answerSingle(c, answer, err)
 }
 
 func (a *API) readSingle(fields value) (req intake.Single, p problems) {
@@ -51,15 +41,15 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 			text = v
 		}
 	}
-	var wrong string
-	if req.Number, wrong = a.number(number, textNumberRequired, textNumberInvalid); wrong != "" {
-		p.add("phone_number", wrong)
+	var wrong *refusal
+	if req.Number, wrong = a.number(number, numberRequired, numberInvalid); wrong != nil {
+		p.add(wrong)
 	}
-	if req.Sender, wrong = sender(name, textSenderRequired, textSenderInvalid); wrong != "" {
-		p.add("sender", wrong)
+	if req.Sender, wrong = sender(name, senderRequired); wrong != nil {
+		p.add(wrong)
 	}
-	if req.Message, wrong = body(text, textMessageRequired, textMessageLong); wrong != "" {
-		p.add("message", wrong)
+	if req.Message, wrong = body(text, messageRequired, messageLong); wrong != nil {
+		p.add(wrong)
 	}
 	return req, p
 }

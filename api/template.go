@@ -7,14 +7,6 @@ import (
 	"intumwa/sms"
 )
 
-// Texts of rule api 7.1, template.
-const (
-	textTemplateRequired = "The template field is required."
-	textTemplateLong     = "The template field must not exceed 600 characters."
-	textRecipientsEmpty  = "The recipients field must contain at least one item."
-	textRecipientsMany   = "The recipients field must not contain more than 500 items."
-)
-
 // sendTemplate is POST /v1/sms/template (rule api 4.3).
 func (a *API) sendTemplate(c *gin.Context) {
 	raw, fields, done, ok := a.body(c)
@@ -50,21 +42,21 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 			list = v
 		}
 	}
-	var wrong string
-	if req.Sender, wrong = sender(name, textSenderFieldRequired, textSenderInvalid); wrong != "" {
-		p.add("sender", wrong)
+	var wrong *refusal
+	if req.Sender, wrong = sender(name, senderFieldRequired); wrong != nil {
+		p.add(wrong)
 	}
-	template, wrong := body(text, textTemplateRequired, textTemplateLong)
-	if wrong != "" {
-		p.add("template", wrong)
+	template, wrong := body(text, templateRequired, templateLong)
+	if wrong != nil {
+		p.add(wrong)
 		template = "" // what is too long to be sent is not searched for placeholders
 	}
 	req.Template = sms.ParseTemplate(template)
 	switch n := length(list); {
 	case n == 0:
-		p.add("recipients", textRecipientsEmpty)
+		p.add(recipientsEmpty)
 	case n > maxItems:
-		p.add("recipients", textRecipientsMany)
+		p.add(recipientsMany)
 	default:
 		reader := newVariableReader(req.Template.Names())
 		req.Recipients = make([]intake.TemplateRecipient, 0, n)
@@ -86,18 +78,22 @@ func (a *API) readRecipient(item value, index int, reader *variableReader, p *pr
 			variables = v
 		}
 	}
-	var wrong string
-	if r.Number, wrong = a.number(number, endRequired, endNumber); wrong != "" {
-		p.addItem("recipients", index, "phone_number", wrong)
+	var wrong *refusal
+	if r.Number, wrong = a.number(number, recipientNumberRequired, recipientNumberInvalid); wrong != nil {
+		p.addItem(wrong, "recipients", index, "phone_number")
 	}
 	if !variables.isObject() && !variables.isEmptyArray() {
-		p.addItem("recipients", index, "variables", endRequired)
+		p.addItem(recipientVariablesRequired, "recipients", index, "variables")
 		return r
 	}
-	var problems []problem
-	r.Variables, problems = reader.read(variables)
-	for _, each := range problems {
-		p.addItem("recipients", index, "variables."+each.field, each.text)
+	var wrongs []wrongVariable
+	r.Variables, wrongs = reader.read(variables)
+	for _, each := range wrongs {
+		refusal := recipientVariableLong
+		if each.noText {
+			refusal = recipientVariableText
+		}
+		p.addItem(refusal, "recipients", index, "variables."+each.name)
 	}
 	return r
 }

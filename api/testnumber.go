@@ -11,20 +11,6 @@ import (
 	"intumwa/sms"
 )
 
-// Texts of the test number's requests. The API's rules show none: they leave
-// the registration to the dashboard (rule api 4.4.4), which calls these endpoints.
-const (
-	textCodeRequired = "The code is required."
-	textCodeInvalid  = "The code must be 6 digits."
-
-	textVerifiedAlready = "This number is already your verified test number."
-	textReplacements    = "The test number cannot be replaced any more."
-	textNoCode          = "There is no code to confirm. Ask for a new one."
-	textCodeExpired     = "The code has expired. Ask for a new one."
-	textCodeTries       = "The code was mistyped too often. Ask for a new one."
-	textCodeWrong       = "The code is not right."
-)
-
 const codeLength = 6 // digits of a one-time code
 
 // testNumberView is an account's test mode (rule api 4.4).
@@ -44,7 +30,7 @@ type poolView struct {
 
 // getTestNumber is GET /v1/test-number.
 func (a *API) getTestNumber(c *gin.Context) {
-	if _, ok := a.companyOf(c); !ok {
+	if _, ok := a.companyOf(c); !ok || !unasked(c) {
 		return
 	}
 	a.showTestNumber(c)
@@ -67,10 +53,10 @@ func (a *API) putTestNumber(c *gin.Context) {
 			field = v
 		}
 	}
-	number, wrong := a.number(field, textNumberRequired, textNumberInvalid)
-	if wrong != "" {
+	number, wrong := a.number(field, numberRequired, numberInvalid)
+	if wrong != nil {
 		done()
-		refuseField(c, "phone_number", wrong)
+		refuseField(c, wrong)
 		return
 	}
 	if err := a.sendCode(c, number); err != nil {
@@ -109,9 +95,9 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 		}
 	}
 	code, wrong := readCode(field)
-	if wrong != "" {
+	if wrong != nil {
 		done()
-		refuseField(c, "code", wrong)
+		refuseField(c, wrong)
 		return
 	}
 	if _, err := a.accounts.ConfirmVerification(background(c), caller(c).UserID, code); err != nil {
@@ -122,38 +108,38 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 }
 
 // readCode reads six digits as people type them, with spaces.
-func readCode(v value) (code, text string) {
+func readCode(v value) (code string, wrong *refusal) {
 	if isMissing(v) {
-		return "", textCodeRequired
+		return "", codeRequired
 	}
 	s, _ := v.text()
 	code = strings.ReplaceAll(s, " ", "")
 	if len(code) != codeLength || strings.Trim(code, "0123456789") != "" {
-		return "", textCodeInvalid
+		return "", codeInvalid
 	}
-	return code, ""
+	return code, nil
 }
 
 // refuseTestNumber answers why a verification did not go on.
 func (a *API) refuseTestNumber(c *gin.Context, err error) {
 	if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
 		tryAfter(c, soon.After)
-		say(c, http.StatusTooManyRequests, "Too Many Attempts.")
+		refuse(c, codeTooSoon)
 		return
 	}
 	if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
-		say(c, http.StatusBadRequest, textCodeWrong)
+		refuse(c, codeWrong)
 		return
 	}
 	for _, each := range []struct {
-		err  error
-		text string
+		err     error
+		refusal *refusal
 	}{
-		{accounts.ErrVerifiedAlready, textVerifiedAlready}, {accounts.ErrReplacements, textReplacements},
-		{accounts.ErrNoCode, textNoCode}, {accounts.ErrCodeExpired, textCodeExpired}, {accounts.ErrCodeTries, textCodeTries},
+		{accounts.ErrVerifiedAlready, verifiedAlready}, {accounts.ErrReplacements, noReplacements},
+		{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
 	} {
 		if errors.Is(err, each.err) {
-			say(c, http.StatusBadRequest, each.text)
+			refuse(c, each.refusal)
 			return
 		}
 	}
@@ -161,7 +147,7 @@ func (a *API) refuseTestNumber(c *gin.Context, err error) {
 		a.refuse(c, "verifying a test number", err)
 		return
 	}
-	a.unavailable(c, "verifying a test number", err)
+	a.away(c, "verifying a test number", err)
 }
 
 // showTestNumber answers with the account's test mode as it stands.
@@ -172,7 +158,7 @@ func (a *API) showTestNumber(c *gin.Context) {
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
-		a.unavailable(c, "reading a test number", err)
+		a.away(c, "reading a test number", err)
 		return
 	default:
 		text := string(number.PhoneNumber)
@@ -181,7 +167,7 @@ func (a *API) showTestNumber(c *gin.Context) {
 	}
 	used, err := a.ledger.TestUsed(ctx, user)
 	if err != nil {
-		a.unavailable(c, "reading a test pool", err)
+		a.away(c, "reading a test pool", err)
 		return
 	}
 	view.Quota = poolView{Segments: a.opts.TestQuota, Remaining: max(0, a.opts.TestQuota-used)}

@@ -3,8 +3,8 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,6 +35,16 @@ const (
 	maxListedOctets = 1 << 20
 )
 
+// Ends of the texts that begin with "The <field>".
+const (
+	endRequired     = " field is required."
+	endNumber       = " field must be a valid Burundi (+257) number."
+	endMessageLong  = " field must not exceed 600 characters."
+	endVariableLong = " field must not exceed 255 characters."
+	endVariableText = " field must be a string."
+	endParameter    = " parameter is not known."
+)
+
 // keyMore is the last key of a list that is not whole.
 const keyMore = "more"
 
@@ -42,6 +52,7 @@ const keyMore = "more"
 // were looked at (rule api 7.1). A field fails for one reason only. What is past
 // the bounds is counted, not listed.
 type problems struct {
+	code   string // of the first
 	listed []problem
 	octets int // of the listed ones
 	more   int // fields that fail too
@@ -51,18 +62,24 @@ type problems struct {
 type problem struct{ field, text string }
 
 // add lists a field with what is wrong with it.
-func (p *problems) add(field, text string) { p.addParts("", field, text) }
+func (p *problems) add(r *refusal) { p.addParts(r, "", r.field, r.text) }
 
-// addParts lists the field list + path with a text: the text itself, or, of a
-// list's item, "The <field>" and the text. What is not listed costs no memory.
-func (p *problems) addParts(list, path, text string) {
+// addNamed lists what is wrong with a field that the client named.
+func (p *problems) addNamed(r *refusal, list, name string) { p.addParts(r, list, name, r.end()) }
+
+// addParts lists the field list + path with a text: the text itself, or, where it
+// names the field, "The <field>" and the text. What is not listed costs no memory.
+func (p *problems) addParts(r *refusal, list, path, text string) {
+	if p.code == "" {
+		p.code = r.code
+	}
 	octets := 2*(len(list)+len(path)) + len(text)
 	if p.full = p.full || len(p.listed) >= maxListed || p.octets+octets > maxListedOctets; p.full {
 		p.more++
 		return
 	}
 	p.octets += octets
-	if list != "" {
+	if text != r.text {
 		path = list + path
 		text = "The " + path + text
 	}
@@ -76,7 +93,7 @@ func (p *problems) none() bool { return len(p.listed) == 0 && p.more == 0 }
 func (p problems) MarshalJSON() ([]byte, error) {
 	all := p.listed
 	if p.more > 0 {
-		all = append(all[:len(all):len(all)], problem{keyMore, fmt.Sprintf("There are %d further fields that are not listed.", p.more)})
+		all = append(all[:len(all):len(all)], problem{keyMore, strings.Replace(moreFields.text, "N", strconv.Itoa(p.more), 1)})
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')
@@ -101,8 +118,8 @@ func (p problems) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// invalid is the body of a 422.
-type invalid struct {
+// invalidView is the body of a 422.
+type invalidView struct {
 	Message string   `json:"message"`
 	Errors  problems `json:"errors"`
 }
@@ -111,14 +128,16 @@ type invalid struct {
 func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
 
 // refuseField answers 422 for one field.
-func refuseField(c *gin.Context, field, text string) {
-	problems{listed: []problem{{field, text}}}.refuse(c, text)
+func refuseField(c *gin.Context, r *refusal) {
+	var p problems
+	p.add(r)
+	p.refuseFirst(c)
 }
 
 // refuse answers 422.
 func (p problems) refuse(c *gin.Context, text string) {
-	c.Abort()
-	write(c, http.StatusUnprocessableEntity, invalid{text, p})
+	refusedAs(c, p.code)
+	write(c, http.StatusUnprocessableEntity, invalidView{text, p})
 }
 
 // isMissing tells what counts as no value for a required string: no field,
@@ -134,48 +153,47 @@ func isMissing(v value) bool {
 func blank(s string) bool { return strings.TrimLeftFunc(s, unicode.IsSpace) == "" }
 
 // sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8).
-// The text says what is wrong with it, "" if nothing.
-func sender(v value, requiredText, invalidText string) (name, text string) {
+// wrong is what is wrong with it, nil if nothing; so it is of the readers below.
+func sender(v value, required *refusal) (name string, wrong *refusal) {
 	if isMissing(v) {
-		return "", requiredText
+		return "", required
 	}
 	s, ok := v.text()
 	if !ok || len(s) > maxSender {
-		return "", invalidText
+		return "", senderInvalid
 	}
 	for i := range len(s) {
 		if b := s[i]; (b < '0' || b > '9') && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') {
-			return "", invalidText
+			return "", senderInvalid
 		}
 	}
-	return s, ""
+	return s, nil
 }
 
-// body tells what is wrong with a message's or a template's text: nothing, or
-// which of the two texts says it.
-func body(v value, requiredText, longText string) (s, text string) {
+// body reads a message's or a template's text.
+func body(v value, required, long *refusal) (s string, wrong *refusal) {
 	s, ok := v.text()
 	switch {
 	case !ok || blank(s) || strings.IndexByte(s, 0) >= 0:
-		return "", requiredText
+		return "", required
 	case longer(s, maxMessage):
-		return s, longText
+		return s, long
 	}
-	return s, ""
+	return s, nil
 }
 
 // longer tells whether a text has more code points than most.
 func longer(s string, most int) bool { return len(s) > most && utf8.RuneCountInString(s) > most }
 
-// number reads a phone number; the text is one of the two, or "".
-func (a *API) number(v value, requiredText, invalidText string) (n sms.Number, text string) {
+// number reads a phone number.
+func (a *API) number(v value, required, unknown *refusal) (n sms.Number, wrong *refusal) {
 	if isMissing(v) {
-		return "", requiredText
+		return "", required
 	}
 	s, _ := v.text()
 	n, ok := a.opts.Plan.Parse(s)
 	if !ok {
-		return "", invalidText
+		return "", unknown
 	}
-	return n, ""
+	return n, nil
 }

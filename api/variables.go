@@ -18,9 +18,14 @@ func newVariableReader(names []string) *variableReader {
 	return r
 }
 
-// read answers the values of an object's members, nil for null. The problems
-// name the variable and the end of the text.
-func (r *variableReader) read(v value) (values map[string]*string, wrong []problem) {
+// wrongVariable is one that is no text, or a text that is too long.
+type wrongVariable struct {
+	name   string
+	noText bool
+}
+
+// read answers the values of an object's members, nil for null.
+func (r *variableReader) read(v value) (values map[string]*string, wrong []wrongVariable) {
 	clear(r.given)
 	for name, v := range v.members() {
 		if i, used := r.index[name]; used {
@@ -35,9 +40,9 @@ func (r *variableReader) read(v value) (values map[string]*string, wrong []probl
 		case v.isNull():
 			values[name] = nil
 		case !isText:
-			wrong = append(wrong, problem{name, endVariableText})
+			wrong = append(wrong, wrongVariable{name, true})
 		case longer(text, maxVariable), strings.IndexByte(text, 0) >= 0:
-			wrong = append(wrong, problem{name, endVariableLong})
+			wrong = append(wrong, wrongVariable{name, false})
 		default:
 			values[name] = &text
 		}

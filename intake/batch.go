@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/oklog/ulid/v2"
 
@@ -68,7 +69,7 @@ func (in *Intake) SendTemplate(ctx context.Context, p *accounts.Principal, req T
 		missing: func() error {
 			for i := range req.Recipients {
 				if missing := req.Template.Missing(req.Recipients[i].Variables); missing != nil {
-					return refuseVariables(i, missing)
+					return RefuseVariables(ordinal(i), missing)
 				}
 			}
 			return nil
@@ -97,13 +98,13 @@ func (in *Intake) sendBatch(ctx context.Context, p *accounts.Principal, key *Key
 func (in *Intake) maySendBatch(p *accounts.Principal, b batch) error {
 	switch {
 	case p.Company == nil:
-		return refuseNoCompany
+		return RefuseNoCompany
 	case in.isTestSender(b.sender):
-		return refuseTestSender(in.opts.TestSender)
+		return RefuseTestSender(in.opts.TestSender)
 	case !p.Company.Approved:
-		return refuseNotApproved
+		return RefuseNotApproved
 	case !p.Company.Verified:
-		return refuseNotVerified
+		return RefuseNotVerified
 	}
 	if err := maySendAs(p.Company, b.sender); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b batch) error {
 	telco := p.Company.Senders[b.sender].Country
 	for i := range b.size {
 		if phone := b.number(i).Country(); phone != telco {
-			return refuseCountry(phone, telco)
+			return RefuseCountry(phone, telco)
 		}
 	}
 	return nil
@@ -127,7 +128,7 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
 		m.Number = b.number(i)
 		var ok bool
 		if m.Carrier, ok = routes.Carrier(m.Number); !ok {
-			return nil, refuseRecipientCarrier(i)
+			return nil, RefuseRecipientCarrier(ordinal(i))
 		}
 	}
 	if b.missing != nil {
@@ -142,9 +143,9 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, b.text(i))
 		switch {
 		case m.Segments == 0:
-			return nil, refuseRecipientEmpty(i)
+			return nil, RefuseRecipientEmpty(ordinal(i))
 		case m.Segments > in.opts.MaxSegments:
-			return nil, refuseRecipientLong(i)
+			return nil, RefuseRecipientLong(ordinal(i))
 		}
 		m.CompanyID, m.UserID, m.Batch, m.Sender, m.Validity = p.Company.ID, p.UserID, record, b.sender, in.opts.Validity
 		record.Segments += m.Segments
@@ -153,7 +154,7 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
 	in.mint.all(slab)
 	return &order{
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: b.kind, segments: record.Segments,
-		messages: all, refusal: insufficient("batch", record.Segments),
+		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)),
 		answer: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.sender, RecipientsCount: b.size, ItemCount: record.Segments, RemainingItems: remaining}
 		},

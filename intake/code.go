@@ -12,7 +12,7 @@ import (
 // Serves tells whether a carrier takes the number; if not, the refusal says so.
 func (in *Intake) Serves(number sms.Number) error {
 	if _, ok := in.routes.Load().Carrier(number); !ok {
-		return refuseNoCarrier
+		return RefuseNoCarrier
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func (in *Intake) Serves(number sms.Number) error {
 func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sms.Number, code string, life time.Duration) error {
 	carrier, ok := in.routes.Load().Carrier(number)
 	if !ok {
-		return in.refused(refuseNoCarrier)
+		return in.refused(RefuseNoCarrier)
 	}
 	body := "Your Intumwa verification code is " + code + ". Do not share it."
 	encoding, segments := sms.Count(body)

@@ -116,6 +116,13 @@ func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience t
 	if err != nil {
 		return "", nil, err
 	}
+	first := 0
+	for _, o := range orders {
+		if o.admitted {
+			o.firstID = ids[first]
+			first += len(o.messages)
+		}
+	}
 	items = make([]queue.Item, len(all))
 	for i, m := range all {
 		items[i] = queue.Item{MessageID: ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())}

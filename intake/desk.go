@@ -42,6 +42,7 @@ type order struct {
 	answer        func(remaining int64) any
 	refusal       sms.Refusal // what to say when it cannot be paid
 	until         time.Time   // how long it waits aside
+	request       string      // its id, for the log
 
 	// Set by the desk before done is closed.
 	done      chan struct{}
@@ -49,13 +50,14 @@ type order struct {
 	admitted  bool
 	replayed  bool
 	remaining int64
+	firstID   int64 // of its first message
 	body      []byte
 	err       error
 }
 
 // reset forgets what an attempt that was rolled back had found.
 func (o *order) reset() {
-	o.reserved, o.admitted, o.replayed, o.remaining, o.body, o.err = false, false, false, 0, nil, nil
+	o.reserved, o.admitted, o.replayed, o.remaining, o.firstID, o.body, o.err = false, false, false, 0, 0, nil, nil
 }
 
 // desk commits orders in groups.

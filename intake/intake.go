@@ -107,8 +107,9 @@ func (in *Intake) Run(ctx context.Context) error {
 // Answer is what an accepted request gets: the body of the first answer, byte
 // for byte, also when the request is a repetition.
 type Answer struct {
-	Body     []byte
-	Replayed bool
+	Body      []byte
+	Replayed  bool
+	MessageID int64 // of a single message that was recorded just now: the number of its webhooks; else 0
 }
 
 // accept is the way of every request: a repetition gets its first answer;
@@ -131,7 +132,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	o.key = key
+	o.key, o.request = key, requestOf(ctx)
 	if err := in.desk.place(ctx, o); err != nil {
 		return Answer{}, err
 	}
@@ -141,7 +142,11 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if o.replayed {
 		in.metrics.replays.Inc()
 	}
-	return Answer{Body: o.body, Replayed: o.replayed}, nil
+	answer := Answer{Body: o.body, Replayed: o.replayed}
+	if o.kind == kindSingle || o.kind == kindTest {
+		answer.MessageID = o.firstID
+	}
+	return answer, nil
 }
 
 // size is what a company's message is on the wire and what it costs.

@@ -16,14 +16,14 @@ func Preview(company *accounts.Company, text string) string {
 // a template send to them alone would get.
 func (in *Intake) Render(company *accounts.Company, template *sms.Template, variables map[string]*string) (string, error) {
 	if missing := template.Missing(variables); missing != nil {
-		return "", refuseVariables(0, missing)
+		return "", RefuseVariables(ordinal(0), missing)
 	}
 	text := template.Render(variables)
 	switch _, _, segments := size(company.SmartEncoding, text); {
 	case segments == 0:
-		return "", refuseRecipientEmpty(0)
+		return "", RefuseRecipientEmpty(ordinal(0))
 	case segments > in.opts.MaxSegments:
-		return "", refuseRecipientLong(0)
+		return "", RefuseRecipientLong(ordinal(0))
 	}
 	return text, nil
 }

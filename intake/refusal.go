@@ -12,64 +12,70 @@ import (
 )
 
 // Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2).
+// The reference of the API lists these and those below.
 var (
-	refuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
-	refuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
-	refuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
-	refuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
-	refuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
-	refuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
-	refuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
-	refuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
-	refuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
-	refuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
+	RefuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
+	RefuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
+	RefuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
+	RefuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
+	RefuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
+	RefuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
+	RefuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
+	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
+	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
+	RefuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
 )
 
 // ErrNoCompany is the refusal of everything that needs a company (rule api 7.2).
-var ErrNoCompany error = refuseNoCompany
+var ErrNoCompany error = RefuseNoCompany
 
-// refuseTestSender names the test sender, which batches do not take.
-func refuseTestSender(name string) sms.Refusal {
+// RefuseTestSender names the test sender, which batches do not take.
+func RefuseTestSender(name string) sms.Refusal {
 	return sms.Refusal{Reason: "test_sender",
 		Text: "Bulk send does not support the test sender (" + name + "); use the single-message endpoint for test traffic."}
 }
 
-// refuseCountry names the countries that do not agree.
-func refuseCountry(phone, telco string) sms.Refusal {
+// RefuseCountry names the countries that do not agree.
+func RefuseCountry(phone, telco string) sms.Refusal {
 	return sms.Refusal{Reason: "country",
 		Text: "The phone number country (" + phone + ") does not match the sender ID's telco country (" + telco + ")."}
 }
 
-// Refusals of one recipient of a batch, who is counted from 1.
+// Refusals of one recipient of a batch, who is named by an ordinal.
 
-func refuseRecipientCarrier(index int) sms.Refusal {
-	return sms.Refusal{Reason: "no_carrier", Text: recipient(index) + ": no carrier serves this phone number."}
+// RefuseRecipientCarrier is RefuseNoCarrier of a batch.
+func RefuseRecipientCarrier(ordinal string) sms.Refusal {
+	return sms.Refusal{Reason: "no_carrier", Text: "Recipient #" + ordinal + ": no carrier serves this phone number."}
 }
 
-func refuseRecipientEmpty(index int) sms.Refusal {
-	return sms.Refusal{Reason: "empty", Text: recipient(index) + "'s message is empty."}
+// RefuseRecipientEmpty is for a text that renders to nothing.
+func RefuseRecipientEmpty(ordinal string) sms.Refusal {
+	return sms.Refusal{Reason: "empty", Text: "Recipient #" + ordinal + "'s message is empty."}
 }
 
-func refuseRecipientLong(index int) sms.Refusal {
-	return sms.Refusal{Reason: "too_long", Text: recipient(index) + "'s message is too long."}
+// RefuseRecipientLong is RefuseTooLong of a batch.
+func RefuseRecipientLong(ordinal string) sms.Refusal {
+	return sms.Refusal{Reason: "too_long", Text: "Recipient #" + ordinal + "'s message is too long."}
 }
 
-func refuseVariables(index int, missing []string) sms.Refusal {
+// RefuseVariables names the template's variables that a recipient lacks.
+func RefuseVariables(ordinal string, missing []string) sms.Refusal {
 	return sms.Refusal{Reason: "missing_variables",
-		Text: recipient(index) + " is missing required template variables: " + strings.Join(missing, ", ") + "."}
+		Text: "Recipient #" + ordinal + " is missing required template variables: " + strings.Join(missing, ", ") + "."}
 }
 
-func recipient(index int) string { return "Recipient #" + strconv.Itoa(index+1) }
+// ordinal counts recipients from 1.
+func ordinal(index int) string { return strconv.Itoa(index + 1) }
 
-// insufficient is the refusal of rule api 7.2 (batch) and rule choices 1.7
+// RefuseCredits is the refusal of rule api 7.2 (batch) and rule choices 1.7
 // (message), with its :credits and :unit.
-func insufficient(what string, credits int) sms.Refusal {
+func RefuseCredits(what, credits string) sms.Refusal {
 	unit := "credits"
-	if credits == 1 {
+	if credits == "1" {
 		unit = "credit"
 	}
 	return sms.Refusal{Reason: "insufficient_credits",
-		Text: "Insufficient SMS credits. This " + what + " requires " + strconv.Itoa(credits) + " " + unit + "."}
+		Text: "Insufficient SMS credits. This " + what + " requires " + credits + " " + unit + "."}
 }
 
 // allow applies a check to the caller as cached and, before it refuses, once

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/oklog/ulid/v2"
 
@@ -48,11 +49,11 @@ func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (
 func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, error) {
 	carrier, ok := in.routes.Load().Carrier(req.Number)
 	if !ok {
-		return nil, refuseNoCarrier
+		return nil, RefuseNoCarrier
 	}
 	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
 	if segments > in.opts.MaxSegments {
-		return nil, refuseTooLong
+		return nil, RefuseTooLong
 	}
 	m := &messages.Message{
 		ULID: in.mint.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
@@ -60,13 +61,13 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, 
 	}
 	o := &order{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
-		messages: []*messages.Message{m}, refusal: insufficient("message", segments),
+		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)),
 		answer: func(remaining int64) any {
 			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
 		},
 	}
 	if test {
-		o.kind, o.refusal = kindTest, refuseTestQuota
+		o.kind, o.refusal = kindTest, RefuseTestQuota
 	}
 	return o, nil
 }
@@ -76,10 +77,10 @@ func (in *Intake) isTestSender(name string) bool { return name != "" && name == 
 // maySend checks the rules of a live single send in the order of rule choices 1.2.
 func maySend(p *accounts.Principal, name string) error {
 	if p.Company == nil {
-		return refuseNoCompany
+		return RefuseNoCompany
 	}
 	if !p.Company.Approved {
-		return refuseNotApproved
+		return RefuseNotApproved
 	}
 	return maySendAs(p.Company, name)
 }
@@ -88,9 +89,9 @@ func maySend(p *accounts.Principal, name string) error {
 func maySendAs(company *accounts.Company, name string) error {
 	switch sender, known := company.Senders[name]; {
 	case !known:
-		return refuseSenderUnknown
+		return RefuseSenderUnknown
 	case !sender.Approved:
-		return refuseSenderUnready
+		return RefuseSenderUnready
 	}
 	return nil
 }
@@ -99,11 +100,11 @@ func maySendAs(company *accounts.Company, name string) error {
 func maySendTest(p *accounts.Principal, number sms.Number) error {
 	switch {
 	case p.Company == nil:
-		return refuseNoCompany
+		return RefuseNoCompany
 	case p.TestNumber == "":
-		return refuseNoTestNumber
+		return RefuseNoTestNumber
 	case p.TestNumber != number:
-		return refuseOtherTestNumber
+		return RefuseOtherTestNumber
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/api"
 )
 
 // Why a connection was dropped.
@@ -110,9 +112,7 @@ func (d *door) behind(server *http.Server) {
 		if p, ours := r.Context().Value(connectionKey{}).(*placed); ours && p.framing.doubtful.Load() {
 			d.note(dropFraming, p.key())
 			w.Header().Set("Connection", "close")
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`{"message":"The request can be read in two ways."}`))
+			api.RefuseAmbiguous(w, r)
 			return
 		}
 		inner.ServeHTTP(w, r)

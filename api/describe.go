@@ -1,0 +1,221 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// describe completes the OpenAPI document by what the refusals say: the responses of
+// each operation that are no success, and the codes of X-Error-Code. Where they
+// belong, the text has the key x-refusals, or the value x-codes.
+func describe(text string) []byte {
+	shared := &sharedResponses{by: map[string]response{}}
+	operation := ""
+	described := placeOfRefusals.ReplaceAllStringFunc(text, func(place string) string {
+		if name, ok := strings.CutPrefix(place, `"operationId": "`); ok {
+			operation = strings.TrimSuffix(name, `"`)
+			return place
+		}
+		return members(responsesOf(operation, shared))
+	})
+	return []byte(strings.NewReplacer(`"x-shared-refusals": {}`, members(shared.all()), `"x-codes"`, quoted(errorCodes())).Replace(described))
+}
+
+var placeOfRefusals = regexp.MustCompile(`"operationId": "\w+"|"x-refusals": \{\}`)
+
+// response is a Response Object of OpenAPI, or a reference to one.
+type response struct {
+	Ref         string           `json:"$ref,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Headers     map[string]ref   `json:"headers,omitempty"`
+	Content     map[string]media `json:"content,omitempty"`
+}
+
+type ref struct {
+	Ref string `json:"$ref"`
+}
+
+type media struct {
+	Schema   ref                `json:"schema"`
+	Examples map[string]example `json:"examples"`
+}
+
+type example struct {
+	Summary string `json:"summary"`
+	Value   any    `json:"value"`
+}
+
+// member is one of an object whose members are in an order.
+type member struct {
+	name  string
+	value any
+}
+
+// responsesOf are an operation's responses that are no success, by their statuses.
+func responsesOf(operation string, shared *sharedResponses) (all []member) {
+	var statuses []int
+	for _, r := range refusals {
+		if r.isOf(operation) && !slices.Contains(statuses, r.status) {
+			statuses = append(statuses, r.status)
+		}
+	}
+	slices.Sort(statuses)
+	for _, status := range statuses {
+		all = append(all, member{strconv.Itoa(status), shared.of(status, operation, responseOf(operation, status))})
+	}
+	return all
+}
+
+func (r *refusal) isOf(operation string) bool {
+	return slices.Contains(strings.Fields(string(r.on)), operation)
+}
+
+// descriptions say what the refusals of a status have in common.
+var descriptions = map[int]string{
+	400: "A business rule forbids it (nothing was queued, nothing was charged), or the request cannot be read.",
+	401: "No token, or one that is mistyped or revoked.",
+	404: "There is no such thing, or it is another company's.",
+	408: "The body did not arrive in time.",
+	409: "The first request with this idempotency key is still being processed: try again in a moment.",
+	413: "The body is over 16 MiB.",
+	415: "The body is not declared as JSON.",
+	422: "Validation: every field or parameter that fails, with its texts.",
+	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong tokens from one address.",
+	500: "A fault of ours.",
+	503: "The gateway cannot take requests just now, or a look-up had to wait or would take too long. Nothing was queued and nothing was charged: try again.",
+}
+
+// responseOf makes the response of an operation's refusals with a status.
+func responseOf(operation string, status int) response {
+	examples := map[string]example{}
+	for _, r := range refusals {
+		if r.status != status || !r.isOf(operation) {
+			continue
+		}
+		name := r.code
+		if name == "" {
+			name = "more_than_listed"
+		}
+		for n := 2; examples[name].Value != nil; n++ {
+			name = r.code + "_" + strconv.Itoa(n)
+		}
+		examples[name] = example{r.cause.en, r.example(operation)}
+		if r.code == "insufficient_credits" { // its unit has a singular
+			examples["insufficient_credit"] = example{r.cause.en, message{strings.Replace(r.text, "N credits", "1 credit", 1)}}
+		}
+	}
+	schema := "#/components/schemas/Message"
+	if status == 422 {
+		schema = "#/components/schemas/Invalid"
+	}
+	return response{Description: descriptions[status], Headers: headersOf(operation, status),
+		Content: map[string]media{"application/json": {ref{schema}, examples}}}
+}
+
+// headersOf are those that the document promises. Of sends, the rate's are there once
+// the token is known, so 429 and 503 may come without them.
+func headersOf(operation string, status int) map[string]ref {
+	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
+	if strings.Contains(string(onSends), operation) && status != 401 {
+		names["X-RateLimit-Limit"], names["X-RateLimit-Remaining"] = "RateLimitLimit", "RateLimitRemaining"
+		if status == 429 {
+			names["X-RateLimit-Reset"] = "RateLimitReset"
+		}
+	}
+	if status == 429 || status == 503 {
+		names["Retry-After"] = "RetryAfter"
+	}
+	headers := make(map[string]ref, len(names))
+	for name, component := range names {
+		headers[name] = ref{"#/components/headers/" + component}
+	}
+	return headers
+}
+
+// example is the refusal's body in an operation, with values in place of N and K.
+func (r *refusal) example(operation string) any {
+	if r.status != 422 || r.field == "" {
+		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", ": K.", ": code.").Replace(r.text)
+		return message{text}
+	}
+	fill := strings.NewReplacer(".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ", " colour ").Replace
+	field, text := fill(r.field), fill(r.text)
+	if field == "K" {
+		field = "colour"
+	}
+	body := invalidView{Message: text, Errors: problems{listed: []problem{{field, text}}}}
+	if inBatch(operation) {
+		body.Message = textInvalid
+	}
+	return body
+}
+
+// sharedNames are the names of responses that several operations have.
+var sharedNames = map[int]string{401: "Unauthenticated", 404: "NotFound", 408: "TooSlow", 409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
+	429: "TooMany", 500: "Fault", 503: "Away"}
+
+// sharedResponses are responses that several operations have, by their names.
+type sharedResponses struct {
+	names []string
+	by    map[string]response
+}
+
+// of answers a reference where the response is one that others have as well.
+func (s *sharedResponses) of(status int, operation string, r response) response {
+	name := sharedNames[status]
+	switch {
+	case name == "":
+		return r
+	case strings.Contains(string(onSends), operation) && status != 401 && status != 409:
+		name += "OfSend"
+	case status == 429 && strings.Contains(string(onLooks), operation):
+		name += "OfLookup"
+	case status == 429 && operation == "putTestNumber":
+		name += "OfCode"
+	}
+	if _, known := s.by[name]; !known {
+		s.names = append(s.names, name)
+		s.by[name] = r
+	}
+	return response{Ref: "#/components/responses/" + name}
+}
+
+func (s *sharedResponses) all() (all []member) {
+	for _, name := range s.names {
+		all = append(all, member{name, s.by[name]})
+	}
+	return all
+}
+
+// errorCodes are all codes, each once, in the order of the refusals.
+func errorCodes() (all []string) {
+	for _, r := range refusals {
+		if r.code != "" && !slices.Contains(all, r.code) {
+			all = append(all, r.code)
+		}
+	}
+	return all
+}
+
+// members writes an object's members without its braces.
+func members(all []member) string {
+	var out strings.Builder
+	for i, m := range all {
+		if i > 0 {
+			out.WriteString(",\n          ")
+		}
+		fmt.Fprintf(&out, "%q: %s", m.name, encoded(m.value))
+	}
+	return out.String()
+}
+
+// quoted writes a list's elements without its brackets.
+func quoted(all []string) string {
+	text, _ := json.Marshal(all) // of strings
+	return string(bytes.Trim(text, "[]"))
+}
