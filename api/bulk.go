@@ -1,34 +1,21 @@
 package api
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 )
 
 // sendBulk is POST /v1/sms/bulk (rule api 4.2).
 func (a *API) sendBulk(c *gin.Context) {
-	raw, fields, done, ok := a.body(c)
-	if !ok {
-		return
-	}
-	defer done()
-	key, ok := idempotencyKey(c, raw)
-	if !ok {
-		return
-	}
-	req, problems := a.readBulk(fields)
-	if !problems.none() {
-		done() // the client may take its time to read what is wrong
-		problems.refuse(c, textInvalid)
-		return
-	}
-	req.Key = key
-	answer, err := a.intake.SendBulk(background(c), caller(c), req)
-	done()
-	a.answer(c, answer, err)
+	accept(a, c, a.readBulk, problems.refuseBatch, a.answer, func(ctx context.Context, p *accounts.Principal, req intake.Bulk, key *intake.Key) (intake.Answer, error) {
+		req.Key = key
+		return a.intake.SendBulk(ctx, p, req)
+	})
 }
 
 func (a *API) readBulk(fields value) (req intake.Bulk, p problems) {

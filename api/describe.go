@@ -122,7 +122,11 @@ func responseOf(operation string, status int) response {
 func headersOf(operation string, status int) map[string]ref {
 	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
 	if strings.Contains(string(onSends), operation) && status != 401 {
-		names["X-RateLimit-Limit"], names["X-RateLimit-Remaining"] = "RateLimitLimit", "RateLimitRemaining"
+		known := ""
+		if status == 429 || status == 503 {
+			known = "OfUser"
+		}
+		names["X-RateLimit-Limit"], names["X-RateLimit-Remaining"] = "RateLimitLimit"+known, "RateLimitRemaining"+known
 		if status == 429 {
 			names["X-RateLimit-Reset"] = "RateLimitReset"
 		}

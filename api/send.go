@@ -18,6 +18,31 @@ func background(c *gin.Context) context.Context {
 	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
 }
 
+// accept is the way of each send request: the body, its key, what read makes of it,
+// and then send, unless a refusal is due before. What the body held is given back
+// before anything is written, since the client may take its time to read.
+func accept[R any](a *API, c *gin.Context, read func(value) (R, problems), invalid func(problems, *gin.Context),
+	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
+	raw, fields, done, ok := a.body(c)
+	if !ok {
+		return
+	}
+	defer done()
+	key, ok := idempotencyKey(c, raw)
+	if !ok {
+		return
+	}
+	request, problems := read(fields)
+	if !problems.none() {
+		done()
+		invalid(problems, c)
+		return
+	}
+	accepted, err := send(background(c), caller(c), request, key)
+	done()
+	answer(c, accepted, err)
+}
+
 // answer writes what intake made of a send request.
 func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
 	if err != nil {

@@ -1,32 +1,20 @@
 package api
 
 import (
+	"context"
+
 	"github.com/gin-gonic/gin"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 )
 
 // sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
-	raw, fields, done, ok := a.body(c)
-	if !ok {
-		return
-	}
-	defer done()
-	key, ok := idempotencyKey(c, raw)
-	if !ok {
-		return
-	}
-	req, problems := a.readSingle(fields)
-	if !problems.none() {
-		done()
-		problems.refuseFirst(c)
-		return
-	}
-	req.Key = key
-	answer, err := a.intake.Send(background(c), caller(c), req)
-	done()
-	a.answerSingle(c, answer, err)
+	accept(a, c, a.readSingle, problems.refuseFirst, a.answerSingle, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
+		req.Key = key
+		return a.intake.Send(ctx, p, req)
+	})
 }
 
 func (a *API) readSingle(fields value) (req intake.Single, p problems) {

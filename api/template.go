@@ -1,33 +1,21 @@
 package api
 
 import (
+	"context"
+
 	"github.com/gin-gonic/gin"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/sms"
 )
 
 // sendTemplate is POST /v1/sms/template (rule api 4.3).
 func (a *API) sendTemplate(c *gin.Context) {
-	raw, fields, done, ok := a.body(c)
-	if !ok {
-		return
-	}
-	defer done()
-	key, ok := idempotencyKey(c, raw)
-	if !ok {
-		return
-	}
-	req, problems := a.readTemplate(fields)
-	if !problems.none() {
-		done() // the client may take its time to read what is wrong
-		problems.refuse(c, textInvalid)
-		return
-	}
-	req.Key = key
-	answer, err := a.intake.SendTemplate(background(c), caller(c), req)
-	done()
-	a.answer(c, answer, err)
+	accept(a, c, a.readTemplate, problems.refuseBatch, a.answer, func(ctx context.Context, p *accounts.Principal, req intake.Template, key *intake.Key) (intake.Answer, error) {
+		req.Key = key
+		return a.intake.SendTemplate(ctx, p, req)
+	})
 }
 
 func (a *API) readTemplate(fields value) (req intake.Template, p problems) {

@@ -127,6 +127,9 @@ type invalidView struct {
 // refuseFirst answers 422 with the first problem's text, as single requests do.
 func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
 
+// refuseBatch answers 422 as batches do.
+func (p problems) refuseBatch(c *gin.Context) { p.refuse(c, textInvalid) }
+
 // refuseField answers 422 for one field.
 func refuseField(c *gin.Context, r *refusal) {
 	var p problems
