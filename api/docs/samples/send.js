@@ -6,7 +6,7 @@ const response = await fetch(`${process.env.BASE_URL}/sms`, {
     'Idempotency-Key': 'order-1003',
   },
   body: JSON.stringify({
-    phone_number: '+25761234567',
+    phone_number: '+25761234500',
     sender: 'INTUMWATEST',
     message: 'Urakoze!',
   }),

@@ -8,7 +8,7 @@ $context = stream_context_create(['http' => [
         'Idempotency-Key: order-1002',
     ],
     'content' => json_encode([
-        'phone_number' => '+25761234567',
+        'phone_number' => '+25761234500',
         'sender' => 'INTUMWATEST',
         'message' => 'Urakoze!',
     ]),

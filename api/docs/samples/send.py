@@ -12,7 +12,7 @@ request = urllib.request.Request(
         "Idempotency-Key": "order-1004",
     },
     data=json.dumps({
-        "phone_number": "+25761234567",
+        "phone_number": "+25761234500",
         "sender": "INTUMWATEST",
         "message": "Urakoze!",
     }).encode(),
