@@ -1,19 +1,42 @@
-const response = await fetch(`${process.env.BASE_URL}/sms`, {
-  method: 'POST',
-  headers: {
-    'Authorization': `Bearer ${process.env.TOKEN}`,
-    'Content-Type': 'application/json',
-    'Idempotency-Key': 'order-1003',
-  },
-  body: JSON.stringify({
-    phone_number: '+25761234500',
-    sender: 'INTUMWATEST',
-    message: 'Urakoze!',
-  }),
-});
-const answer = await response.json();
+// The key names what is sent, such as an order: with it a message that is tried
+// again is sent and paid once.
+async function send(key, message) {
+  for (let attempt = 0; ; attempt++) {
+    let response;
+    let answer;
+    try {
+      response = await fetch(`${process.env.BASE_URL}/sms`, {
+        method: 'POST',
+        headers: {
+          'Authorization': `Bearer ${process.env.TOKEN}`,
+          'Content-Type': 'application/json',
+          'Idempotency-Key': key,
+        },
+        body: JSON.stringify(message),
+        signal: AbortSignal.timeout(15_000),
+      });
+      answer = await response.json();
+    } catch (error) {
+      answer = { message: `no answer: ${error.message}` }; // refused, broken off or too late
+    }
+    const status = response?.status ?? 0;
 
-if (!response.ok) {
-  throw new Error(`${response.status}: ${answer.message}`);
+    if (status === 200 && answer.id) {
+      return answer;
+    }
+    const again = status >= 500 || [0, 200, 408, 409, 429].includes(status);
+    if (!again || attempt === 4) {
+      throw new Error(`${status}: ${answer.message}`);
+    }
+    // 1, 2, 4, 8 seconds, if the answer does not say
+    const wait = Number(response?.headers.get('Retry-After')) || 2 ** attempt;
+    await new Promise((resolve) => setTimeout(resolve, wait * 1000));
+  }
 }
+
+const answer = await send('order-1003', {
+  phone_number: '+25761234500',
+  sender: 'INTUMWATEST',
+  message: 'Urakoze!',
+});
 console.log(answer.id);

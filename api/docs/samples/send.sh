@@ -1,4 +1,7 @@
-curl -sS "$BASE_URL/sms" \
+# Timeouts, refused connections, 408, 429 and 5xx are tried again, after Retry-After
+# where the answer has one. If it fails all the same, run it again: with the same
+# Idempotency-Key there is one SMS.
+curl -sS --fail-with-body --connect-timeout 5 --max-time 15 --retry 5 --retry-connrefused "$BASE_URL/sms" \
   -H "Authorization: Bearer $TOKEN" \
   -H "Content-Type: application/json" \
   -H "Idempotency-Key: order-1001" \
