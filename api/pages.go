@@ -36,6 +36,7 @@ var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments
 // pages are the documents that describe the API.
 type pages struct {
 	openAPIDocument []byte
+	collection      []byte // for Postman
 	reference       *template.Template
 	content         reference
 	testSender      string
@@ -69,6 +70,9 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	var err error
 	if p.reference, err = template.ParseFS(docsFiles, "docs/page.html"); err != nil {
 		return nil, fmt.Errorf("reading the reference: %w", err)
+	}
+	if p.collection, err = postman(p.openAPIDocument); err != nil {
+		return nil, fmt.Errorf("making the Postman collection: %w", err)
 	}
 	c := &p.content
 	c.TestSender, c.Quota, c.Replacements, c.RateLimit = o.TestSender, o.TestQuota, o.Replacements, rateLimit
@@ -138,15 +142,8 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 // docs is GET /docs: the reference, with the address under which it was asked
 // for.
 func (p *pages) docs(c *gin.Context) {
-	host, scheme := c.Request.Host, "https"
-	if c.Request.TLS == nil && c.GetHeader("X-Forwarded-Proto") != "https" {
-		scheme = "http"
-	}
-	if !hostName.MatchString(host) {
-		host = "localhost"
-	}
 	content := p.content
-	content.BaseURL = scheme + "://" + host + "/v1"
+	content.BaseURL = baseURL(c)
 	content.Steps = p.steps(content.BaseURL)
 	var out bytes.Buffer
 	if err := p.reference.Execute(&out, content); err != nil {
@@ -157,9 +154,30 @@ func (p *pages) docs(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
 }
 
+// baseURL is the address of the API as the client asked for it.
+func baseURL(c *gin.Context) string {
+	host, scheme := c.Request.Host, "https"
+	if c.Request.TLS == nil && c.GetHeader("X-Forwarded-Proto") != "https" {
+		scheme = "http"
+	}
+	if !hostName.MatchString(host) {
+		host = "localhost"
+	}
+	return scheme + "://" + host + "/v1"
+}
+
+// collectionName is the file name of the Postman collection.
+const collectionName = "intumwa.postman_collection.json"
+
 // asset is GET /docs/{asset}.
 func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
+	if name == collectionName {
+		c.Header("Access-Control-Allow-Origin", "*")
+		c.Header("Content-Disposition", `attachment; filename="`+collectionName+`"`)
+		c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(p.collection, []byte(postmanBase), []byte(baseURL(c))))
+		return
+	}
 	kind, known := assets[name]
 	if !known {
 		refuse(c, notFound)
