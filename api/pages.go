@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -50,6 +51,7 @@ type reference struct {
 	Send, Verify                   []sample
 	TemplateExample                string
 	Vectors                        []webhooks.TestVector
+	Sandbox                        []sms.SandboxFate
 	Errors                         []row
 }
 
@@ -93,6 +95,7 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {
 		return nil, fmt.Errorf("making the test vectors: %w", err)
 	}
+	c.Sandbox = sms.SandboxFates()
 	for _, r := range refusals {
 		c.Errors = append(c.Errors, row{r.status, r.code, p.own(r.text), r.cause.en, r.fix.en, r.retry.words().en})
 	}

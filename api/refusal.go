@@ -162,6 +162,9 @@ var (
 	_ = refusesAs("test_quota", intake.RefuseTestQuota, "sendSms", retryNo,
 		words{"The pool of test segments is used up. Failed ones come back.", "La réserve de segments de test est épuisée. Ceux des messages échoués reviennent."},
 		words{"Go live.", "Passez en production."})
+	_ = refusesAs("sandbox_quota", intake.RefuseSandboxQuota, "sendSms", retryNo,
+		words{"1,000 messages to numbers of the sandbox within 24 hours.", "1 000 messages aux numéros du bac à sable en 24 heures."},
+		words{"Come again tomorrow.", "Revenez demain."})
 
 	// 400: the test number.
 

@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/intake"
+	"intumwa/sms"
 )
 
 // sendSingle is POST /v1/sms (rule api 4.1).
@@ -30,11 +31,19 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 		}
 	}
 	var wrong *refusal
+	var unsent *refusal
+	req.Sender, unsent = sender(name, senderRequired)
 	if req.Number, wrong = a.number(number, numberRequired, numberInvalid); wrong != nil {
-		p.add(wrong)
+		fixed, isFixed := sms.Number(""), false
+		if text, isText := number.text(); isText && req.Sender == a.opts.TestSender {
+			fixed, isFixed = sms.ParseSandbox(text)
+		}
+		if req.Number = fixed; !isFixed {
+			p.add(wrong)
+		}
 	}
-	if req.Sender, wrong = sender(name, senderRequired); wrong != nil {
-		p.add(wrong)
+	if unsent != nil {
+		p.add(unsent)
 	}
 	if req.Message, wrong = body(text, messageRequired, messageLong); wrong != nil {
 		p.add(wrong)

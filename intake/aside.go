@@ -43,7 +43,7 @@ type payer struct{ company, user int64 }
 
 func (o *order) payer() payer {
 	switch o.kind {
-	case kindCode:
+	case kindCode, kindSandbox:
 		return payer{}
 	case kindTest:
 		return payer{user: o.user}

@@ -99,29 +99,27 @@ func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience t
 	if err := d.charge(ctx, tx, orders); err != nil {
 		return "", nil, err
 	}
-	var all []*messages.Message
+	var carried, rehearsed []*order
 	for _, o := range orders {
-		if o.admitted {
-			o.body = marshal(o.answer(o.remaining))
-			all = append(all, o.messages...)
+		switch {
+		case !o.admitted:
+			continue
+		case o.kind == kindSandbox:
+			rehearsed = append(rehearsed, o)
+		default:
+			carried = append(carried, o)
 		}
+		o.body = marshal(o.answer(o.remaining))
 	}
 	if err := d.remember(ctx, tx, orders); err != nil {
 		return "", nil, err
 	}
-	if len(all) == 0 {
-		return xid, nil, nil
-	}
-	ids, err := d.in.messages.Insert(ctx, tx, all)
-	if err != nil {
+	if _, _, err := record(ctx, tx, rehearsed, d.in.messages.InsertSandbox); err != nil {
 		return "", nil, err
 	}
-	first := 0
-	for _, o := range orders {
-		if o.admitted {
-			o.firstID = ids[first]
-			first += len(o.messages)
-		}
+	all, ids, err := record(ctx, tx, carried, d.in.messages.Insert)
+	if err != nil || len(all) == 0 {
+		return xid, nil, err
 	}
 	items = make([]queue.Item, len(all))
 	for i, m := range all {
@@ -130,16 +128,58 @@ func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience t
 	return xid, items, nil
 }
 
+// record writes the messages of orders and notes the ids of the first of each.
+func record(ctx context.Context, tx pgx.Tx, orders []*order, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (
+	all []*messages.Message, ids []int64, err error) {
+	for _, o := range orders {
+		all = append(all, o.messages...)
+	}
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	if ids, err = insert(ctx, tx, all); err != nil {
+		return nil, nil, err
+	}
+	first := 0
+	for _, o := range orders {
+		o.firstID = ids[first]
+		first += len(o.messages)
+	}
+	return all, ids, nil
+}
+
+// rehearse admits messages of the sandbox, each user's as far as a day's number goes.
+func (d *desk) rehearse(ctx context.Context, tx pgx.Tx, orders []*order) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	var users []int64
+	for _, o := range orders {
+		users = append(users, o.user)
+	}
+	used, err := d.in.messages.SandboxUsed(ctx, tx, users)
+	if err != nil {
+		return err
+	}
+	for _, o := range orders {
+		o.admitted = used[o.user] < d.in.opts.SandboxADay
+		used[o.user]++
+	}
+	return nil
+}
+
 // charge admits the orders that can be paid.
 func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	var debits []billing.Debit
 	var spends []billing.TestSpend
-	var live, tests []*order
+	var live, tests, rehearsals []*order
 	for _, o := range orders {
 		switch {
 		case o.replayed || o.err != nil:
 		case o.kind == kindCode:
 			o.admitted = true
+		case o.kind == kindSandbox:
+			rehearsals = append(rehearsals, o)
 		case o.kind == kindTest:
 			tests = append(tests, o)
 			spends = append(spends, billing.TestSpend{UserID: o.user, Segments: o.segments})
@@ -147,6 +187,9 @@ func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
 			live = append(live, o)
 			debits = append(debits, billing.Debit{CompanyID: o.company, Amount: int64(o.segments), Ref: o.ref})
 		}
+	}
+	if err := d.rehearse(ctx, tx, rehearsals); err != nil {
+		return err
 	}
 	spent, err := billing.SpendTests(ctx, tx, spends, d.in.opts.TestQuota)
 	if err != nil {
@@ -204,6 +247,10 @@ func (d *desk) count(orders []*order) {
 			continue
 		}
 		m.accepted.WithLabelValues(o.kind.String()).Add(float64(len(o.messages)))
+		if o.kind == kindSandbox { // nothing was debited and no segment is on its way
+			d.tell(o)
+			continue
+		}
 		if o.kind != kindTest && o.kind != kindCode {
 			m.debited.Add(float64(o.segments))
 		}

@@ -53,6 +53,7 @@ type Options struct {
 	MaxSegments int           // of a message, default 255
 	TestSender  string        // rule api 4.4.2
 	TestQuota   int           // segments an account, rule api 4.4.5
+	SandboxADay int           // messages to numbers of the sandbox a user and day, default 1,000
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
 }
@@ -78,6 +79,9 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	}
 	if opts.MaxSegments == 0 {
 		opts.MaxSegments = sms.MaxSegments
+	}
+	if opts.SandboxADay == 0 {
+		opts.SandboxADay = 1000
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -143,7 +147,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		in.metrics.replays.Inc()
 	}
 	answer := Answer{Body: o.body, Replayed: o.replayed}
-	if o.kind == kindSingle || o.kind == kindTest {
+	if o.kind == kindSingle || o.kind == kindTest || o.kind == kindSandbox {
 		answer.MessageID = o.firstID
 	}
 	return answer, nil

@@ -24,6 +24,7 @@ var (
 	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
 	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
 	RefuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
+	RefuseSandboxQuota    = sms.Refusal{Reason: "sandbox_quota", Text: "Sandbox quota exceeded."}
 )
 
 // ErrNoCompany is the refusal of everything that needs a company (rule api 7.2).

@@ -15,7 +15,7 @@ type Audit struct {
 	Unrecorded int64
 	// StuckPending counts pending messages that nobody will ever decide: not
 	// waiting for a carrier, with no segment at one, or past the time by which
-	// the sweep should have decided them.
+	// the sweep, or for the sandbox's its own job, should have decided them.
 	StuckPending int64
 	// OrphanQueue counts outbox rows without a pending message.
 	OrphanQueue int64
@@ -55,9 +55,11 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 		return a, fmt.Errorf("auditing debits: %w", err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND (p.message_id IS NULL OR m.created_at < now() - $1::interval))
+		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND (p.message_id IS NULL OR m.created_at < now() - $1::interval)
+			AND (s.message_id IS NULL OR s.settled OR s.due_at < now() - interval '1 hour'))
 		FROM messages m LEFT JOIN outbox o ON `+outboxRow+`
 			LEFT JOIN (SELECT DISTINCT message_id FROM parts) p ON p.message_id = m.id
+			LEFT JOIN sandbox s ON s.message_id = m.id
 		WHERE m.status = 0`, horizon).Scan(&a.StuckPending)
 	if err != nil {
 		return a, fmt.Errorf("auditing pending messages: %w", err)

@@ -1,7 +1,7 @@
 // Package messages keeps each message's life. It alone changes a status.
 //
 // A message starts as pending and ends, exactly once, as sent or failed
-// (rule api 3). Around that row stand four tables:
+// (rule api 3). Around that row stand five tables:
 //
 //   - outbox: what still has to reach a carrier. A row is written with its
 //     message and deleted in the transaction that records its last segment's
@@ -10,6 +10,8 @@
 //   - receipts: those that settled nothing, among them the inbox of receipts
 //     that came before the response they belong to.
 //   - batches: the bulk and template requests.
+//   - sandbox: what becomes of messages to the numbers of the sandbox, in place of
+//     an outbox row.
 //
 // # Who may carry a message
 //

@@ -27,6 +27,7 @@ import (
 	"intumwa/messages"
 	"intumwa/notices"
 	"intumwa/queue"
+	"intumwa/sandbox"
 	"intumwa/throttle"
 	"intumwa/webhooks"
 )
@@ -173,6 +174,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 		life.run("dispatcher", d.Run)
+		life.run("sandbox", sandbox.New(hot, hooks, sandbox.Options{Log: g.log, Metrics: g.registry}).Run)
 		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))

@@ -1,0 +1,53 @@
+package sms
+
+import "time"
+
+// SandboxCarrier is what stands in place of a carrier for messages of the sandbox. No
+// configured carrier can have this name.
+const SandboxCarrier = "(sandbox)"
+
+// SandboxFate is what becomes of a message to a number of the sandbox: rule choices 6.5.
+type SandboxFate struct {
+	Number Number
+	Status Status        // Sent or Failed
+	Reason string        // why it fails, in a carrier's words
+	After  time.Duration // from accepting it
+}
+
+// sandbox are the numbers of the sandbox. No number of Burundi begins with 0, so none
+// of them can ever be somebody's.
+var sandbox = [...]SandboxFate{
+	{Number: "+25701000001", Status: Sent, After: time.Second},
+	{Number: "+25701000002", Status: Failed, Reason: "UNDELIV 001", After: time.Second},
+	{Number: "+25701000003", Status: Failed, Reason: "ESME_RINVDSTADR", After: 0},
+	{Number: "+25701000004", Status: Sent, After: 30 * time.Second},
+	{Number: "+25701000005", Status: Failed, Reason: "EXPIRED 000", After: 30 * time.Second},
+}
+
+// SandboxFates are the numbers of the sandbox with their fates.
+func SandboxFates() []SandboxFate { return sandbox[:] }
+
+// SandboxFateOf answers the fate of a number of the sandbox; ok is false for any other.
+func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
+	for _, fate := range sandbox {
+		if fate.Number == n {
+			return fate, true
+		}
+	}
+	return SandboxFate{}, false
+}
+
+// ParseSandbox reads a number of the sandbox in any form that Plan.Parse takes.
+func ParseSandbox(s string) (Number, bool) {
+	var d digits
+	if !d.read(s) {
+		return "", false
+	}
+	national, ok := d.national()
+	if !ok {
+		return "", false
+	}
+	n := Number("+" + countryCode + string(national))
+	_, ok = SandboxFateOf(n)
+	return n, ok
+}
