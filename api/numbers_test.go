@@ -31,8 +31,9 @@ func TestNumbersOfTheDocumentsAreSent(t *testing.T) {
 		}
 	}
 	plan, w := sms.NewPlan(), newWorld(t, worldOptions{})
-	texts := map[string]string{"openapi.json": w.do("", "GET", "/v1/openapi.json", "").body, "page.html": w.do("", "GET", "/docs", "").body}
-	for _, name := range []string{"quickstart.txt", "samples/send.sh", "samples/send.php", "samples/send.js", "samples/send.py", "samples/send.go.txt"} {
+	texts := map[string]string{"openapi.json": w.do("", "GET", "/v1/openapi.json", "").body, "page.html": w.do("", "GET", "/docs", "").body,
+		"page.fr.html": w.do("", "GET", "/docs?lang=fr", "").body}
+	for _, name := range []string{"quickstart.txt", "quickstart.fr.txt", "samples/send.sh", "samples/send.php", "samples/send.js", "samples/send.py", "samples/send.go.txt"} {
 		text, err := docsFiles.ReadFile("docs/" + name)
 		if err != nil {
 			t.Fatal(err)

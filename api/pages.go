@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -38,10 +40,20 @@ var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments
 type pages struct {
 	openAPIDocument []byte
 	collection      []byte // for Postman
-	reference       *template.Template
-	content         reference
+	editions        map[string]*edition
 	testSender      string
 }
+
+// edition is the reference in one language.
+type edition struct {
+	language string
+	page     *template.Template
+	content  reference
+}
+
+// Languages of the reference, the usual one first. The API's own texts are English in
+// all of them.
+var editionLanguages = []string{"en", "fr"}
 
 // reference is what the page shows.
 type reference struct {
@@ -68,15 +80,32 @@ type step struct{ Title, Text, Command string }
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(usualTestSender), []byte(o.TestSender)), testSender: o.TestSender}
+	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(usualTestSender), []byte(o.TestSender)),
+		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
-	if p.reference, err = template.ParseFS(docsFiles, "docs/page.html"); err != nil {
-		return nil, fmt.Errorf("reading the reference: %w", err)
-	}
 	if p.collection, err = postman(p.openAPIDocument); err != nil {
 		return nil, fmt.Errorf("making the Postman collection: %w", err)
 	}
-	c := &p.content
+	for _, language := range editionLanguages {
+		if p.editions[language], err = p.edition(language, o, rateLimit); err != nil {
+			return nil, fmt.Errorf("making the reference in %q: %w", language, err)
+		}
+	}
+	return p, nil
+}
+
+// edition makes the reference in a language.
+func (p *pages) edition(language string, o Options, rateLimit int) (*edition, error) {
+	name := "page.html"
+	if language != editionLanguages[0] {
+		name = "page." + language + ".html"
+	}
+	page, err := template.ParseFS(docsFiles, "docs/"+name)
+	if err != nil {
+		return nil, err
+	}
+	e := &edition{language: language, page: page}
+	c := &e.content
 	c.TestSender, c.Quota, c.Replacements, c.RateLimit = o.TestSender, o.TestQuota, o.Replacements, rateLimit
 	c.TemplateExample = `{
   "sender": "ACME",
@@ -86,10 +115,10 @@ func newPages(o Options, rateLimit int) (*pages, error) {
     {"phone_number": "61 23 45 00", "variables": {"name": null, "code": "5678"}}
   ]
 }`
-	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt"); err != nil {
+	if c.Send, err = p.samples(language, "send", "sh", "php", "js", "py", "go.txt"); err != nil {
 		return nil, err
 	}
-	if c.Verify, err = p.samples("verify", "php", "js", "py", "go.txt"); err != nil {
+	if c.Verify, err = p.samples(language, "verify", "php", "js", "py", "go.txt"); err != nil {
 		return nil, err
 	}
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {
@@ -97,9 +126,17 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	}
 	c.Sandbox = sms.SandboxFates()
 	for _, r := range refusals {
-		c.Errors = append(c.Errors, row{r.status, r.code, p.own(r.text), r.cause.en, r.fix.en, r.retry.words().en})
+		c.Errors = append(c.Errors, row{r.status, r.code, p.own(r.text), r.cause.in(language), r.fix.in(language), r.retry.words().in(language)})
 	}
-	return p, nil
+	return e, nil
+}
+
+// in answers the words in a language.
+func (w words) in(language string) string {
+	if language == "fr" {
+		return w.fr
+	}
+	return w.en
 }
 
 // own puts the installation's test sender where the usual one stands.
@@ -109,21 +146,61 @@ func (p *pages) own(text string) string {
 
 var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go"}
 
-func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
+func (p *pages) samples(language, group string, extensions ...string) (all []sample, err error) {
+	comments, err := commentsIn(language)
+	if err != nil {
+		return nil, err
+	}
 	for _, extension := range extensions {
 		text, err := docsFiles.ReadFile("docs/samples/" + group + "." + extension)
 		if err != nil {
 			return nil, fmt.Errorf("reading a sample: %w", err)
 		}
 		name, _, _ := strings.Cut(extension, ".")
-		all = append(all, sample{group, name, languages[extension], p.own(string(text))})
+		all = append(all, sample{group, name, languages[extension], translated(p.own(string(text)), comments)})
 	}
 	return all, nil
 }
 
+// commentsIn are the comments of the samples in a language, by what they are in
+// English; nil in English. The file has the lines in turn.
+func commentsIn(language string) (map[string]string, error) {
+	if language == editionLanguages[0] {
+		return nil, nil
+	}
+	text, err := docsFiles.ReadFile("docs/samples/comments." + language + ".txt")
+	if err != nil {
+		return nil, fmt.Errorf("reading the samples' comments: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	comments := make(map[string]string, len(lines)/2)
+	for i := 0; i+1 < len(lines); i += 2 {
+		comments[lines[i]] = lines[i+1]
+	}
+	return comments, nil
+}
+
+// sampleComment finds the comment of a line of a sample, whatever its language.
+var sampleComment = regexp.MustCompile(`(?m)((?:^|\s)(?://|#) )(\S.*)$`)
+
+// translated is a sample with its comments in another language.
+func translated(text string, comments map[string]string) string {
+	return sampleComment.ReplaceAllStringFunc(text, func(found string) string {
+		parts := sampleComment.FindStringSubmatch(found)
+		if other, known := comments[parts[2]]; known {
+			return parts[1] + other
+		}
+		return found
+	})
+}
+
 // steps reads the quick start: a title behind "# ", a line of text, commands.
-func (p *pages) steps(baseURL string) (steps []step) {
-	text, _ := docsFiles.ReadFile("docs/quickstart.txt") // embedded
+func (p *pages) steps(language, baseURL string) (steps []step) {
+	name := "docs/quickstart.txt"
+	if language != editionLanguages[0] {
+		name = "docs/quickstart." + language + ".txt"
+	}
+	text, _ := docsFiles.ReadFile(name) // embedded
 	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample, usualTestSender, p.testSender).Replace(string(text))
 	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
 		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
@@ -143,18 +220,43 @@ func (p *pages) openAPI(c *gin.Context) {
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 
 // docs is GET /docs: the reference, with the address under which it was asked
-// for.
+// for, in the language that the address names (?lang=fr) or else the one that the
+// reader's browser likes best.
 func (p *pages) docs(c *gin.Context) {
-	content := p.content
+	e := p.editions[c.Query("lang")]
+	if e == nil {
+		e = p.editions[preferred(c.Request.Header.Values("Accept-Language"))]
+	}
+	content := e.content
 	content.BaseURL = baseURL(c)
-	content.Steps = p.steps(content.BaseURL)
+	content.Steps = p.steps(e.language, content.BaseURL)
 	var out bytes.Buffer
-	if err := p.reference.Execute(&out, content); err != nil {
+	if err := e.page.Execute(&out, content); err != nil {
 		refuse(c, serverError)
 		return
 	}
 	p.harden(c)
+	c.Header("Content-Language", e.language)
+	c.Header("Vary", "Accept-Language")
 	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
+}
+
+// preferred is the language of ours that an Accept-Language header (RFC 9110, 12.5.4)
+// likes best; of equal ones the first. Nobody's choice is the usual one.
+func preferred(header []string) string {
+	best, most := editionLanguages[0], 0.0
+	for each := range strings.SplitSeq(strings.Join(header, ","), ",") {
+		tag, parameters, _ := strings.Cut(each, ";")
+		language, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		quality := 1.0
+		if text, given := strings.CutPrefix(strings.TrimSpace(parameters), "q="); given {
+			quality, _ = strconv.ParseFloat(text, 64) // what is no number is not liked
+		}
+		if slices.Contains(editionLanguages, language) && quality > most && quality <= 1 {
+			best, most = language, quality
+		}
+	}
+	return best
 }
 
 // baseURL is the address of the API as the client asked for it.

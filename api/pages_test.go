@@ -16,7 +16,21 @@ import (
 // The page is whole without any other host, and its assets are there.
 func TestReferencePage(t *testing.T) {
 	w := newWorld(t, worldOptions{Limit: 500})
-	page := w.do("", "GET", "/docs", "")
+	for _, language := range editionLanguages {
+		t.Run(language, func(t *testing.T) { w.t = t; w.referencePage(t, language) })
+	}
+	if got := w.do("", "GET", "/docs/page.html", ""); got.status != 404 {
+		t.Errorf("the template is served: %d", got.status)
+	}
+	for name := range assets {
+		if got := w.do("", "GET", "/docs/"+name, ""); strings.Contains(got.body, "http://") || strings.Contains(got.body, "https://") {
+			t.Errorf("%s speaks of other hosts", name)
+		}
+	}
+}
+
+func (w *world) referencePage(t *testing.T, language string) {
+	page := w.do("", "GET", "/docs?lang="+language, "")
 	if page.status != 200 || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
 		t.Fatalf("%d %v", page.status, page.header)
 	}
@@ -48,14 +62,6 @@ func TestReferencePage(t *testing.T) {
 	if strings.Contains(page.body, "style=") || strings.Contains(page.body, "onclick") {
 		t.Error("the policy forbids what the page has inline")
 	}
-	if got := w.do("", "GET", "/docs/page.html", ""); got.status != 404 {
-		t.Errorf("the template is served: %d", got.status)
-	}
-	for name := range assets {
-		if got := w.do("", "GET", "/docs/"+name, ""); strings.Contains(got.body, "http://") || strings.Contains(got.body, "https://") {
-			t.Errorf("%s speaks of other hosts", name)
-		}
-	}
 }
 
 func TestPageWithAnotherTestSender(t *testing.T) {
@@ -66,7 +72,7 @@ func TestPageWithAnotherTestSender(t *testing.T) {
 	if strings.Contains(string(p.openAPIDocument), usualTestSender) {
 		t.Error("the document names the usual test sender")
 	}
-	for _, s := range append(p.content.Send, p.content.Verify...) {
+	for _, s := range append(p.editions["en"].content.Send, p.editions["en"].content.Verify...) {
 		if strings.Contains(s.Text, usualTestSender) {
 			t.Errorf("%s %s names the usual test sender", s.Group, s.Name)
 		}
@@ -157,7 +163,7 @@ func TestSendSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range p.content.Send {
+	for _, s := range p.editions["en"].content.Send {
 		t.Run(s.Name, func(t *testing.T) {
 			file, args := runnable(t, s, nil)
 			cmd := exec.Command(args[0], append(args[1:], file)...)
@@ -198,7 +204,7 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 
 func TestLimitShown(t *testing.T) {
 	p, err := newPages(Options{TestSender: testSender}, throttle.New(nil, throttle.Options{}).Limit())
-	if err != nil || p.content.RateLimit != 500 {
-		t.Errorf("%d, %v", p.content.RateLimit, err)
+	if err != nil || p.editions["en"].content.RateLimit != 500 {
+		t.Errorf("%d, %v", p.editions["en"].content.RateLimit, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestSendSamplesTryAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range p.content.Send {
+	for _, s := range p.editions["en"].content.Send {
 		name := s.Name
 		if name == "sh" {
 			name = "curl"

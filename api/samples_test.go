@@ -123,7 +123,7 @@ func TestVerifySamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range p.content.Verify {
+	for _, s := range p.editions["en"].content.Verify {
 		t.Run(s.Name, func(t *testing.T) {
 			if s.Name == "go" {
 				s.Text = strings.Replace(s.Text, "package webhook", "package main", 1)

@@ -2,6 +2,7 @@
 'use strict';
 
 (() => {
+  const words = document.documentElement.dataset;
   const calculator = document.getElementById('calculator');
   const field = calculator.querySelector('textarea');
   const outputs = Object.fromEntries([...calculator.querySelectorAll('output')].map((o) => [o.id, o]));
@@ -9,8 +10,8 @@
     const size = measure(field.value);
     outputs['segment-count'].textContent = size.segments;
     outputs['segment-encoding'].textContent = size.encoding === 'gsm7' ? 'GSM-7' : 'Unicode (UCS-2)';
-    outputs['segment-characters'].textContent = `${size.characters} of 600`;
-    outputs['segment-unicode'].textContent = size.unicode.length ? size.unicode.join('  ') : 'none';
+    outputs['segment-characters'].textContent = `${size.characters} ${words.of}`;
+    outputs['segment-unicode'].textContent = size.unicode.length ? size.unicode.join('  ') : words.none;
   };
   field.addEventListener('input', show);
   calculator.hidden = false;
@@ -20,11 +21,11 @@
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'copy';
-    button.textContent = 'Copy';
+    button.textContent = words.copy;
     button.addEventListener('click', async () => {
       await navigator.clipboard.writeText(block.querySelector('code').textContent);
-      button.textContent = 'Copied';
-      setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+      button.textContent = words.copied;
+      setTimeout(() => { button.textContent = words.copy; }, 1500);
     });
     block.append(button);
   }

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The reference comes in the language that the address or the browser asks for.
+func TestReferenceInLanguages(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	for _, c := range []struct{ path, accept, want string }{
+		{"/docs", "", "en"}, {"/docs", "fr", "fr"}, {"/docs", "fr-BI,fr;q=0.9,en;q=0.8", "fr"}, {"/docs", "en;q=0.8,FR;q=0.9", "fr"},
+		{"/docs", "rn,sw;q=0.9,fr;q=0.5,en;q=0.4", "fr"}, {"/docs", "de", "en"}, {"/docs", "*", "en"}, {"/docs", "fr;q=0", "en"},
+		{"/docs", "fr;q=x,en;q=0.1", "en"}, {"/docs", "fr;q=2,en", "en"}, {"/docs", ";;,,=", "en"},
+		{"/docs?lang=fr", "en", "fr"}, {"/docs?lang=en", "fr", "en"}, {"/docs?lang=xx", "fr", "fr"},
+	} {
+		var headers []string
+		if c.accept != "" {
+			headers = []string{"Accept-Language", c.accept}
+		}
+		got := w.do("", "GET", c.path, "", headers...)
+		if got.status != 200 || got.header.Get("Content-Language") != c.want || !strings.Contains(got.body, `<html lang="`+c.want+`"`) ||
+			got.header.Get("Vary") != "Accept-Language" {
+			t.Errorf("%+v: %d %q", c, got.status, got.header.Get("Content-Language"))
+		}
+	}
+	french := w.do("", "GET", "/docs?lang=fr", "").body
+	for _, want := range []string{"Prise en main", "Faites un jeton", "La clé nomme ce qui est envoyé", "Le premier destinataire", "Unauthenticated."} {
+		if !strings.Contains(french, want) {
+			t.Errorf("the French page lacks %q", want)
+		}
+	}
+}
+
+// Both editions say the same: the same sections, tables and lists, the same code.
+func TestEditionsAreAlike(t *testing.T) {
+	skeleton := func(name string) (marks, code []string) {
+		text, err := docsFiles.ReadFile("docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := string(text)
+		marks = regexp.MustCompile(`</?(?:section|h[1-6]|p|ul|ol|li|table|tr|td|th|pre|dl|dt|dd|text|path|rect)\b|\bid="[^"]*"|\{\{[^}]*\}\}|href="[#/][^"?]*"`).FindAllString(page, -1)
+		for _, match := range regexp.MustCompile(`(?s)<code>(.*?)</code>`).FindAllStringSubmatch(page, -1) {
+			code = append(code, strings.NewReplacer("caractères ASCII visibles", "visible ASCII characters", "Celui-ci échoue", "This one fails").Replace(match[1]))
+		}
+		return marks, code
+	}
+	english, codeEnglish := skeleton("page.html")
+	french, codeFrench := skeleton("page.fr.html")
+	for i := range min(len(english), len(french)) {
+		if english[i] != french[i] {
+			t.Fatalf("mark %d is %s in English and %s in French; before it %v", i, english[i], french[i], english[max(0, i-5):i])
+		}
+	}
+	slices.Sort(codeEnglish)
+	slices.Sort(codeFrench)
+	if len(english) != len(french) || !slices.Equal(codeEnglish, codeFrench) {
+		t.Errorf("%d marks and %d, %d pieces of code and %d", len(english), len(french), len(codeEnglish), len(codeFrench))
+	}
+	p, err := newPages(Options{TestSender: testSender}, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := p.steps("en", "x"), p.steps("fr", "x")
+	if len(one) != len(other) {
+		t.Fatalf("%d steps and %d", len(one), len(other))
+	}
+	for i := range one {
+		if one[i].Command != other[i].Command || one[i].Title == other[i].Title || one[i].Text == other[i].Text {
+			t.Errorf("step %d: %+v, %+v", i+1, one[i], other[i])
+		}
+	}
+	for i, en := range append(p.editions["en"].content.Send, p.editions["en"].content.Verify...) {
+		fr := append(p.editions["fr"].content.Send, p.editions["fr"].content.Verify...)[i]
+		bare := func(text string) string { return sampleComment.ReplaceAllString(text, "") }
+		if bare(en.Text) != bare(fr.Text) {
+			t.Errorf("%s.%s is not the same program in French", en.Group, en.Name)
+		}
+		said := sampleComment.FindAllStringSubmatch(en.Text, -1)
+		for j, match := range sampleComment.FindAllStringSubmatch(fr.Text, -1) {
+			if j >= len(said) || match[2] == said[j][2] {
+				t.Errorf("%s.%s: a comment is not in French: %s", en.Group, en.Name, html.UnescapeString(match[2]))
+			}
+		}
+	}
+}
