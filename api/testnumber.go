@@ -71,11 +71,15 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 		return err
 	}
 	ctx, p := background(c), caller(c)
+	user, err := a.accounts.UserByID(ctx, p.UserID)
+	if err != nil {
+		return err
+	}
 	code, err := a.accounts.StartVerification(ctx, p.UserID, number)
 	if err != nil {
 		return err
 	}
-	return a.intake.SendCode(ctx, p, number, code, accounts.CodeLife)
+	return a.intake.SendCode(ctx, p, number, user.Language, code, accounts.CodeLife)
 }
 
 // verifyTestNumber is POST /v1/test-number/verify.

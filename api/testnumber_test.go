@@ -147,3 +147,25 @@ func TestTestNumberRefusals(t *testing.T) {
 	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '10 min'`)
 	sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+25779123456"))).body, says("The code has expired. Ask for a new one."))
 }
+
+// The code comes in the language in which its user is written to, in one segment that
+// costs nothing.
+func TestCodeInTheUsersLanguage(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	for i, c := range []struct{ language, begins string }{
+		{"fr", "Votre code de vérification Intumwa est "}, {"en", "Your Intumwa verification code is "}, {"rn", "Kode yawe ya Intumwa ni "},
+	} {
+		if err := w.rooms.Accounts.SetLanguage(t.Context(), w.users["new"], c.language); err != nil {
+			t.Fatal(err)
+		}
+		w.later()
+		number := "7912346" + string(rune('0'+i))
+		if got := w.do("new", "PUT", "/v1/test-number", `{"phone_number":"`+number+`"}`); got.status != 200 {
+			t.Fatalf("%s: %d %s", c.language, got.status, got.body)
+		}
+		if n := w.count(`SELECT count(*) FROM messages WHERE phone_number = $1 AND starts_with(body, $2) AND segments = 1 AND encoding = 0`,
+			"+257"+number, c.begins); n != 1 {
+			t.Errorf("%s: no code in this language", c.language)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func (d *Dashboard) sendCode(v *visit, t tenant) {
 	ctx := context.WithoutCancel(v.ctx()) // a code that is stored is sent
 	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
 	if err == nil {
-		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, code, accounts.CodeLife)
+		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, t.User.Language, code, accounts.CodeLife)
 	}
 	if err != nil {
 		v.refuseTestNumber(t, f, "number", err)
