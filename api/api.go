@@ -31,6 +31,7 @@ type Options struct {
 	Plan           *sms.Plan // valid numbers
 	TestSender     string
 	TestQuota      int                // segments an account, rule api 4.4.5
+	DashboardURL   string             // where people make companies and tokens; "": the documents do not link to it
 	Replacements   int                // how often a verified test number may be replaced
 	MaxBody        int64              // octets of a body; default 16 MiB
 	LargeBody      int64              // octets above which a body takes a place; default 64 KiB

@@ -35,6 +35,19 @@ func TestReferenceInLanguages(t *testing.T) {
 	}
 }
 
+// The reference leads to the dashboard where it is known.
+func TestReferenceLeadsToTheDashboard(t *testing.T) {
+	const address = `href="https://panel.example.com"`
+	for url, want := range map[string]bool{"https://panel.example.com": true, "": false} {
+		w := newWorld(t, worldOptions{Options: Options{DashboardURL: url}})
+		for _, language := range editionLanguages {
+			if page := w.do("", "GET", "/docs?lang="+language, "").body; strings.Contains(page, address) != want {
+				t.Errorf("%q, %s: a link is %v", url, language, !want)
+			}
+		}
+	}
+}
+
 // Both editions say the same: the same sections, tables and lists, the same code.
 func TestEditionsAreAlike(t *testing.T) {
 	skeleton := func(name string) (marks, code []string) {

@@ -43,7 +43,7 @@ func TestNumbersOfTheDocumentsAreSent(t *testing.T) {
 	for name, text := range texts {
 		text = strings.NewReplacer("&#43;", "+", "&nbsp;", " ").Replace(text)
 		shown := numberShown.FindAllString(text, -1)
-		found := 0
+		found := strings.Count(text, string(sms.SandboxFates()[0].Number)) // which is sent, whatever carriers there are
 		for _, each := range shown {
 			number, ok := plan.Parse(each)
 			if !ok {

@@ -57,7 +57,7 @@ var editionLanguages = []string{"en", "fr"}
 
 // reference is what the page shows.
 type reference struct {
-	BaseURL, TestSender            string
+	BaseURL, TestSender, Dashboard string
 	Quota, Replacements, RateLimit int
 	Steps                          []step
 	Send, Verify                   []sample
@@ -106,7 +106,7 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	e := &edition{language: language, page: page}
 	c := &e.content
-	c.TestSender, c.Quota, c.Replacements, c.RateLimit = o.TestSender, o.TestQuota, o.Replacements, rateLimit
+	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL
 	c.TemplateExample = `{
   "sender": "ACME",
   "template": "Bonjour {{name}}, votre code est {{ code }}.",

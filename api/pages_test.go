@@ -158,7 +158,6 @@ func TestQuickStart(t *testing.T) {
 
 func TestSendSamples(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
-	w.testNumber("live", "+25761234500")
 	p, err := newPages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)

@@ -187,7 +187,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends}
-		handler, err := api.New(rooms, api.Options{Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
 			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
 			TrustedProxies: c.API.TrustedProxies,

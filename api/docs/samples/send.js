@@ -35,7 +35,7 @@ async function send(key, message) {
 }
 
 const answer = await send('order-1003', {
-  phone_number: '+25761234500',
+  phone_number: '+25701000001',
   sender: 'INTUMWATEST',
   message: 'Urakoze!',
 });

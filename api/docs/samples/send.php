@@ -45,7 +45,7 @@ function send(string $key, array $message): array
 }
 
 $answer = send('order-1002', [
-    'phone_number' => '+25761234500',
+    'phone_number' => '+25701000001',
     'sender' => 'INTUMWATEST',
     'message' => 'Urakoze!',
 ]);

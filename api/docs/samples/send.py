@@ -39,7 +39,7 @@ def send(key: str, message: dict) -> dict:
 
 
 answer = send("order-1004", {
-    "phone_number": "+25761234500",
+    "phone_number": "+25701000001",
     "sender": "INTUMWATEST",
     "message": "Urakoze!",
 })

@@ -5,4 +5,4 @@ curl -sS --fail-with-body --connect-timeout 5 --max-time 15 --retry 5 --retry-co
   -H "Authorization: Bearer $TOKEN" \
   -H "Content-Type: application/json" \
   -H "Idempotency-Key: order-1001" \
-  -d '{"phone_number": "+25761234500", "sender": "INTUMWATEST", "message": "Urakoze!"}'
+  -d '{"phone_number": "+25701000001", "sender": "INTUMWATEST", "message": "Urakoze!"}'
