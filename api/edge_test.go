@@ -165,7 +165,8 @@ func TestSlowBody(t *testing.T) {
 	defer func() { _ = slow.Close() }()
 	head := "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + w.tokens["live"] + "\r\nContent-Length: 100000\r\n"
 	for range 3 {
-		if got := w.rawTo(listener.Addr(), head+"\r\n{"); !contains(got, " 408 ") || !contains(got, "took too long") {
+		if got := w.rawTo(listener.Addr(), head+"\r\n{"); !contains(got, " 408 ") || !contains(got, "took too long") ||
+			!contains(got, "\r\nX-RateLimit-Remaining: ") || !contains(got, "\r\nX-Error-Code: body_too_slow\r\n") {
 			t.Errorf("answer %q", got)
 		}
 	}

@@ -82,6 +82,10 @@ func TestMessageShow(t *testing.T) {
 	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id.String()); code != exitOK || strings.Contains(stdout, "canary") {
 		t.Errorf("for people: %d %q", code, stdout)
 	}
+	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", "1"); code != exitOK || !strings.Contains(stdout, id.String()) {
+		t.Errorf("by the number of its webhooks: %d %s", code, stdout)
+	}
 	s.refused("not found", "", "admin", "message", "show", "--id", ulid.Make().String())
-	s.refused("no ULID", "", "admin", "message", "show", "--id", "x")
+	s.refused("not found", "", "admin", "message", "show", "--id", "999")
+	s.refused("neither a ULID", "", "admin", "message", "show", "--id", "x")
 }

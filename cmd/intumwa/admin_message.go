@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -18,7 +19,7 @@ type adminMessageCmd struct {
 }
 
 type adminMessageShowCmd struct {
-	ID string `required:"" help:"The message's ULID." placeholder:"ULID"`
+	ID string `required:"" help:"The message's ULID, or the message_id of its webhooks." placeholder:"ID"`
 }
 
 // adminMessage is a message for operators. Its text is not among it: whoever must read it looks in the database.
@@ -89,14 +90,19 @@ func printIndented(w io.Writer, result any) error {
 // Run shows the message with its segments, carrier ids, history and webhook deliveries.
 func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	id, err := ulid.ParseStrict(c.ID)
-	if err != nil {
-		return fmt.Errorf("%q is no ULID: %w", c.ID, err)
+	number, wrong := strconv.ParseInt(c.ID, 10, 64)
+	if err != nil && (wrong != nil || number < 1) {
+		return fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		store := messages.New(o.pool)
-		r, err := store.AnybodysByULID(ctx, id)
+		find := func() (messages.Record, error) { return store.AnybodysByULID(ctx, id) }
 		if err != nil {
-			return nil, fmt.Errorf("message %s: %w", id, err)
+			find = func() (messages.Record, error) { return store.AnybodysByID(ctx, number) }
+		}
+		r, err := find()
+		if err != nil {
+			return nil, fmt.Errorf("message %s: %w", c.ID, err)
 		}
 		journey, err := store.JourneyOf(ctx, r.ID)
 		if err != nil {
