@@ -131,10 +131,13 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	return e, nil
 }
 
+// frenchSpaces keeps what French puts behind a space on the line of its word.
+var frenchSpaces = strings.NewReplacer(" ;", "\u00a0;", " :", "\u00a0:", " ?", "\u00a0?")
+
 // in answers the words in a language.
 func (w words) in(language string) string {
 	if language == "fr" {
-		return w.fr
+		return frenchSpaces.Replace(w.fr)
 	}
 	return w.en
 }
