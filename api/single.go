@@ -35,7 +35,7 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 	req.Sender, unsent = sender(name, senderRequired)
 	if req.Number, wrong = a.number(number, numberRequired, numberInvalid); wrong != nil {
 		fixed, isFixed := sms.Number(""), false
-		if text, isText := number.text(); isText && req.Sender == a.opts.TestSender {
+		if text, isText := number.text(); isText && req.Sender != "" && req.Sender == a.opts.TestSender {
 			fixed, isFixed = sms.ParseSandbox(text)
 		}
 		if req.Number = fixed; !isFixed {
