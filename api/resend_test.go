@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// sampleTimeouts are how long each sample waits for an answer, and one second
+// sampleTimeouts are how long each sample waits for an answer, and three seconds
 // instead, for the test's sake.
 var sampleTimeouts = map[string][2]string{
-	"curl": {"--max-time 15", "--max-time 1"}, "php": {"'timeout' => 15,", "'timeout' => 1,"}, "js": {"timeout(15_000)", "timeout(1_000)"},
-	"py": {"timeout=15)", "timeout=1)"}, "go": {"15 * time.Second", "1 * time.Second"},
+	"curl": {"--max-time 15", "--max-time 3"}, "php": {"'timeout' => 15,", "'timeout' => 3,"}, "js": {"timeout(15_000)", "timeout(3_000)"},
+	"py": {"timeout=15)", "timeout=3)"}, "go": {"15 * time.Second", "3 * time.Second"},
 }
 
 // asked is a request as the stub got it.
@@ -82,9 +82,10 @@ func TestSendSamplesTryAgain(t *testing.T) {
 			if !strings.Contains(s.Text, timeout[0]) {
 				t.Fatalf("no %q", timeout[0])
 			}
-			s.Text = strings.Replace(s.Text, timeout[0], timeout[1], 1)
-			file, args := runnable(t, s, nil)
-			run := func(url string) (string, error) {
+			hasty := s
+			hasty.Text = strings.Replace(s.Text, timeout[0], timeout[1], 1)
+			run := func(s sample, url string) (string, error) {
+				file, args := runnable(t, s, nil)
 				cmd := exec.Command(args[0], append(args[1:len(args):len(args)], file)...)
 				cmd.Env = append(os.Environ(), "BASE_URL="+url, "TOKEN=x", "no_proxy=*")
 				out, err := cmd.CombinedOutput()
@@ -96,7 +97,7 @@ func TestSendSamplesTryAgain(t *testing.T) {
 				statuses = statuses[1:]
 			}
 			url, asked := stub(t, statuses...)
-			out, err := run(url)
+			out, err := run(hasty, url)
 			requests := asked()
 			if err != nil || !anyULID.MatchString(out) || len(requests) != len(statuses) {
 				t.Fatalf("%v, %d requests: %s", err, len(requests), out)
@@ -111,7 +112,7 @@ func TestSendSamplesTryAgain(t *testing.T) {
 			}
 			for _, status := range []int{400, 422} {
 				url, asked := stub(t, status)
-				out, err := run(url)
+				out, err := run(s, url)
 				if err == nil || !strings.Contains(out, fmt.Sprintf("Refused with %d.", status)) {
 					t.Errorf("a %d: %v: %s", status, err, out)
 				}
