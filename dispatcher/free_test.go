@@ -91,7 +91,7 @@ func TestTwoDeaths(t *testing.T) {
 			if err := b.d.free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", 0, []int64{j.msg.ID}); err != nil || len(got) != 1 {
+			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
 				t.Fatalf("policy %d: %v, %v", policy, got, err)
 			}
 		}
@@ -265,7 +265,7 @@ func TestStaleVerdict(t *testing.T) {
 	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", 0, []int64{j.msg.ID}); err != nil || len(got) != 1 {
+	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(j, 1)}})

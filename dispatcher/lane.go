@@ -286,7 +286,7 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 		ids[i] = e.MessageID
 		byID[e.MessageID] = e.ID
 	}
-	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, int(kind), ids)
+	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, ids)
 	if err != nil {
 		// The entries stay pending on the belt and their rows unclaimed: the
 		// pushLost finds them. Nothing is to be told about the belt.

@@ -131,12 +131,12 @@ func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting
 	}
 	// Noted first: a lane that takes an entry at once must not find its row
 	// locked.
-	if err := d.store.Pushed(ctx, at.carrier, int(at.lane), ids); err != nil {
+	if err := d.store.Pushed(ctx, ids); err != nil {
 		return err
 	}
 	if err := d.belt.Push(ctx, items); err != nil {
 		d.trust.failed(at.carrier, at.lane, err)
-		return errors.Join(err, d.store.NotPushed(ctx, at.carrier, int(at.lane), ids))
+		return errors.Join(err, d.store.NotPushed(ctx, ids))
 	}
 	d.metrics.redelivered.Add(float64(len(items)))
 	return nil

@@ -97,7 +97,7 @@ func (b *bench) begun(segments int) *journey {
 
 func (b *bench) claim(id int64, segments int) *journey {
 	b.Helper()
-	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", 0, []int64{id})
+	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id})
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
@@ -496,7 +496,7 @@ func BenchmarkSettler(b *testing.B) {
 		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) { ids, err = d.store.Insert(ctx, tx, list); return err }); err != nil {
 			b.Fatal(err)
 		}
-		claimed, err := d.store.Claim(ctx, 0, "lumitel", 0, ids)
+		claimed, err := d.store.Claim(ctx, 0, "lumitel", ids)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -86,8 +86,8 @@ func (s *Store) JourneysOf(ctx context.Context, ids []int64) (map[int64]Journey,
 		return err
 	})
 	var w WaitingRecord
-	batch.Queue(`SELECT o.message_id, o.attempts, o.due_at, o.expires_at, o.claimed_by IS NOT NULL
-		FROM messages m JOIN outbox o ON `+outboxRow+` WHERE m.id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
+	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox
+		WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
 			j, waiting := journeys[id], w
 			j.Waiting = &waiting

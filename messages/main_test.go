@@ -111,13 +111,9 @@ func (d *desk) pending(n int, change ...func(*messages.Message)) []int64 {
 
 func (d *desk) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
 	d.Helper()
-	var claimed []*messages.Claimed
-	for _, lane := range []int{messages.LaneSingle, messages.LaneBatch} {
-		some, err := d.Claim(d.Context(), dispatcher, carrier, lane, ids)
-		if err != nil {
-			d.Fatal(err)
-		}
-		claimed = append(claimed, some...)
+	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids)
+	if err != nil {
+		d.Fatal(err)
 	}
 	return claimed
 }

@@ -47,9 +47,6 @@ const (
 	LaneBatch  = 1
 )
 
-// outboxRow joins an outbox row o to its message m by the key of the outbox.
-const outboxRow = `o.carrier = m.carrier AND o.lane = (m.batch_id IS NOT NULL)::integer AND o.message_id = m.id`
-
 // Store keeps messages in one database.
 type Store struct {
 	pool *pgxpool.Pool

@@ -36,7 +36,7 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
 			func(ctx context.Context, d *desk, ids []int64) (n int64, err error) {
 				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
-				err = d.Pushed(ctx, carrier, 0, ids)
+				err = d.Pushed(ctx, ids)
 				return int64(before - d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)), err
 			}},
 		{"forgetting", `SELECT FROM receipts WHERE id = $1 FOR UPDATE`, `INSERT INTO receipts (id, received_at, carrier, link, key, carrier_id, number, state, error, outcome)

@@ -57,17 +57,19 @@ const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.comp
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
 // carrier's is not among it, so an id that stands on the belt twice is harmless.
-func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, lane int, ids []int64) ([]*Claimed, error) {
+// The rows are found by their ids whatever the planner knows: with statistics of
+// a time when the lane was empty it would read the whole lane (carrier || '').
+func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
 	return s.claim(ctx, `
 		WITH free AS (
 			SELECT message_id FROM outbox
-			WHERE carrier = $2 AND lane = $3 AND message_id = ANY($4) AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+			WHERE message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
 			FOR UPDATE SKIP LOCKED
 		)
 		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
 		FROM free JOIN messages m ON m.id = free.message_id
-		WHERE o.carrier = $2 AND o.lane = $3 AND o.message_id = free.message_id
-		RETURNING `+claimedColumns, dispatcher, carrier, lane, ids)
+		WHERE o.message_id = free.message_id
+		RETURNING `+claimedColumns, dispatcher, ids, carrier)
 }
 
 // ClaimDue takes up to limit due rows of one lane, the oldest first: the way
@@ -82,7 +84,7 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 		)
 		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
 		FROM free JOIN messages m ON m.id = free.message_id
-		WHERE o.carrier = $2 AND o.lane = $3 AND o.message_id = free.message_id
+		WHERE o.message_id = free.message_id
 		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
 }
 
@@ -189,8 +191,7 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) err
 		ids[i], turns[i] = c.MessageID, int32(c.Turn)
 	}
 	if _, err := s.pool.Exec(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, turn)
-			JOIN messages m ON m.id = u.id
-		WHERE `+outboxRow+` AND o.turn = u.turn AND o.claimed_by = $1`, dispatcher, ids, turns); err != nil {
+		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, dispatcher, ids, turns); err != nil {
 		return fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
 	}
 	return nil
@@ -233,10 +234,10 @@ func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64
 	// A row that somebody holds at this moment is freed the next time.
 	tag, err := s.pool.Exec(ctx, `
 		WITH dead AS (
-			SELECT carrier, lane, message_id FROM outbox WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
+			SELECT message_id FROM outbox WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
 		)
 		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = o.begun OR o.carrier <> ALL($2)
-		FROM dead WHERE (o.carrier, o.lane, o.message_id) = (dead.carrier, dead.lane, dead.message_id)`, dead, append([]string{}, marking...))
+		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, marking...))
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}
@@ -266,8 +267,7 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 	for i, c := range begun {
 		ids[i] = c.ID
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (
-		DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND `+outboxRow+` RETURNING o.message_id, o.turn, o.expires_at) `+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, turn, expires_at) `+holdGone, ids); err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
 	return begun, nil
@@ -343,10 +343,10 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 
 // Pushed notes that the messages are on the belt (now). One that somebody is
 // just claiming needs no note.
-func (s *Store) Pushed(ctx context.Context, carrier string, lane int, ids []int64) error {
+func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 	if _, err := s.pool.Exec(ctx, `
-		WITH free AS (SELECT message_id FROM outbox WHERE carrier = $1 AND lane = $2 AND message_id = ANY($3) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
-		UPDATE outbox o SET pushed_at = now() FROM free WHERE o.carrier = $1 AND o.lane = $2 AND o.message_id = free.message_id`, carrier, lane, ids); err != nil {
+		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
+		UPDATE outbox o SET pushed_at = now() FROM free WHERE o.message_id = free.message_id`, ids); err != nil {
 		return fmt.Errorf("noting pushed messages: %w", err)
 	}
 	return nil
@@ -354,9 +354,8 @@ func (s *Store) Pushed(ctx context.Context, carrier string, lane int, ids []int6
 
 // NotPushed notes that messages are not on the belt after all: it did not take
 // them.
-func (s *Store) NotPushed(ctx context.Context, carrier string, lane int, ids []int64) error {
-	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = NULL WHERE carrier = $1 AND lane = $2 AND message_id = ANY($3) AND claimed_by IS NULL`,
-		carrier, lane, ids); err != nil {
+func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
+	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = NULL WHERE message_id = ANY($1) AND claimed_by IS NULL`, ids); err != nil {
 		return fmt.Errorf("noting messages that the belt did not take: %w", err)
 	}
 	return nil

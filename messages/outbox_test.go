@@ -58,7 +58,7 @@ func TestClaimOnce(t *testing.T) {
 				want = backwards
 			}
 			for part := range slices.Chunk(want, 50) {
-				claimed, err := d.Claim(t.Context(), dispatcher, carrier, 0, part)
+				claimed, err := d.Claim(t.Context(), dispatcher, carrier, part)
 				if err != nil {
 					t.Error(err)
 					return
@@ -272,10 +272,8 @@ func TestMissing(t *testing.T) {
 	if got, want := missing(2), []int64{ids[1], ids[2]}; !slices.Equal(got, want) {
 		t.Errorf("the first two: %v, want %v", got, want)
 	}
-	for lane := range 2 {
-		if err := d.Pushed(t.Context(), carrier, lane, missing(10)); err != nil {
-			t.Fatal(err)
-		}
+	if err := d.Pushed(t.Context(), missing(10)); err != nil {
+		t.Fatal(err)
 	}
 	same(t, "missing after the push", missing(10), nil)
 	d.exec(`UPDATE outbox SET expires_at = now(), pushed_at = NULL`)
@@ -299,7 +297,7 @@ func TestReroute(t *testing.T) {
 	if n, err := d.Ready(t.Context(), "onatel", 0, 10); err != nil || n != 2 {
 		t.Errorf("%d wait there, %v", n, err)
 	}
-	claimed, err := d.Claim(t.Context(), 1, "onatel", 0, ids)
+	claimed, err := d.Claim(t.Context(), 1, "onatel", ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +331,7 @@ func TestRerouteKeeps(t *testing.T) {
 			t.Errorf("held %v: %d rerouted, %v", held, n, err)
 		}
 	}
-	claimed, err := d.Claim(t.Context(), 2, "onatel", 0, ids)
+	claimed, err := d.Claim(t.Context(), 2, "onatel", ids)
 	if err != nil || len(claimed) != 2 || claimed[0].Unanswered != nil || claimed[1].Unanswered != nil {
 		t.Errorf("the other takes what the first left unanswered for its own: %+v, %v", claimed, err)
 	}
@@ -349,7 +347,7 @@ func TestReturn(t *testing.T) {
 	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, false); err != nil { // and on
 		t.Fatal(err)
 	}
-	if _, err := d.Claim(t.Context(), 1, "leo", 0, ids[1:2]); err != nil {
+	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2]); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{2, 0} {

@@ -384,13 +384,11 @@ type Retry struct {
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		slices.Sort(e.Carried) // here and below the order of locking
-		b.Queue(`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND `+outboxRow+`
-			AND (o.claimed_by = $2 OR o.claimed_by IS NULL)`, e.Carried, e.Dispatcher)
+		b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, e.Carried, e.Dispatcher)
 	}
 	if len(e.Held) > 0 {
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND `+outboxRow+`
-					AND (o.claimed_by = $2 OR o.claimed_by IS NULL) RETURNING o.message_id, o.turn, o.expires_at
+				DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL) RETURNING message_id, turn, expires_at
 			) `+holdGone, e.Held, e.Dispatcher)
 	}
 	if len(e.Retries) == 0 {
@@ -408,6 +406,5 @@ func (e Ends) queue(b *pgx.Batch) {
 	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = u.begun,
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
 		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, turn, delay, free, begun)
-			JOIN messages m ON m.id = u.id
-		WHERE `+outboxRow+` AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free, begun)
+		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free, begun)
 }

@@ -23,8 +23,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 				AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
 			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false
-			FROM moved WHERE o.carrier = $1 AND o.lane = $3 AND o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, held)
 	if err != nil {
@@ -38,12 +37,11 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH back AS (
-			SELECT w.carrier, w.lane, w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.home = $1 AND w.carrier <> $1 AND w.claimed_by IS NULL AND w.attempts = 0
 			ORDER BY w.message_id LIMIT $2 FOR UPDATE SKIP LOCKED
 		), o AS (
-			UPDATE outbox o SET carrier = $1, home = NULL, pushed_at = NULL
-			FROM back WHERE (o.carrier, o.lane, o.message_id) = (back.carrier, back.lane, back.message_id)
+			UPDATE outbox o SET carrier = $1, home = NULL, pushed_at = NULL FROM back WHERE o.message_id = back.message_id
 		)
 		UPDATE messages m SET carrier = $1 FROM back WHERE m.id = back.message_id`, home, limit)
 	if err != nil {
@@ -92,11 +90,10 @@ func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Str
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT o.lane, o.message_id FROM messages m JOIN outbox o ON `+outboxRow+`
-			WHERE m.id = ANY($1) AND o.carrier = $2 AND o.claimed_by IS NULL FOR UPDATE SKIP LOCKED
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL FOR UPDATE SKIP LOCKED
 		), o AS (
-			UPDATE outbox o SET carrier = $3, pushed_at = NULL, begun = false, home = NULL
-			FROM moved WHERE o.carrier = $2 AND o.lane = moved.lane AND o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $3, pushed_at = NULL, begun = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)
 	if err != nil {

@@ -111,7 +111,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END
 		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[]) u(id, status, at, reason, claimant)
 		WHERE m.id = u.id AND m.status = 0
-			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE `+outboxRow+` AND o.claimed_by = u.claimant))
+			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons, claimants).
 		Query(func(rows pgx.Rows) (err error) {
@@ -127,7 +127,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 	if len(failed) == 0 {
 		return
 	}
-	b.Queue(`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND m.status <> 0 AND `+outboxRow, failed)
+	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
 	b.Queue(`SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
 		Query(func(rows pgx.Rows) error {
 			f.submitted = map[int64]bool{}
@@ -210,10 +210,10 @@ func (s *Store) copiesOf(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, error) {
 	rows, err := tx.Query(ctx, `
 		WITH over AS (
-			SELECT carrier, lane, message_id FROM outbox WHERE expires_at <= now() AND claimed_by IS NULL
-			LIMIT $1 FOR UPDATE SKIP LOCKED
+			SELECT message_id FROM outbox WHERE expires_at <= now() AND claimed_by IS NULL
+			ORDER BY message_id LIMIT $1 FOR UPDATE SKIP LOCKED
 		)
-		DELETE FROM outbox o USING over WHERE (o.carrier, o.lane, o.message_id) = (over.carrier, over.lane, over.message_id) RETURNING o.message_id, now()`, limit)
+		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("taking expired messages: %w", err)
 	}
@@ -268,7 +268,7 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
 	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
-			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE `+outboxRow+` AND (o.claimed_by IS NULL OR o.expires_at > now()))
+			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND (o.claimed_by IS NULL OR o.expires_at > now()))
 		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)

@@ -44,13 +44,8 @@ CREATE INDEX messages_batch ON messages (batch_id) WHERE batch_id IS NOT NULL;
 -- What still has to reach a carrier: written with the message, deleted in the
 -- transaction that records the last segment's carrier id. Small whatever the
 -- history is; the Redis streams can be rebuilt from it at any moment.
---
--- carrier is always its message's, and lane says whether that has a batch. The
--- key begins with both: what is asked of one carrier's lane then costs nothing
--- for what waits in the others, and the one index is enough. Whoever has only
--- the message's id finds its row by way of messages.
 CREATE TABLE outbox (
-    message_id bigint      NOT NULL,
+    message_id bigint PRIMARY KEY,
     company_id bigint      NOT NULL,
     carrier    text        NOT NULL,
     lane       smallint    NOT NULL, -- 0 single, 1 batch
@@ -58,10 +53,12 @@ CREATE TABLE outbox (
     due_at     timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     pushed_at  timestamptz DEFAULT now(), -- when it was put on the belt; NULL: it is not there
-    claimed_by bigint,                    -- dispatchers.id of who is carrying it
-    PRIMARY KEY (carrier, lane, message_id)
+    claimed_by bigint                     -- dispatchers.id of who is carrying it
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+
+-- What is asked of one carrier's lane costs nothing for what waits in the others.
+CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
 
 -- What comes due again (a retry, what somebody gave back or handed over) is found
 -- by its time. A new row is on the belt already and not in here, and neither
