@@ -17,19 +17,32 @@ const (
 
 // gather waits while more to settle keeps coming and nobody waits for what is
 // there: no link whose window is half used up, and no carrier that delivers its
-// next receipt only when the last one is answered. At a few hundred messages a
-// second a transaction then settles several of them, and not each answer and
-// each receipt by itself.
+// next receipt only when the last is answered. At a few hundred messages a second
+// a transaction then settles several of them, and not each answer and each
+// receipt by itself.
 func (s *settler) gather(ctx context.Context) {
-	gap := time.NewTimer(gatherGap)
-	defer gap.Stop()
-	for end := time.Now().Add(gatherMost); !s.pressed(); {
-		gap.Reset(min(gatherGap, time.Until(end)))
+	now := time.Now()
+	end, receipts, since := now.Add(gatherMost), s.receiptsWaiting(), now
+	timer := time.NewTimer(gatherMost)
+	defer timer.Stop()
+	for !s.pressed() {
+		wait := min(gatherGap, time.Until(end))
+		if receipts > 0 { // answers that keep coming do not hold them up
+			wait = min(wait, time.Until(since.Add(gatherGap)))
+		}
+		timer.Reset(wait)
+		more := false
 		select {
 		case <-s.wake:
-		case <-gap.C:
-			return
+			more = true
+		case <-timer.C:
 		case <-ctx.Done():
+		}
+		if n := s.receiptsWaiting(); n != receipts {
+			receipts, since = n, time.Now()
+		}
+		if !more {
+			s.waited(receipts)
 			return
 		}
 	}
@@ -42,7 +55,7 @@ func (s *settler) pressed() bool {
 	if len(s.results)+len(s.receipts) >= gatherEnough || len(s.late) > 0 || len(s.returned) > 0 {
 		return true
 	}
-	if len(s.receipts) > 0 && s.haste.is(time.Now()) {
+	if len(s.receipts) > 0 && time.Now().Before(s.haste.until) {
 		return true
 	}
 	for _, r := range s.results {
@@ -53,37 +66,35 @@ func (s *settler) pressed() bool {
 	return false
 }
 
-// answered notes that deliveries were answered just now.
-func (s *settler) answered() {
+func (s *settler) receiptsWaiting() int {
 	s.mu.Lock()
-	s.haste.last = time.Now()
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return len(s.receipts)
 }
 
 const (
-	hasteGap   = 2 * time.Millisecond // a delivery that comes so soon waited for the answer to another
-	hasteSure  = 8                    // so many in a row, and it is so
+	hasteSure  = 8 // so many waits in a row brought no second receipt, and it is so
 	hasteLasts = time.Second
 )
 
-// haste finds out whether a carrier waits for our answers to deliver more.
+// haste finds out whether waiting brings receipts together. It does not where few
+// come, nor where a carrier delivers the next only when the last is answered, and
+// that one has to be answered soon.
 type haste struct {
-	last  time.Time // when deliveries were last answered
-	soon  int       // so many first ones came right behind an answer
+	alone int // so many waits in a row that brought one receipt
 	until time.Time
 }
 
-// delivered notes a delivery; first says that no other waits to be settled.
-func (h *haste) delivered(now time.Time, first bool) {
-	switch {
-	case !first:
-	case now.Sub(h.last) > hasteGap:
-		h.soon = 0
-	default:
-		if h.soon++; h.soon >= hasteSure {
-			h.soon, h.until = 0, now.Add(hasteLasts)
+// waited notes how many receipts a wait brought together.
+func (s *settler) waited(receipts int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch h := &s.haste; {
+	case receipts > 1:
+		h.alone = 0
+	case receipts == 1:
+		if h.alone++; h.alone >= hasteSure {
+			h.alone, h.until = 0, time.Now().Add(hasteLasts)
 		}
 	}
 }
-
-func (h *haste) is(now time.Time) bool { return now.Before(h.until) }

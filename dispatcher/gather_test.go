@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,14 +71,38 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// waitsForAnswers has a carrier deliver each receipt right behind the answer to
-// the one before.
+// waitsForAnswers has a carrier deliver each receipt behind the answer to the one
+// before.
 func waitsForAnswers(s *settler) {
 	for range hasteSure {
-		s.answered()
-		time.Sleep(hasteGap)
 		s.receive(arrival{})
+		<-s.wake
+		s.gather(context.Background())
 		s.grab()
 	}
-	<-s.wake
+}
+
+// TestGatherBesideAnswers: answers that keep coming do not hold up a receipt that
+// comes alone.
+func TestGatherBesideAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSettler(nil, nil)
+		at := &journey{lane: &lane{slots: newSlots(100)}}
+		came := make(chan struct{})
+		go func() {
+			defer close(came)
+			for range 50 {
+				s.take(result{journey: at})
+				time.Sleep(3 * time.Millisecond)
+			}
+		}()
+		defer func() { <-came }()
+		s.receive(arrival{})
+		<-s.wake
+		start := time.Now()
+		s.gather(t.Context())
+		if waited := time.Since(start); waited != gatherGap {
+			t.Errorf("it waits %v, want %v", waited, gatherGap)
+		}
+	})
 }

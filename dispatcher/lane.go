@@ -288,8 +288,8 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 	}
 	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, ids)
 	if err != nil {
-		// The entries stay pending on the belt and their rows unclaimed: the
-		// pushLost finds them. Nothing is to be told about the belt.
+		// The entries stay pending on the belt and their rows unclaimed: pushLost
+		// finds them. Nothing is to be told about the belt.
 		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, true

@@ -215,7 +215,7 @@ func (m *member) mayBury() bool {
 	return now.Sub(m.healed) >= m.d.opts.DeadAfter
 }
 
-// bury takes the dead off the list and frees what they had claimed.
+// bury takes those off the list that have been silent for too long.
 func (m *member) bury(ctx context.Context) error {
 	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE seen_at < now() - $1::interval`, m.d.opts.DeadAfter)
 	if err != nil {
@@ -236,18 +236,22 @@ func (m *member) mourn(dead int64) {
 // absentFor. When this process's own was lost lately, so were theirs, probably,
 // and they get as long as it had to be back.
 func (m *member) buryAbsent(ctx context.Context) error {
-	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
-			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.classid = $2::int AND l.objid = d.id AND l.objsubid = 2)
-		FROM dispatchers d WHERE d.id <> $1`, m.id.Load(), seatLock)
+	me := m.id.Load()
+	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+seatLocks+` AND objid::bigint = d.id & 4294967295)
+		FROM dispatchers d`, seatLock)
 	if err != nil {
-		return fmt.Errorf("looking at the other dispatchers: %w", err)
+		return fmt.Errorf("looking at the dispatchers: %w", err)
 	}
 	now := time.Now()
 	others := make(map[int64]time.Time)
 	var dead []int64
 	var id int64
-	var gone bool
+	var gone, unseen bool
 	if _, err := pgx.ForEachRow(rows, []any{&id, &gone}, func() error {
+		if id == me {
+			unseen = gone
+			return nil
+		}
 		since := time.Time{}
 		if gone {
 			if since = m.others[id]; since.IsZero() {
@@ -260,7 +264,7 @@ func (m *member) buryAbsent(ctx context.Context) error {
 		others[id] = since
 		return nil
 	}); err != nil {
-		return fmt.Errorf("looking at the other dispatchers: %w", err)
+		return fmt.Errorf("looking at the dispatchers: %w", err)
 	}
 	for id := range m.others {
 		if _, there := others[id]; !there {
@@ -268,7 +272,11 @@ func (m *member) buryAbsent(ctx context.Context) error {
 		}
 	}
 	m.others = others
-	if s := m.seat.Load(); len(dead) == 0 || s == nil || !s.settled() {
+	s := m.seat.Load()
+	if s != nil && unseen {
+		s.unseen()
+	}
+	if len(dead) == 0 || s == nil || !s.settled() {
 		return nil
 	}
 	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = ANY($1)`, dead)

@@ -47,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		matchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp and were matched by it.", "carrier"),
 		tasks: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_task_last_success_timestamp_seconds",
-			Help: "When this process last did one of the tasks that one dispatcher does for all; absent while another process does them."}, []string{"task"}),
+			Help: "When this process last did one of the tasks that one dispatcher does for all, or when it started; the youngest of all processes counts."}, []string{"task"}),
 		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
 		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
@@ -131,7 +131,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
 			}
 		}
-		if sleep(ctx, max(2*time.Second, tasksRest*time.Since(start))) != nil {
+		if sleep(ctx, max(2*time.Second, min(swept*time.Since(start), restMost))) != nil {
 			return
 		}
 	}

@@ -35,15 +35,17 @@ type seat struct {
 	done chan struct{}
 }
 
-// take makes a new seat among the dispatchers: its lock is held before anybody
+// takeSeat makes a new seat among the dispatchers: its lock is held before anybody
 // can see its row.
 func (d *Dispatcher) takeSeat(ctx context.Context) (*seat, error) {
-	ctx, cancel := context.WithTimeout(ctx, seatPatience)
-	defer cancel()
 	s := &seat{d: d, done: make(chan struct{})}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
+	holding, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.end = end
+	ctx, cancel := context.WithTimeout(ctx, seatPatience)
+	defer cancel()
 	err := s.conn.QueryRow(ctx, `SELECT nextval(pg_get_serial_sequence('dispatchers', 'id'))`).Scan(&s.id)
 	if err == nil {
 		err = s.lock(ctx)
@@ -52,21 +54,29 @@ func (d *Dispatcher) takeSeat(ctx context.Context) (*seat, error) {
 		_, err = s.conn.Exec(ctx, `INSERT INTO dispatchers (id, name, session) OVERRIDING SYSTEM VALUE VALUES ($1, $2, true)`, s.id, identity())
 	}
 	if err != nil {
-		_ = s.conn.Close(ctx) // the first error says more
+		end()
+		_ = closeQuietly(s.conn) // the first error says more
 		return nil, fmt.Errorf("taking a seat: %w", err)
 	}
-	holding, end := context.WithCancel(context.WithoutCancel(ctx))
-	s.end = end
 	go s.hold(holding)
 	return s, nil
 }
 
+// connect tries every host of the URL in turn, each for seatPatience.
 func (s *seat) connect(ctx context.Context) (err error) {
-	if s.conn, err = pgx.ConnectConfig(ctx, s.d.pool.Config().ConnConfig.Copy()); err != nil {
+	config := s.d.pool.Config().ConnConfig.Copy()
+	config.ConnectTimeout = seatPatience
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*seatPatience)
+	defer cancel()
+	if s.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
 	return nil
 }
+
+// seatLocks are the rows of pg_locks that are seats' whose first key is $1.
+const seatLocks = `locktype = 'advisory' AND granted AND classid = $1::int AND objsubid = 2
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 var errSeatTaken = errors.New("somebody else has the lock of this dispatcher's seat")
 
@@ -76,6 +86,9 @@ func (s *seat) lock(ctx context.Context) error {
 		return fmt.Errorf("locking: %w", err)
 	}
 	if !mine { // the server has not noticed yet that our last session ended
+		if _, err := s.conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE `+seatLocks+` AND objid::bigint = $2::bigint & 4294967295`, seatLock, s.id); err != nil {
+			return fmt.Errorf("ending the session that had the lock: %w", err)
+		}
 		return errSeatTaken
 	}
 	s.held.Store(true)
@@ -104,17 +117,21 @@ func (s *seat) hold(ctx context.Context) {
 }
 
 func (s *seat) regain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, seatPatience)
-	defer cancel()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, seatPatience)
+	defer cancel()
 	if err := s.lock(ctx); err != nil {
 		_ = closeQuietly(s.conn)
 		return err
 	}
 	return nil
 }
+
+// unseen notes that the others' absence says nothing: this server does not see our
+// own lock, so it is not the one that the seats are at.
+func (s *seat) unseen() { s.back.Store(time.Now().UnixNano()) }
 
 // settled tells whether the lock has been held for long enough that the others,
 // had they lost theirs together with it, would have it back.

@@ -82,7 +82,6 @@ func (s *settler) take(r result) {
 // unanswered.
 func (s *settler) receive(a arrival) {
 	s.mu.Lock()
-	s.haste.delivered(time.Now(), len(s.receipts) == 0)
 	s.receipts = append(s.receipts, a)
 	s.mu.Unlock()
 	ring(s.wake)
@@ -290,9 +289,6 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	if len(w.receipts) > 0 {
-		defer s.answered()
-	}
 	s.letGo(w, plan, recorded.Outcomes, len(inbound))
 	s.learn(w, plan.parts, recorded)
 	early := receiptsIn(recorded.Submitted)

@@ -13,6 +13,7 @@ import (
 type task struct {
 	name  string
 	every time.Duration
+	rest  int // it rests so many times as long as it worked, at most restMost
 	run   func(context.Context) error
 
 	next    time.Time
@@ -24,10 +25,12 @@ const (
 	// tasksPatience is how long a round may take before another process may begin
 	// one as well. Two at once would do no harm, only the work twice.
 	tasksPatience = "10s"
-	// tasksRest bounds the share of the time that a task takes: it rests so many
-	// times as long as it worked, so that one whose price grows with what waits
-	// does not sweep without pause.
-	tasksRest = 50
+	// worked is the rest of a task whose price is that of what it does, swept of one
+	// whose price grows with all that waits: no more than two in a hundred of the
+	// time, as long as one sweep takes less than restMost / swept.
+	worked   = 5
+	swept    = 50
+	restMost = 30 * time.Second
 )
 
 // newTasks are the tasks in the order in which they are done. What one cannot do
@@ -35,18 +38,18 @@ const (
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{
-		{name: "free_claims", every: seldom, run: d.free}, // and at once when somebody died
-		{name: "expire", every: often, run: d.expire},
-		{name: "push_due", every: often, run: d.pushDue},
-		{name: "push_lost", every: often, run: d.pushLost},
-		{name: "pay_refunds", every: often, run: d.payOwed},
-		{name: "match_receipts", every: often, run: d.rematchAll},
-		{name: "fail_over", every: often, run: d.failover},
-		{name: "fail_back", every: seldom, run: d.takeBack},
-		{name: "readdress", every: seldom, run: d.readdress},
-		{name: "end_overdue", every: seldom, run: d.overdue},
-		{name: "forget", every: seldom, run: d.forget},
-		{name: "clear_queue", every: seldom, run: d.reclaim},
+		{name: "free_claims", every: seldom, rest: swept, run: d.free}, // and at once when somebody died
+		{name: "expire", every: often, rest: swept, run: d.expire},
+		{name: "push_due", every: often, rest: worked, run: d.pushDue},
+		{name: "push_lost", every: often, rest: swept, run: d.pushLost},
+		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
+		{name: "match_receipts", every: often, rest: worked, run: d.rematchAll},
+		{name: "fail_over", every: often, rest: worked, run: d.failover},
+		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
+		{name: "readdress", every: seldom, rest: swept, run: d.readdress},
+		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
+		{name: "forget", every: seldom, rest: worked, run: d.forget},
+		{name: "clear_queue", every: seldom, rest: worked, run: d.reclaim},
 	}
 }
 
@@ -61,11 +64,12 @@ func (d *deaths) note() {
 	ring(d.wake)
 }
 
-// runTasks does what is due until ctx ends. One that was held up (a database
-// that stood still) is not held up for long by that: the next round is as soon
-// as ever.
+// runTasks does what is due until ctx ends.
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	tasks := d.newTasks()
+	for _, t := range tasks { // one that never succeeds is missed from here on
+		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
+	}
 	failing := false
 	for {
 		err := d.round(ctx, tasks)
@@ -109,8 +113,9 @@ func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 	if !mine {
 		return nil
 	}
-	if d.deaths.some.Swap(false) {
-		tasks[0].next = time.Time{}
+	someDied := d.deaths.some.Swap(false)
+	if someDied {
+		tasks[0].next = time.Time{} // free_claims
 	}
 	for _, t := range tasks {
 		start := time.Now()
@@ -118,9 +123,16 @@ func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 			continue
 		}
 		err := t.run(ctx)
-		t.next = start.Add(max(t.every, tasksRest*time.Since(start)) - d.opts.SweepInterval/2) // rounds are not quite regular
+		rest := t.every
+		if err == nil { // what was held up does not rest for that as well
+			rest = max(rest, min(time.Duration(t.rest)*time.Since(start), restMost))
+		}
+		t.next = start.Add(rest - d.opts.SweepInterval/2) // rounds are not quite regular
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if err != nil && someDied && t == tasks[0] {
+			d.deaths.some.Store(true) // the next round tries again
 		}
 		if err != nil && d.away(ctx) {
 			return fmt.Errorf("task %s: %w", t.name, err)

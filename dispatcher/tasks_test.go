@@ -37,13 +37,17 @@ func TestTaskTimes(t *testing.T) {
 	var done []string
 	var dear time.Duration
 	other := func(name string, every time.Duration, cost *time.Duration) *task {
-		return &task{name: name, every: every, run: func(context.Context) error {
+		made := &task{name: name, every: every, run: func(context.Context) error {
 			done = append(done, name)
 			if cost != nil {
 				time.Sleep(*cost)
 			}
 			return nil
 		}}
+		if cost != nil {
+			made.rest = swept
+		}
+		return made
 	}
 	tasks := []*task{b.d.newTasks()[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
 	tasks[0].run = other("free", 0, nil).run

@@ -27,7 +27,7 @@ const (
 	recheckTimeout = 20 * time.Second
 	recheckGrace   = 2 * time.Second
 	// pushBacklog is how many commits may wait to be put on the belt before
-	// further ones are left to the relay.
+	// further ones are left to the dispatcher.
 	pushBacklog = 64
 )
 
@@ -196,7 +196,7 @@ func answer(orders []*order, err error) {
 }
 
 // runPusher puts committed messages on the belt. What it cannot put there, the
-// relay finds.
+// dispatcher finds.
 func (d *desk) runPusher() {
 	failing := false
 	for items := range d.push {

@@ -5,7 +5,7 @@
 // meet in Postgres (the truth) and in the Redis streams (the belt), and the
 // belt is only a hint. A request is accepted when its transaction is committed
 // and by nothing else; pushing to the belt may fail without the client
-// noticing, because the dispatcher's relay finds in Postgres what the belt
+// noticing, because the dispatcher finds in Postgres what the belt
 // lacks.
 //
 // # Group commit
