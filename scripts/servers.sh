@@ -9,7 +9,9 @@
 #
 # PostgreSQL listens on a socket that only its user and root can reach, Redis on
 # a free loopback port with a password. A second start finds the data again,
-# also after a crash. INTUMWA_TEST_FSYNC=off makes PostgreSQL forgetful and fast.
+# also after a crash. INTUMWA_TEST_FSYNC=off makes PostgreSQL forgetful and fast;
+# INTUMWA_TEST_DISK=768m gives it a filesystem of that size (tmpfs), for whoever
+# may mount one.
 set -euo pipefail
 umask 077
 
@@ -117,6 +119,9 @@ postgres_home() {
 	fi
 	if [ ! -d "$home" ]; then
 		mkdir "$home"
+		if [ -n "${INTUMWA_TEST_DISK:-}" ]; then
+			mount -t tmpfs -o "size=$INTUMWA_TEST_DISK,mode=755" tmpfs "$home" || die "a filesystem of $INTUMWA_TEST_DISK cannot be mounted"
+		fi
 		if [ -n "$server_user" ]; then
 			chmod 711 "$dir"
 			chown "$server_user" "$home"
@@ -316,6 +321,7 @@ remove)
 	if [ -L "$dir/postgres" ]; then
 		rm -rf "$(postgres_home)"
 	fi
+	umount "$dir/postgres" 2>/dev/null || true # of INTUMWA_TEST_DISK
 	rm -rf "$dir"
 	;;
 alive)

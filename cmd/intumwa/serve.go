@@ -116,6 +116,12 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer lookups.Close()
+	// Whether the database is there is asked on a connection that nobody else takes.
+	probing, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: 1})
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	defer probing.Close()
 	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))
 
 	links := 0
@@ -159,7 +165,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	plan := planOf(c)
 	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
 	ops := newOps(pool, g.registry, g.log)
-	life.run("stores", newStores(pool, belt, g.log, g.registry).Run)
+	life.run("stores", newStores(probing, belt, g.log, g.registry).Run)
 	if g.memory != nil {
 		life.run("memory", g.memory.Run)
 	}

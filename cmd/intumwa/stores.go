@@ -4,29 +4,36 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/internal/postgres"
 	"intumwa/queue"
 )
 
 const (
 	storesInterval = 2 * time.Second
-	storesPatience = time.Second // an answer that takes longer is none
-	settingsEvery  = 30          // looks at Redis' settings, in rounds
-	storesProbe    = "any"       // no carrier's: in a cluster it is one slot of all
+	storesPatience = time.Second     // an answer that takes longer is none
+	commitPatience = 3 * time.Second // nor is a commit
+	commitEvery    = 3               // tries to commit, in rounds; every round while it fails
+	settingsEvery  = 30              // looks at Redis' settings, in rounds
+	storesProbe    = "any"           // no carrier's: in a cluster it is one slot of all
 )
 
 // stores asks PostgreSQL and Redis from time to time whether they are there, so
-// that an outage shows in the metrics also when nobody sends anything. Redis is
+// that an outage shows in the metrics also when nobody sends anything. PostgreSQL
+// is there when it can commit (postgres.Probe), and answers in between. Redis is
 // there when it can be written to and still has what was written the time before.
 type stores struct {
-	pool *pgxpool.Pool
-	belt *queue.Belt
-	log  *slog.Logger
-	said []string // warnings of Redis' settings
+	pool   *pgxpool.Pool // of its own: that all connections are taken is no outage
+	belt   *queue.Belt
+	log    *slog.Logger
+	said   []string  // warnings of Redis' settings
+	failed bool      // the last try to commit, or to get an answer
+	since  time.Time // of the outage of PostgreSQL that is on
 
 	database, redis, settings prometheus.Gauge
 }
@@ -36,7 +43,7 @@ func newStores(pool *pgxpool.Pool, belt *queue.Belt, log *slog.Logger, reg prome
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	s := &stores{pool: pool, belt: belt, log: log,
-		database: gauge("intumwa_database_up", "1 while PostgreSQL answers within a second, else 0."),
+		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
 	}
@@ -53,11 +60,14 @@ func (s *stores) Run(ctx context.Context) error {
 	tick := time.NewTicker(storesInterval)
 	defer tick.Stop()
 	for round := 0; ; round++ {
-		s.ask(ctx, s.database, s.pool.Ping)
-		s.ask(ctx, s.redis, s.probe)
+		// Side by side: one that hangs is no reason to say nothing new of the other.
+		var asked sync.WaitGroup
+		asked.Go(func() { s.askDatabase(ctx, round) })
+		s.ask(ctx, s.redis, storesPatience, s.probe)
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
 		}
+		asked.Wait()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -68,17 +78,38 @@ func (s *stores) Run(ctx context.Context) error {
 
 func (s *stores) probe(ctx context.Context) error { return s.belt.Probe(ctx, storesProbe) }
 
-func (s *stores) ask(ctx context.Context, up prometheus.Gauge, ping func(context.Context) error) {
-	limited, cancel := context.WithTimeout(ctx, storesPatience)
+// askDatabase tries a commit in some rounds and an answer in the others. After a
+// commit that failed only another commit says that all is well.
+func (s *stores) askDatabase(ctx context.Context, round int) {
+	patience, ask := storesPatience, s.pool.Ping
+	if round%commitEvery == 0 || s.failed {
+		patience, ask = commitPatience, func(ctx context.Context) error { return postgres.Probe(ctx, s.pool) }
+	}
+	err := s.ask(ctx, s.database, patience, ask)
+	switch {
+	case ctx.Err() != nil || (err != nil) == s.failed:
+	case err != nil:
+		s.since = time.Now()
+		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "error", err)
+	default:
+		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second))
+	}
+	s.failed = err != nil
+}
+
+func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ping(limited)
 	switch {
 	case ctx.Err() != nil: // the process ends: that is no outage
+		return nil
 	case err != nil:
 		up.Set(0)
 	default:
 		up.Set(1)
 	}
+	return err
 }
 
 // askSettings leaves the gauge as it is when Redis cannot be asked. What is new

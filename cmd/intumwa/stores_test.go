@@ -9,8 +9,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/configs"
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
+
+func gaugeIn(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("nobody registers %s", name)
+	return 0
+}
 
 // TestRedisUp: a Redis that answers and cannot be written to, or that loses what
 // it took, is not up; and it is said when its settings would lose messages.
@@ -20,21 +36,9 @@ func TestRedisUp(t *testing.T) {
 	var log bytes.Buffer
 	registry := prometheus.NewRegistry()
 	s := newStores(testenv.Pool(t), beltOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
-	value := func(name string) float64 {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if family.GetName() == name {
-				return family.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		t.Fatalf("nobody registers %s", name)
-		return 0
-	}
+	value := func(name string) float64 { return gaugeIn(t, registry, name) }
 	up := func() bool {
-		s.ask(t.Context(), s.redis, s.probe)
+		_ = s.ask(t.Context(), s.redis, storesPatience, s.probe)
 		return value("intumwa_redis_up") == 1
 	}
 	for range 2 {
@@ -78,5 +82,50 @@ func TestRedisUp(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "allkeys-lru"); value("intumwa_redis_settings_ok") != 0 || n != 1 {
 		t.Errorf("the policy is said %d times: %s", n, log.String())
+	}
+}
+
+// TestDatabaseUp: a database that answers and cannot commit is down, from the first try to commit until one that works.
+func TestDatabaseUp(t *testing.T) {
+	database := testenv.Database(t)
+	pool, err := postgres.Open(t.Context(), database, postgres.Options{MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	registry := prometheus.NewRegistry()
+	var log bytes.Buffer
+	s := newStores(pool, nil, slog.New(slog.NewTextHandler(&log, nil)), registry)
+	round := 0
+	ask := func() float64 {
+		s.askDatabase(t.Context(), round)
+		round++
+		return gaugeIn(t, registry, "intumwa_database_up")
+	}
+	for range 2 * commitEvery {
+		if ask() != 1 {
+			t.Fatal("it is well, and down")
+		}
+	}
+	// The session of the pool, as a disk without room would have it: what it is asked it answers.
+	if _, err := pool.Exec(t.Context(), "SET temp_file_limit = 64"); err != nil {
+		t.Fatal(err)
+	}
+	for round%commitEvery != 1 {
+		ask()
+	}
+	for range 2 * commitEvery {
+		if ask() != 0 {
+			t.Fatalf("round %d: it cannot commit, and is up", round)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), "RESET temp_file_limit"); err != nil {
+		t.Fatal(err)
+	}
+	if ask() != 1 {
+		t.Error("it commits again, and is down")
+	}
+	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "does not commit") || !strings.Contains(text, "commits again") {
+		t.Errorf("an outage is a line at its beginning and one at its end, not\n%s", text)
 	}
 }

@@ -13,6 +13,8 @@ type fault struct {
 	labels map[string]string // of that alert
 	play   func(context.Context, *stage) error
 	lift   func(context.Context, *stage) error
+
+	needsDisk bool // a filesystem of PostgreSQL's own
 }
 
 // on plays a fault of a simulated SMSC and takes it back. dropping also breaks
@@ -30,7 +32,7 @@ func on(smsc, faults, back string, dropBefore, dropAfter bool) (play, lift func(
 }
 
 func faultOf(name, about, alert string, labels map[string]string, play, lift func(context.Context, *stage) error) fault {
-	return fault{name, about, alert, labels, play, lift}
+	return fault{name: name, about: about, alert: alert, labels: labels, play: play, lift: lift}
 }
 
 // faults are in an order in which neighbours concern different carriers: the
@@ -79,7 +81,11 @@ func faults() []fault {
 			func(_ context.Context, s *stage) error { store.of(s).cut(true); return nil },
 			func(_ context.Context, s *stage) error { store.of(s).cut(false); return nil }))
 	}
-	return list
+	full := faultOf("disk full", "", "DatabaseDown", nil,
+		func(_ context.Context, s *stage) error { return s.fillDisk() },
+		func(ctx context.Context, s *stage) error { return s.freeDisk(ctx) })
+	full.needsDisk = true
+	return append(list, full)
 }
 
 // limit is how long an alert may take.

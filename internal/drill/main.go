@@ -27,6 +27,7 @@ type options struct {
 	normal              time.Duration
 	rate                float64
 	only                string
+	disk                bool // PostgreSQL's files are on a filesystem of their own, which may be filled
 }
 
 func main() {
@@ -38,6 +39,7 @@ func main() {
 	flag.DurationVar(&o.normal, "normal", 10*time.Minute, "how long normal load has to fire nothing")
 	flag.Float64Var(&o.rate, "rate", 5, "messages a second and carrier")
 	flag.StringVar(&o.only, "only", "", "play the faults whose name contains this")
+	flag.BoolVar(&o.disk, "disk", false, "PostgreSQL's files are on a small filesystem of their own: play it full as well")
 	flag.Parse()
 	o.databaseURL, o.redisURL = os.Getenv("DATABASE_URL"), os.Getenv("REDIS_URL")
 
@@ -70,6 +72,10 @@ func drill(ctx context.Context, o options) (*report, error) {
 	}
 	for _, f := range faults() {
 		if !strings.Contains(f.name, o.only) {
+			continue
+		}
+		if f.needsDisk && !o.disk {
+			r.left = append(r.left, f.name)
 			continue
 		}
 		result, err := s.play(ctx, f, r)

@@ -45,6 +45,7 @@ type report struct {
 	panels      []panelSample
 	series      int
 	badLabels   []string // label values that do not belong into a metric
+	left        []string // faults that cannot be played here
 }
 
 func (r *report) print(w io.Writer) {
@@ -52,6 +53,9 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintln(w, "| fault | alert | after | also paged | also warned |\n|---|---|---|---|---|")
 	for _, f := range r.faults {
 		fmt.Fprintln(w, f.line())
+	}
+	if len(r.left) > 0 {
+		fmt.Fprintf(w, "\nNot played: %s\n", strings.Join(r.left, ", "))
 	}
 	if len(r.panels) == 0 {
 		return
