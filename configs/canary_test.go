@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// otpKey is long enough for one.
+const otpKey = "0123456789abcdef0123456789abcdef"
+
 // canary is the secret that must not get out. It reads like a word, which a value that may be quoted is.
 const canary = "hunter2canary"
 
@@ -53,6 +56,12 @@ func TestCanaries(t *testing.T) {
 		"accounts: {otp_key: CANARY}", "webhooks: {encryption_key: CANARY}", link("password: CANARY"), link("password: 'too long by far CANARY'"),
 		"database: {url: 'host=h user=u password=CANARY'}", "database: {url: 'host=h password = CANARY'}", `database: {url: "password='CANARY' host=h"}`,
 		"database: {url: 'postgres://h/d?password=CANARY'}", "database: {url: 'postgres://h/d?sslpassword=CANARY&sslmode=no'}",
+		"database: {host: h, user: u, password: CANARY}", "database: {url: 'postgres://h/d', password: CANARY}", "database: {host: CANARY@h}", "database: {user: u, password: CANARY}",
+		"database: {url: 'host=h', password: CANARY}", "redis: {host: h, password: CANARY}", "redis: {url: 'redis://h', password: CANARY}", "redis: {host: 'CANARY@h'}", "redis: {password: CANARY}",
+		// The secret itself where its file's name belongs.
+		"database: {host: h, password_file: CANARY}", "redis: {host: h, password_file: CANARY}", "accounts: {otp_key_file: CANARY, encryption_key_file: CANARY}",
+		"webhooks: {encryption_key_file: CANARY}", "mail: {password_file: CANARY}", link("password_file: CANARY"), link("password: CANARY\n        password_file: /x"),
+		link("password: x\n        password_file: CANARY"), link("password_file: |\n          /CANARY\n          x"),
 		// URLs that are none, in every way that they can be read.
 		"database: {url: 'postgres://u:x/CANARY@h/d'}", "database: {url: 'postgres://u:1/CANARY@h/d'}", "database: {url: 'postgres://u:1?CANARY@h/d'}",
 		"database: {url: 'postgres://u:1#CANARY@h/d'}", "database: {url: 'postgres://u:CANARY#x@h/d'}", "database: {url: 'postgres://u:%zzCANARY@h/d'}",
@@ -96,6 +105,8 @@ func TestCanaries(t *testing.T) {
 		"log: {level: '${V}'}", "api: {max_body: '${V}', trusted_proxies: ['${V}'], listen: '${V}'}", "webhooks: {retry_delays: ['${V}'], allow_private: '${V}'}",
 		"test_sender: '${V}!'", "redis: {prefix: '${V}!'}", "carriers: [{name: '9${V}', prefixes: ['${V}'], failover: ['${V}'], receipt_states: {X: '${V}'}, error_classes: {'0x1': '${V}'}}]",
 		"redis: {url: '${V}'}", "database: {url: '${V}'}", "redis: {addresses: ['${V}']}",
+		"database: {url: 'postgres://u:${V}@h/d'}", "database: {url: 'postgres://${V}@h/d'}", "redis: {url: 'redis://:${V}@h'}", "database: {sslmode: '${V}', port: '${V}', host: '${V}@'}",
+		"redis: {host: '${V}@', port: '${V}', database: '${V}'}", "database: {host: h, password_file: '${V}'}", link("password_file: '${V}'"),
 	} {
 		c, err := Load(write(t, text), []string{"V=" + canary})
 		said := fmt.Sprint(err)
@@ -150,7 +161,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 			t.Errorf("%s: got\n%s\nwant\n%s", roles, got, strings.Join(want, "\n"))
 		}
 	}
-	c := load(t, text, "INTUMWA_CARRIERS_A_LINKS_B_PASSWORD=pass", "OTP_KEY=o", "ENCRYPTION_KEY=")
+	c := load(t, text, "INTUMWA_CARRIERS_A_LINKS_B_PASSWORD=pass", "OTP_KEY="+otpKey, "ENCRYPTION_KEY=")
 	if p := c.Missing("carriers[0].links[0].password"); p != nil {
 		t.Errorf("given by its own variable, and %v", p)
 	}

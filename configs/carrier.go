@@ -44,15 +44,16 @@ type Link struct {
 	Binds           int           `yaml:"binds" min:"1" max:"64"` // binds to open; window and tps count for all together
 	SystemID        string        `yaml:"system_id"`
 	Password        Secret        `yaml:"password"`
+	PasswordFile    SecretFile    `yaml:"password_file"`
 	SystemType      string        `yaml:"system_type"`
 	Window          int           `yaml:"window" min:"1" max:"1000"` // outstanding submit_sm
 	TPS             int           `yaml:"tps" min:"0"`               // submit_sm a second, 0 = unpaced
 	Weight          int           `yaml:"weight" min:"1" max:"1000"` // share of the carrier's traffic beside its other links
-	EnquireLink     time.Duration `yaml:"enquire_link" min:"1"`      // idle time before the peer is asked whether it lives
-	EnquireTimeout  time.Duration `yaml:"enquire_timeout" min:"1"`   // silence after that question which ends the session
-	ResponseTimeout time.Duration `yaml:"response_timeout" min:"1"`  // of a submit_sm; past it the alarm is raised
-	ConnectTimeout  time.Duration `yaml:"connect_timeout" min:"1"`   // TCP and TLS
-	BindTimeout     time.Duration `yaml:"bind_timeout" min:"1"`      // from the bind to its answer
+	EnquireLink     time.Duration `yaml:"enquire_link" min:"1s"`     // idle time before the peer is asked whether it lives
+	EnquireTimeout  time.Duration `yaml:"enquire_timeout" min:"1s"`  // silence after that question which ends the session
+	ResponseTimeout time.Duration `yaml:"response_timeout" min:"1s"` // of a submit_sm; past it the alarm is raised
+	ConnectTimeout  time.Duration `yaml:"connect_timeout" min:"1s"`  // TCP and TLS
+	BindTimeout     time.Duration `yaml:"bind_timeout" min:"1s"`     // from the bind to its answer
 }
 
 // TLS is either true or false, or an object (which means true).

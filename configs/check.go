@@ -39,6 +39,9 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 	}
 	k.dashboard(&c.Dashboard)
 	k.mail(c)
+	if n := len(c.Accounts.OTPKey); n > 0 && n < leastOTPKey {
+		k.problem("accounts.otp_key", "must have at least %d characters, all of them random: openssl rand -base64 32", leastOTPKey)
+	}
 	if _, err := c.Accounts.Key(); err != nil {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
@@ -46,6 +49,9 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 	k.carriers(c.Carriers)
 	return k.problems
 }
+
+// leastOTPKey is how short the key of one-time codes may be: with fewer characters it can be guessed.
+const leastOTPKey = 32
 
 type checker struct {
 	lines    map[string]int
@@ -77,6 +83,8 @@ func (k *checker) tags(c *Config) {
 		low, hasLow := bound(l.field, "min")
 		high, hasHigh := bound(l.field, "max")
 		switch v := l.value.Int(); {
+		case l.field.Type == durationType && hasLow && v < low && low > 1:
+			k.problem(l.path, "must be at least %s, not %s", time.Duration(low), time.Duration(v))
 		case l.field.Type == durationType && hasLow && v < low:
 			k.problem(l.path, "must be longer than 0s, not %s", time.Duration(v))
 		case hasLow && hasHigh && (v < low || v > high):
@@ -106,6 +114,9 @@ func (k *checker) length(path string, n int) {
 }
 
 func bound(f reflect.StructField, tag string) (int64, bool) {
+	if d, err := time.ParseDuration(f.Tag.Get(tag)); err == nil && f.Type == durationType && d > 0 {
+		return int64(d), true
+	}
 	n, err := strconv.ParseInt(f.Tag.Get(tag), 10, 64)
 	return n, err == nil
 }
@@ -145,21 +156,31 @@ func (k *checker) proxies(path string, proxies []string) {
 
 func (k *checker) database(d *Database) {
 	raw := string(d.URL)
-	parsed, err := url.Parse(raw)
+	pairs := strings.Contains(raw, "=") && !strings.Contains(raw, "://") // keyword/value form, which Postgres' client reads
+	if raw == "" && d.Host != "" {
+		raw = string(d.Whole())
+	}
+	parsed, err := url.Parse(oneHost(raw))
 	switch {
 	case raw == "":
-		k.problem("database.url", "is required")
-	case strings.Contains(raw, "=") && !strings.Contains(raw, "://"): // keyword/value form, which Postgres' client reads
+		k.problem("database.url", "is required, or database.host")
+	case pairs && d.Whole() != d.URL:
+		k.problem("database.url", "must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it")
+	case pairs:
 	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
 		k.problem("database.url", "must be postgres://user:password@host:port/database")
 	case strayAt(parsed):
 		k.problem("database.url", strayAtText)
 	}
+	k.host("database", d.Host)
+	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
+		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
+	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
 		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
 			leastConnections, n)
 	}
-	if n, err := strconv.Atoi(d.URL.parameter("pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
+	if n, err := strconv.Atoi(d.Whole().parameter("pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
 		k.problem("database.url", "must not have pool_max_conns below %d; use database.max_connections", leastConnections)
 	}
 }
@@ -172,8 +193,11 @@ const leastConnections = 4
 // parameter is a parameter of a database URL in either of its forms; "" when it
 // is not there.
 func (u URL) parameter(name string) string {
-	if parsed, err := url.Parse(string(u)); err == nil && parsed.Scheme != "" {
-		return parsed.Query().Get(name)
+	if parsed, err := url.Parse(oneHost(string(u))); err == nil && parsed.Scheme != "" {
+		if values := parsed.Query()[name]; len(values) > 0 {
+			return values[len(values)-1]
+		}
+		return ""
 	}
 	found := regexp.MustCompile(`(?:^|\s)` + name + `\s*=\s*(?:'([^']*)'|(\S+))`).FindStringSubmatch(string(u))
 	if found == nil {
@@ -181,6 +205,12 @@ func (u URL) parameter(name string) string {
 	}
 	return found[1] + found[2]
 }
+
+// severalHosts are a URL's scheme and user, its first host, and the others.
+var severalHosts = regexp.MustCompile(`^([a-z]+://(?:[^/?#]*@)?[^/?#,@]*)(,[^/?#@]*)`)
+
+// oneHost leaves the first of several hosts: net/url does not read more with ports.
+func oneHost(text string) string { return severalHosts.ReplaceAllString(text, "$1") }
 
 // hosts are those of a database URL in either of its forms; net/url does not
 // read several with ports.
@@ -203,11 +233,12 @@ func (u URL) hosts() (hosts []string) {
 // goes there, and nobody said so: another machine, and no encryption that is
 // insisted on.
 func (d *Database) readable() bool {
-	switch d.URL.parameter("sslmode") {
+	where := d.Whole()
+	switch where.parameter("sslmode") {
 	case "require", "verify-ca", "verify-full", "disable": // the last was meant, so say nothing of it
 		return false
 	}
-	for _, host := range d.URL.hosts() {
+	for _, host := range where.hosts() {
 		address, _ := netip.ParseAddr(host)
 		if host != "" && host != "localhost" && !strings.HasPrefix(host, "/") && !address.IsLoopback() {
 			return true
@@ -216,16 +247,25 @@ func (d *Database) readable() bool {
 	return false
 }
 
+func (k *checker) host(at string, host Host) {
+	if !plainHosts.MatchString(string(host)) || at == "redis" && strings.HasPrefix(string(host), "/") {
+		k.problem(at+".host", "must be a host's name or address and nothing else")
+	}
+}
+
 var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 
 func (k *checker) redis(r *Redis) {
 	raw := string(r.URL)
+	if raw == "" && r.Host != "" {
+		raw = string(r.Whole())
+	}
 	parsed, err := url.Parse(raw)
 	switch {
+	case len(r.Addresses) > 0 && (r.URL != "" || r.Host != "" || r.Port != 0 || r.Database != 0):
+		k.problem("redis.addresses", "cannot be given beside redis.url, host, port or database")
 	case raw == "" && len(r.Addresses) == 0:
-		k.problem("redis.url", "is required, or redis.addresses")
-	case raw != "" && len(r.Addresses) > 0:
-		k.problem("redis.addresses", "cannot be given beside redis.url")
+		k.problem("redis.url", "is required, or redis.host, or redis.addresses")
 	case raw != "" && (err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix")):
 		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://")
 	case raw != "" && strayAt(parsed):
@@ -236,8 +276,9 @@ func (k *checker) redis(r *Redis) {
 			k.problem(fmt.Sprintf("redis.addresses[%d]", i), "%s", err)
 		}
 	}
-	if len(r.Addresses) == 0 && (r.MasterName != "" || r.Username != "" || r.Password != "") {
-		k.problem("redis.addresses", "is required with redis.master_name, redis.username or redis.password")
+	k.host("redis", r.Host)
+	if len(r.Addresses) == 0 && r.MasterName != "" {
+		k.problem("redis.addresses", "is required with redis.master_name")
 	}
 	if _, err := r.TLSConfig(); err != nil {
 		k.problem("redis.tls", "%s", err)

@@ -45,8 +45,8 @@ func TestSoundConfig(t *testing.T) {
 func TestEmptyConfigLacksWhatHasNoDefault(t *testing.T) {
 	want := []string{
 		"carriers: needs at least one item",
-		"database.url: is required",
-		"redis.url: is required, or redis.addresses",
+		"database.url: is required, or database.host",
+		"redis.url: is required, or redis.host, or redis.addresses",
 	}
 	if got := checked(t, ""); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -109,7 +109,7 @@ carriers:
 		"dashboard.listen (line 7): is the same as ops.listen",
 		`api.trusted_proxies[1] (line 4): must be an address or a range such as 10.0.0.0/8, not "proxy"`,
 		"database.url (line 9): must be postgres://user:password@host:port/database",
-		"redis.addresses (line 10): cannot be given beside redis.url",
+		"redis.addresses (line 10): cannot be given beside redis.url, host, port or database",
 		`redis.addresses[0] (line 10): must be host:port`,
 		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first",
 		"test_sender (line 11): must be 1-11 ASCII letters and digits",
@@ -272,15 +272,15 @@ func TestWarnings(t *testing.T) {
 		want       []string
 	}{
 		{"no key of the codes", sound, nil, []string{"accounts.otp_key" + empty}},
-		{"no key of the secrets", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_WEBHOOKS_ENCRYPTION_KEY="}, []string{"webhooks.encryption_key" + open}},
-		{"no key of the factors", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_ACCOUNTS_ENCRYPTION_KEY="}, []string{"accounts.encryption_key" + factors}},
+		{"no key of the secrets", "accounts: {otp_key: " + otpKey + "}" + sound, []string{"INTUMWA_WEBHOOKS_ENCRYPTION_KEY="}, []string{"webhooks.encryption_key" + open}},
+		{"no key of the factors", "accounts: {otp_key: " + otpKey + "}" + sound, []string{"INTUMWA_ACCOUNTS_ENCRYPTION_KEY="}, []string{"accounts.encryption_key" + factors}},
 		{"an empty one", "accounts: {otp_key: ''}" + sound, nil, []string{"accounts.otp_key (line 1)" + empty}},
-		{"one in the file", "accounts: {otp_key: k}" + sound, nil, nil},
-		{"one in the environment", sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY=k"}, nil},
-		{"an empty one in the environment", "accounts: {otp_key: k}" + sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY="}, []string{"accounts.otp_key" + empty}},
-		{"a reference of the carrier's own", "accounts: {otp_key: k}" + reference, nil, []string{
+		{"one in the file", "accounts: {otp_key: " + otpKey + "}" + sound, nil, nil},
+		{"one in the environment", sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY=" + otpKey}, nil},
+		{"an empty one in the environment", "accounts: {otp_key: " + otpKey + "}" + sound, []string{"INTUMWA_ACCOUNTS_OTP_KEY="}, []string{"accounts.otp_key" + empty}},
+		{"a reference of the carrier's own", "accounts: {otp_key: " + otpKey + "}" + reference, nil, []string{
 			"carriers[0].tlvs.0x0204 (line 6): takes the place of user_message_reference, so no receipt can echo ours; say so with user_message_reference: false"}},
-		{"one that was meant", "accounts: {otp_key: k}" + reference, []string{"INTUMWA_CARRIERS_LUMITEL_USER_MESSAGE_REFERENCE=false"}, nil},
+		{"one that was meant", "accounts: {otp_key: " + otpKey + "}" + reference, []string{"INTUMWA_CARRIERS_LUMITEL_USER_MESSAGE_REFERENCE=false"}, nil},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			c := load(t, try.text, append(keys, try.env...)...)
@@ -310,7 +310,7 @@ func TestSecretsNeverPrint(t *testing.T) {
 	c := load(t, `
 database: {url: "postgres://user:canary1@h:5432/d?password=canary2"}
 redis: {addresses: ["h:1"], password: canary3}
-accounts: {otp_key: canary4}
+accounts: {otp_key: canary4canary4canary4canary4canary4}
 webhooks: {encryption_key: canary5}
 carriers: [{name: a, links: [{name: b, password: canary6, address: "h:1", system_id: s, window: 0}]}]
 `)

@@ -43,6 +43,8 @@ func (k *checker) carriers(carriers []Carrier) {
 			key := fmt.Sprintf("%s.prefixes[%d]", at, j)
 			if !sms.ValidPrefix(prefix) {
 				k.problem(key, "must be 1 to 8 national digits%s", k.not(key, prefix))
+			} else if national, ok := strings.CutPrefix(prefix, "257"); ok && national != "" {
+				k.problem(key, "begins with the country's code: write the national digits only%s", k.not(key, prefix))
 			}
 			k.unique(key, prefix, prefixes)
 		}

@@ -77,7 +77,10 @@ type Mail struct {
 	From     string  `yaml:"from"`
 	Username string  `yaml:"username"`
 	Password Secret  `yaml:"password"`
-	TLS      string  `yaml:"tls" oneof:"starttls|tls|none"`
+
+	PasswordFile SecretFile `yaml:"password_file"`
+
+	TLS string `yaml:"tls" oneof:"starttls|tls|none"`
 }
 
 // Log is what goes to standard error.
@@ -86,24 +89,36 @@ type Log struct {
 	Format string `yaml:"format" oneof:"text|json"`
 }
 
-// Database is Postgres, the truth.
+// Database is Postgres, the truth. It is at [Database.Whole].
 type Database struct {
-	URL            URL `yaml:"url"`
+	URL          URL        `yaml:"url"`
+	Host         Host       `yaml:"host"` // this and the next six: parts that win over the URL's, or make one up
+	Port         int        `yaml:"port" min:"0" max:"65535"`
+	Name         string     `yaml:"name"`
+	User         string     `yaml:"user"`
+	Password     Secret     `yaml:"password"`
+	PasswordFile SecretFile `yaml:"password_file"`
+	SSLMode      string     `yaml:"sslmode"`
+
 	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
 
 	LookupConnections int           `yaml:"lookup_connections" min:"0" max:"10000"` // of the pool of look-ups; 0 = one a CPU, at least 2
 	LookupTimeout     time.Duration `yaml:"lookup_timeout" min:"1"`                 // of a look-up's statement
 }
 
-// Redis is the belt and the rate limiter's counters. Either URL, or Addresses.
+// Redis is the belt and the rate limiter's counters. Either a single one, at [Redis.Whole], or Addresses.
 type Redis struct {
-	URL        URL       `yaml:"url"`
-	Addresses  []Address `yaml:"addresses"`   // host:port of Cluster or Sentinel nodes
-	MasterName string    `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
-	Username   string    `yaml:"username"`    // with Addresses
-	Password   Secret    `yaml:"password"`    // with Addresses
-	TLS        TLS       `yaml:"tls"`         // with either; rediss:// in URL is the same as true
-	Prefix     string    `yaml:"prefix"`      // of every key
+	URL          URL        `yaml:"url"`
+	Host         Host       `yaml:"host"` // this and the next two: parts that win over the URL's, or make one up
+	Port         int        `yaml:"port" min:"0" max:"65535"`
+	Database     int        `yaml:"database" min:"0"`
+	Addresses    []Address  `yaml:"addresses"`   // host:port of Cluster or Sentinel nodes
+	MasterName   string     `yaml:"master_name"` // with Addresses: Sentinel's master; empty = Cluster
+	Username     string     `yaml:"username"`
+	Password     Secret     `yaml:"password"`
+	PasswordFile SecretFile `yaml:"password_file"`
+	TLS          TLS        `yaml:"tls"`    // with either; rediss:// in URL is the same as true
+	Prefix       string     `yaml:"prefix"` // of every key
 }
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
@@ -112,6 +127,9 @@ type Accounts struct {
 	TestNumberReplacements int    `yaml:"test_number_replacements" min:"0"` // of a verified number
 	OTPKey                 Secret `yaml:"otp_key"`                          // key under which one-time codes are stored hashed
 	EncryptionKey          Secret `yaml:"encryption_key"`                   // encrypts second factors' secrets at rest
+
+	OTPKeyFile        SecretFile `yaml:"otp_key_file"`
+	EncryptionKeyFile SecretFile `yaml:"encryption_key_file"`
 }
 
 // Billing says when credits come back.
@@ -129,13 +147,16 @@ type Messages struct {
 
 // Webhooks says how customers are told.
 type Webhooks struct {
-	Timeout        time.Duration   `yaml:"timeout" min:"1"`
-	RetryDelays    []time.Duration `yaml:"retry_delays"`
-	AllowPrivate   bool            `yaml:"allow_private"` // development only
-	EncryptionKey  Secret          `yaml:"encryption_key"`
-	InFlight       int             `yaml:"in_flight" min:"1"`        // calls at once, per process
-	PerEndpoint    int             `yaml:"per_endpoint" min:"1"`     // of these to one endpoint, to begin with and after a failure
-	PerEndpointMax int             `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
-	DisableAfter   time.Duration   `yaml:"disable_after" min:"0"`    // of nothing but failures an endpoint is switched off; 0: never
-	DisableOnGone  bool            `yaml:"disable_on_gone"`          // an endpoint that answers 410 Gone is switched off
+	Timeout       time.Duration   `yaml:"timeout" min:"1"`
+	RetryDelays   []time.Duration `yaml:"retry_delays"`
+	AllowPrivate  bool            `yaml:"allow_private"` // development only
+	EncryptionKey Secret          `yaml:"encryption_key"`
+
+	EncryptionKeyFile SecretFile `yaml:"encryption_key_file"`
+
+	InFlight       int           `yaml:"in_flight" min:"1"`        // calls at once, per process
+	PerEndpoint    int           `yaml:"per_endpoint" min:"1"`     // of these to one endpoint, to begin with and after a failure
+	PerEndpointMax int           `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
+	DisableAfter   time.Duration `yaml:"disable_after" min:"0"`    // of nothing but failures an endpoint is switched off; 0: never
+	DisableOnGone  bool          `yaml:"disable_on_gone"`          // an endpoint that answers 410 Gone is switched off
 }

@@ -25,6 +25,7 @@ var (
 	carrierType  = reflect.TypeFor[Carrier]()
 	linkType     = reflect.TypeFor[Link]()
 	secretType   = reflect.TypeFor[Secret]()
+	urlType      = reflect.TypeFor[URL]()
 )
 
 func (d *decoder) file(root *node, c *Config) { d.value("", root, reflect.ValueOf(c).Elem()) }
@@ -98,7 +99,7 @@ func (d *decoder) mapping(path string, n *node, v reflect.Value) {
 			d.problem(at, p.line, "must be a single value")
 			continue
 		}
-		out[p.key] = d.expand(at, p.value, false)
+		out[p.key] = d.expand(at, p.value, nil)
 	}
 	v.Set(reflect.ValueOf(out))
 }
@@ -128,7 +129,7 @@ func (d *decoder) list(path string, n *node, v reflect.Value) {
 
 func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 	before := len(d.problems)
-	text := d.expand(path, n, v.Type() == secretType)
+	text := d.expand(path, n, v.Type())
 	if len(d.problems) > before {
 		return
 	}

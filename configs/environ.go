@@ -50,9 +50,12 @@ func (e *environ) unused() []Problem {
 // expand replaces ${NAME} in a scalar from the environment; $$ is a dollar. A dollar before anything else is itself. A
 // variable that is not set is a mistake at once, except in a secret: not every process needs every secret, see
 // [Config.CheckFor].
-func (d *decoder) expand(path string, n *node, secret bool) string {
+//
+// In a URL the values are written as [inURL] says.
+func (d *decoder) expand(path string, n *node, of reflect.Type) string {
 	var out strings.Builder
 	rest := n.text
+	secret := of == secretType || of == secretFileType
 	for {
 		before, after, found := strings.Cut(rest, "$")
 		out.WriteString(before)
@@ -82,6 +85,9 @@ func (d *decoder) expand(path string, n *node, secret bool) string {
 			default:
 				d.problems = append(d.problems, problem)
 			}
+			if of == urlType {
+				value = inURL(n.text, len(n.text)-len(after)-1)(value)
+			}
 			out.WriteString(value)
 			rest = tail
 		default:
@@ -96,8 +102,8 @@ func (d *decoder) override(c *Config) {
 	walk(c, func(l leaf) {
 		for _, name := range l.variables {
 			text, set := d.env.get(name)
-			if !set {
-				continue
+			if !set || serviceLink.MatchString(name) && strings.Contains(text, "://") {
+				continue // or a service called intumwa-redis of the same namespace
 			}
 			if err := setText(l.value, text); err != nil {
 				d.problem(name, 0, "%s", err)

@@ -24,6 +24,9 @@ var Sample []byte
 // with its index (INTUMWA_CARRIERS_0_LINKS_0_PASSWORD); when both are set the name wins. Variables change carriers
 // and links that the file has, they add none. An empty variable is an empty value.
 //
+// A secret's key may be given with _file behind it: the path of the file that has the value, which every Load reads. A
+// variable within a URL is escaped where it is a user, a password or a parameter.
+//
 // Load says what cannot be read; whether the values make sense says [Config.Check]. When the file is YAML at all, the
 // Config is returned beside the [Problems] so that Check can say the rest. No problem quotes a value that may be a secret.
 func Load(path string, env []string) (*Config, error) {
@@ -42,6 +45,7 @@ func Load(path string, env []string) (*Config, error) {
 		d.file(root, c)
 	}
 	d.override(c)
+	d.secretFiles(c)
 	c.lines, c.foreign, c.missing = d.lines, d.foreign, d.missing
 	c.warnings = vars.unused()
 	return c, d.problems.orNil()

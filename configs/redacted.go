@@ -3,6 +3,9 @@ package configs
 import (
 	"fmt"
 	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -55,4 +58,17 @@ func textShown(text string) string {
 		return hidden
 	}
 	return text
+}
+
+// Changed are the key paths whose values are not the same in both, secrets included, in order.
+func (c *Config) Changed(other *Config) []string {
+	values := func(c *Config) map[string]any {
+		out := map[string]any{}
+		walk(c, func(l leaf) { out[l.path] = l.value.Interface() })
+		return out
+	}
+	before, after := values(c), values(other)
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(keys)), func(key string) bool { return reflect.DeepEqual(before[key], after[key]) })
 }

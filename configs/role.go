@@ -30,11 +30,11 @@ func needs(roles []string, path string) bool {
 	return true
 }
 
-// Missing is the mistake of a secret that the file takes from a variable which is not set; nil when it has its value.
+// Missing is the mistake of a secret that the file takes from a variable which is not set, or from a file that cannot be read; nil when it has its value.
 // Who is about to use a secret without having checked the configuration for a role asks first.
 func (c *Config) Missing(path string) *Problem {
 	for _, p := range c.missing {
-		if p.Key == path {
+		if strings.TrimSuffix(p.Key, fileSuffix) == path {
 			return &p
 		}
 	}

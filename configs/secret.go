@@ -79,6 +79,28 @@ func (a Address) redacted() string {
 	return hidden
 }
 
+// Host is a server's name or address; what is none never prints itself. string(h) is the value.
+type Host string
+
+// plainHosts is a host's name or address, several with their ports, or the folder of a socket.
+var plainHosts = regexp.MustCompile(`^(|/[A-Za-z0-9._/-]*|[A-Za-z0-9._:,\[\]-]+)$`)
+
+// Format prints a host under every verb, and hides anything else.
+func (h Host) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, h.redacted()) }
+
+// LogValue gives slog a host.
+func (h Host) LogValue() slog.Value { return slog.StringValue(h.redacted()) }
+
+// MarshalText gives encoders a host.
+func (h Host) MarshalText() ([]byte, error) { return []byte(h.redacted()), nil }
+
+func (h Host) redacted() string {
+	if plainHosts.MatchString(string(h)) {
+		return string(h)
+	}
+	return hidden
+}
+
 // Path is a file's. People put the file itself into it, a private key for instance: what cannot be a path never prints
 // itself. string(p) is the value.
 type Path string

@@ -67,7 +67,7 @@ var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.y
 // TestConfigurations: what is deployed starts with the secrets of its
 // environment, and nothing is to be warned of.
 func TestConfigurations(t *testing.T) {
-	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
 		"INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=", "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs {
@@ -237,7 +237,7 @@ var (
 	secretVariables = map[string]string{
 		"intumwa-database":  "INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
 		"intumwa-redis":     "INTUMWA_REDIS_URL=redis://e:6379/0",
-		"intumwa-codes":     "INTUMWA_ACCOUNTS_OTP_KEY=secret",
+		"intumwa-codes":     "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
 		"intumwa-webhooks":  "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"intumwa-dashboard": "INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"intumwa-carriers":  "LUMITEL_PASSWORD=secret",

@@ -44,7 +44,7 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 	if err != nil {
 		return err
 	}
-	pool, err := postgres.Open(ctx, string(config.Database.URL), postgres.Options{MaxConns: 4})
+	pool, err := postgres.Open(ctx, string(config.Database.Whole()), postgres.Options{MaxConns: 4})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}

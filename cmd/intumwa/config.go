@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"intumwa/configs"
@@ -12,11 +13,14 @@ type configCmd struct {
 }
 
 type configCheckCmd struct {
+	Connect bool `help:"Also try whether PostgreSQL, Redis, the mail server and the SMSCs can be reached from here (TCP and TLS; nothing is bound)."`
+
 	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
 }
 
-// Run prints every mistake and what looks like one. It prints no value that may be a secret.
-func (check *configCheckCmd) Run(p *program) error {
+// Run prints every mistake and what looks like one, and with --connect who can be reached. It prints no value that may be
+// a secret.
+func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if len(check.Roles) == 0 {
 		check.Roles = configs.Roles
 	}
@@ -27,8 +31,10 @@ func (check *configCheckCmd) Run(p *program) error {
 	for _, w := range c.WarningsFor(check.Roles...) {
 		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %s\n", w)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is sound\n", p.configPath)
-	return err
+	if _, err := fmt.Fprintf(p.stdout, "%s is sound\n", p.configPath); err != nil || !check.Connect {
+		return err
+	}
+	return check.connect(ctx, p, c)
 }
 
 type configSampleCmd struct{}

@@ -15,7 +15,7 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if err := postgres.Migrate(ctx, string(c.Database.URL)); err != nil {
+	if err := postgres.Migrate(ctx, string(c.Database.Whole())); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
 	_, err = fmt.Fprintln(p.stdout, "the schema is up to date")

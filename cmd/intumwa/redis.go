@@ -43,7 +43,7 @@ func redisOptions(c *configs.Redis) (*redis.UniversalOptions, error) {
 	options := &redis.UniversalOptions{Addrs: addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password),
 		IsClusterMode: c.MasterName == ""} // also where one node is named, of which the others are learnt
 	if len(c.Addresses) == 0 {
-		one, err := redis.ParseURL(string(c.URL))
+		one, err := redis.ParseURL(string(c.Whole()))
 		if err != nil {
 			return nil, errors.New("redis.url cannot be understood (it is not shown: it may hold a password)")
 		}

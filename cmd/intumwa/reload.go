@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
@@ -26,6 +26,18 @@ type reloader struct {
 	dispatcher *dispatcher.Dispatcher // nil without that role
 	intake     *intake.Intake
 	plan       *sms.Plan
+
+	ok, readAt prometheus.Gauge
+}
+
+// measured registers what tells that a reload was refused.
+func (r *reloader) measured(reg prometheus.Registerer) *reloader {
+	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 after a reload that was refused, until one that is not; else 1."})
+	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the configuration that is in force was read."})
+	r.ok.Set(1)
+	r.readAt.SetToCurrentTime()
+	reg.MustRegister(r.ok, r.readAt)
+	return r
 }
 
 // Run reloads at every SIGHUP until ctx ends.
@@ -44,6 +56,7 @@ func (r *reloader) Run(ctx context.Context) error {
 // with all its mistakes in the log, and the one in force goes on.
 func (r *reloader) reload() {
 	refuse := func(err error) {
+		r.ok.Set(0)
 		r.log.Error("the changed configuration is refused; the one before goes on", "error", err)
 	}
 	c, err := r.program.checkedConfig(r.roles...)
@@ -80,20 +93,17 @@ func (r *reloader) reload() {
 		r.log.Warn("these changes take effect at the next start", "keys", waiting)
 	}
 	r.inForce = c
+	r.ok.Set(1)
+	r.readAt.SetToCurrentTime()
 }
 
 // changes are the key paths whose values differ: those that are in force now
 // and those that wait for the next start.
 func (r *reloader) changes(c *configs.Config) (now, later []string) {
-	before, after := r.inForce.Redacted(), c.Redacted()
-	keys := maps.Clone(before)
-	maps.Copy(keys, after)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		switch {
-		case before[key] == after[key]:
-		case strings.HasPrefix(key, "carriers["):
+	for _, key := range r.inForce.Changed(c) {
+		if strings.HasPrefix(key, "carriers[") {
 			now = append(now, key)
-		default:
+		} else {
 			later = append(later, key)
 		}
 	}

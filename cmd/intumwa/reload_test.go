@@ -79,7 +79,7 @@ func TestReload(t *testing.T) {
 		defer l.Close()
 		return l.Addr().String()
 	}
-	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: test}\n",
+	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
 		testenv.Database(t), redisURL(rdb), prefix, listen(), listen(), listen())
 	carrier := func(name, address, prefixes string, tps int) string {
 		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: demo, tps: %d}]}\n", name, prefixes, name, address, tps)
@@ -139,7 +139,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	// What needs a start is said.
-	write(strings.Replace(base, "otp_key: test", "otp_key: test, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
+	write(strings.Replace(base, "otp_key: 0123456789abcdef0123456789abcdef", "otp_key: 0123456789abcdef0123456789abcdef, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp()
 	until("leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
 	until("the other key is named", func() bool { return strings.Contains(log.String(), "accounts.test_quota") })

@@ -64,7 +64,7 @@ func TestConfigCheck(t *testing.T) {
 	for _, want := range []string{
 		"api.listn (line 1): unknown key\n",
 		"api.listen (line 1): must be host:port",
-		"database.url: is required\n",
+		"database.url: is required, or database.host\n",
 		"redis.url: is required",
 		"carriers[0].links (line 2): needs at least one item\n",
 	} {

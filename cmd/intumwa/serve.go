@@ -62,7 +62,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	memory := limitMemory(os.DirFS("/"), os.Getenv, log)
 	g := &gateway{program: p, config: config, log: log, memory: memory, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
-		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
+		if err := postgres.Migrate(ctx, string(config.Database.Whole())); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
 	}
@@ -94,12 +94,12 @@ func (g *gateway) serve(ctx context.Context) error {
 	connections := int32(c.Database.MaxConnections)
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
-	pool, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: connections})
+	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: connections})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer pool.Close()
-	hot, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: connections, BatchUpdates: true})
+	hot, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: connections, BatchUpdates: true})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -110,14 +110,14 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	// What customers look up has no part in the connections of the sends.
-	lookups, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: lookupConnections(&c.Database),
+	lookups, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: lookupConnections(&c.Database),
 		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer lookups.Close()
 	// Whether the database is there is asked on a connection that nobody else takes.
-	probing, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: 1})
+	probing, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 1})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -163,7 +163,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	heard.On(notices.Company, users.ForgetCompany)
 	heard.On(notices.Endpoint, hooks.EndpointChanged)
 	plan := planOf(c)
-	reload := &reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}
+	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	ops := newOps(pool, g.registry, g.log)
 	life.run("stores", newStores(probing, belt, g.log, g.registry).Run)
 	if g.memory != nil {

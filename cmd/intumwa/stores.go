@@ -63,7 +63,7 @@ func (s *stores) Run(ctx context.Context) error {
 		// Side by side: one that hangs is no reason to say nothing new of the other.
 		var asked sync.WaitGroup
 		asked.Go(func() { s.askDatabase(ctx, round) })
-		s.ask(ctx, s.redis, storesPatience, s.probe)
+		_ = s.ask(ctx, s.redis, storesPatience, s.probe) // the gauge says it
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
 		}
@@ -92,7 +92,7 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 		s.since = time.Now()
 		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "error", err)
 	default:
-		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second))
+		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
 }

@@ -81,6 +81,9 @@ func faults() []fault {
 			func(_ context.Context, s *stage) error { store.of(s).cut(true); return nil },
 			func(_ context.Context, s *stage) error { store.of(s).cut(false); return nil }))
 	}
+	list = append(list, faultOf("reload refused", "", "ReloadRefused", nil,
+		func(_ context.Context, s *stage) error { return s.reload("carriers: [{name: lumitel}]\n") },
+		func(_ context.Context, s *stage) error { return s.reload("") }))
 	full := faultOf("disk full", "", "DatabaseDown", nil,
 		func(_ context.Context, s *stage) error { return s.fillDisk() },
 		func(ctx context.Context, s *stage) error { return s.freeDisk(ctx) })

@@ -191,6 +191,25 @@ func (s *stage) restartGateway(ctx context.Context) error {
 	return s.startGateway(ctx)
 }
 
+// reload has the gateway read its configuration again, with more at its end.
+func (s *stage) reload(more string) error {
+	text, err := os.ReadFile(s.config)
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	whole, _, _ := strings.Cut(string(text), added)
+	if more != "" {
+		whole += added + more
+	}
+	if err := os.WriteFile(s.config, []byte(whole), 0o600); err != nil { //nolint:gosec // the drill's own folder
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return s.gateway.command.Process.Signal(syscall.SIGHUP)
+}
+
+// added begins what reload adds.
+const added = "# added\n"
+
 // carrier asks a simulated SMSC for something: faults, or drop.
 func (s *stage) carrier(ctx context.Context, name, verb, body string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.simURL+"/"+name+"/"+verb, strings.NewReader(body))
