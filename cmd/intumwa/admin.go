@@ -29,6 +29,7 @@ type adminCmd struct {
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
 	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`
 	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`
+	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: the ids of messages and webhooks jump ahead, so that none comes twice."`
 }
 
 // operator is what an admin command works with.

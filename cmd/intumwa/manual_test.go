@@ -1,0 +1,433 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/testenv"
+)
+
+// stand are the programs of the manual that cannot work where tests run, with the reason, and what stands for them. Whatever
+// else a command block names is run as it stands.
+var stand = map[string]struct{ reason, script string }{
+	"systemctl":   {"no systemd runs here; the unit has a test of its own", `exit 0`},
+	"systemd-run": {"no systemd runs here", `exit 0`},
+	"journalctl":  {"no systemd runs here; the texts that are looked for are those of the source", `cat "$SOURCE_TEXTS"`},
+	"kubectl":     {"no cluster is here; the manifests have tests of their own", `exit 0`},
+	"docker":      {"no docker is here", `exit 0`},
+	"make":        {"it would build, and play faults for half an hour", `exit 0`},
+	"install":     {"it would install on this machine; the files that it takes have to be there", `for f; do case $f in deployments/*) test -e "$ROOT/$f" || exit 1 ;; esac; done`},
+	"useradd":     {"it would make a user of this machine", `exit 0`},
+	"runuser":     {"the server here is the tests' own, and so is its user", `while [ "$1" != -- ]; do shift; done; shift; exec "$@"`},
+	"createuser":  {"it asks for a password at a terminal", `exit 0`},
+	"createdb":    {"the database is there", `exit 0`},
+	"nginx":       {"no nginx is here", `exit 0`},
+	"ping":        {"raw sockets may be forbidden", `exit 0`},
+	"ip":          {"iproute2 may be missing", `exit 0`},
+	"ss":          {"iproute2 may be missing", `exit 0`},
+}
+
+// elsewhere are blocks that another test runs, by a line of theirs.
+var elsewhere = map[string]string{
+	"pg_basebackup -D":                          "TestRestoreByTheManual",
+	"alter system set archive_mode":             "TestRestoreByTheManual",
+	"/var/lib/postgresql/15/lost":               "TestRestoreByTheManual",
+	"recovery_target_action":                    "TestRestoreByTheManual",
+	"cp deployments/compose/env.example":        "no docker is here; TestCompose reads the file",
+	"openssl s_client -connect":                 "this SMSC speaks no TLS; TestConnect's does",
+	"curl -v https://HOST/":                     "it calls a customer's server",
+	"http://127.0.0.1:9090/debug/pprof/profile": "ten seconds of a profile",
+}
+
+// block is a fenced block of the manual.
+type block struct {
+	page, text string
+	line       int
+}
+
+// blocks are all of them, without the spaces that an item of a list sets before them.
+func blocks(t *testing.T) (list []block) {
+	t.Helper()
+	docs := os.DirFS("../../docs")
+	err := fs.WalkDir(docs, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "rules/") {
+			return err
+		}
+		page, err := fs.ReadFile(docs, path)
+		if err != nil {
+			return err
+		}
+		var open *block
+		indent := ""
+		n := 0
+		for line := range strings.Lines(string(page)) {
+			n++
+			trimmed := strings.TrimLeft(line, " ")
+			switch {
+			case strings.HasPrefix(trimmed, "```") && open == nil:
+				indent = line[:len(line)-len(trimmed)]
+				open = &block{page: path, line: n}
+				if kind := strings.TrimSpace(strings.TrimPrefix(trimmed, "```")); kind != "" {
+					open.page = "" // a language: no commands
+				}
+			case strings.HasPrefix(trimmed, "```"):
+				if open.page != "" {
+					list = append(list, *open)
+				}
+				open = nil
+			case open != nil:
+				open.text += strings.TrimPrefix(line, indent)
+			}
+		}
+		if open != nil {
+			t.Errorf("%s: a block does not end", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// literals are the texts of the product's source, of which log lines are made.
+func literals(t *testing.T) string {
+	t.Helper()
+	quoted := regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	var out strings.Builder
+	tree := os.DirFS("../..")
+	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(tree, path)
+		for _, literal := range quoted.FindAll(text, -1) {
+			out.Write(append(literal, '\n'))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestManualCommands runs every command block of the manual and the runbooks, as written, against a gateway with one
+// message.
+func TestManualCommands(t *testing.T) {
+	t.Parallel()
+	bash := testenv.Tool(t, "bash")
+	list := blocks(t)
+	if len(list) < 35 {
+		t.Fatalf("%d blocks: they are read wrongly", len(list))
+	}
+	carrier, smsc := playCarrier(t, "lumitel")
+	server := testenv.NewPostgresServer(t)
+	rdb, prefix := testenv.Redis(t)
+	ops, api := freeAddress(t), freeAddress(t)
+	s := newShell(t, fmt.Sprintf(`
+database: {url: %q}
+redis: {url: %q, prefix: %q}
+api: {listen: %q}
+ops: {listen: %q}
+dashboard: {listen: "127.0.0.1:0"}
+log: {level: debug}
+carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: %q, system_id: demo, password: demo}]}]
+`, server.URL(), redisURL(rdb), prefix, api, ops, smsc))
+	var log safeBuffer
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"serve", "--config", s.config}, strings.NewReader(""), &log, &log) }()
+	defer func() { cancel(); <-ended }()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || carrier.Stats().Sessions == 0; <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not ready:\n%s", log.String())
+		}
+	}
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "first@example.com", "--name", "A", "--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "first@example.com", "--name", "A", "--approved", "--credits", "7")["company_id"])
+	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "FIRST", "--approved")
+	token := s.admin("", "token_id token", "token", "create", "--user", "first@example.com", "--name", "t")["token"].(string)
+	ulid := send(t, api, token, "FIRST")
+
+	database, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.Background())
+	if _, err := admin.Exec(t.Context(), "CREATE ROLE postgres SUPERUSER LOGIN"); err != nil { // who the pages' psql is
+		t.Fatal(err)
+	}
+	shims := programs(t, s)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := filepath.Join(t.TempDir(), "texts")
+	if err := os.WriteFile(texts, []byte(literals(t)+log.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	etc := t.TempDir()
+	host, _, _ := net.SplitHostPort(smsc)
+	config, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(etc, "secrets.env"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names := strings.NewReplacer("LINK", "lumitel-1", "ULID", ulid, "01J9ZK8V5QW3T2N7R4C6H0B1DM", ulid, "01M7…", ulid, "CARRIER", "lumitel",
+		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "-u URL", "-u "+redisURL(rdb), "-h HOST", "", "http://127.0.0.1:9090", "http://"+ops,
+		"/etc/intumwa/", etc+"/", "--seconds 60", "--seconds 1", "--seconds 10", "--seconds 1", "/var/lib/postgresql", "/tmp",
+		"--company ID", "--company "+company, "--id BATCH", "--id "+ulid)
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
+		"SOURCE_TEXTS="+texts, "ROOT="+root)
+	for _, b := range list {
+		if why := left(b.text); why != "" {
+			t.Logf("%s:%d is not run here: %s", b.page, b.line, why)
+			continue
+		}
+		script := names.Replace(b.text)
+		// What the manual has typed in: the first two are asked for at a terminal.
+		script = strings.ReplaceAll(script, "--password-stdin", "--password-stdin <<<'correct horse battery'")
+		script = strings.ReplaceAll(script, "--company 1 ", `--company "$(intumwa admin --json company list | sed -E 's/.*"company_id":([0-9]+).*/\1/')" `)
+		limited, done := context.WithTimeout(t.Context(), time.Minute)
+		command := exec.CommandContext(limited, bash, "-euo", "pipefail", "-c", script)
+		command.Dir, command.Env = root, environment
+		said, err := command.CombinedOutput()
+		done()
+		if err != nil {
+			t.Errorf("%s:%d: %v\n%s\nsays\n%s", b.page, b.line, err, script, said)
+		}
+		// A block may have written the sample over it, as the manual wants.
+		if err := os.WriteFile(s.config, config, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for word := range elsewhere {
+		found := false
+		for _, b := range list {
+			found = found || strings.Contains(b.text, word)
+		}
+		if !found {
+			t.Errorf("no block has %q any more", word)
+		}
+	}
+}
+
+func left(text string) string {
+	for word, why := range elsewhere {
+		if strings.Contains(text, word) {
+			return why
+		}
+	}
+	return ""
+}
+
+// programs makes a folder with the gateway under its name and what stands for the programs that are not here.
+func programs(t *testing.T, s *shell) string {
+	t.Helper()
+	dir := t.TempDir()
+	put := func(name, script string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	for name, it := range stand {
+		if it.script != "" {
+			put(name, it.script)
+		}
+	}
+	put("intumwa", fmt.Sprintf("export %s=1\nexec %q \"$@\"", asProgram, os.Args[0]))
+	return dir
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// send sends one message and answers its ULID.
+func send(t *testing.T, api, token, sender string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+api+"/v1/sms",
+		strings.NewReader(fmt.Sprintf(`{"phone_number":"+25761000000","sender":%q,"message":"Amahoro"}`, sender)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json"} {
+		request.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var sent struct{ ID string }
+	if err := json.NewDecoder(answer.Body).Decode(&sent); err != nil || sent.ID == "" {
+		t.Fatalf("%s, %v", answer.Status, err)
+	}
+	return sent.ID
+}
+
+// TestRestoreByTheManual: docs/backup.md, block by block, on a server of its own: after it the latest message is there, and
+// no message_id comes a second time.
+func TestRestoreByTheManual(t *testing.T) {
+	t.Parallel()
+	bash := testenv.Tool(t, "bash")
+	server := testenv.NewPostgresServer(t)
+	ctx := t.Context()
+	connect := func() *pgx.Conn {
+		t.Helper()
+		conn, err := pgx.Connect(ctx, server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	conn := connect()
+	var data string
+	if err := conn.QueryRow(ctx, "SELECT current_setting('data_directory')").Scan(&data); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "CREATE ROLE postgres SUPERUSER LOGIN REPLICATION"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	dir := filepath.Dir(data)
+	pid, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, err := os.Readlink("/proc/" + strings.Fields(string(pid))[0] + "/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert := func(conn *pgx.Conn) (id int64) {
+		t.Helper()
+		if err := conn.QueryRow(ctx, `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status)
+			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, true, 'leo', 1) RETURNING id`).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	s := newShell(t, fmt.Sprintf("database: {url: %q}\n", server.URL()))
+	shims := programs(t, s)
+	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) { // PostgreSQL's user goes there
+		_ = os.Chmod(folder, 0o755) //nolint:gosec // programs without secrets
+	}
+	// The server of this machine, for its service's manager.
+	control := fmt.Sprintf("%q -D %q -w -t 60 -l %q -o \"-k %s -h ''\"", filepath.Join(filepath.Dir(postgres), "pg_ctl"), data, filepath.Join(dir, "server.log"), dir)
+	manager := "#!/bin/bash\ncase \"$2\" in postgresql) ;; *) exit 0 ;; esac\n[ \"$1\" = start ] || " + control + " -m fast stop\n[ \"$1\" = stop ] || " + control + " start >/dev/null\n"
+	if err := os.WriteFile(filepath.Join(shims, "systemctl"), []byte(manager), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	_ = conn.Close(ctx)
+	server.Stop()
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+dir, "PGUSER=postgres")
+	places := strings.NewReplacer("/var/lib/postgresql/15/main", data, "/var/lib/postgresql/15/lost", filepath.Join(dir, "lost"), "/backup", filepath.Join(dir, "backup"))
+	sh := func(script string) {
+		t.Helper()
+		limited, done := context.WithTimeout(ctx, 2*time.Minute)
+		defer done()
+		command := exec.CommandContext(limited, bash, "-euo", "pipefail", "-c", places.Replace(script))
+		command.Dir, command.Env = dir, environment
+		if os.Geteuid() == 0 && !strings.HasPrefix(script, "intumwa ") { // as whom PostgreSQL runs
+			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+		}
+		said, err := command.CombinedOutput()
+		if err != nil {
+			log, _ := os.ReadFile(filepath.Join(dir, "server.log"))
+			t.Fatalf("%v\n%s\nsays\n%s\nand PostgreSQL\n%s", err, script, said, log[max(0, len(log)-1500):])
+		}
+	}
+	find := func(word string) string {
+		t.Helper()
+		for _, b := range blocks(t) {
+			if b.page == "backup.md" && strings.Contains(b.text, word) {
+				return b.text
+			}
+		}
+		t.Fatalf("backup.md has no block with %s", word)
+		return ""
+	}
+	sh("systemctl start postgresql")
+	defer func() {
+		stop := exec.Command(bash, "-c", "exec systemctl stop postgresql")
+		stop.Env = environment
+		if os.Geteuid() == 0 {
+			stop.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+		}
+		if said, err := stop.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, said)
+		}
+	}()
+	sh(find("alter system set archive_mode"))
+	conn = connect()
+	insert(conn)
+	sh(find("pg_basebackup -D"))
+	last := insert(conn) // after the backup, before the disaster: only its log has it
+	_ = conn.Close(ctx)
+
+	sh(find("/var/lib/postgresql/15/lost"))
+	sh(find("intumwa admin restored"))
+	sh(find("from outbox o join messages m"))
+	sh(find("update outbox"))
+	conn = connect()
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil || !there {
+		t.Errorf("the last message is gone: %v", err)
+	}
+	if next := insert(conn); next < last+10_000_000 {
+		t.Errorf("after the restore the next message is %d; until then up to %d were given out, and perhaps more", next, last)
+	}
+	_ = conn.Close(ctx)
+	// To a moment before: it has to stop there and go on from there.
+	var moment string
+	conn = connect()
+	if err := conn.QueryRow(ctx, `SELECT now()::text`).Scan(&moment); err != nil {
+		t.Fatal(err)
+	}
+	gone := insert(conn)
+	insert(conn) // a commit behind it, at which the recovery sees that the time has come
+	_ = conn.Close(ctx)
+	earlier := strings.ReplaceAll(find("recovery_target_action"), "2026-03-01 08:00:00+02", moment)
+	again := strings.Replace(find("/var/lib/postgresql/15/lost"), "systemctl start postgresql", earlier+"systemctl start postgresql", 1)
+	sh("rm -rf /var/lib/postgresql/15/lost")
+	sh(again)
+	conn = connect()
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
+		t.Errorf("what came after the moment is there: %v", err)
+	}
+}
