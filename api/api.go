@@ -72,7 +72,8 @@ type API struct {
 
 	strangers quota // look-ups, see authenticate
 
-	awayLogged atomic.Int64 // Unix second in which the database's absence was last logged
+	awayLogged     atomic.Int64 // Unix second in which the database's absence was last logged
+	strangerLogged atomic.Int64 // the second of the last line about a wrong token
 }
 
 // New returns the API's handler. It starts nothing.

@@ -42,6 +42,7 @@ func (a *API) authenticate(c *gin.Context) {
 	start := time.Now()
 	token, ok := bearer(c.GetHeader("Authorization"))
 	if !ok {
+		a.logStranger(c, "")
 		refuse(c, unauthenticatedCaller)
 		return
 	}
@@ -55,6 +56,7 @@ func (a *API) authenticate(c *gin.Context) {
 	p, err := a.accounts.Authenticate(c.Request.Context(), token)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
+		a.logStranger(c, token)
 		a.failedLogin(c, start)
 	case err != nil:
 		a.away(c, "authenticating", err)

@@ -138,7 +138,11 @@ func (l *lane) setPaused(paused bool) {
 		return
 	}
 	l.binds.pause(paused)
-	l.d.log.Info("link paused by an operator", "carrier", l.carrier.name, "link", l.link, "paused", paused)
+	what := "link resumed by an operator"
+	if paused {
+		what = "link paused by an operator"
+	}
+	l.d.log.Info(what, "carrier", l.carrier.name, "link", l.link)
 }
 
 // run works until ctx ends: first nothing more is taken and what is on the

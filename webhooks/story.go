@@ -10,6 +10,9 @@ func (w *worker) logAttempt(company int64, t *target, c claimed, r result) {
 	if r.state == exhausted {
 		level, what = slog.LevelWarn, "webhook delivery given up"
 	}
+	if r.attempt.Result != "2xx" { // whose it is, from the first failure on; those of one endpoint are one line to the log
+		w.log.Warn("calls to an endpoint fail; they are tried again", "company_id", company, "host", t.url.Hostname(), "result", r.attempt.Result)
+	}
 	if !w.log.Enabled(w.calling, level) {
 		return
 	}

@@ -56,7 +56,10 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	log := newLog(p.stderr, config.Log)
+	calm := newSteady(newLog(p.stderr, config.Log).Handler())
+	log := slog.New(calm)
+	redisLog.to.Store(log)
+	defer redisLog.to.CompareAndSwap(log, nil)
 	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say without being asked, which peers can make them do
 	slog.SetDefault(log)
 	memory := limitMemory(os.DirFS("/"), os.Getenv, log)
@@ -66,10 +69,16 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
 	}
+	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
+	telling := make(chan struct{})
+	go func() { defer close(telling); _ = calm.shared.Run(told) }()
 	err = g.serve(ctx)
+	stopTelling()
+	<-telling
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
+	log.Info("ended", "roles", strings.Join(s.Roles, ","))
 	return nil
 }
 
@@ -225,6 +234,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	ops.serving.Store(true)
 	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.Listen, "version", version)
 	err = life.wait()
+	if err == nil {
+		g.log.Info("ending: nothing new is taken, what is in hand is finished", "roles", strings.Join(g.roles, ","))
+	}
 	ops.serving.Store(false)
 	return err
 }
