@@ -39,6 +39,7 @@ func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{
 		{name: "free_claims", every: seldom, rest: swept, run: d.free}, // and at once when somebody died
+		{name: "hold", every: often, rest: swept, run: d.holdQueued},
 		{name: "expire", every: often, rest: swept, run: d.expire},
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
 		{name: "push_lost", every: often, rest: swept, run: d.pushLost},

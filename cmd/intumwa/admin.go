@@ -24,7 +24,9 @@ type adminCmd struct {
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
+	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that the books are right."`
+	Top        adminTopCmd        `cmd:"" help:"List who sends most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
 	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`

@@ -16,6 +16,7 @@ import (
 type adminCompanyCmd struct {
 	Create adminCompanyCreateCmd `cmd:"" help:"Create a company."`
 	Set    adminCompanySetCmd    `cmd:"" help:"Change what a company may do."`
+	Cancel adminCompanyCancelCmd `cmd:"" help:"Stop what no carrier has yet of all that a company has queued, and give its credits back."`
 	List   adminCompanyListCmd   `cmd:"" help:"List companies with their balances."`
 	Show   adminCompanyShowCmd   `cmd:"" help:"Show a company with its balance, senders and webhook endpoint."`
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	ulids "github.com/oklog/ulid/v2"
 
 	"intumwa/internal/testenv"
 )
@@ -170,12 +171,17 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 	if err != nil {
 		t.Fatal(err)
 	}
+	const batch = "01J9ZK8V5QW3T2N7R4C6H0B1DN"
 	admin, err := pgx.Connect(t.Context(), server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer admin.Close(context.Background())
 	if _, err := admin.Exec(t.Context(), "CREATE ROLE postgres SUPERUSER LOGIN"); err != nil { // who the pages' psql is
+		t.Fatal(err)
+	}
+	if _, err := admin.Exec(t.Context(), `INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) VALUES ($1, $2::text::bigint, 1, 'bulk', 'FIRST', 1, 1)`,
+		[16]byte(ulids.MustParse(batch)), company); err != nil {
 		t.Fatal(err)
 	}
 	shims := programs(t, s)
@@ -199,7 +205,7 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 	names := strings.NewReplacer("LINK", "lumitel-1", "ULID", ulid, "01J9ZK8V5QW3T2N7R4C6H0B1DM", ulid, "01M7…", ulid, "CARRIER", "lumitel",
 		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "-u URL", "-u "+redisURL(rdb), "-h HOST", "", "http://127.0.0.1:9090", "http://"+ops,
 		"/etc/intumwa/", etc+"/", "--seconds 60", "--seconds 1", "--seconds 10", "--seconds 1", "/var/lib/postgresql", "/tmp",
-		"--company ID", "--company "+company, "--id BATCH", "--id "+ulid)
+		"--company ID", "--company "+company, "--id ID", "--id "+company, "BATCH", batch)
 	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
 		"SOURCE_TEXTS="+texts, "ROOT="+root)
 	for _, b := range list {
@@ -250,7 +256,7 @@ func programs(t *testing.T, s *shell) string {
 	dir := t.TempDir()
 	put := func(name, script string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -345,12 +351,12 @@ func TestRestoreByTheManual(t *testing.T) {
 	s := newShell(t, fmt.Sprintf("database: {url: %q}\n", server.URL()))
 	shims := programs(t, s)
 	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) { // PostgreSQL's user goes there
-		_ = os.Chmod(folder, 0o755) //nolint:gosec // programs without secrets
+		_ = os.Chmod(folder, 0o755)
 	}
 	// The server of this machine, for its service's manager.
 	control := fmt.Sprintf("%q -D %q -w -t 60 -l %q -o \"-k %s -h ''\"", filepath.Join(filepath.Dir(postgres), "pg_ctl"), data, filepath.Join(dir, "server.log"), dir)
 	manager := "#!/bin/bash\ncase \"$2\" in postgresql) ;; *) exit 0 ;; esac\n[ \"$1\" = start ] || " + control + " -m fast stop\n[ \"$1\" = stop ] || " + control + " start >/dev/null\n"
-	if err := os.WriteFile(filepath.Join(shims, "systemctl"), []byte(manager), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(shims, "systemctl"), []byte(manager), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close(ctx)
