@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -123,9 +124,18 @@ func bound(f reflect.StructField, tag string) (int64, bool) {
 
 func (k *checker) listeners(c *Config) {
 	taken := map[string]string{}
-	for _, l := range []struct{ key, address string }{
+	listeners := []struct{ key, address string }{
 		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
-	} {
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.Ops.Roles)) {
+		path := join("ops.roles", role)
+		if !slices.Contains(Roles, role) {
+			k.problem(path, "must be one of %s", strings.Join(Roles, ", "))
+			continue
+		}
+		listeners = append(listeners, struct{ key, address string }{path, c.Ops.Roles[role]})
+	}
+	for _, l := range listeners {
 		port, err := portOf(l.address)
 		switch other := taken[l.address]; {
 		case err != nil:

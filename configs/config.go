@@ -57,7 +57,16 @@ type API struct {
 
 // Ops is the operators' listener: /metrics, /healthz, /readyz.
 type Ops struct {
-	Listen string `yaml:"listen"`
+	Listen string            `yaml:"listen"`
+	Roles  map[string]string `yaml:"roles"` // role -> host:port of a process that has this role alone
+}
+
+// ListenFor is where a process with these roles has its operators' listener.
+func (o *Ops) ListenFor(roles ...string) string {
+	if len(roles) == 1 && o.Roles[roles[0]] != "" {
+		return o.Roles[roles[0]]
+	}
+	return o.Listen
 }
 
 // Dashboard is the web face's listener.

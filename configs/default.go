@@ -23,7 +23,7 @@ func Default() *Config {
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       time.Minute,
 		},
-		Ops: Ops{Listen: "127.0.0.1:9090"},
+		Ops: Ops{Listen: "127.0.0.1:9090", Roles: map[string]string{}},
 		Dashboard: Dashboard{
 			Listen:         "127.0.0.1:8081",
 			TrustedProxies: []string{},

@@ -45,6 +45,9 @@ func (l leaf) shown() any {
 		out := make(map[string]string, len(v))
 		for key, text := range v {
 			out[keyShown(key)] = textShown(text)
+			if keyOf(l.field) == "roles" {
+				out[keyShown(key)] = Address(text).redacted()
+			}
 		}
 		return out
 	default:

@@ -296,12 +296,31 @@ func TestPodSecrets(t *testing.T) {
 }
 
 func TestUnit(t *testing.T) {
-	unit, err := os.ReadFile("systemd/intumwa.service")
+	for _, name := range []string{"intumwa.service", "intumwa@.service"} {
+		t.Run(name, func(t *testing.T) { unitWorks(t, name) })
+	}
+	one, err := os.ReadFile("systemd/intumwa.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	each, err := os.ReadFile("systemd/intumwa@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, one, _ = bytes.Cut(one, []byte("[Unit]"))
+	_, each, _ = bytes.Cut(each, []byte("[Unit]"))
+	if same := bytes.ReplaceAll(bytes.ReplaceAll(each, []byte(" --roles %i"), nil), []byte(" (%i)"), nil); !bytes.Equal(same, one) {
+		t.Error("the unit of one role is not the other with --roles")
+	}
+}
+
+func unitWorks(t *testing.T, name string) {
+	unit, err := os.ReadFile("systemd/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
-		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve --config",
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve ",
 		"MemoryHigh=", "MemoryMax=", "MemorySwapMax=0", "OOMPolicy=stop"} {
 		if !bytes.Contains(unit, []byte(want)) {
 			t.Errorf("the unit lacks %s", want)
@@ -316,7 +335,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "intumwa.service")
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/intumwa"), []byte(program)), 0o600); err != nil {
 		t.Fatal(err)
 	}

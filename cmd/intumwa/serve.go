@@ -225,14 +225,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	life.run("notices", heard.Run)
 	life.run("reload", reload.Run)
-	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.ListenFor(g.roles...), nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range c.WarningsFor(g.roles...) {
 		g.log.Warn("the configuration", "warning", warning.String())
 	}
 	ops.serving.Store(true)
-	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.Listen, "version", version)
+	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.ListenFor(g.roles...), "version", version)
 	err = life.wait()
 	if err == nil {
 		g.log.Info("ending: nothing new is taken, what is in hand is finished", "roles", strings.Join(g.roles, ","))
