@@ -73,7 +73,7 @@ func TestCanaries(t *testing.T) {
 		"redis: {addresses: ['h:CANARY']}", "redis: {addresses: ['h:1', 'redis://h/?password=CANARY']}", "redis: {addresses: ['h:6379,password=CANARY']}",
 		link("address: 'smpp://s:CANARY@h:2775'"), link("address: 's:CANARY@h:2775'"), link("address: 'CANARY@h:2775'"), link("address: 'h:2775?password=CANARY'"),
 		link("address: 'h:CANARY'"), link("address: 's/CANARY@h:2775'"), link("address: '[CANARY]:2775'"), link("tls: true\n        address: 's:CANARY@h'"),
-		"api: {listen: 'u:CANARY@h:1'}", "ops: {listen: 'h:CANARY'}", "ops: {roles: {api: 'u:CANARY@h'}}", "ops: {roles: {CANARY: 'h:1', api: 'h:CANARY'}}", "api: {trusted_proxies: ['u:CANARY@h']}", "api: {trusted_proxies: ['http://CANARY']}",
+		"api: {listen: 'u:CANARY@h:1'}", "ops: {listen: 'h:CANARY'}", "ops: {roles: {api: 'u:CANARY@h'}}", "ops: {roles: {'@CANARY': 'h:1', api: 'h:CANARY'}}", "api: {trusted_proxies: ['u:CANARY@h']}", "api: {trusted_proxies: ['http://CANARY']}",
 		// A key itself where its file's name belongs.
 		link("tls:\n          key: |\n            -----BEGIN PRIVATE KEY-----\n            CANARY\n            -----END PRIVATE KEY-----\n          cert: /x.pem"),
 		link("tls:\n          ca: |\n            CANARY\n            x"), link("tls: {ca: '-----BEGIN CERTIFICATE-----CANARY'}"),

@@ -255,6 +255,9 @@ func (l *Link) Snapshot() Snapshot {
 	}
 	if l.lastError != nil {
 		snap.LastError = l.lastError.Error()
+		if l.phase == Bound { // it is history, and says until when
+			snap.LastError += " (over since " + l.boundSince.UTC().Format(time.RFC3339) + ")"
+		}
 	}
 	if at := l.lastPDU.Load(); at != 0 {
 		snap.LastPDU = time.Unix(0, at)

@@ -55,7 +55,7 @@ type Snapshot struct {
 	Deliveries int // deliver_sm not yet answered by their owner
 	TPS        float64
 
-	LastError string    // the last reason for not being bound
+	LastError string    // the last reason for not being bound; of a bound link with the time since when it is over
 	LastPDU   time.Time // last PDU received; zero when never
 
 	Totals Totals

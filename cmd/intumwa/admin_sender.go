@@ -44,7 +44,7 @@ func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err != nil {
 			return nil, err
 		}
-		return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, nil
+		return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, c.Company, s.Approved)
 	})
 }
 
@@ -62,9 +62,11 @@ type adminSenderApproval struct {
 func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var s accounts.Sender
+		var company int64
 		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
 			users := o.accounts().In(tx)
 			before, err := users.SenderByID(ctx, c.ID)
+			company = before.CompanyID
 			if err != nil {
 				return acts.Entry{}, err
 			}
@@ -76,8 +78,24 @@ func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) er
 		if err != nil {
 			return nil, err
 		}
-		return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, nil
+		return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, company, s.Approved)
 	})
+}
+
+// warnOfNamesakes says when a name is approved for other companies as well: whoever gets a message cannot tell them apart.
+// It may be right, for branches of one house.
+func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64, approved bool) error {
+	if !approved {
+		return nil
+	}
+	others, err := o.accounts().Namesakes(ctx, name, company)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Shown(other.Name))
+	}
+	return nil
 }
 
 type adminSenderRefuseCmd struct {

@@ -83,7 +83,7 @@ func TestProvisioning(t *testing.T) {
 
 func TestProvisioningSaysWhatIsWrong(t *testing.T) {
 	s := newAdmin(t)
-	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A")["company_id"])
 	sender := []string{"admin", "sender", "create", "--company", company, "--name"}
 	s.admin("", "sender_id name approved", append(sender[1:], "INFO")...)
@@ -128,7 +128,7 @@ func TestProvisioningSaysWhatIsWrong(t *testing.T) {
 
 func TestNegativeAmountAsItsOwnArgument(t *testing.T) {
 	s := newAdmin(t)
-	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	id := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "9")["company_id"])
 	if got := s.admin("", "company_id credits", "credits", "add", "--company", id, "--amount", "-4", "--note", "x"); number(got["credits"]) != "5" {
 		t.Errorf("got %v", got)
@@ -209,7 +209,7 @@ func TestLinkResumed(t *testing.T) {
 
 func TestForPeople(t *testing.T) {
 	s := newAdmin(t)
-	code, stdout, stderr := s.run("secret", "admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	code, stdout, stderr := s.run("correct horse", "admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	if code != exitOK || stderr != "" || stdout != "user_id  1\nemail    a@example.com\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,6 +40,9 @@ func (c *adminUserCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 	password, err := firstLine(p.stdin)
 	if err != nil {
 		return fmt.Errorf("reading the password: %w", err)
+	}
+	if utf8.RuneCountInString(password) < accounts.MinPassword { // people may not choose such a one; scripts may
+		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var u accounts.User

@@ -16,7 +16,7 @@ import (
 // again.
 func TestWebhookSecret(t *testing.T) {
 	s := newAdmin(t)
-	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	id := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A")["company_id"])
 	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestWebhookSecret(t *testing.T) {
 // is no reason to store them in plain.
 func TestWebhookSecretWithoutItsKey(t *testing.T) {
 	s := newAdmin(t)
-	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	id := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A")["company_id"])
 	text, err := os.ReadFile(s.config)
 	if err != nil {

@@ -15,9 +15,14 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if err := postgres.Migrate(ctx, string(c.Database.Whole())); err != nil {
+	versions, err := postgres.MigrateFrom(ctx, string(c.Database.Whole()))
+	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
-	_, err = fmt.Fprintln(p.stdout, "the schema is up to date")
+	said := fmt.Sprintf("the schema is migrated to version %d", versions[1])
+	if versions[0] == versions[1] {
+		said = fmt.Sprintf("nothing to do: the schema is at version %d already", versions[1])
+	}
+	_, err = fmt.Fprintln(p.stdout, said)
 	return err
 }

@@ -116,9 +116,9 @@ func TestMigrate(t *testing.T) {
 	}
 	create := []string{"admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin"}
 	s.refused("schema", "secret", create...)
-	for range 2 {
-		if code, _, stderr := s.run("", "migrate"); code != exitOK {
-			t.Fatalf("migrate: %d %q", code, stderr)
+	for _, want := range []string{"the schema is migrated to version ", "nothing to do: the schema is at version "} {
+		if code, stdout, stderr := s.run("", "migrate"); code != exitOK || !strings.HasPrefix(stdout, want) {
+			t.Fatalf("migrate: %d %q %q, want %s", code, stdout, stderr, want)
 		}
 	}
 	if code, _, stderr := s.run("secret", create...); code != exitOK {

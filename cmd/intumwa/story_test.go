@@ -55,7 +55,7 @@ redis: {url: "redis://:%s@%s/%d", prefix: %q}
 webhooks: {allow_private: true}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: canary}]}]
 `, address, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix, line.Addr()))
-	s.admin("secret", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--credits", "9")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
 	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", sink.URL)

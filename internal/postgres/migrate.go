@@ -56,6 +56,12 @@ const lockWait = 300
 // release was here before, ErrSchemaForeign when somebody else's tables have our
 // names.
 func Migrate(ctx context.Context, url string) error {
+	_, err := migrate(ctx, url, migrations())
+	return err
+}
+
+// MigrateFrom is Migrate, and answers the schema's version before and after: the same when there was nothing to do.
+func MigrateFrom(ctx context.Context, url string) (versions [2]int64, err error) {
 	return migrate(ctx, url, migrations())
 }
 
@@ -90,10 +96,10 @@ func migrations() fs.FS {
 	return sub
 }
 
-func migrate(ctx context.Context, url string, files fs.FS) (err error) {
+func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, err error) {
 	cfg, err := poolConfig(url, Options{})
 	if err != nil {
-		return err
+		return versions, err
 	}
 	// A migration may take its time, but may not queue up behind a long lock
 	// and stop everybody who comes after it: it fails and is run again.
@@ -104,19 +110,26 @@ func migrate(ctx context.Context, url string, files fs.FS) (err error) {
 
 	provider, err := newProvider(db, files)
 	if err != nil {
-		return err
+		return versions, err
 	}
 	if err := refuseForeign(ctx, db, files); err != nil {
-		return err
+		return versions, err
 	}
 	if err := refuseNewer(ctx, provider); err != nil {
-		return err
+		return versions, err
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrating the database: %w", err)
+	done, err := provider.Up(ctx)
+	if err != nil {
+		return versions, fmt.Errorf("migrating the database: %w", err)
+	}
+	if versions[1], _, err = provider.GetVersions(ctx); err != nil {
+		return versions, fmt.Errorf("reading the schema version: %w", err)
+	}
+	if versions[0] = versions[1]; len(done) > 0 {
+		versions[0] = done[0].Source.Version - 1
 	}
 	// A newer release may have migrated while this one waited for the lock.
-	return refuseNewer(ctx, provider)
+	return versions, refuseNewer(ctx, provider)
 }
 
 func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {

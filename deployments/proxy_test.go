@@ -1,0 +1,147 @@
+package deployments
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/internal/testenv"
+)
+
+// TestProxy: nginx takes the example as it stands but for names and ports, passes requests on with an X-Forwarded-For of its
+// own, refuses a body that is too large and a client with too many connections.
+func TestProxy(t *testing.T) {
+	nginx := testenv.Tool(t, "nginx")
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, r.Header.Get("X-Forwarded-For")+" "+r.Host)
+	}))
+	defer behind.Close()
+	dir := t.TempDir()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"api.example.com"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"fullchain.pem": {Type: "CERTIFICATE", Bytes: der}, "privkey.pem": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	example, err := os.ReadFile("proxy/nginx.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	front := free()
+	server := strings.NewReplacer("listen 443 ssl;", "listen "+front+" ssl;", "listen [::]:443 ssl;", "", "listen 80;", "listen "+free()+";", "listen [::]:80;", "",
+		"/etc/ssl/intumwa", dir, "127.0.0.1:8080", behind.Listener.Addr().String(), "127.0.0.1:8081", behind.Listener.Addr().String()).Replace(string(example))
+	whole := "daemon off; error_log stderr; pid " + dir + "/pid;\nevents {}\nhttp {\naccess_log off;\n"
+	for _, folder := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		whole += folder + "_temp_path " + dir + "/" + folder + ";\n"
+	}
+	if os.Geteuid() == 0 {
+		whole = "user root;\n" + whole
+	}
+	config := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(config, []byte(whole+server+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.CommandContext(t.Context(), nginx, "-t", "-c", config, "-p", dir).CombinedOutput(); err != nil || strings.Contains(string(said), "[warn]") {
+		t.Fatalf("%v: %s", err, said)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	process := exec.CommandContext(ctx, nginx, "-c", config, "-p", dir)
+	process.Cancel = func() error { return process.Process.Signal(os.Interrupt) }
+	process.WaitDelay = 10 * time.Second
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stop(); _ = process.Wait() }()
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}}, Timeout: 20 * time.Second} //nolint:gosec // our own certificate
+	defer client.CloseIdleConnections()
+	ask := func(body io.Reader, length int64) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+front+"/v1/sms", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host, request.ContentLength = "api.example.com", length
+		request.Header.Set("X-Forwarded-For", "203.0.113.9")
+		answer, err := client.Do(request)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		code, text := ask(strings.NewReader("{}"), 2)
+		if code == http.StatusOK {
+			if text != "127.0.0.1 api.example.com" {
+				t.Errorf("the gateway hears of %q", text)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d %s", code, text)
+		}
+	}
+	if code, text := ask(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
+		t.Errorf("17 MiB are answered %d", code)
+	}
+	// A client that holds very many requests open has some of them refused.
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	refused := false
+	for range 320 {
+		conn, err := tls.Dial("tcp", front, &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}) //nolint:gosec // our own certificate
+		if err != nil {
+			refused = true
+			break
+		}
+		held = append(held, conn)
+		if _, err := io.WriteString(conn, "POST /v1/sms HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 10\r\n\r\n"); err != nil {
+			refused = true
+			break
+		}
+	}
+	if code, _ := ask(strings.NewReader("{}"), 2); code != http.StatusTooManyRequests && !refused {
+		t.Errorf("with %d connections of one address the next is answered %d", len(held), code)
+	}
+}
