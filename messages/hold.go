@@ -32,18 +32,18 @@ func (s *Store) Hold(ctx context.Context) (held, released int64, err error) {
 	}
 	for _, h := range holds {
 		statement, count := `WITH free AS (
-				SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+				SELECT o.carrier, o.lane, o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
 				WHERE o.company_id = $1 AND o.due_at < `+heldUntil+` AND o.claimed_by IS NULL AND NOT m.test
 				LIMIT $2 FOR UPDATE OF o SKIP LOCKED
 			)
-			UPDATE outbox o SET due_at = `+heldUntil+` FROM free WHERE o.message_id = free.message_id
+			UPDATE outbox o SET due_at = `+heldUntil+` FROM free WHERE (o.carrier, o.lane, o.message_id) = (free.carrier, free.lane, free.message_id)
 				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND NOT released)`, &held
 		if h.Released {
 			statement, count = `WITH free AS (
-				SELECT message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL
+				SELECT carrier, lane, message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL
 				LIMIT $2 FOR UPDATE SKIP LOCKED
 			)
-			UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE o.message_id = free.message_id
+			UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE (o.carrier, o.lane, o.message_id) = (free.carrier, free.lane, free.message_id)
 				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND released)`, &released
 		}
 		for n := int64(holdAtOnce); n == holdAtOnce; {
