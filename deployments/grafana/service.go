@@ -36,6 +36,16 @@ func api() Dashboard {
 			{`sum(rate(intumwa_intake_commit_requests_sum[5m])) / sum(rate(intumwa_intake_commit_requests_count[5m]))`, "mean"}}}),
 		graph(panel{title: "Look-ups of tokens", unit: "ops", queries: []query{
 			{`sum by (source) (rate(intumwa_token_lookups_total[$__rate_interval]))`, "{{source}}"}}}),
+		graph(panel{title: "The door: connections open and dropped, bodies dropped", queries: []query{
+			{`sum by (listener) (intumwa_http_connections_open)`, "open: {{listener}}"},
+			{`sum by (reason) (increase(intumwa_http_connections_dropped_total[5m])) or vector(0)`, "dropped in 5 m: {{reason}}"},
+			{`sum(increase(intumwa_http_memory_dropped_total[5m])) or vector(0)`, "bodies dropped in 5 m"}}}),
+		graph(panel{title: "Memory of bodies and answers", unit: "bytes", queries: []query{
+			{`max by (instance) (intumwa_http_memory_octets) or vector(0)`, "{{instance}}"}}}),
+		graph(panel{title: "Requests that waited for somebody else's balance", unit: "ops", queries: []query{
+			{`sum(rate(intumwa_intake_set_aside_total[$__rate_interval])) or vector(0)`, "set aside"}}}),
+		graph(panel{title: "Requests to the dashboard, by code", unit: "reqps", stack: true, queries: []query{
+			{`sum by (code) (rate(intumwa_dashboard_requests_total[$__rate_interval])) or vector(0)`, "{{code}}"}}}),
 	)
 }
 
@@ -113,11 +123,18 @@ func runtime() Dashboard {
 			{`sum(rate(intumwa_queue_redeliveries_total{` + at + `}[$__rate_interval]))`, "pushed again"},
 			{`sum(rate(intumwa_queue_stale_entries_total{` + at + `}[$__rate_interval])) or vector(0)`, "stale entries"},
 			{`sum(rate(intumwa_queue_bypassed_total{` + at + `}[$__rate_interval])) or vector(0)`, "taken from the database"},
-			{`sum by (fault) (rate(intumwa_queue_faults_total{` + at + `}[$__rate_interval]))`, "fault: {{fault}}"},
+			{`sum by (fault) (rate(intumwa_queue_faults_total{` + at + `}[$__rate_interval])) or vector(0)`, "fault: {{fault}}"},
 			{`sum(rate(intumwa_queue_push_failures_total{` + at + `}[$__rate_interval]))`, "not pushed by intake"}}}),
 		graph(panel{title: "Tasks: when they were last done", unit: "s", queries: []query{{`time() - max by (task) (intumwa_task_last_success_timestamp_seconds{` + at + `})`, "{{task}}"}},
 			thresholds: ptr(steps(calm, step{300, now})), lines: true}),
 		graph(panel{title: "Deliveries not yet answered to carriers", queries: []query{
 			{`sum by (link) (intumwa_smpp_deliveries_unanswered{` + at + `})`, "{{link}}"}}}),
+		graph(panel{title: "Changes heard from elsewhere", about: "Approvals, tokens, endpoints, links; a connection anew drops what was kept in memory.", queries: []query{
+			{`sum by (subject) (increase(intumwa_notices_total{` + at + `}[5m])) or vector(0)`, "{{subject}}"},
+			{`sum(increase(intumwa_notices_connections_total{` + at + `}[5m])) or vector(0)`, "connections anew"},
+			{`min by (instance) (intumwa_notices_up{` + at + `})`, "heard {{instance}}"}}}),
+		graph(panel{title: "Configuration: how old, and whether the last reload was taken", unit: "s", queries: []query{
+			{`time() - max by (instance) (intumwa_config_read_timestamp_seconds{` + at + `})`, "read ago {{instance}}"},
+			{`min by (instance) (intumwa_config_reload_ok{` + at + `})`, "1 taken, 0 refused {{instance}}"}}}),
 	)
 }
