@@ -45,7 +45,7 @@ func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
 		}
 		failed = append(failed, err)
 	}
-	return fmt.Errorf("tracing %s: %w", c.Name, errors.Join(append(failed, errors.New("--ops names the process that holds it (intumwa admin links says where)"))...))
+	return fmt.Errorf("tracing %s: %w", c.Name, errors.Join(append(failed, errors.New("--ops names the operators' listener of the process that holds it"))...))
 }
 
 // trace asks one process; found says that it began to answer.

@@ -72,7 +72,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	if code != exitOK || !strings.Contains(out, "enquire_link") {
 		t.Errorf("trace: %d %q %q", code, out, stderr)
 	}
-	s.refused("--ops names the process", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
+	s.refused("--ops names the operators' listener", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
 	s.refused("it serves no links", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
 }
 

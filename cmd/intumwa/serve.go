@@ -232,7 +232,13 @@ func (g *gateway) serve(ctx context.Context) error {
 		g.log.Warn("the configuration", "warning", warning.String())
 	}
 	ops.serving.Store(true)
-	g.log.Info("ready", "roles", strings.Join(g.roles, ","), "api", c.API.Listen, "dashboard", c.Dashboard.Listen, "ops", c.Ops.ListenFor(g.roles...), "version", version)
+	listeners := []any{"roles", strings.Join(g.roles, ",")}
+	for _, l := range [][2]string{{"api", c.API.Listen}, {"dashboard", c.Dashboard.Listen}} {
+		if g.has(l[0]) {
+			listeners = append(listeners, l[0], l[1])
+		}
+	}
+	g.log.Info("ready", append(listeners, "ops", c.Ops.ListenFor(g.roles...), "version", version)...)
 	err = life.wait()
 	if err == nil {
 		g.log.Info("ending: nothing new is taken, what is in hand is finished", "roles", strings.Join(g.roles, ","))
