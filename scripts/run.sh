@@ -206,9 +206,12 @@ DATABASE_URL='' REDIS_URL=''
 
 # --- the configuration
 
+if [ "$(wc -c <"$demo/otp_key" 2>/dev/null || echo 0)" -lt 32 ]; then # of a demo that was made when it might be short
+	rm -f "$demo/otp_key"
+fi
 for secret in otp_key encryption_key factor_key webhook_secret password admin_password; do
 	[ -s "$demo/$secret" ] || case $secret in
-	encryption_key | factor_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
+	otp_key | encryption_key | factor_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
 	webhook_secret) printf 'whsec_%s\n' "$(head -c 32 /dev/urandom | base64)" >"$demo/$secret" ;;
 	*) random_word >"$demo/$secret" ;;
 	esac
