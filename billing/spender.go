@@ -2,8 +2,8 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,51 +16,44 @@ type Spender struct {
 	Requests  int64
 }
 
-// spenderSlack is how much later than its time a row may have got its id.
-const spenderSlack = time.Minute
+const (
+	// spenderPage is how many rows of a company's ledger are read at once.
+	spenderPage = 10_000
+	// spenderSlack is how much older than its neighbours a row may be.
+	spenderSlack = time.Minute
+)
 
 // Spenders are the companies whose sends took the most credits since then, the largest first, and what all companies'
-// took. It reads the rows of that time alone: their ids grow with time, so the first is found in some forty look-ups by
-// the primary key, however long the ledger is. One row is one request, a batch as well.
+// took. It reads the rows of that time, and a page more of each company that has any: the ledger is read from its end,
+// company by company, however long it is. One row is one request, a batch as well.
 func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list []Spender, all int64, err error) {
-	from, err := l.firstSince(ctx, since.Add(-spenderSlack))
+	rows, err := l.pool.Query(ctx, `SELECT b.company_id FROM balances b,
+		LATERAL (SELECT created_at FROM ledger WHERE company_id = b.company_id ORDER BY id DESC LIMIT 1) newest
+		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-spenderSlack))
 	if err != nil {
-		return nil, 0, fmt.Errorf("looking for the first row since %s: %w", since.Format(time.RFC3339), err)
+		return nil, 0, fmt.Errorf("looking for companies that sent: %w", err)
 	}
-	rows, err := l.pool.Query(ctx, `SELECT company_id, -sum(amount)::bigint, count(*), (-sum(sum(amount)) OVER ())::bigint FROM ledger
-		WHERE id >= $1 AND kind = 'send' AND created_at >= $2 GROUP BY company_id ORDER BY 2 DESC, 1 LIMIT $3`, from, since, limit)
+	companies, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, 0, fmt.Errorf("adding up what companies sent: %w", err)
+		return nil, 0, fmt.Errorf("looking for companies that sent: %w", err)
 	}
-	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Spender, err error) {
-		err = row.Scan(&s.CompanyID, &s.Credits, &s.Requests, &all)
-		return s, err
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("adding up what companies sent: %w", err)
-	}
-	return list, all, nil
-}
-
-// firstSince is an id before which every row is older than then.
-func (l *Ledger) firstSince(ctx context.Context, then time.Time) (int64, error) {
-	var low, high int64 // rows below low are older; from high on they are not
-	if err := l.pool.QueryRow(ctx, `SELECT coalesce(min(id), 0), coalesce(max(id), 0) + 1 FROM ledger`).Scan(&low, &high); err != nil {
-		return 0, err
-	}
-	for low < high {
-		middle := low + (high-low)/2
-		var id int64
-		var older bool
-		err := l.pool.QueryRow(ctx, `SELECT id, created_at < $2 FROM ledger WHERE id >= $1 ORDER BY id LIMIT 1`, middle, then).Scan(&id, &older)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows) || err == nil && !older:
-			high = middle
-		case err != nil:
-			return 0, err
-		default:
-			low = id + 1
+	for _, company := range companies {
+		s := Spender{CompanyID: company}
+		for before, more := int64(1)<<62, true; more; {
+			var credits, requests int64
+			err := l.pool.QueryRow(ctx, `SELECT coalesce(-sum(amount) FILTER (WHERE kind = 'send' AND created_at >= $3), 0)::bigint,
+					count(*) FILTER (WHERE kind = 'send' AND created_at >= $3), coalesce(min(id), 0), count(*) = $4 AND min(created_at) >= $5
+				FROM (SELECT id, kind, amount, created_at FROM ledger WHERE company_id = $1 AND id < $2 ORDER BY id DESC LIMIT $4) page`,
+				company, before, since, spenderPage, since.Add(-spenderSlack)).Scan(&credits, &requests, &before, &more)
+			if err != nil {
+				return nil, 0, fmt.Errorf("adding up what company %d sent: %w", company, err)
+			}
+			s.Credits, s.Requests = s.Credits+credits, s.Requests+requests
+		}
+		if s.Requests > 0 {
+			list, all = append(list, s), all+s.Credits
 		}
 	}
-	return low, nil
+	slices.SortStableFunc(list, func(a, b Spender) int { return int(b.Credits - a.Credits) })
+	return list[:min(limit, len(list))], all, nil
 }
