@@ -39,7 +39,7 @@ func QueuedOf(ctx context.Context, db interface {
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
 // the following call goes on; 0: there are no more.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	query := `SELECT o.message_id FROM messages m JOIN outbox o ON ` + outboxRow + `
+	query := `SELECT o.message_id FROM messages m JOIN outbox o ON o.message_id = m.id
 		WHERE m.batch_id = $1 AND o.company_id = $2 AND o.message_id > $3 AND o.claimed_by IS NULL AND NOT o.begun
 		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`
 	if q.Batch == 0 {
@@ -58,7 +58,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 	if len(ids) == 0 {
 		return nil, 0, nil
 	}
-	rows, err = tx.Query(ctx, `DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND `+outboxRow+`
+	rows, err = tx.Query(ctx, `DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT EXISTS (SELECT FROM parts p WHERE p.message_id = o.message_id)
 		RETURNING o.message_id, now()`, ids)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 
 // Left counts what is still on the outbox.
 func (s *Store) Left(ctx context.Context, q Queued) (n int64, err error) {
-	query := `SELECT count(*) FROM messages m JOIN outbox o ON ` + outboxRow + ` WHERE m.batch_id = $1 AND o.company_id = $2`
+	query := `SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
 	if q.Batch == 0 {
 		query = `SELECT count(*) FROM outbox WHERE $1::bigint = 0 AND company_id = $2`
 	}
