@@ -80,12 +80,9 @@ func (d *Dispatcher) refunds(m messages.Settled) bool {
 }
 
 func event(m messages.Settled) webhooks.Event {
-	at := m.At
-	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: "sms.failed", PhoneNumber: string(m.Number), At: at}
+	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At}
 	if m.Status == sms.Sent {
-		e.Name, e.SentAt = "sms.sent", &at
-	} else {
-		e.FailedAt = &at
+		e.Name = webhooks.Sent
 	}
 	return e
 }

@@ -101,7 +101,7 @@ func (c *caller) close() { c.transport.CloseIdleConnections() }
 
 // call makes one attempt, which ends within the timeout whatever is answered. ok
 // is false when ctx ended it: then it says nothing about the endpoint.
-func (c *caller) call(ctx context.Context, t *target, delivery int64, body string) (a Attempt, took time.Duration, ok bool) {
+func (c *caller) call(ctx context.Context, t *target, delivery int64, body []byte) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	timed, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -128,8 +128,7 @@ func (c *caller) call(ctx context.Context, t *target, delivery int64, body strin
 }
 
 // newRequest signs the body for one attempt. rule choices 8.1
-func newRequest(ctx context.Context, t *target, delivery int64, body string, at time.Time) *http.Request {
-	octets := []byte(body)
+func newRequest(ctx context.Context, t *target, delivery int64, octets []byte, at time.Time) *http.Request {
 	id, timestamp := webhookID(delivery), strconv.FormatInt(at.Unix(), 10)
 	r := &http.Request{
 		Method: http.MethodPost,
@@ -138,7 +137,7 @@ func newRequest(ctx context.Context, t *target, delivery int64, body string, at 
 		Header: http.Header{
 			"Content-Type":        {"application/json"},
 			"User-Agent":          {"Intumwa-Webhooks/1"},
-			"X-Webhook-Event":     {eventOf(delivery)},
+			"X-Webhook-Event":     {eventName(delivery)},
 			"X-Webhook-Signature": {t.signer.contractSignature(octets)},
 			"Webhook-Id":          {id},
 			"Webhook-Timestamp":   {timestamp},

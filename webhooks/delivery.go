@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -19,13 +18,15 @@ type Delivery struct {
 	MessageID int64
 	Event     string
 	State     string     // StatePending, StateDelivered or StateFailed
-	Round     int        // attempts finished since the event, or since it was last sent again by hand
 	NextAt    *time.Time // the next attempt; nil unless pending
 	CreatedAt time.Time
 	// FinishedAt is when it was delivered or given up; nil while pending.
 	FinishedAt *time.Time
 	Body       string
 	Attempts   []Attempt // oldest first, re-sends included
+
+	seq      int64
+	onlyJust bool // it does not stand among the undelivered
 }
 
 // Attempt is one call to an endpoint.
@@ -39,22 +40,22 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the answer's body, at most 1 KiB
 }
 
-const deliveryColumns = `id, company_id, state, tries, next_at, created_at, finished_at, body, attempts`
+// deliveries are rows of d, and of u where they were not delivered at first.
+const (
+	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, u.id IS NOT NULL,
+		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
+	deliveriesAll         = ` FROM webhook_deliveries d LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id`
+	deliveriesUndelivered = ` FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id`
+)
 
-// DeliveriesOf returns the deliveries of messages, in order of message id. A
-// message that emitted nothing has none.
-func (w *Webhooks) DeliveriesOf(ctx context.Context, messageIDs ...int64) ([]Delivery, error) {
-	ids := make([]int64, 0, 2*len(messageIDs))
-	for _, m := range messageIDs {
-		for _, name := range []string{Sent, Failed} {
-			if id, err := deliveryID(m, name); err == nil {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE id = ANY($1) ORDER BY id`, ids)
+// DeliveriesOf returns the deliveries of a company's message. One that emitted
+// nothing has none.
+func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, messageID int64) ([]Delivery, error) {
+	found, _, err := w.Deliveries(ctx, company, Filter{MessageID: messageID}, 0, idSpan)
+	return found, err
 }
 
+// deliveries reads what a query finds, and its attempts.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
 	rows, err := w.pool.Query(ctx, query, args...)
 	if err != nil {
@@ -64,59 +65,102 @@ func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([
 	if err != nil {
 		return nil, fmt.Errorf("reading webhook deliveries: %w", err)
 	}
+	if err := w.addAttempts(ctx, found); err != nil {
+		return nil, err
+	}
 	return found, nil
 }
 
-func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
-	var d Delivery
-	var s state
-	var next time.Time
-	var attempts []byte
-	if err := row.Scan(&d.ID, &d.CompanyID, &s, &d.Round, &next, &d.CreatedAt, &d.FinishedAt, &d.Body, &attempts); err != nil {
+func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
+	var j job
+	var stands bool
+	var due *time.Time
+	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &stands, &due, &d.FinishedAt); err != nil {
 		return d, err
 	}
-	if err := json.Unmarshal(attempts, &d.Attempts); err != nil {
-		return d, fmt.Errorf("delivery %d: reading its attempts: %w", d.ID, err)
-	}
-	for i := range d.Attempts {
-		d.Attempts[i].Number = i + 1
-	}
-	d.WebhookID, d.MessageID, d.Event, d.State = webhookID(d.ID), messageOf(d.ID), eventOf(d.ID), s.String()
-	if s == pending {
-		d.NextAt = &next
+	d.ID, d.WebhookID, d.MessageID, d.Event = j.id, webhookID(j.id), messageOf(j.id), eventName(j.id)
+	d.CreatedAt, d.Body = j.at, string(appendBody(nil, j.event()))
+	switch {
+	case stands && due == nil:
+		d.State = StateFailed
+	case stands:
+		d.State, d.NextAt = StatePending, due
+	default: // it has just arrived, if its attempts say nothing else
+		d.State, d.NextAt, d.onlyJust = StatePending, &j.at, true
 	}
 	return d, nil
 }
 
-// newRound begins another round of attempts, at once. Of the rounds before, the
-// latest 60 attempts are kept: whoever sends again and again fills no disk.
-const newRound = `state = 0, tries = 0, next_at = now(), finished_at = NULL,
-	attempts = CASE WHEN jsonb_array_length(d.attempts) <= 60 THEN d.attempts ELSE (
-		SELECT jsonb_agg(a.attempt ORDER BY a.n) FROM jsonb_array_elements(d.attempts) WITH ORDINALITY AS a(attempt, n)
-		WHERE a.n > jsonb_array_length(d.attempts) - 60) END`
+// addAttempts reads the attempts of deliveries. One that does not stand among
+// the undelivered and whose last attempt succeeded is delivered.
+func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
+	by := make(map[int64]*Delivery, len(found))
+	seqs := make([]int64, len(found))
+	for i := range found {
+		seqs[i] = found[i].seq
+		by[seqs[i]] = &found[i]
+	}
+	rows, err := w.pool.Query(ctx, `
+		SELECT seq, at, ms, status, result, coalesce(error, ''), coalesce(excerpt, '')
+		FROM webhook_attempts WHERE seq = ANY($1) ORDER BY seq, at`, seqs)
+	if err != nil {
+		return fmt.Errorf("reading webhook attempts: %w", err)
+	}
+	var seq int64
+	var a Attempt
+	_, err = pgx.ForEachRow(rows, []any{&seq, &a.At, &a.DurationMS, &a.Status, &a.Result, &a.Error, &a.Excerpt}, func() error {
+		d := by[seq]
+		a.Number = len(d.Attempts) + 1
+		d.Attempts = append(d.Attempts, a)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading webhook attempts: %w", err)
+	}
+	for i := range found {
+		d := &found[i]
+		if n := len(d.Attempts); n > 0 && d.onlyJust && d.Attempts[n-1].Result == result2xx {
+			ended := d.Attempts[n-1].At.Add(time.Duration(d.Attempts[n-1].DurationMS) * time.Millisecond)
+			d.State, d.NextAt, d.FinishedAt = StateDelivered, nil, &ended
+		}
+	}
+	return nil
+}
 
 // Resend sends a company's delivery again, by hand: at once, with the same body
-// and webhook-id. A finished one starts a new round of attempts; a pending one
-// is only brought forward. ErrNotFound when the company has no such delivery.
-// It answers the delivery as it is then. While the endpoint is switched off it
-// waits.
+// and webhook-id. A finished one starts a new round of attempts, and the latest
+// of those before stay; a pending one is only brought forward. ErrNotFound when
+// the company has no such delivery. It answers the delivery as it is then. While
+// the endpoint is switched off it waits.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
-	again, err := w.deliveries(ctx, `
-		UPDATE webhook_deliveries d SET `+newRound+`
-		WHERE id = $1 AND company_id = $2 AND state <> 0
-		RETURNING `+deliveryColumns, deliveryID, int64(company))
-	if err == nil && len(again) == 0 {
-		again, err = w.deliveries(ctx, `
-			UPDATE webhook_deliveries SET next_at = least(next_at, now())
-			WHERE id = $1 AND company_id = $2 AND state + 0 = 0
-			RETURNING `+deliveryColumns, deliveryID, int64(company))
-	}
-	if err == nil && len(again) == 0 {
-		err = ErrNotFound
-	}
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			INSERT INTO webhook_undelivered AS u (company_id, id, due)
+			SELECT company_id, id, now() FROM webhook_deliveries d
+			WHERE company_id = $1 AND id = $2 AND EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq)
+			ON CONFLICT (company_id, id) DO UPDATE SET due = least(u.due, now()), given_up_at = NULL,
+				tries = CASE WHEN isfinite(u.due) THEN u.tries ELSE 0 END`, int64(company), deliveryID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, forgetAttempts+`d.company_id = $1 AND d.id = $2)`, int64(company), deliveryID)
+		return err
+	})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
 	}
-	w.Kick()
-	return again[0], nil
+	d, err := w.Delivery(ctx, company, deliveryID)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
+	}
+	w.kickDue()
+	return d, nil
 }
+
+// forgetAttempts leaves the latest attempts of the deliveries of a condition:
+// whoever sends again and again fills no disk.
+const forgetAttempts = `
+	DELETE FROM webhook_attempts WHERE ctid IN (
+		SELECT a.ctid FROM webhook_deliveries d CROSS JOIN LATERAL (
+			SELECT ctid FROM webhook_attempts WHERE seq = d.seq ORDER BY at DESC OFFSET 60) a
+		WHERE `

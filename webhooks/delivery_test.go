@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
 )
 
 func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
@@ -21,11 +23,11 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	}
 	at := time.Now()
 	events := []Event{
-		{CompanyID: 1, MessageID: 10, Name: Sent, At: at, SentAt: &at},
-		{CompanyID: 1, MessageID: 10, Name: Sent, At: at, SentAt: &at},
-		{CompanyID: 2, MessageID: 11, Name: Sent, At: at, SentAt: &at},
-		{CompanyID: 3, MessageID: 12, Name: Failed, At: at, FailedAt: &at},
-		{CompanyID: 1, MessageID: 13, Name: Failed, At: at, FailedAt: &at},
+		{CompanyID: 1, MessageID: 10, Name: Sent, At: at},
+		{CompanyID: 1, MessageID: 10, Name: Sent, At: at},
+		{CompanyID: 2, MessageID: 11, Name: Sent, At: at},
+		{CompanyID: 3, MessageID: 12, Name: Failed, At: at},
+		{CompanyID: 1, MessageID: 13, Name: Failed, At: at},
 	}
 	if n := enqueueAll(t, w, events); n != 2 {
 		t.Errorf("%d recorded, want 2", n)
@@ -36,11 +38,16 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if n := enqueueAll(t, w, nil); n != 0 {
 		t.Errorf("%d recorded of none", n)
 	}
-	found, err := w.DeliveriesOf(ctx, 13, 12, 11, 10)
-	if err != nil || len(found) != 2 || found[0].MessageID != 10 || found[1].Event != Failed || found[1].CompanyID != 1 {
-		t.Errorf("deliveries %+v, %v", found, err)
+	found, _, err := w.Deliveries(ctx, 1, Filter{}, 0, 10)
+	if err != nil || len(found) != 2 || found[1].MessageID != 10 || found[0].Event != Failed || found[0].CompanyID != 1 {
+		t.Fatalf("deliveries %+v, %v", found, err)
 	}
-	if d := found[0]; d.State != "pending" || d.NextAt == nil || d.FinishedAt != nil || len(d.Attempts) != 0 {
+	for company := range sms.CompanyID(4) {
+		if found, err := w.DeliveriesOf(ctx, company, 11); err != nil || len(found) != 0 {
+			t.Errorf("an endpoint that is switched off is told: %+v, %v", found, err)
+		}
+	}
+	if d := found[1]; d.State != "pending" || d.NextAt == nil || d.FinishedAt != nil || len(d.Attempts) != 0 {
 		t.Errorf("a new delivery is %+v", d)
 	}
 	// What the caller rolls back was never said.
@@ -54,7 +61,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Error(err)
 	}
-	if found, err := w.DeliveriesOf(ctx, 99); err != nil || len(found) != 0 {
+	if found, err := w.DeliveriesOf(ctx, 1, 99); err != nil || len(found) != 0 {
 		t.Errorf("rolled back, yet %d deliveries, %v", len(found), err)
 	}
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,26 +17,30 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) (int,
 	if len(events) == 0 {
 		return 0, nil
 	}
-	ids := make([]int64, len(events))
-	companies := make([]int64, len(events))
-	bodies := make([][]byte, len(events))
-	room := make([]byte, 0, len(events)*224) // of all bodies; one is under 200 octets
+	ids, companies := make([]int64, len(events)), make([]int64, len(events))
+	at, numbers := make([]time.Time, len(events)), make([]string, len(events))
+	seen := make(map[int64]bool, len(events))
+	n := 0
 	for i := range events {
 		e := &events[i]
 		id, err := deliveryID(e.MessageID, e.Name)
 		if err != nil {
 			return 0, fmt.Errorf("enqueueing webhooks: %w", err)
 		}
-		from := len(room)
-		room = appendBody(room, e)
-		ids[i], companies[i], bodies[i] = id, e.CompanyID, room[from:]
+		if !seen[id] {
+			seen[id] = true
+			ids[n], companies[n], at[n], numbers[n] = id, e.CompanyID, e.At, e.PhoneNumber
+			n++
+		}
 	}
+	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	tag, err := tx.Exec(ctx, `
-		INSERT INTO webhook_deliveries (id, company_id, body)
-		SELECT n.id, n.company_id, n.body
-		FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n(id, company_id, body)
+		INSERT INTO webhook_deliveries (company_id, id, at, phone_number)
+		SELECT n.company_id, n.id, n.at, n.phone_number
+		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[]) AS n(company_id, id, at, phone_number)
 		JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
-		ON CONFLICT (id) DO NOTHING`, ids, companies, bodies)
+		WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)`,
+		companies[:n], ids[:n], at[:n], numbers[:n])
 	if err != nil {
 		return 0, fmt.Errorf("enqueueing %d webhooks: %w", len(events), err)
 	}

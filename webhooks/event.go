@@ -21,8 +21,6 @@ type Event struct {
 	Name        string // Sent or Failed
 	PhoneNumber string // E.164
 	At          time.Time
-	SentAt      *time.Time // nil: null in the body
-	FailedAt    *time.Time
 }
 
 // timestampLayout is RFC 3339 with a numeric offset also for UTC, to the second.
@@ -46,10 +44,10 @@ func deliveryID(messageID int64, name string) (int64, error) {
 	return 0, fmt.Errorf("message %d: no such webhook event %q", messageID, name)
 }
 
-// messageOf and eventOf undo deliveryID.
+// messageOf and eventName undo deliveryID.
 func messageOf(delivery int64) int64 { return delivery / idSpan }
 
-func eventOf(delivery int64) string {
+func eventName(delivery int64) string {
 	if delivery%idSpan == 0 { // a test's id, below zero, leaves a rest as well
 		return Sent
 	}
@@ -66,29 +64,31 @@ func webhookID(delivery int64) string {
 	return "evt_" + strconv.FormatInt(delivery, 10)
 }
 
-// appendBody appends the body of rule api 6: these fields in this order, nothing else.
+// appendBody appends the body of rule api 6: these fields in this order, nothing
+// else. What it makes of an event never changes: it is made anew for every
+// attempt, and is to be the same octets.
 func appendBody(b []byte, e *Event) []byte {
 	b = append(b, `{"event":"`...)
 	b = append(b, e.Name...)
 	b = append(b, `","timestamp":`...)
-	b = appendTime(b, &e.At)
+	b = appendTime(b, e.At)
 	b = append(b, `,"data":{"message_id":`...)
 	b = strconv.AppendInt(b, e.MessageID, 10)
 	b = append(b, `,"phone_number":`...)
 	b = appendString(b, e.PhoneNumber)
 	b = append(b, `,"status":"`...)
 	b = append(b, e.Name...)
-	b = append(b, `","sent_at":`...)
-	b = appendTime(b, e.SentAt)
-	b = append(b, `,"failed_at":`...)
-	b = appendTime(b, e.FailedAt)
+	if e.Name == Sent {
+		b = append(b, `","sent_at":`...)
+		b = appendTime(b, e.At)
+		return append(b, `,"failed_at":null}}`...)
+	}
+	b = append(b, `","sent_at":null,"failed_at":`...)
+	b = appendTime(b, e.At)
 	return append(b, "}}"...)
 }
 
-func appendTime(b []byte, t *time.Time) []byte {
-	if t == nil {
-		return append(b, "null"...)
-	}
+func appendTime(b []byte, t time.Time) []byte {
 	b = append(b, '"')
 	b = t.UTC().AppendFormat(b, timestampLayout)
 	return append(b, '"')

@@ -9,8 +9,8 @@ import (
 func TestBodyIsExactlyTheContracts(t *testing.T) {
 	bujumbura := time.FixedZone("CAT", 2*60*60)
 	at := time.Date(2026, 3, 1, 10, 0, 0, 987654321, bujumbura)
-	sent := Event{CompanyID: 7, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
-	failed := Event{CompanyID: 7, MessageID: 43, Name: Failed, PhoneNumber: "+25761234568", At: at, FailedAt: &at}
+	sent := Event{CompanyID: 7, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at}
+	failed := Event{CompanyID: 7, MessageID: 43, Name: Failed, PhoneNumber: "+25761234568", At: at}
 	for _, test := range []struct {
 		event Event
 		want  string
@@ -42,8 +42,8 @@ func TestDeliveryIDs(t *testing.T) {
 				t.Fatalf("deliveryID(%d, %s) = %d, %v", message, name, id, err)
 			}
 			seen[id] = true
-			if messageOf(id) != message || eventOf(id) != name {
-				t.Errorf("delivery %d is of %d %s, not %d %s", id, messageOf(id), eventOf(id), message, name)
+			if messageOf(id) != message || eventName(id) != name {
+				t.Errorf("delivery %d is of %d %s, not %d %s", id, messageOf(id), eventName(id), message, name)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestDeliveryIDs(t *testing.T) {
 
 func BenchmarkBody(b *testing.B) {
 	at := time.Now()
-	e := Event{MessageID: 123456789, Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+	e := Event{MessageID: 123456789, Name: Sent, PhoneNumber: "+25761234567", At: at}
 	room := make([]byte, 0, 256)
 	b.ReportAllocs()
 	for b.Loop() {

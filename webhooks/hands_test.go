@@ -77,6 +77,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("%+v, %v", e.PreviousUntil, err)
 	}
 	perform(t, w, `UPDATE webhook_endpoints SET previous_until = now() WHERE company_id = 1`) // the day is over
+	w.EndpointChanged("1")                                                                   // else it is known within a second
 	r = told()
 	check("the old one past the switch", before.Secret, r, 1, false, false)
 	check("the new one past the switch", after.Secret, r, 1, true, true)
@@ -198,7 +199,8 @@ func TestTestsAreBounded(t *testing.T) {
 func giveUp(t testing.TB, w *Webhooks, company, from int64, n int) {
 	t.Helper()
 	enqueue(t, w, company, from, n)
-	perform(t, w, `UPDATE webhook_deliveries SET state = 2, tries = 6, finished_at = now() WHERE id >= $1 AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
+	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, due, tries, given_up_at)
+		SELECT company_id, id, 'infinity', 6, now() FROM webhook_deliveries WHERE id >= $1 AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
 }
 
 // TestRecovery: all that was given up since a time is sent again, once, in
@@ -208,7 +210,7 @@ func TestRecovery(t *testing.T) {
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	setEndpoint(t, w, 2, "http://127.0.0.1:1/")
 	giveUp(t, w, 1, 1, 10)
-	perform(t, w, `UPDATE webhook_deliveries SET created_at = now() - interval '2 hours'`)
+	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '2 hours'`)
 	giveUp(t, w, 1, 1000, 1200)
 	giveUp(t, w, 2, 5000, 10)
 	since := time.Now().Add(-time.Hour)
@@ -236,7 +238,7 @@ func TestRecovery(t *testing.T) {
 				if now.FinishedAt != nil {
 					return
 				}
-				perform(t, w, `UPDATE webhook_deliveries SET state = 2, finished_at = now() + interval '1 s' WHERE company_id = 1 AND state = 0`) // in vain
+				perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', given_up_at = now() + interval '1 s' WHERE company_id = 1 AND due < 'infinity'`) // in vain
 			}
 		})
 	}
@@ -286,7 +288,7 @@ func TestRecoveryInTheBackground(t *testing.T) {
 // is on again.
 func TestSwitchedOffElsewhere(t *testing.T) {
 	pool := batchPool(t)
-	w := New(pool, Options{AllowPrivate: true, Idle: time.Hour, Lease: time.Hour, PerEndpoint: 1, PerEndpointMax: 2}) // it looks when it is told
+	w := New(pool, Options{AllowPrivate: true, Idle: time.Hour, PerEndpoint: 1, PerEndpointMax: 2}) // it looks when it is told
 	elsewhere := New(batchPoolOf(t, pool), Options{AllowPrivate: true})
 	l := notices.New(pool, notices.Options{})
 	listening := make(chan struct{})
@@ -323,22 +325,16 @@ func TestSwitchedOffElsewhere(t *testing.T) {
 	if _, err := elsewhere.SetEndpoint(t.Context(), 1, Setting{Active: &off}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was taken handed back", func() bool {
-		var leased int
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries WHERE state = 0 AND leased_until > now()`).Scan(&leased); err != nil {
+	waiting := func() (n int) {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_undelivered`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		return leased <= 2 // under way
-	})
+		return n
+	}
+	eventually(t, "what waited is written down", func() bool { return waiting() >= 200-s.count()-2 && waiting() > 0 })
 	seen := s.count()
 	close(held)
-	eventually(t, "the calls under way at their end", func() bool {
-		var leased int
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries WHERE state = 0 AND leased_until > now()`).Scan(&leased); err != nil {
-			t.Fatal(err)
-		}
-		return leased == 0
-	})
+	eventually(t, "the calls under way at their end", func() bool { return countState(t, w, pending) == waiting() })
 	if n := s.count(); n > seen+2 || n >= 200 {
 		t.Errorf("%d calls after it was switched off", n-seen)
 	}
@@ -483,7 +479,7 @@ func TestDisabled(t *testing.T) {
 func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, DisableOnGone: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/new")
-	late := result{id: 8, endpoint: callee{1, "http://127.0.0.1:1/old"}, state: exhausted, attempt: Attempt{Status: 410}}
+	late := result{job: job{id: 8}, endpoint: callee{1, "http://127.0.0.1:1/old"}, state: exhausted, attempt: Attempt{Status: 410}}
 	if err := w.noteHealth(t.Context(), []result{late}); err != nil {
 		t.Fatal(err)
 	}
@@ -510,7 +506,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	giveUp(t, w, 1, 1, 1)
-	perform(t, w, `UPDATE webhook_deliveries SET attempts = (SELECT jsonb_agg(jsonb_build_object('at', now(), 'result', '5xx', 'status', 500, 'ms', n) ORDER BY n) FROM generate_series(1, 100) n)`)
+	perform(t, w, `INSERT INTO webhook_attempts (seq, at, ms, status, result)
+		SELECT seq, now() + n * interval '1 second', n, 500, '5xx' FROM webhook_deliveries, generate_series(1, 100) n`)
 	d, err := w.Resend(t.Context(), 1, idSpan)
 	if err != nil || len(d.Attempts) != 60 || d.Attempts[0].DurationMS != 41 || d.Attempts[59].DurationMS != 100 {
 		t.Errorf("%d attempts, %v", len(d.Attempts), err)

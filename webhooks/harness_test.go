@@ -14,6 +14,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
+	"intumwa/sms"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -78,7 +79,7 @@ func enqueue(t testing.TB, w *Webhooks, company, from int64, n int) int {
 	at := time.Now()
 	events := make([]Event, n)
 	for i := range events {
-		events[i] = Event{CompanyID: company, MessageID: from + int64(i), Name: Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+		events[i] = Event{CompanyID: company, MessageID: from + int64(i), Name: Sent, PhoneNumber: "+25761234567", At: at}
 	}
 	return enqueueAll(t, w, events)
 }
@@ -98,7 +99,12 @@ func enqueueAll(t testing.TB, w *Webhooks, events []Event) (inserted int) {
 
 func only(t testing.TB, w *Webhooks, message int64) Delivery {
 	t.Helper()
-	found, err := w.DeliveriesOf(context.Background(), message)
+	ctx := context.Background()
+	var company int64
+	if err := w.pool.QueryRow(ctx, `SELECT company_id FROM webhook_deliveries WHERE id / 8 = $1`, message).Scan(&company); err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.DeliveriesOf(ctx, sms.CompanyID(company), message)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("message %d has %d deliveries, %v", message, len(found), err)
 	}

@@ -29,8 +29,6 @@ const (
 	StateFailed    = "failed" // permanently: the last attempt failed
 )
 
-var stateOf = map[string]state{StatePending: pending, StateDelivered: delivered, StateFailed: exhausted}
-
 // scanned is how many of a company's deliveries one page looks through: what a
 // page costs is bounded however rare a filter makes them.
 const scanned = 20_000
@@ -49,17 +47,16 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	if f.MessageID > 0 {
 		return w.deliveriesOfMessage(ctx, company, f, before)
 	}
-	reach := ""
-	if f.State == StateFailed {
-		reach = " AND state = 2" // has an index of its own
-	}
 	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // nothing is looked at that is not on the page
 		return w.deliveryPage(ctx, company, f, before, 0, limit, false)
 	}
+	reach := `webhook_deliveries WHERE company_id = $1`
+	if f.State == StateFailed {
+		reach = `webhook_undelivered WHERE company_id = $1 AND due = 'infinity'`
+	}
 	var last, seen int64 // how far the page looks
 	err = w.pool.QueryRow(ctx, `
-		SELECT coalesce(min(id), 0), count(*) FROM (
-			SELECT id FROM webhook_deliveries WHERE company_id = $1 AND id < $2`+reach+` ORDER BY id DESC LIMIT $3) r`,
+		SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM `+reach+` AND id < $2 ORDER BY id DESC LIMIT $3) r`,
 		int64(company), before, scanned).Scan(&last, &seen)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing webhook deliveries: %w", err)
@@ -77,8 +74,12 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	if !known {
 		return nil, 0, nil
 	}
-	page, err = w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries
-		WHERE company_id = $1 AND id < $2 AND id >= $3`+condition+` ORDER BY id DESC LIMIT $4`, args...)
+	from, row := deliveriesAll, "d"
+	if f.State == StateFailed {
+		from, row = deliveriesUndelivered, "u"
+	}
+	page, err = w.deliveries(ctx, deliveryColumns+from+strings.ReplaceAll(` WHERE $.company_id = $1 AND $.id < $2 AND $.id >= $3`, "$.", row+".")+
+		condition+` ORDER BY `+row+`.id DESC LIMIT $4`, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -95,27 +96,26 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 // condition adds what the filter wants. known is false when nothing can match.
 func (f Filter) condition(args []any) (condition string, all []any, known bool) {
 	var c strings.Builder
-	if f.State != "" {
-		s, ok := stateOf[f.State]
-		if !ok {
-			return "", nil, false
-		}
-		// + 0 keeps the planner from the index of the pending ones, which is in
-		// another order.
-		fmt.Fprintf(&c, " AND state + 0 = %d", s)
-		if s == exhausted {
-			c.WriteString(" AND state = 2")
-		}
+	switch f.State {
+	case "":
+	case StateFailed:
+		c.WriteString(` AND u.due = 'infinity'`)
+	case StateDelivered:
+		c.WriteString(` AND u.id IS NULL AND EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq)`)
+	case StatePending:
+		c.WriteString(` AND (u.due < 'infinity' OR u.id IS NULL AND NOT EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq))`)
+	default:
+		return "", nil, false
 	}
 	if f.Event != "" {
 		if f.Event != Sent && f.Event != Failed {
 			return "", nil, false
 		}
-		fmt.Fprintf(&c, " AND id %% %d = %d", idSpan, eventNumber(f.Event))
+		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, eventNumber(f.Event))
 	}
 	if !f.Since.IsZero() {
 		args = append(args, f.Since)
-		fmt.Fprintf(&c, " AND created_at >= $%d", len(args))
+		fmt.Fprintf(&c, " AND d.at >= $%d", len(args))
 	}
 	return c.String(), args, true
 }
@@ -135,15 +135,15 @@ func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyI
 	if !known {
 		return nil, 0, nil
 	}
-	page, err := w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries
-		WHERE id >= $3 AND id <= $4 AND company_id = $1 AND id < $2`+condition+` ORDER BY id DESC`, args...)
+	page, err := w.deliveries(ctx, deliveryColumns+deliveriesAll+`
+		WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2`+condition+` ORDER BY d.id DESC`, args...)
 	return page, 0, err
 }
 
 // Delivery returns one of a company's deliveries; another company's is
 // ErrNotFound, as is one that does not exist.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	found, err := w.deliveries(ctx, `SELECT `+deliveryColumns+` FROM webhook_deliveries WHERE id = $1 AND company_id = $2`, id, int64(company))
+	found, err := w.deliveries(ctx, deliveryColumns+deliveriesAll+` WHERE d.company_id = $1 AND d.id = $2`, int64(company), id)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -153,9 +153,11 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 	return found[0], nil
 }
 
-// CompanyOf answers whose delivery it is, for operators, who know only its id.
+// CompanyOf answers whose delivery it is, for operators, who know only its id: a
+// look for every company that has an endpoint.
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
-	rows, err := w.pool.Query(ctx, `SELECT company_id FROM webhook_deliveries WHERE id = $1`, id)
+	rows, err := w.pool.Query(ctx, `SELECT e.company_id FROM webhook_endpoints e
+		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)`, id)
 	if err != nil {
 		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
 	}

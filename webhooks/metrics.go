@@ -15,6 +15,7 @@ type metrics struct {
 	inFlight  prometheus.Gauge
 	active    prometheus.Gauge
 	inactive  prometheus.Gauge
+	owner     prometheus.Gauge
 	disabled  map[string]prometheus.Counter // by reason
 }
 
@@ -54,6 +55,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		inFlight: f.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_webhook_calls_in_flight",
 			Help: "Calls to endpoints under way.",
+		}),
+		owner: f.NewGauge(prometheus.GaugeOpts{
+			Name: "intumwa_webhook_delivering",
+			Help: "1 in the one process that delivers webhooks, 0 in those that stand by.",
 		}),
 		active:   endpoints.WithLabelValues("active"),
 		inactive: endpoints.WithLabelValues("inactive"),

@@ -68,11 +68,11 @@ func attempt(t *testing.T, opts Options, url string) (Attempt, time.Duration) {
 	w := New(nil, opts)
 	c := newCaller(t.Context(), w.opts, w.guard)
 	defer c.close()
-	aim, err := w.newTarget(due{url: url, secret: newSecret()})
+	aim, err := w.newTarget(storedEndpoint{url: url, secret: newSecret()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, took, ok := c.call(t.Context(), aim, 8, "{}")
+	a, took, ok := c.call(t.Context(), aim, 8, []byte("{}"))
 	if !ok {
 		t.Fatal("cut short")
 	}

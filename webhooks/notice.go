@@ -54,56 +54,25 @@ func (w *Webhooks) EndpointChanged(key string) {
 	w.Kick()
 }
 
-// heed reads the endpoints again that were changed. One that is switched off
-// gets no more calls: what was taken for it and is not under way is handed back.
-func (w *worker) heed(ctx context.Context) error {
-	changed, all := w.changes.take()
+// reloadChanged reads the endpoints again that were changed. One that is
+// switched off gets no more calls; one that is on again may have some due.
+func (d *deliverer) reloadChanged(ctx context.Context) error {
+	changed, all := d.changes.take()
 	if len(changed) == 0 && !all {
 		return nil
 	}
+	d.again.Store(true)
 	var companies []int64
-	w.mu.Lock()
-	for company := range w.lanes {
+	d.mu.Lock()
+	for company := range d.workers {
 		if all || changed[company] {
 			companies = append(companies, company)
 		}
 	}
-	w.mu.Unlock()
-	if len(companies) == 0 {
-		return nil
-	}
-	current, err := w.endpoints(ctx, companies)
-	if err != nil {
-		w.changes.addAll()
+	d.mu.Unlock()
+	if err := d.reload(ctx, companies); err != nil {
+		d.changes.addAll()
 		return err
 	}
-	if back := w.reaim(companies, current); len(back) > 0 {
-		if err := w.release(ctx, back); err != nil {
-			return err // their leases run out
-		}
-	}
 	return nil
-}
-
-// reaim gives the lanes of companies what is stored now, and answers the ids of
-// what waits in lanes that may call no more.
-func (w *worker) reaim(companies []int64, current []due) (back []int64) {
-	active := make(map[int64]due, len(current))
-	for _, d := range current {
-		active[d.company] = d
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, company := range companies {
-		l := w.lanes[company]
-		if d, ok := active[company]; ok {
-			w.aim(l, d)
-			w.queue(l)
-			w.start(l)
-			continue
-		}
-		l.target = nil
-		back = append(back, l.handBack()...)
-	}
-	return back
 }

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -15,70 +14,89 @@ import (
 
 const (
 	recordBatch = 1000
-	recordPause = 100 * time.Millisecond // after a failed statement, doubling
-	recordRest  = 2 * time.Second        // at most
+	// Results gather for so long: nobody waits for them, and a transaction costs
+	// more than a row.
+	recordLinger = 20 * time.Millisecond
+	recordPause  = 100 * time.Millisecond // after a failed statement, doubling
+	recordRest   = 2 * time.Second        // at most
+	refusedPause = time.Minute            // before a delivery is tried again whose result the database will not take
 )
 
 // result is a finished attempt on its way to Postgres.
 type result struct {
-	id       int64
+	job
 	endpoint callee
-	tries    int // before this attempt
 	state    state
-	delay    time.Duration // until the next attempt, when still pending
+	delay    time.Duration // from its end until the next attempt, when still pending
+	ended    time.Time
 	attempt  Attempt
 }
 
 // record stores results until the channel is closed: what arrives while one
 // statement runs goes into the next. While Postgres is away it tries the same
 // batch again; the full channel then holds up the calls. It gives up when ctx
-// ends; the leases see to the rest.
-func (w *Webhooks) record(ctx context.Context, results <-chan result) {
+// ends; then the deliveries are repeated.
+func (d *deliverer) record(ctx context.Context) {
 	batch := make([]result, 0, recordBatch)
-	for r := range results {
+	linger := time.NewTimer(time.Hour)
+	defer linger.Stop()
+	for r := range d.results {
 		batch = append(batch[:0], r)
+		linger.Reset(recordLinger)
 	gather:
 		for len(batch) < recordBatch {
 			select {
-			case r, open := <-results:
+			case r, open := <-d.results:
 				if !open {
 					break gather
 				}
 				batch = append(batch, r)
-			default:
+			case <-linger.C:
 				break gather
 			}
 		}
 		// In the order in which every process locks them, so that two never wait
 		// for each other in a ring.
-		slices.SortStableFunc(batch, func(a, b result) int { return cmp.Compare(a.id, b.id) })
-		w.storeUntilDone(ctx, batch)
+		slices.SortStableFunc(batch, func(a, b result) int {
+			return cmp.Or(cmp.Compare(a.endpoint.company, b.endpoint.company), cmp.Compare(a.id, b.id))
+		})
+		d.storeUntilDone(ctx, batch)
 	}
 }
 
-func (w *Webhooks) storeUntilDone(ctx context.Context, batch []result) {
+func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for failures := 0; ; failures++ {
-		err := postgres.Retry(ctx, func() error { return w.store(ctx, batch) })
+		batch = d.ours(batch)
+		stored := false
+		err := postgres.Retry(ctx, func() (err error) {
+			stored, err = d.store(ctx, d.epoch.Load(), batch, failures > 0)
+			return err
+		})
 		switch {
+		case err == nil && !stored:
+			d.log.Warn("webhook results are not stored: another process delivers", "count", len(batch))
+			return
 		case err == nil:
 			if failures > 0 {
-				w.log.Info("webhook results are stored again")
+				d.log.Info("webhook results are stored again")
 			}
+			d.settle(ctx, batch)
 			return
 		case ctx.Err() != nil:
-			w.log.Error("webhook results are lost; their deliveries will be repeated", "count", len(batch), "error", err)
+			d.log.Error("webhook results are lost; their deliveries will be repeated", "count", len(batch), "error", err)
 			return
 		case postgres.Refused(err) && len(batch) > 1:
 			for i := range batch { // one that the database will never take is not the others' trouble
-				w.storeUntilDone(ctx, batch[i:i+1])
+				d.storeUntilDone(ctx, batch[i:i+1])
 			}
 			return
 		case postgres.Refused(err):
-			w.log.Error("a webhook result cannot be stored; its delivery will be repeated", "delivery", batch[0].id, "error", err)
+			d.log.Error("a webhook result cannot be stored; its delivery will be repeated", "delivery", batch[0].id, "error", err)
+			d.repeat(batch[0])
 			return
 		case failures == 0:
-			w.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
+			d.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
 		}
 		select {
 		case <-time.After(pause):
@@ -88,71 +106,161 @@ func (w *Webhooks) storeUntilDone(ctx context.Context, batch []result) {
 	}
 }
 
-// store writes a batch. A result counts when nobody finished an attempt of the
-// delivery since it was claimed, or when it is a success; the attempt is kept
-// in any case.
-func (w *Webhooks) store(ctx context.Context, batch []result) error {
-	n := len(batch)
-	ids, tries, states := make([]int64, n), make([]int16, n), make([]int16, n)
-	delays, attempts := make([]float64, n), make([][]byte, n)
-	for i := range batch {
-		r := &batch[i]
-		encoded, err := json.Marshal(&r.attempt)
-		if err != nil {
-			return fmt.Errorf("encoding an attempt: %w", err)
-		}
-		ids[i], tries[i], states[i] = r.id, int16(r.tries), int16(r.state)
-		delays[i], attempts[i] = r.delay.Seconds(), encoded
-	}
-	// state + 0: after an ANALYZE that met few pending deliveries, the planner
-	// would else walk the index of the pending ones, once for each result.
-	rows, err := w.pool.Query(ctx, `
-		UPDATE webhook_deliveries d SET
-			attempts = d.attempts || r.attempt,
-			state = r.state,
-			tries = r.tries + 1,
-			next_at = now() + r.delay * interval '1 second',
-			leased_until = '-infinity',
-			finished_at = CASE WHEN r.state <> 0 THEN now() END
-		FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::float8[], $5::jsonb[])
-			AS r(id, tries, state, delay, attempt)
-		WHERE d.id = r.id AND d.state + 0 = 0 AND (d.tries = r.tries OR r.state = 1)
-		RETURNING d.id`, ids, tries, states, delays, attempts)
-	if err != nil {
-		return fmt.Errorf("storing %d webhook results: %w", n, err)
-	}
-	counted, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return fmt.Errorf("storing %d webhook results: %w", n, err)
-	}
-	if err := w.noteHealth(ctx, batch); err != nil {
-		w.log.Warn("how endpoints are was not noted", "error", err) // the next result says it again
-	}
-	if len(counted) == n {
-		return nil
-	}
-	return w.storeLate(ctx, batch, attempts, counted)
+// ours leaves those results that are of this term: what is of an earlier one,
+// another process has taken meanwhile.
+func (d *deliverer) ours(batch []result) []result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(batch, func(r result) bool { return r.term != d.term })
 }
 
-// storeLate keeps the attempts of those results that did not count.
-func (w *Webhooks) storeLate(ctx context.Context, batch []result, attempts [][]byte, counted []int64) error {
-	done := make(map[int64]bool, len(counted))
-	for _, id := range counted {
-		done[id] = true
-	}
-	var ids []int64
-	var late [][]byte
+// settle takes what is stored out of this process' hands.
+func (d *deliverer) settle(ctx context.Context, batch []result) {
+	d.mu.Lock()
 	for i := range batch {
-		if !done[batch[i].id] {
-			ids, late = append(ids, batch[i].id), append(late, attempts[i])
+		r := &batch[i]
+		if r.term != d.term {
+			continue
+		}
+		if r.again {
+			delete(d.workers[r.endpoint.company].again, r.id)
+		} else {
+			d.arrivals.close(r.seq)
+		}
+		if due := r.ended.Add(r.delay); r.state == pending && due.Before(d.nextDue) {
+			d.nextDue = due
+			d.rouse()
 		}
 	}
-	_, err := w.pool.Exec(ctx, `
-		UPDATE webhook_deliveries d SET attempts = d.attempts || r.attempt
-		FROM unnest($1::bigint[], $2::jsonb[]) AS r(id, attempt)
-		WHERE d.id = r.id`, ids, late)
-	if err != nil {
-		return fmt.Errorf("storing %d late webhook attempts: %w", len(ids), err)
+	concerned := d.concerned(batch)
+	d.mu.Unlock()
+	if len(concerned) == 0 {
+		return
 	}
-	return nil
+	if err := d.noteHealth(ctx, concerned); err != nil {
+		d.log.Warn("how endpoints are was not noted", "error", err) // the next result says it again
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range concerned {
+		r := &concerned[i]
+		d.workers[r.endpoint.company].failing = r.state != delivered
+	}
+}
+
+// concerned are the results of endpoints that fail or did; of the others there
+// is nothing to be noted.
+func (d *deliverer) concerned(batch []result) []result {
+	failing := make(map[int64]bool)
+	for i := range batch {
+		r := &batch[i]
+		if e := d.workers[r.endpoint.company]; r.state != delivered || e != nil && e.failing {
+			failing[r.endpoint.company] = true
+		}
+	}
+	if len(failing) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(batch), func(r result) bool { return !failing[r.endpoint.company] })
+}
+
+// repeat leaves a delivery to be tried again some time later.
+func (d *deliverer) repeat(r result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.term != d.term {
+		return
+	}
+	if r.again {
+		delete(d.workers[r.endpoint.company].again, r.id)
+		return
+	}
+	d.parked = append(d.parked, parked{r.endpoint.company, r.job, time.Now().Add(refusedPause)})
+}
+
+// store writes a batch in one transaction, unless epoch is not that of the
+// process that delivers: then stored is false and nothing is written. repeated
+// tells that it may have been stored before, by a statement of which no answer
+// came.
+func (w *Webhooks) store(ctx context.Context, epoch int64, batch []result, repeated bool) (stored bool, err error) {
+	if len(batch) == 0 {
+		return true, nil
+	}
+	statements := &pgx.Batch{}
+	queueAttempts(statements, epoch, batch, repeated)
+	queueUndelivered(statements, epoch, batch)
+	queueDelivered(statements, epoch, batch)
+	statements.Queue(`SELECT EXISTS (SELECT FROM webhook_owner WHERE one AND epoch = $1)`, epoch).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&stored) })
+	if err := w.pool.SendBatch(ctx, statements).Close(); err != nil {
+		return false, fmt.Errorf("storing %d webhook results: %w", len(batch), err)
+	}
+	return stored, nil
+}
+
+func queueAttempts(b *pgx.Batch, epoch int64, batch []result, repeated bool) {
+	n := len(batch)
+	seqs, at, took, status := make([]int64, n), make([]time.Time, n), make([]int32, n), make([]int16, n)
+	results, errs, excerpts := make([]string, n), make([]string, n), make([]string, n)
+	for i := range batch {
+		a := &batch[i].attempt
+		seqs[i], at[i], took[i], status[i] = batch[i].seq, a.At, int32(a.DurationMS), int16(a.Status)
+		results[i], errs[i], excerpts[i] = a.Result, a.Error, a.Excerpt
+	}
+	statement := `
+		INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
+		SELECT r.seq, r.at, r.ms, r.status, r.result, nullif(r.error, ''), nullif(r.excerpt, '')
+		FROM webhook_owner o CROSS JOIN unnest($2::bigint[], $3::timestamptz[], $4::integer[], $5::smallint[], $6::text[], $7::text[], $8::text[])
+			AS r(seq, at, ms, status, result, error, excerpt)
+		WHERE o.one AND o.epoch = $1`
+	if repeated {
+		statement += ` AND NOT EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = r.seq AND a.at = r.at)`
+	}
+	b.Queue(statement, epoch, seqs, at, took, status, results, errs, excerpts)
+}
+
+// queueUndelivered writes down when those that failed are due again, or that
+// they were given up.
+func queueUndelivered(b *pgx.Batch, epoch int64, batch []result) {
+	var companies, ids []int64
+	var tries []int16
+	var delays []float64
+	var final []bool
+	for i := range batch {
+		if r := &batch[i]; r.state != delivered {
+			companies, ids, tries = append(companies, r.endpoint.company), append(ids, r.id), append(tries, int16(r.tries+1))
+			delays, final = append(delays, (r.delay-time.Since(r.ended)).Seconds()), append(final, r.state == exhausted)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	b.Queue(`
+		INSERT INTO webhook_undelivered (company_id, id, due, tries, given_up_at)
+		SELECT r.company_id, r.id, CASE WHEN r.final THEN 'infinity' ELSE now() + r.delay * interval '1 second' END,
+			r.tries, CASE WHEN r.final THEN now() END
+		FROM webhook_owner o CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::float8[], $6::boolean[])
+			AS r(company_id, id, tries, delay, final)
+		WHERE o.one AND o.epoch = $1
+			AND EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = r.company_id AND d.id = r.id)
+		ON CONFLICT (company_id, id) DO UPDATE SET due = excluded.due, tries = excluded.tries, given_up_at = excluded.given_up_at`,
+		epoch, companies, ids, tries, delays, final)
+}
+
+// queueDelivered takes those that succeeded after all from the undelivered.
+func queueDelivered(b *pgx.Batch, epoch int64, batch []result) {
+	var companies, ids []int64
+	for i := range batch {
+		if r := &batch[i]; r.state == delivered && r.again {
+			companies, ids = append(companies, r.endpoint.company), append(ids, r.id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	b.Queue(`
+		DELETE FROM webhook_undelivered u USING unnest($2::bigint[], $3::bigint[]) AS r(company_id, id)
+		WHERE u.company_id = r.company_id AND u.id = r.id
+			AND EXISTS (SELECT FROM webhook_owner WHERE one AND epoch = $1)`, epoch, companies, ids)
 }

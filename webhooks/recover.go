@@ -43,7 +43,8 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 	rows, err := w.pool.Query(ctx, `
 		INSERT INTO webhook_recoveries (company_id, since, found)
 		SELECT $1, $2, count(*) FROM (
-			SELECT FROM webhook_deliveries WHERE company_id = $1 AND state = 2 AND created_at >= $2 LIMIT $3) f
+			SELECT FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
+			WHERE u.company_id = $1 AND u.due = 'infinity' AND d.at >= $2 LIMIT $3) f
 		ON CONFLICT (company_id) WHERE finished_at IS NULL DO NOTHING
 		RETURNING `+recoveryColumns, int64(company), since, foundAtMost)
 	if err != nil {
@@ -93,27 +94,31 @@ func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err
 			return err
 		}
 		// What is given up only now has been tried since: it is not meant.
-		var last, taken, resent int64
+		var ids []int64
+		var last, resent int64
 		err = tx.QueryRow(ctx, `
 			WITH next AS MATERIALIZED (
-				SELECT id FROM webhook_deliveries
-				WHERE company_id = $1 AND state = 2 AND id > $2 AND created_at >= $3 AND finished_at <= $4
-				ORDER BY id LIMIT $5
+				SELECT u.id FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
+				WHERE u.company_id = $1 AND u.due = 'infinity' AND u.id > $2 AND d.at >= $3 AND u.given_up_at <= $4
+				ORDER BY u.id LIMIT $5
 			), again AS (
-				UPDATE webhook_deliveries d SET `+newRound+`
-				FROM next WHERE d.id = next.id AND d.state = 2
-				RETURNING d.id
+				UPDATE webhook_undelivered u SET due = now(), tries = 0, given_up_at = NULL
+				FROM next WHERE u.company_id = $1 AND u.id = next.id AND u.due = 'infinity'
+				RETURNING u.id
 			)
-			SELECT (SELECT coalesce(max(id), 0) FROM next), (SELECT count(*) FROM next), (SELECT count(*) FROM again)`,
-			int64(r.CompanyID), upTo, r.Since, r.StartedAt, recoverBatch).Scan(&last, &taken, &resent)
+			SELECT coalesce((SELECT array_agg(id) FROM next), '{}'), (SELECT coalesce(max(id), 0) FROM next), (SELECT count(*) FROM again)`,
+			int64(r.CompanyID), upTo, r.Since, r.StartedAt, recoverBatch).Scan(&ids, &last, &resent)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, forgetAttempts+`d.company_id = $1 AND d.id = ANY($2))`, int64(r.CompanyID), ids); err != nil {
 			return err
 		}
 		r.Resent += resent
 		return tx.QueryRow(ctx, `
 			UPDATE webhook_recoveries SET up_to = greatest(up_to, $2), resent = $3,
 				finished_at = CASE WHEN $4 THEN now() END
-			WHERE id = $1 RETURNING finished_at`, recovery, last, r.Resent, taken < recoverBatch).Scan(&r.FinishedAt)
+			WHERE id = $1 RETURNING finished_at`, recovery, last, r.Resent, len(ids) < recoverBatch).Scan(&r.FinishedAt)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
@@ -121,7 +126,7 @@ func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err
 	if err != nil {
 		return Recovery{}, fmt.Errorf("recovery %d of webhooks: %w", recovery, err)
 	}
-	w.Kick()
+	w.kickDue()
 	return r, nil
 }
 

@@ -83,11 +83,11 @@ func TestResults(t *testing.T) {
 		w := New(nil, opts)
 		c := newCaller(ctx, opts, w.guard)
 		defer c.close()
-		aim, err := w.newTarget(due{url: url, secret: newSecret()})
+		aim, err := w.newTarget(storedEndpoint{url: url, secret: newSecret()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, took, ok := c.call(ctx, aim, 8, "{}")
+		a, took, ok := c.call(ctx, aim, 8, []byte("{}"))
 		if !ok {
 			t.Fatal("cut short")
 		}
@@ -174,12 +174,12 @@ func TestAnswersKeepConnections(t *testing.T) {
 	w := New(nil, opts)
 	c := newCaller(t.Context(), opts, w.guard)
 	defer c.close()
-	aim, err := w.newTarget(due{url: s.URL, secret: newSecret()})
+	aim, err := w.newTarget(storedEndpoint{url: s.URL, secret: newSecret()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if a, _, ok := c.call(t.Context(), aim, 8, "{}"); !ok || a.Status != 200 {
+		if a, _, ok := c.call(t.Context(), aim, 8, []byte("{}")); !ok || a.Status != 200 {
 			t.Fatalf("%+v", a)
 		}
 	}

@@ -128,8 +128,8 @@ func TestVectors() ([]TestVector, error) {
 	}
 	at := time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 	events := []Event{
-		{MessageID: 1024, Name: Sent, PhoneNumber: "+25761234500", At: at, SentAt: &at},
-		{MessageID: 1025, Name: Failed, PhoneNumber: "+25779123401", At: at, FailedAt: &at},
+		{MessageID: 1024, Name: Sent, PhoneNumber: "+25761234500", At: at},
+		{MessageID: 1025, Name: Failed, PhoneNumber: "+25779123401", At: at},
 	}
 	vectors := make([]TestVector, len(events))
 	for i := range events {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,10 +45,9 @@ type Options struct {
 	PerEndpoint    int
 	PerEndpointMax int
 
-	// Lease is how long a delivery that was taken is left alone before it may be
-	// taken again; twice the timeout and 10 s. It is at least the timeout and 1 s.
-	Lease time.Duration
-	// Idle is the longest pause between looks for due deliveries; 250 ms.
+	// Retention is how long deliveries and their attempts are kept; 30 days.
+	Retention time.Duration
+	// Idle is the longest pause between looks for new and due deliveries; 250 ms.
 	Idle time.Duration
 	// Drain bounds the calls under way at shutdown; 5 s.
 	Drain time.Duration
@@ -68,8 +68,7 @@ func (o Options) withDefaults() Options {
 	set(&o.PerEndpointMax, 32)
 	o.PerEndpoint = min(o.PerEndpoint, max(1, o.InFlight/16))
 	o.PerEndpointMax = min(max(o.PerEndpointMax, o.PerEndpoint), max(1, o.InFlight/8))
-	set(&o.Lease, 2*o.Timeout+10*time.Second)
-	o.Lease = max(o.Lease, o.Timeout+leaseMargin)
+	set(&o.Retention, 30*24*time.Hour)
 	set(&o.Idle, 250*time.Millisecond)
 	set(&o.Drain, 5*time.Second)
 	if o.Log == nil {
@@ -90,6 +89,7 @@ type database interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // In is the room within the caller's transaction, for verbs that are to happen
@@ -103,6 +103,7 @@ func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 // Webhooks is the room's door. Its methods may be called from many goroutines.
 type Webhooks struct {
 	pool     database
+	owners   *pgx.ConnConfig // of the connection that shows who delivers
 	opts     Options
 	schedule schedule
 	guard    guard
@@ -110,6 +111,7 @@ type Webhooks struct {
 	log      *slog.Logger
 	metrics  *metrics
 	kick     chan struct{}
+	again    atomic.Bool // something undelivered is due that was not
 	changes  changes
 	testing  places
 }
@@ -118,7 +120,7 @@ type Webhooks struct {
 // index lookups (postgres.Options.BatchUpdates): its updates join unnested arrays.
 func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
-	return &Webhooks{
+	w := &Webhooks{
 		pool:     pool,
 		opts:     opts,
 		schedule: opts.RetryDelays,
@@ -128,6 +130,16 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
 	}
+	if pool != nil {
+		w.owners = pool.Config().ConnConfig
+	}
+	return w
+}
+
+// kickDue tells Run that a delivery is due again.
+func (w *Webhooks) kickDue() {
+	w.again.Store(true)
+	w.Kick()
 }
 
 // Kick tells Run that deliveries have been committed, so that their first

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -108,7 +109,7 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, err
 		}
-		deliveries, err := webhooks.New(o.pool, webhooks.Options{}).DeliveriesOf(ctx, r.ID)
+		deliveries, err := webhooks.New(o.pool, webhooks.Options{}).DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
 		if err != nil {
 			return nil, err
 		}

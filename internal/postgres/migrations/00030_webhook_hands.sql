@@ -10,10 +10,6 @@ ALTER TABLE webhook_endpoints
     ADD COLUMN disabled_at     timestamptz, -- switched off by the gateway; NULL: by nobody, or by its owner
     ADD COLUMN disabled_reason text CHECK (disabled_reason IN ('failing', 'gone'));
 
--- Lists a company's deliveries, whatever became of them. Neither column is
--- written again, so updates stay heap-only.
-CREATE INDEX webhook_deliveries_company ON webhook_deliveries (company_id, id);
-
 -- A company's wish to have everything sent again that was given up since a
 -- time, and how far it has come. What fails again lies behind up_to.
 CREATE TABLE webhook_recoveries (

@@ -1,0 +1,148 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// storedEndpoint is what a worker needs of an active endpoint.
+type storedEndpoint struct {
+	company     int64
+	url, secret string        // as stored
+	previous    string        // the secret of before, as stored, while it signs as well
+	failing     bool          // the last call of it failed
+	wait        time.Duration // until its first undelivered one is due; negative: how long it has been
+}
+
+const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END,
+	e.failing_since IS NOT NULL`
+
+// dueEndpoints finds the active endpoints with undelivered ones that are not
+// given up, hopping over the due index from company to company: two index probes
+// each, however long their backlogs.
+func (w *Webhooks) dueEndpoints(ctx context.Context) ([]storedEndpoint, error) {
+	rows, err := w.pool.Query(ctx, `
+		WITH RECURSIVE owed AS (
+			(SELECT company_id, due FROM webhook_undelivered ORDER BY company_id, due LIMIT 1)
+			UNION ALL
+			SELECT n.company_id, n.due FROM owed o CROSS JOIN LATERAL (
+				SELECT company_id, due FROM webhook_undelivered
+				WHERE company_id > o.company_id ORDER BY company_id, due LIMIT 1) n
+		)
+		SELECT `+storedColumns+`, extract(epoch FROM o.due - now())::float8
+		FROM owed o JOIN webhook_endpoints e ON e.company_id = o.company_id AND e.active WHERE o.due < 'infinity'`)
+	return collectStored(rows, err, true)
+}
+
+// stored reads endpoints.
+func (w *Webhooks) stored(ctx context.Context, condition string, arg any) ([]storedEndpoint, error) {
+	rows, err := w.pool.Query(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE `+condition, arg)
+	return collectStored(rows, err, false)
+}
+
+func collectStored(rows pgx.Rows, err error, timed bool) ([]storedEndpoint, error) {
+	if err != nil {
+		return nil, fmt.Errorf("reading webhook endpoints: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s storedEndpoint, err error) {
+		into := []any{&s.company, &s.url, &s.secret, &s.previous, &s.failing}
+		var seconds float64
+		if timed {
+			into = append(into, &seconds)
+		}
+		err = row.Scan(into...)
+		s.wait = time.Duration(seconds * float64(time.Second))
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading webhook endpoints: %w", err)
+	}
+	return found, nil
+}
+
+// fetched is a due delivery and where it stands.
+type fetched struct {
+	job
+	position
+}
+
+// fetch reads due deliveries of companies. Nothing is written: they are in this
+// process' hands because it is the one that delivers.
+func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched, error) {
+	due, ids := make([]time.Time, len(want.last)), make([]int64, len(want.last))
+	for i, p := range want.last {
+		due[i], ids[i] = p.due, p.id
+	}
+	rows, err := w.pool.Query(ctx, `
+		SELECT d.company_id, d.seq, d.id, d.at, d.phone_number, u.tries, u.due
+		FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, room, due, id)
+		CROSS JOIN LATERAL (
+			SELECT company_id, id, due, tries FROM webhook_undelivered
+			WHERE company_id = l.company_id AND due <= now() AND (due, id) > (l.due, l.id)
+			ORDER BY due, id LIMIT l.room) u
+		JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
+		ORDER BY u.due, u.id`, want.companies, want.rooms, due, ids)
+	if err != nil {
+		return nil, fmt.Errorf("fetching due webhooks: %w", err)
+	}
+	defer rows.Close()
+	all := make(map[int64][]fetched, len(want.companies))
+	for rows.Next() {
+		var company int64
+		f := fetched{job: job{again: true}}
+		if err := rows.Scan(&company, &f.job.seq, &f.job.id, &f.job.at, &f.job.number, &f.job.tries, &f.position.due); err != nil {
+			return nil, fmt.Errorf("fetching due webhooks: %w", err)
+		}
+		f.position.id = f.job.id
+		all[company] = append(all[company], f)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("fetching due webhooks: %w", err)
+	}
+	return all, nil
+}
+
+// census counts the endpoints.
+func (w *Webhooks) census(ctx context.Context) error {
+	var active, inactive int64
+	err := w.pool.QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
+		Scan(&active, &inactive)
+	if err != nil {
+		return fmt.Errorf("counting webhook endpoints: %w", err)
+	}
+	w.metrics.active.Set(float64(active))
+	w.metrics.inactive.Set(float64(inactive))
+	return nil
+}
+
+// newTarget makes a target of what is stored.
+func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return nil, errors.New("the stored URL does not parse") // its text is not for the log
+	}
+	secret, err := w.vault.open(s.company, s.secret)
+	if err != nil {
+		return nil, err
+	}
+	sign, err := newSigner(secret)
+	if err != nil {
+		return nil, err
+	}
+	if s.previous != "" {
+		before, err := w.vault.open(s.company, s.previous)
+		if err != nil {
+			return nil, err
+		}
+		if sign.previous, err = newSigner(before); err != nil {
+			return nil, err
+		}
+	}
+	return &target{url: u, signer: sign, storedURL: s.url, storedSecret: s.secret + " " + s.previous}, nil
+}
