@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/vault"
 )
 
 // Options of [New]. The zero value of a field means its default.
@@ -32,7 +34,7 @@ type Accounts struct {
 	cache   *cache
 	lastUse *lastUse
 	hashing chan struct{} // places for password hashing
-	vault   vault
+	vault   vault.Vault
 }
 
 // New does no I/O and starts nothing; [Accounts.Run] does.
@@ -47,7 +49,7 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 		log:     log,
 		lastUse: newLastUse(),
 		hashing: make(chan struct{}, concurrentHashes),
-		vault:   newVault(opts.SecretKey),
+		vault:   vault.New(opts.SecretKey, "user"),
 	}
 	a.cache = newCache(a.load, opts.Metrics)
 	return a

@@ -7,12 +7,14 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/vault"
 )
 
 // KeepOnce keeps a text that the session's next page shows, such as a new API key. It is sealed under the session's
 // token, of which the database has only the hash; a later text takes its place.
 func (a *Accounts) KeepOnce(ctx context.Context, token, text string) error {
-	sealed := newVault(onceKey(token)).sealOctets([]byte(text), nil)
+	sealed := vault.New(onceKey(token), "once").SealOctets([]byte(text))
 	if _, err := a.pool.Exec(ctx, `update sessions set once = $2 where token_hash = $1`, hashToken(token), sealed); err != nil {
 		return fmt.Errorf("keeping what is shown once: %w", err)
 	}
@@ -31,7 +33,7 @@ func (a *Accounts) TakeOnce(ctx context.Context, token string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("taking what is shown once: %w", err)
 	}
-	text, err := newVault(onceKey(token)).openOctets(sealed, nil)
+	text, err := vault.New(onceKey(token), "once").OpenOctets(sealed)
 	if err != nil {
 		return "", fmt.Errorf("taking what is shown once: %w", err)
 	}

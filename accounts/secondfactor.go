@@ -43,7 +43,7 @@ func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFa
 func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret string, err error) {
 	var octets [20]byte // RFC 4226, 4: 160 bits
 	_, _ = rand.Read(octets[:])
-	fresh := a.vault.seal(userID, base32raw.EncodeToString(octets[:]))
+	fresh := a.vault.Seal(userID, base32raw.EncodeToString(octets[:]))
 	var (
 		stored    string
 		confirmed *time.Time
@@ -58,7 +58,7 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 	if confirmed != nil {
 		return "", &mistake{ErrExists, "the second factor is on already"}
 	}
-	if secret, err = a.vault.open(userID, stored); err != nil {
+	if secret, err = a.vault.Open(userID, stored); err != nil {
 		return "", fmt.Errorf("opening the second factor of user %d: %w", userID, err)
 	}
 	return secret, nil
@@ -141,7 +141,7 @@ func (a *Accounts) useStep(ctx context.Context, tx pgx.Tx, userID int64, code st
 	if err != nil {
 		return fmt.Errorf("reading the second factor of user %d: %w", userID, err)
 	}
-	secret, err := a.vault.open(userID, stored)
+	secret, err := a.vault.Open(userID, stored)
 	if err != nil {
 		return fmt.Errorf("opening the second factor of user %d: %w", userID, err)
 	}

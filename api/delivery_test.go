@@ -25,11 +25,11 @@ func (w *world) told(customer string, n int64) {
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		var events []webhooks.Event
 		for i := range n {
-			name, when := webhooks.Sent, at
+			name := webhooks.Sent
 			if i%2 == 1 {
 				name = webhooks.Failed
 			}
-			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: when, SentAt: &when})
+			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: at})
 		}
 		_, err := w.rooms.Webhooks.Enqueue(ctx, tx, events)
 		return err
@@ -37,9 +37,13 @@ func (w *world) told(customer string, n int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.exec(`UPDATE webhook_deliveries SET state = (id / 8 % 3)::smallint, finished_at = CASE WHEN id / 8 % 3 > 0 THEN now() END,
-		attempts = CASE WHEN id / 8 % 3 = 2 THEN '[{"at":"2026-03-01T08:00:02.512Z","status":503,"result":"5xx","ms":41,"excerpt":"a\u0007way\nnow"},
-			{"at":"2026-03-01T08:00:12.6Z","result":"dns","ms":5,"error":"the host name does not resolve"}]'::jsonb ELSE '[]' END`)
+	w.exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result) SELECT seq, now(), 3, 200, '2xx' FROM webhook_deliveries WHERE id / 8 % 3 = 1`)
+	w.exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
+		SELECT seq, a.* FROM webhook_deliveries, (VALUES
+			(timestamptz '2026-03-01T08:00:02.512Z', 41, 503, '5xx', NULL, E'a\u0007way\nnow'),
+			(timestamptz '2026-03-01T08:00:12.6Z', 5, 0, 'dns', 'the host name does not resolve', NULL)) a WHERE id / 8 % 3 = 2`)
+	w.exec(`INSERT INTO webhook_undelivered (company_id, id, due, tries, given_up_at)
+		SELECT company_id, id, 'infinity', 6, now() FROM webhook_deliveries WHERE id / 8 % 3 = 2`)
 }
 
 const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,
@@ -82,7 +86,7 @@ func TestDelivery(t *testing.T) {
 	}
 	pending := strings.NewReplacer(`"failed","attempt_count"`, `"pending","attempt_count"`, `"next_at":null,"finished_at":"TIME"`, `"next_at":"TIME","finished_at":null`).Replace(want)
 	sameJSON(t, masked(got.body), detail(pending))
-	if n := w.count(`SELECT count(*) FROM webhook_deliveries WHERE id = 17 AND state = 0 AND tries = 0 AND next_at <= now()`); n != 1 {
+	if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE id = 17 AND tries = 0 AND due <= now()`); n != 1 {
 		t.Error("it is not due")
 	}
 	for _, wrong := range []struct{ method, path, allow string }{
@@ -110,7 +114,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 	for _, query := range []string{"", "?message_id=2", "?state=failed"} {
 		sameJSON(t, w.do("other", "GET", "/v1/webhook-deliveries"+query, "").body, `{"data":[],"next_cursor":null}`)
 	}
-	if n := w.count(`SELECT count(*) FROM webhook_deliveries WHERE state = 2`); n != 1 {
+	if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE due = 'infinity'`); n != 1 {
 		t.Error("another company's delivery was sent again")
 	}
 	for _, try := range []struct{ method, path string }{{"GET", ""}, {"GET", "/17"}, {"POST", "/17/resend"}} {
@@ -148,7 +152,7 @@ func TestListDeliveries(t *testing.T) {
 		}
 		return ids, cursor
 	}
-	w.exec(`UPDATE webhook_deliveries SET created_at = now() - interval '1 day' WHERE id / 8 <= 6`)
+	w.exec(`UPDATE webhook_deliveries SET at = now() - interval '1 day' WHERE id / 8 <= 6`)
 	since := url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339))
 	for query, want := range map[string]string{
 		"":                              " 12 11 10 9 8 7 6 5 4 3 2 1",

@@ -47,6 +47,7 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
 	k.webhooks(&c.Webhooks)
+	k.retention(&c.Retention)
 	k.carriers(c.Carriers)
 	return k.problems
 }
@@ -295,6 +296,15 @@ func (k *checker) redis(r *Redis) {
 	}
 	if !redisPrefix.MatchString(r.Prefix) {
 		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
+	}
+}
+
+// leastRetention leaves every delivery its retries, and people a day to look.
+const leastRetention = 24 * time.Hour
+
+func (k *checker) retention(r *Retention) {
+	if r.Deliveries > 0 && r.Deliveries < leastRetention {
+		k.problem("retention.deliveries", "must be at least 24h, not %s", r.Deliveries)
 	}
 }
 

@@ -425,3 +425,16 @@ func TestDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestRetention: nothing leaves before its retries are over and somebody could have looked.
+func TestRetention(t *testing.T) {
+	for text, wrong := range map[string]bool{"retention: {deliveries: 23h}": true, "retention: {deliveries: 0s}": true, "retention: {deliveries: 24h}": false} {
+		found := false
+		for _, p := range load(t, text).Check() {
+			found = found || strings.HasPrefix(fmt.Sprint(p), "retention.deliveries")
+		}
+		if found != wrong {
+			t.Errorf("%s: a mistake %v, want %v", text, found, wrong)
+		}
+	}
+}

@@ -27,6 +27,7 @@ type Config struct {
 	Billing    Billing   `yaml:"billing"`
 	Messages   Messages  `yaml:"messages"`
 	Webhooks   Webhooks  `yaml:"webhooks"`
+	Retention  Retention `yaml:"retention"`
 	Carriers   []Carrier `yaml:"carriers" min:"1"`
 
 	lines    map[string]int  // key path -> line of the file, for Check
@@ -168,4 +169,9 @@ type Webhooks struct {
 	PerEndpointMax int           `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
 	DisableAfter   time.Duration `yaml:"disable_after" min:"0"`    // of nothing but failures an endpoint is switched off; 0: never
 	DisableOnGone  bool          `yaml:"disable_on_gone"`          // an endpoint that answers 410 Gone is switched off
+}
+
+// Retention says how long what is over is kept.
+type Retention struct {
+	Deliveries time.Duration `yaml:"deliveries" min:"1"` // of webhooks, with their attempts
 }

@@ -53,7 +53,8 @@ func Default() *Config {
 			PerEndpoint:    4,
 			PerEndpointMax: 32,
 		},
-		Carriers: []Carrier{},
+		Retention: Retention{Deliveries: 30 * 24 * time.Hour},
+		Carriers:  []Carrier{},
 	}
 }
 

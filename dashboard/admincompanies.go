@@ -112,7 +112,7 @@ type adminCompanyPage struct {
 
 	Credits  int64
 	Senders  []accounts.Sender
-	Endpoint *webhooks.Face // nil: none
+	Endpoint *webhooks.Endpoint // nil: none; without its secrets
 	Keys     []accounts.Token
 	Counts   messages.Counts
 	Acts     []actRow
@@ -152,9 +152,10 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	if data.Keys, err = a.TokensOf(v.ctx(), data.Company.OwnerID); err != nil {
 		return data, err
 	}
-	switch face, err := webhooks.FaceOf(v.ctx(), v.d.rooms.Pool, sms.CompanyID(id)); {
+	switch e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), sms.CompanyID(id)); {
 	case err == nil:
-		data.Endpoint = &face
+		e.URL = webhooks.RecordedURL(e.URL)
+		data.Endpoint = &e
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}

@@ -82,9 +82,9 @@ func (w *world) enqueue(company int64, from int64, n int) {
 	at := time.Now()
 	var events []webhooks.Event
 	for i := range int64(n) {
-		e := webhooks.Event{CompanyID: company, MessageID: from + i, Name: webhooks.Sent, PhoneNumber: "+25761234567", At: at, SentAt: &at}
+		e := webhooks.Event{CompanyID: company, MessageID: from + i, Name: webhooks.Sent, PhoneNumber: "+25761234567", At: at}
 		if i%2 == 1 {
-			e.Name, e.SentAt, e.FailedAt = webhooks.Failed, nil, &at
+			e.Name = webhooks.Failed
 		}
 		events = append(events, e)
 	}
@@ -378,8 +378,8 @@ func TestManyAttempts(t *testing.T) {
 	w.endpoint(company.ID, r.URL)
 	w.enqueue(company.ID, 100, 1)
 	w.until("it is delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
-	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set attempts = (select jsonb_agg(jsonb_build_object(
-		'at', now(), 'status', 500, 'result', '5xx', 'ms', i, 'excerpt', repeat('<', 1024))) from generate_series(1, 66) i)`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `insert into webhook_attempts (seq, at, ms, status, result, excerpt)
+		select seq, now() + i * interval '1 second', i, 500, '5xx', repeat('<', 1024) from webhook_deliveries, generate_series(1, 65) i`); err != nil {
 		t.Fatal(err)
 	}
 	c := newClient(w)
@@ -391,7 +391,8 @@ func TestManyAttempts(t *testing.T) {
 	}
 
 	// While it waits for its next try, the pages say when that is, and a hand brings it forward.
-	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set state = 0, tries = 1, finished_at = null, next_at = now() + interval '1 hour'`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `insert into webhook_undelivered (company_id, id, due, tries)
+		select company_id, id, now() + interval '1 hour', 1 from webhook_deliveries`); err != nil {
 		t.Fatal(err)
 	}
 	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next try: ", "Try now")
@@ -484,7 +485,7 @@ func (w *world) holdFailed() (release func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(w.t.Context(), `select from webhook_deliveries where state = 2 for update`); err != nil {
+	if _, err := tx.Exec(w.t.Context(), `select from webhook_undelivered where due = 'infinity' for update`); err != nil {
 		w.t.Fatal(err)
 	}
 	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })

@@ -100,7 +100,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 				disabled_at = CASE WHEN NOT excluded.active THEN e.disabled_at END,
 				disabled_reason = CASE WHEN NOT excluded.active THEN e.disabled_reason END
 			RETURNING updated_at, failing_since`,
-			companyID, e.URL, w.vault.seal(companyID, e.Secret), e.Active, s.Secret != "", moved).Scan(&e.UpdatedAt, &e.FailingSince)
+			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved).Scan(&e.UpdatedAt, &e.FailingSince)
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
@@ -150,6 +150,6 @@ func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (En
 	if err != nil {
 		return e, err
 	}
-	e.Secret, err = w.vault.open(companyID, stored)
+	e.Secret, err = w.vault.Open(companyID, stored)
 	return e, err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"intumwa/sms"
+	"intumwa/vault"
 )
 
 func TestEndpointStore(t *testing.T) {
@@ -33,7 +34,7 @@ func TestEndpointStore(t *testing.T) {
 	if err := pool.QueryRow(ctx, `SELECT secret FROM webhook_endpoints WHERE company_id = 1`).Scan(&stored); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(stored, sealedPrefix) {
+	if !strings.HasPrefix(stored, vault.Prefix) {
 		t.Error("the secret is stored in plain")
 	}
 

@@ -77,7 +77,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("%+v, %v", e.PreviousUntil, err)
 	}
 	perform(t, w, `UPDATE webhook_endpoints SET previous_until = now() WHERE company_id = 1`) // the day is over
-	w.EndpointChanged("1")                                                                   // else it is known within a second
+	w.EndpointChanged("1")                                                                    // else it is known within a second
 	r = told()
 	check("the old one past the switch", before.Secret, r, 1, false, false)
 	check("the new one past the switch", after.Secret, r, 1, true, true)

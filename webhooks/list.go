@@ -186,8 +186,8 @@ func (a Attempt) Answer() string {
 	}, a.Excerpt)
 }
 
-// RecordedURL is an endpoint's URL as it may stand in a record of acts: without
-// its query, which may hold a secret.
+// RecordedURL is an endpoint's URL as it may stand in a record of acts and be
+// shown to administrators: without what may be a secret in it, a query above all.
 func RecordedURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -196,6 +196,7 @@ func RecordedURL(text string) string {
 	if u.RawQuery != "" {
 		u.RawQuery = "…"
 	}
+	u.User, u.Fragment = nil, ""
 	return u.String()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/sms"
+	"intumwa/vault"
 )
 
 // BothValid is how long the secret of before signs beside the new one.
@@ -31,7 +32,7 @@ func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (e Endpoin
 		return tx.QueryRow(ctx, `
 			UPDATE webhook_endpoints SET previous_secret = secret, previous_until = now() + $3::interval, secret = $2, updated_at = now()
 			WHERE company_id = $1 RETURNING previous_until, updated_at`,
-			int64(company), w.vault.seal(int64(company), e.Secret), BothValid).Scan(&e.PreviousUntil, &e.UpdatedAt)
+			int64(company), w.vault.Seal(int64(company), e.Secret), BothValid).Scan(&e.PreviousUntil, &e.UpdatedAt)
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("rotating the webhook secret of company %d: %w", company, err)
@@ -62,7 +63,7 @@ func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, ch
 			return err
 		}
 		now, err := w.endpoint(ctx, tx, int64(company))
-		if err != nil && !errors.Is(err, errNoKey) && !errors.Is(err, errWrongKey) { // what does not open can be replaced
+		if err != nil && !errors.Is(err, vault.ErrNoKey) && !errors.Is(err, vault.ErrWrongKey) { // what does not open can be replaced
 			return err
 		}
 		return change(tx, now)

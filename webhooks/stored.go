@@ -127,7 +127,7 @@ func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 	if err != nil {
 		return nil, errors.New("the stored URL does not parse") // its text is not for the log
 	}
-	secret, err := w.vault.open(s.company, s.secret)
+	secret, err := w.vault.Open(s.company, s.secret)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 		return nil, err
 	}
 	if s.previous != "" {
-		before, err := w.vault.open(s.company, s.previous)
+		before, err := w.vault.Open(s.company, s.previous)
 		if err != nil {
 			return nil, err
 		}

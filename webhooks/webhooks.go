@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/vault"
 )
 
 // Options of New. A zero field means its default.
@@ -107,7 +109,7 @@ type Webhooks struct {
 	opts     Options
 	schedule schedule
 	guard    guard
-	vault    vault
+	vault    vault.Vault
 	log      *slog.Logger
 	metrics  *metrics
 	kick     chan struct{}
@@ -125,7 +127,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		opts:     opts,
 		schedule: opts.RetryDelays,
 		guard:    newGuard(opts.AllowPrivate),
-		vault:    newVault(opts.SecretKey),
+		vault:    vault.New(opts.SecretKey, "company"),
 		log:      opts.Log,
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),

@@ -137,7 +137,7 @@ func TestWebhookHands(t *testing.T) {
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		var events []webhooks.Event
 		for i := range int64(5) {
-			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent, PhoneNumber: "+25761000001", At: at, SentAt: &at})
+			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent, PhoneNumber: "+25761000001", At: at})
 		}
 		_, err := hooks.Enqueue(t.Context(), tx, events)
 		return err
@@ -145,9 +145,14 @@ func TestWebhookHands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `update webhook_deliveries set state = 2, tries = 6, finished_at = now(),
-		attempts = '[{"at":"2026-03-01T08:00:00Z","status":500,"result":"5xx","ms":3}]', created_at = now() - interval '1 hour' * (id / 8 - 99) where id / 8 < 104`); err != nil {
-		t.Fatal(err)
+	for _, statement := range []string{
+		`insert into webhook_attempts (seq, at, ms, status, result) select seq, '2026-03-01T08:00:00Z', 3, 500, '5xx' from webhook_deliveries where id / 8 < 104`,
+		`insert into webhook_undelivered (company_id, id, due, tries, given_up_at) select company_id, id, 'infinity', 6, now() from webhook_deliveries where id / 8 < 104`,
+		`update webhook_deliveries set at = now() - interval '1 hour' * (id / 8 - 99) where id / 8 < 104`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 	all := s.list("webhook", "deliveries", "--company", company)
 	if len(all) != 5 || keysIn(all[0]) != "attempts created_at event finished_at id last_result message_id next_at state webhook_id" || all[0]["state"] != "pending" || number(all[0]["message_id"]) != "104" {

@@ -12,7 +12,7 @@ CREATE TABLE webhook_endpoints (
 );
 
 COMMENT ON COLUMN webhook_endpoints.secret IS
-    'whsec_… in plain when no encryption key is configured; else aes256gcm: and the base64 of nonce, ciphertext and tag (AES-256-GCM, additional data: company_id as 8 bytes, big endian)';
+    'whsec_… in plain when no encryption key is configured; else aes256gcm: and the base64 of nonce, ciphertext and tag (AES-256-GCM, additional data: company and company_id as 8 bytes, big endian)';
 
 -- A row a final message of a company that had an active endpoint: what the body
 -- is made of, written once and never again. The primary key is the promise of
