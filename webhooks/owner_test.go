@@ -1,0 +1,264 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+const holdsLock = ` FROM pg_locks WHERE locktype = 'advisory' AND granted AND (classid, objid) = (` + ownerLock + `)
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+func epochOf(t testing.TB, w *Webhooks) (epoch int64) {
+	t.Helper()
+	if err := w.pool.QueryRow(context.Background(), `SELECT epoch FROM webhook_owner`).Scan(&epoch); err != nil {
+		t.Fatal(err)
+	}
+	return epoch
+}
+
+// TestTakeOver: of two processes one delivers; when its connection falls, the
+// other does, and nothing is called twice but what was in hand.
+func TestTakeOver(t *testing.T) {
+	pool := batchPool(t)
+	s := newSink(t, nil)
+	opts := quickly()
+	opts.Timeout = patience
+	one, two := New(pool, opts), New(batchPoolOf(t, pool), opts)
+	setEndpoint(t, one, 1, s.URL)
+	stop := run(t, one)
+	run(t, two)
+	eventually(t, "one of them delivers", func() bool { return epochOf(t, one) == 1 })
+	enqueue(t, one, 1, 1, 500)
+	eventually(t, "all delivered", func() bool { return countState(t, one, delivered) == 500 })
+	perform(t, one, `SELECT pg_terminate_backend(pid)`+holdsLock)
+	enqueue(t, one, 1, 1000, 500)
+	eventually(t, "another tenure", func() bool { return epochOf(t, one) > 1 })
+	eventually(t, "all delivered again", func() bool { return countState(t, one, delivered) == 1000 })
+	stop() // whoever it is
+	enqueue(t, one, 1, 2000, 500)
+	eventually(t, "all delivered by who is left", func() bool { return countState(t, one, delivered) == 1500 })
+	if n := s.count(); n < 1500 || n > 1500+waitingMost {
+		t.Errorf("%d calls of 1500 deliveries", n)
+	}
+}
+
+// TestFrozenOwner: an owner that holds the lock and is not heard of any more has
+// its connection cut.
+func TestFrozenOwner(t *testing.T) {
+	pool := batchPool(t)
+	s := newSink(t, nil)
+	w := New(pool, quickly())
+	setEndpoint(t, w, 1, s.URL)
+	frozen, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = frozen.Close(context.Background()) }()
+	if _, err := frozen.Exec(t.Context(), `SELECT pg_advisory_lock(`+ownerLock+`)`); err != nil {
+		t.Fatal(err)
+	}
+	run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	if d := only(t, w, 1); d.State != StatePending {
+		t.Error("two deliver at a time")
+	}
+	perform(t, w, `UPDATE webhook_owner SET beat = now() - interval '1 minute'`)
+	inState(t, w, 1, StateDelivered)
+}
+
+// TestSleeperWritesNothing: what a process has in hand when another takes over
+// is not recorded by it, whatever came of it.
+func TestSleeperWritesNothing(t *testing.T) {
+	release := make(chan struct{})
+	var calls atomic.Int64
+	s := newSink(t, func(http.ResponseWriter, *http.Request) {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+	})
+	opts := quickly()
+	opts.Timeout = patience
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	eventually(t, "a call in flight", func() bool { return calls.Load() == 1 })
+	perform(t, w, `UPDATE webhook_owner SET epoch = epoch + 1`) // another has taken over, and gone
+	eventually(t, "it takes over in its turn", func() bool { return epochOf(t, w) == 3 })
+	inState(t, w, 1, StateDelivered)
+	close(release)
+	enqueue(t, w, 1, 2, 1)
+	inState(t, w, 2, StateDelivered)
+	if d := only(t, w, 1); len(d.Attempts) != 1 || calls.Load() != 3 {
+		t.Errorf("%d attempts recorded after %d calls, want 1 after 3", len(d.Attempts), calls.Load())
+	}
+	late := result{job: job{seq: 1, id: idSpan}, endpoint: callee{1, s.URL}, state: exhausted, attempt: Attempt{At: time.Now(), Result: result5xx}}
+	if stored, err := w.store(t.Context(), 2, []result{late}, false); err != nil || stored {
+		t.Errorf("stored %v, %v", stored, err)
+	}
+	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestStoredOnce: a batch that was stored although no answer came is not stored
+// a second time.
+func TestStoredOnce(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	enqueue(t, w, 1, 1, 2)
+	var batch []result
+	for seq := range int64(2) {
+		batch = append(batch, result{job: job{seq: seq + 1, id: (seq + 1) * idSpan}, endpoint: callee{1, "http://127.0.0.1:1/"},
+			state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+	}
+	batch[1].state, batch[1].attempt.Result, batch[1].delay = pending, result5xx, time.Hour
+	for _, repeated := range []bool{false, true, true} {
+		if stored, err := w.store(t.Context(), epochOf(t, w), batch, repeated); err != nil || !stored {
+			t.Fatalf("stored %v, %v", stored, err)
+		}
+	}
+	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
+		t.Errorf("%+v", d)
+	}
+	if d := only(t, w, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestLateCommit: a delivery whose transaction ends after others with higher
+// numbers is delivered, and nobody who takes over meanwhile passes it by.
+func TestLateCommit(t *testing.T) {
+	s := newSink(t, nil)
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, s.URL)
+	stop := run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	inState(t, w, 1, StateDelivered)
+	late, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = late.Rollback(context.Background()) }()
+	if _, err := w.Enqueue(t.Context(), late, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, w, 1, 3, 10)
+	inState(t, w, 12, StateDelivered)
+	stop()
+	run(t, w)
+	enqueue(t, w, 1, 20, 1)
+	inState(t, w, 20, StateDelivered)
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	inState(t, w, 2, StateDelivered)
+	if n := s.count(); n != 13 {
+		t.Errorf("%d calls, want 13", n)
+	}
+}
+
+// TestMoreThanMemoryHolds: what does not fit into memory is written down, and
+// delivered in its turn, once.
+func TestMoreThanMemoryHolds(t *testing.T) {
+	const n = 3 * waitingMost
+	s := newSink(t, nil)
+	opts := quickly()
+	opts.Timeout = patience
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	enqueue(t, w, 1, 1, n)
+	run(t, w)
+	parked := false
+	eventually(t, "all delivered", func() bool {
+		var waits bool
+		if err := w.pool.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM webhook_undelivered)`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		parked = parked || waits
+		return countState(t, w, delivered) == n
+	})
+	if !parked || s.count() != n {
+		t.Errorf("parked %v, %d calls of %d deliveries", parked, s.count(), n)
+	}
+}
+
+// TestForget: what is older than the retention leaves with all that belongs to
+// it, and is not there to be looked up or sent again.
+func TestForget(t *testing.T) {
+	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	giveUp(t, w, 1, 1, forgetBatch+10)
+	perform(t, w, `INSERT INTO webhook_attempts (seq, at, ms, status, result) SELECT seq, now(), 1, 500, '5xx' FROM webhook_deliveries`)
+	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '25 hours' WHERE seq <= $1`, forgetBatch+5)
+	last := int64(0)
+	for range 3 {
+		gone, err := w.forget(t.Context(), last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, gone)
+	}
+	for _, table := range []string{"webhook_deliveries", "webhook_attempts", "webhook_undelivered"} {
+		var n int
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil || n != 5 {
+			t.Errorf("%s has %d left, %v", table, n, err)
+		}
+	}
+	if err := errOf(w.Delivery(t.Context(), 1, idSpan)); err == nil {
+		t.Error("what has gone is still there")
+	}
+	if err := errOf(w.Resend(t.Context(), 1, idSpan)); err == nil {
+		t.Error("what has gone was sent again")
+	}
+	if page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateFailed}, 0, 100); err != nil || len(page) != 5 {
+		t.Errorf("%d left, %v", len(page), err)
+	}
+}
+
+// TestWALOfADelivery: what one delivery costs in the log, from its row to its
+// result, cannot creep.
+func TestWALOfADelivery(t *testing.T) {
+	const n, batch = 4000, 20
+	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := newSink(t, nil)
+	w := New(pool, Options{AllowPrivate: true})
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, n)
+	eventually(t, "the first delivered", func() bool { return countState(t, w, delivered) == n })
+	wal := func() (records, octets int64) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes::bigint FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
+			t.Fatal(err)
+		}
+		return records, octets
+	}
+	pool.Reset() // a server process reports when it goes
+	records, octets := wal()
+	for from := int64(n + 1); from <= 2*n; from += batch {
+		enqueue(t, w, 1, from, batch)
+		eventually(t, "a batch called", func() bool { return s.count() >= int(from)+batch-1 })
+	}
+	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 2*n })
+	pool.Reset()
+	eventually(t, "the figures", func() bool { r, _ := wal(); return r > records+4*n })
+	r, o := wal()
+	perRecord, perOctet := float64(r-records)/n, float64(o-octets)/n
+	t.Logf("%.2f records, %.0f octets a delivery", perRecord, perOctet)
+	if perRecord > 6 || perOctet > 600 {
+		t.Errorf("%.2f records, %.0f octets a delivery; want 6 and 600 at most", perRecord, perOctet)
+	}
+}
