@@ -5,34 +5,46 @@
 //
 // A final message of a company with an active endpoint has exactly one row in
 // webhook_deliveries, written by [Webhooks.Enqueue] in the transaction that
-// settles the message: either both exist or neither. The row holds the body as
-// bytes; every attempt and every re-send sends these bytes under the same
-// webhook-id. Delivery is at least once: a receiver drops what it has seen by
-// webhook-id, or by message_id and event.
+// settles the message: either both exist or neither. The row is never written
+// again; the body is a pure function of it, so every attempt and every re-send
+// sends the same octets under the same webhook-id. Delivery is at least once: a
+// receiver drops what it has seen by webhook-id, or by message_id and event.
 //
 // # An attempt
 //
-// A worker takes a delivery by writing leased_until, ahead of the call. Success
-// is an answer with a 2xx status within the timeout; anything else is a
-// failure, a redirect too. The status decides: what goes wrong while the rest
-// of the answer is read changes nothing. After a failure the next attempt is
-// due one delay of the schedule later, counted from the failure; after the last
-// one the delivery is exhausted: kept, visible, and sent again only by
-// [Webhooks.Resend]. Every attempt is kept.
+// Success is an answer with a 2xx status within the timeout; anything else is a
+// failure, a redirect too. The status decides: what goes wrong while the rest of
+// the answer is read changes nothing. Every attempt is a row in
+// webhook_attempts, written once. After a failure the delivery gets a row in
+// webhook_undelivered, due one delay of the schedule after the failure; after
+// the last failure that row stays, due never: the delivery is kept, visible, and
+// sent again only by [Webhooks.Resend] and [Webhooks.Recover]. Success deletes
+// the row. What is older than Options.Retention leaves with all of its rows.
+//
+// # Who delivers
+//
+// Of all processes that run [Webhooks.Run] one delivers, the one that holds an
+// advisory lock on a connection of its own ([tenure]); the others stand by. What
+// is in hand is known to its memory alone, so nothing is leased, and what is
+// delivered at once costs two rows. New deliveries are read in the order of their
+// numbers, each once ([arrivals]); what does not fit into memory, or waits long
+// there, is parked in webhook_undelivered, and fetched again, company by company,
+// when there is room. How far everything is done is stored once a second, so that
+// whoever takes over reads little again. The decision and its figures are in
+// docs/decisions/0001-webhook-deliveries.md.
 //
 // # When something breaks
 //
-//   - The process dies between taking and storing: the lease runs out and
-//     whoever runs takes the delivery again. The lost attempt is not counted.
-//   - The process stops in order: it takes nothing more, gives the calls under
-//     way a bounded time, stores their results, and hands back the leases of
-//     the rest.
-//   - Postgres is away: results wait in memory, calls stop when too many do; a
-//     delivery whose lease ran out meanwhile is not called any more.
-//   - Two processes run: a row is locked by one claim and skipped by the other
-//     (FOR UPDATE SKIP LOCKED). A late result of an expired lease is recorded
-//     as an attempt but does not undo what the newer holder stored; a success
-//     always counts.
+//   - The process dies: its lock falls with its connection, and another takes
+//     over within a second. What was in flight, or not recorded yet, is called
+//     again; the lost attempt is not counted.
+//   - The process is frozen: after ten seconds without a beat whoever stands by
+//     cuts its connection. When it wakes it begins no call, and what it had in
+//     flight is not recorded: each recording names the epoch of its tenure.
+//   - The process stops in order: it takes nothing more, gives the calls in
+//     flight a bounded time, stores their results, and lets go of the lock.
+//   - Postgres is away: results wait in memory and no call is begun. When it is
+//     back and nobody else took over, all that was in hand still is.
 //   - An endpoint is changed: pending deliveries go to the new URL, signed with
 //     the new secret. It is deactivated: its pending deliveries wait, their
 //     attempts untouched, until it is active again. Messages that become final
@@ -54,10 +66,11 @@
 //
 // # One slow endpoint and the others
 //
-// Each endpoint has its own limit of calls in flight, small at first, larger
-// while it answers quickly, and small again at the first failure. Endpoints
-// that answer quickly, those not yet known and those that are slow draw on
-// separate pools of call slots, so any number of hanging endpoints cannot take
-// what the others live on. Claims ask for each endpoint only for what it has
-// room for, and never read through one endpoint's backlog to find another's.
+// Each endpoint has a worker with its own limit of calls in flight, small at
+// first, larger while it answers quickly, and small again at the first failure.
+// Endpoints that answer quickly, those not yet known and those that are slow draw
+// on separate pools of call slots, so any number of hanging endpoints cannot take
+// what the others live on. Due deliveries are fetched for each endpoint only as
+// far as it has room, and nobody reads through one endpoint's backlog to find
+// another's.
 package webhooks
