@@ -45,7 +45,7 @@ func (d *Dashboard) tellRound(ctx context.Context) (told int, err error) {
 	defer cancel()
 	var failing []webhooks.Failing
 	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) (err error) {
-		if failing, err = webhooks.TellFailing(ctx, tx, tellAtOnce); err != nil {
+		if failing, err = webhooks.TakeFailing(ctx, tx, tellAtOnce); err != nil {
 			return err
 		}
 		for _, f := range failing {

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"testing"
 	"time"
@@ -52,7 +51,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			if a, _, ok := c.call(context.Background(), t, j.id, appendBody(nil, j.event())); !ok || a.Status != 204 {
+			if a, _, ok := c.call(t, &j); !ok || a.Status != 204 {
 				b.Errorf("%+v", a)
 			}
 		}

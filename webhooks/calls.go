@@ -127,7 +127,7 @@ func (d *deliverer) deliver(company int64, t *target, j job) (took time.Duration
 	if !d.delivering() {
 		return 0, false, false
 	}
-	attempt, took, ok := d.caller.call(d.calling, t, j.id, appendBody(nil, j.event()))
+	attempt, took, ok := d.caller.call(t, &j)
 	if !ok {
 		return 0, false, false
 	}

@@ -60,7 +60,7 @@
 // an endpoint answers and records nothing. They take the company as an
 // [sms.CompanyID]: what is another's is not found.
 //
-// Since when an endpoint has been failing stands with it; [TellFailing] answers
+// Since when an endpoint has been failing stands with it; [TakeFailing] answers
 // once whose owners are to be told that it fails for good. Options switch one off
 // after days of nothing but failures, or at 410 Gone; neither is on by itself.
 //

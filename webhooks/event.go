@@ -57,11 +57,13 @@ func eventName(delivery int64) string {
 // webhookID is the receiver's key against duplicates: the same over all attempts
 // and re-sends of a delivery. It contains no full stop, as the signed content of
 // Standard Webhooks demands.
-func webhookID(delivery int64) string {
+func webhookID(delivery int64) string { return string(appendWebhookID(nil, delivery)) }
+
+func appendWebhookID(b []byte, delivery int64) []byte {
 	if delivery < 0 { // a test's
-		return "evt_test_" + strconv.FormatInt(-delivery, 10)
+		return strconv.AppendInt(append(b, "evt_test_"...), -delivery, 10)
 	}
-	return "evt_" + strconv.FormatInt(delivery, 10)
+	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
 }
 
 // appendBody appends the body of rule api 6: these fields in this order, nothing

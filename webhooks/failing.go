@@ -55,11 +55,11 @@ func (w *Webhooks) Failing(ctx context.Context, since time.Time, limit int) ([]F
 // recovers and fails again is one mail a day.
 const tellAgainAfter = 24 * time.Hour
 
-// TellFailing answers the endpoints whose owners have not been told that they
+// TakeFailing answers the endpoints whose owners have not been told that they
 // began to fail for good, at most limit, and notes that they are told now: in
 // tx, where the caller writes its mails, so that each is written exactly once by
 // whichever process comes first.
-func TellFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
+func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE webhook_endpoints SET told_at = now()
 		WHERE company_id IN (

@@ -389,7 +389,7 @@ func TestFailing(t *testing.T) {
 	told := func() (n int) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			found, err := TellFailing(t.Context(), tx, 10)
+			found, err := TakeFailing(t.Context(), tx, 10)
 			n = len(found)
 			return err
 		})

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -244,60 +243,6 @@ func TestHostileAnswersAtTheEnd(t *testing.T) {
 		if d := only(t, w, company*100); len(d.Attempts) > 0 && d.Attempts[0].Result == resultTimeout {
 			t.Errorf("%s: the end is recorded as %+v", name, d.Attempts)
 		}
-	}
-}
-
-// TestHandedOverConnections: the deadline ends even a connection that net/http
-// has handed over and watches no more, and only while the call holds it.
-func TestHandedOverConnections(t *testing.T) {
-	url, open := endpoint(t, hostiles["101 and silence"].answer)
-	opts := quickly().withDefaults()
-	w := New(nil, opts)
-	c := newCaller(t.Context(), opts, w.guard)
-	defer c.close()
-	aim, err := w.newTarget(storedEndpoint{url: url, secret: newSecret()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, end := context.WithCancel(t.Context())
-	tied, untie := tie(ctx)
-	defer untie()
-	response, err := c.transport.RoundTrip(newRequest(tied, aim, 8, []byte("{}"), time.Now()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	read := make(chan error, 1)
-	go func() {
-		_, err := response.Body.Read(make([]byte, 1))
-		read <- err
-	}()
-	end()
-	select {
-	case err := <-read:
-		if err == nil {
-			t.Error("the silent endpoint said something")
-		}
-	case <-time.After(patience):
-		t.Error("the end of the call does not end its reading")
-	}
-	eventually(t, "no connection left", func() bool { return open.Load() == 0 })
-
-	// A call that is over does not end the connection of the next.
-	near, far := net.Pipe()
-	defer func() { _, _ = near.Close(), far.Close() }()
-	l := &line{Conn: near}
-	first, second := new(tether), new(tether)
-	first.hold(l)
-	second.hold(l)
-	first.cut()
-	go func() { _, _ = far.Write([]byte{1}) }()
-	if _, err := l.Read(make([]byte, 1)); err != nil {
-		t.Errorf("the next call's connection: %v", err)
-	}
-	second.cut()
-	if _, err := l.Read(make([]byte, 1)); err == nil {
-		t.Error("a call does not end its own connection")
 	}
 }
 

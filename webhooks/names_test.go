@@ -72,7 +72,7 @@ func attempt(t *testing.T, opts Options, url string) (Attempt, time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, took, ok := c.call(t.Context(), aim, 8, []byte("{}"))
+	a, took, ok := c.call(aim, &job{id: 8})
 	if !ok {
 		t.Fatal("cut short")
 	}

@@ -87,7 +87,7 @@ func TestResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, took, ok := c.call(ctx, aim, 8, []byte("{}"))
+		a, took, ok := c.call(aim, &job{id: 8})
 		if !ok {
 			t.Fatal("cut short")
 		}
@@ -179,7 +179,7 @@ func TestAnswersKeepConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if a, _, ok := c.call(t.Context(), aim, 8, []byte("{}")); !ok || a.Status != 200 {
+		if a, _, ok := c.call(aim, &job{id: 8}); !ok || a.Status != 200 {
 			t.Fatalf("%+v", a)
 		}
 	}

@@ -68,42 +68,54 @@ func newSigner(secret string) (*signer, error) {
 	return s, nil
 }
 
-// contractSignature is the value of X-Webhook-Signature: lower-case hex of
+// appendContract appends the value of X-Webhook-Signature: lower-case hex of
 // HMAC-SHA256 over the body, keyed by the whole whsec_… string; while a rotation
 // lasts, of the secret of before, since there is room for one. rule api 6
-func (s *signer) contractSignature(body []byte) string {
+func (s *signer) appendContract(b, body []byte) []byte {
 	if s.previous != nil {
-		return s.previous.contractSignature(body)
+		return s.previous.appendContract(b, body)
 	}
 	mac := s.contract.Get().(hash.Hash)
 	defer s.contract.Put(mac)
 	mac.Reset()
 	mac.Write(body)
-	var sum [sha256.Size]byte
-	return hex.EncodeToString(mac.Sum(sum[:0]))
+	return appendSum(b, mac, hex.AppendEncode)
 }
 
-// standardSignature is the value of webhook-signature of Standard Webhooks: v1,
+// appendStandard appends the value of webhook-signature of Standard Webhooks: v1,
 // and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded
 // bytes. While a rotation lasts a second one, of the secret of before, stands
 // behind a space, as its spec says.
-func (s *signer) standardSignature(id, timestamp string, body []byte) string {
+func (s *signer) appendStandard(b, id, timestamp, body []byte) []byte {
 	mac := s.standard.Get().(hash.Hash)
 	defer s.standard.Put(mac)
 	mac.Reset()
-	head := make([]byte, 0, 64)
-	head = append(head, id...)
-	head = append(head, '.')
-	head = append(head, timestamp...)
-	head = append(head, '.')
-	mac.Write(head)
+	mac.Write(id)
+	mac.Write(stop)
+	mac.Write(timestamp)
+	mac.Write(stop)
 	mac.Write(body)
-	var sum [sha256.Size]byte
-	signature := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(sum[:0]))
+	b = appendSum(append(b, "v1,"...), mac, base64.StdEncoding.AppendEncode)
 	if s.previous != nil {
-		signature += " " + s.previous.standardSignature(id, timestamp, body)
+		b = s.previous.appendStandard(append(b, ' '), id, timestamp, body)
 	}
-	return signature
+	return b
+}
+
+var stop = []byte(".")
+
+// appendSum appends a keyed hash in an encoding. The sum is made in the room
+// behind b, and encoded behind itself.
+func appendSum(b []byte, mac hash.Hash, encode func(dst, src []byte) []byte) []byte {
+	var room [sha256.Size]byte
+	return encode(b, mac.Sum(room[:0]))
+}
+
+// contractSignature and standardSignature are the values as strings.
+func (s *signer) contractSignature(body []byte) string { return string(s.appendContract(nil, body)) }
+
+func (s *signer) standardSignature(id, timestamp string, body []byte) string {
+	return string(s.appendStandard(nil, []byte(id), []byte(timestamp), body))
 }
 
 // TestVector is a signed request for the documentation and for the tests of

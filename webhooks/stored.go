@@ -144,5 +144,7 @@ func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 			return nil, err
 		}
 	}
-	return &target{url: u, signer: sign, storedURL: s.url, storedSecret: s.secret + " " + s.previous}, nil
+	t := aimAt(u, sign)
+	t.storedURL, t.storedSecret = s.url, s.secret+" "+s.previous
+	return t, nil
 }

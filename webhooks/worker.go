@@ -40,9 +40,10 @@ type job struct {
 	term    int       // deliverer.term then
 }
 
-// event is what the body is made of; all but the company, which is not in it.
+// event is what the body is made of: all but the company, which is not in it. A
+// test's message has the id 0.
 func (j *job) event() *Event {
-	return &Event{MessageID: messageOf(j.id), Name: eventName(j.id), PhoneNumber: j.number, At: j.at}
+	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at}
 }
 
 // endpointWorker calls one endpoint. The deliverer's mutex guards it.

@@ -17,7 +17,7 @@ func (d *deliverer) logAttempt(company int64, t *target, r result) {
 		return
 	}
 	fields := []any{"message_id", messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", company, "event", eventName(r.id),
-		"host", t.url.Hostname(), "attempt", r.tries + 1, "result", r.attempt.Result}
+		"host", t.host, "attempt", r.tries + 1, "result", r.attempt.Result}
 	if d.opts.Name != nil {
 		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
 			fields = append([]any{"id", name}, fields...)

@@ -50,15 +50,14 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	if err != nil {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}
-	now := time.Now()
-	body := appendBody(nil, &Event{Name: event, PhoneNumber: "+25761000000", At: now})
 	// Below zero there are no messages' deliveries.
-	id := -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event) // no secret: only not the same twice
-	result := TestResult{WebhookID: webhookID(id), Event: event, Body: string(body)}
+	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: time.Now()} // no secret: only not the same twice
+	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, j.event()))}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	c := newCaller(ctx, w.opts, w.guard)
-	c.keep = true
-	defer c.close()
-	attempt, _, ok := c.call(ctx, t, id, body)
+	c.always = true
+	attempt, _, ok := c.call(t, &j)
 	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))
 	}
