@@ -52,7 +52,7 @@ func (v Vault) Seal(row int64, secret string) string {
 	if v.aead == nil {
 		return secret
 	}
-	return Prefix + base64.StdEncoding.EncodeToString(v.aead.Seal(nil, nil, []byte(secret), v.bound(row)))
+	return Prefix + base64.StdEncoding.EncodeToString(v.aead.Seal(nil, nil, []byte(secret), v.bound(row))) //nolint:gosec // the nonce is random: NewGCMWithRandomNonce
 }
 
 // Open returns the secret of what is stored of a row. One that was stored before
@@ -82,7 +82,9 @@ func (v Vault) bound(row int64) []byte {
 }
 
 // SealOctets encrypts octets that belong to no row; v has a key.
-func (v Vault) SealOctets(octets []byte) []byte { return v.aead.Seal(nil, nil, octets, nil) }
+func (v Vault) SealOctets(octets []byte) []byte {
+	return v.aead.Seal(nil, nil, octets, nil) //nolint:gosec // the nonce is random: NewGCMWithRandomNonce
+}
 
 // OpenOctets undoes SealOctets, or answers ErrWrongKey.
 func (v Vault) OpenOctets(box []byte) ([]byte, error) {

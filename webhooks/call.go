@@ -40,13 +40,9 @@ type target struct {
 // aimAt makes a target of a URL.
 func aimAt(u *url.URL, sign *signer) *target {
 	t := &target{host: u.Hostname(), signer: sign}
-	port := u.Port()
-	switch {
-	case u.Scheme == "https":
-		t.place.name = t.host
-		port = cmp.Or(port, "443")
-	default:
-		port = cmp.Or(port, "80")
+	port := cmp.Or(u.Port(), "80")
+	if u.Scheme == "https" {
+		t.place.name, port = t.host, cmp.Or(u.Port(), "443")
 	}
 	t.place.address = net.JoinHostPort(t.host, port)
 	host, zone, scoped := strings.Cut(u.Host, "%") // of an IPv6 address, which is nobody else's business (RFC 6874)
@@ -84,7 +80,7 @@ func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool
 	deadline := start.Add(c.timeout)
 	room := requests.Get().(*[]byte)
 	*room = appendRequest((*room)[:0], t, j, start)
-	response, conn, err := c.exchange(t.place, *room, deadline)
+	response, conn, err := c.exchange(t.place, *room, deadline) //nolint:bodyclose // the connection ends or is kept as a whole
 	requests.Put(room)
 	a.At = start.UTC().Truncate(time.Millisecond)
 	if err != nil {

@@ -90,7 +90,7 @@ var posted = &http.Request{Method: http.MethodPost} // what answers are to
 
 func (c *connection) exchange(request []byte) (*http.Response, error) {
 	c.left, c.heard = maxHeaderBytes, false
-	if _, err := c.Conn.Write(request); err != nil {
+	if _, err := c.Write(request); err != nil {
 		return nil, err
 	}
 	for {

@@ -95,7 +95,7 @@ func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched,
 	for rows.Next() {
 		var company int64
 		f := fetched{job: job{again: true}}
-		if err := rows.Scan(&company, &f.job.seq, &f.job.id, &f.job.at, &f.job.number, &f.job.tries, &f.position.due); err != nil {
+		if err := rows.Scan(&company, &f.seq, &f.job.id, &f.at, &f.number, &f.tries, &f.due); err != nil {
 			return nil, fmt.Errorf("fetching due webhooks: %w", err)
 		}
 		f.position.id = f.job.id

@@ -250,7 +250,7 @@ func (d *deliverer) takeDue(ctx context.Context) error {
 				continue
 			}
 			e.again[f.job.id] = true
-			f.job.since, f.job.term = now, d.term
+			f.since, f.term = now, d.term
 			e.waiting = append(e.waiting, f.job)
 			d.waiting++
 		}
