@@ -87,8 +87,8 @@ func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool
 		if c.ctx.Err() != nil {
 			return Attempt{}, 0, false
 		}
-		if time.Now().After(deadline) {
-			err = context.DeadlineExceeded // what was under way then says so in other words
+		if timedOut(err) && time.Now().After(deadline) {
+			err = context.DeadlineExceeded // the looking up of a name says so in other words
 		}
 		a.Result, a.Error = resultOfError(err)
 	} else {

@@ -123,7 +123,7 @@ func (d *deliverer) settle(ctx context.Context, batch []result) {
 			continue
 		}
 		if r.again {
-			delete(d.workers[r.endpoint.company].again, r.id)
+			d.workers[r.endpoint.company].settle(r.id)
 		} else {
 			d.arrivals.close(r.seq)
 		}
@@ -173,7 +173,7 @@ func (d *deliverer) repeat(r result) {
 		return
 	}
 	if r.again {
-		delete(d.workers[r.endpoint.company].again, r.id)
+		d.workers[r.endpoint.company].settle(r.id)
 		return
 	}
 	d.parked = append(d.parked, parked{r.endpoint.company, r.job, time.Now().Add(refusedPause)})

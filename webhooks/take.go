@@ -254,6 +254,7 @@ func (d *deliverer) takeDue(ctx context.Context) error {
 			e.waiting = append(e.waiting, f.job)
 			d.waiting++
 		}
+		e.fetched()
 		d.want(e)
 		d.begin(e)
 	}
@@ -282,7 +283,7 @@ func (d *deliverer) wishes() (w wishes) {
 			continue
 		}
 		free[e.class] -= room
-		e.wanting = false
+		e.wanting, e.fetching = false, true
 		w.companies, w.rooms, w.last = append(w.companies, e.company), append(w.rooms, int32(room+len(e.again))), append(w.last, e.last)
 		if time.Since(e.loaded) > loadedFor {
 			w.stale = append(w.stale, e.company)
@@ -297,6 +298,8 @@ func (d *deliverer) giveUp(companies []int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, company := range companies {
-		d.want(d.workers[company])
+		e := d.workers[company]
+		e.fetched()
+		d.want(e)
 	}
 }

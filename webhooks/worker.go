@@ -61,8 +61,12 @@ type endpointWorker struct {
 	again   map[int64]bool // ids of those in hand that stand in webhook_undelivered
 	due     bool           // there may be due ones that are not in hand
 	last    position       // behind it they are looked for; zero: from the beginning
-	wanting bool           // stands in deliverer.wanting
-	inLine  bool           // stands in its class' line for a slot
+	// While a fetch is under way, what it finds may have been settled since it
+	// began: those ids stay in again until it has ended.
+	fetching bool
+	settled  []int64
+	wanting  bool // stands in deliverer.wanting
+	inLine   bool // stands in its class' line for a slot
 }
 
 // position is a place among a company's undelivered ones.
@@ -130,6 +134,24 @@ func (e *endpointWorker) letGo(cut time.Time) (parked []job) {
 	}
 	e.waiting = kept
 	return parked
+}
+
+// settle takes a delivery of webhook_undelivered whose attempt is recorded out of
+// this process' hands.
+func (e *endpointWorker) settle(id int64) {
+	if e.fetching {
+		e.settled = append(e.settled, id)
+		return
+	}
+	delete(e.again, id)
+}
+
+// fetched ends a fetch.
+func (e *endpointWorker) fetched() {
+	for _, id := range e.settled {
+		delete(e.again, id)
+	}
+	e.fetching, e.settled = false, nil
 }
 
 // newEndpointWorker begins with a single call, until that has been answered.
