@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"math"
@@ -45,6 +46,7 @@ type connection struct {
 	reader *bufio.Reader
 	left   int64 // octets that may still be read of the answer's head
 	heard  bool  // something came since the request was written
+	broke  error // how reading ended; half a line hides it from whoever parses
 	since  time.Time
 }
 
@@ -96,7 +98,7 @@ func (c *connection) exchange(request []byte) (*http.Response, error) {
 	for {
 		response, err := http.ReadResponse(c.reader, posted)
 		if err != nil {
-			return nil, err
+			return nil, cmp.Or(c.broke, err)
 		}
 		if response.StatusCode < 100 || response.StatusCode > 199 || response.StatusCode == http.StatusSwitchingProtocols {
 			c.left = math.MaxInt64 // whoever reads the body bounds it
@@ -114,7 +116,7 @@ func (m meter) Read(b []byte) (int, error) {
 	}
 	n, err := m.Conn.Read(b[:min(int64(len(b)), m.left)])
 	m.left -= int64(n)
-	m.heard = m.heard || n > 0
+	m.heard, m.broke = m.heard || n > 0, err
 	return n, err
 }
 
