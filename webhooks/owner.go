@@ -51,7 +51,12 @@ func (d *deliverer) acquire(ctx context.Context) (*tenure, error) {
 			hangUp(ctx, conn)
 		}
 	}()
-	trouble := false
+	// Who delivered last asks more often, until somebody else does: it still knows
+	// what was called while the database was away.
+	trouble, pause := false, acquireEvery
+	if d.term > 0 {
+		pause = acquireEvery / 5
+	}
 	for {
 		t, err := d.tryAcquire(ctx, &conn)
 		if t != nil {
@@ -62,14 +67,16 @@ func (d *deliverer) acquire(ctx context.Context) (*tenure, error) {
 			return nil, ctx.Err()
 		}
 		d.logTrouble(&trouble, err)
-		if err != nil && conn != nil {
+		if err == nil {
+			pause = acquireEvery
+		} else if conn != nil {
 			hangUp(ctx, conn)
 			conn = nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(acquireEvery):
+		case <-time.After(pause):
 		}
 	}
 }
