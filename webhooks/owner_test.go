@@ -45,7 +45,7 @@ func TestTakeOver(t *testing.T) {
 	stop() // whoever it is
 	enqueue(t, one, 1, 2000, 500)
 	eventually(t, "all delivered by who is left", func() bool { return countState(t, one, delivered) == 1500 })
-	if n := s.count(); n < 1500 || n > 1500+waitingMost {
+	if n := s.count(); n < 1500 || n > 1500+500 {
 		t.Errorf("%d calls of 1500 deliveries", n)
 	}
 }
@@ -169,7 +169,7 @@ func TestLateCommit(t *testing.T) {
 // TestMoreThanMemoryHolds: what does not fit into memory is written down, and
 // delivered in its turn, once.
 func TestMoreThanMemoryHolds(t *testing.T) {
-	const n = 3 * waitingMost
+	const n = waitingMost + 1000
 	s := newSink(t, nil)
 	opts := quickly()
 	opts.Timeout = patience
@@ -225,9 +225,10 @@ func TestForget(t *testing.T) {
 }
 
 // TestWALOfADelivery: what one delivery costs in the log, from its row to its
-// result, cannot creep.
+// result, cannot creep. A busy machine makes smaller batches of results: the best
+// of some rounds counts.
 func TestWALOfADelivery(t *testing.T) {
-	const n, batch = 4000, 20
+	const n, batch, rounds = 1000, 20, 8
 	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
@@ -237,28 +238,33 @@ func TestWALOfADelivery(t *testing.T) {
 	w := New(pool, Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, s.URL)
 	run(t, w)
-	enqueue(t, w, 1, 1, n)
-	eventually(t, "the first delivered", func() bool { return countState(t, w, delivered) == n })
-	wal := func() (records, octets int64) {
+	wal := func() (records, octets float64) {
 		t.Helper()
-		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes::bigint FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
+		pool.Reset() // a server process reports when it goes
+		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
 			t.Fatal(err)
 		}
 		return records, octets
 	}
-	pool.Reset() // a server process reports when it goes
-	records, octets := wal()
-	for from := int64(n + 1); from <= 2*n; from += batch {
-		enqueue(t, w, 1, from, batch)
-		eventually(t, "a batch called", func() bool { return s.count() >= int(from)+batch-1 })
+	round := func(number int) (records, octets float64) {
+		before, octetsBefore := wal()
+		for from := number*n + 1; from <= (number+1)*n; from += batch {
+			enqueue(t, w, 1, int64(from), batch)
+			eventually(t, "a batch called", func() bool { return s.count() >= from+batch-1 })
+		}
+		eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == (number+1)*n })
+		eventually(t, "the figures", func() bool { records, octets = wal(); return records > before+4.5*n })
+		return (records - before) / n, (octets - octetsBefore) / n
 	}
-	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 2*n })
-	pool.Reset()
-	eventually(t, "the figures", func() bool { r, _ := wal(); return r > records+4*n })
-	r, o := wal()
-	perRecord, perOctet := float64(r-records)/n, float64(o-octets)/n
-	t.Logf("%.2f records, %.0f octets a delivery", perRecord, perOctet)
-	if perRecord > 6 || perOctet > 600 {
-		t.Errorf("%.2f records, %.0f octets a delivery; want 6 and 600 at most", perRecord, perOctet)
+	round(0)
+	for number := 1; ; number++ {
+		records, octets := round(number)
+		t.Logf("%.2f records, %.0f octets a delivery", records, octets)
+		if records <= 5.6 && octets <= 500 {
+			return
+		}
+		if number == rounds {
+			t.Fatal("want 5.6 and 500 at most")
+		}
 	}
 }

@@ -24,7 +24,7 @@ const (
 	// New deliveries wait in memory, up to so many of an endpoint and of all, and
 	// for so long; the rest is parked: written down as due, and fetched again when
 	// there is room.
-	waitingMost    = 1000
+	waitingMost    = 5000
 	waitingMostAll = 50_000
 	waitingLongest = 2 * time.Second
 )
