@@ -134,9 +134,7 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 func event(m *messages.Settled) webhooks.Event {
 	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At}
 	if m.Status == sms.Sent {
-		e.Name, e.SentAt = webhooks.Sent, &m.At
-	} else {
-		e.FailedAt = &m.At
+		e.Name = webhooks.Sent
 	}
 	return e
 }
