@@ -58,7 +58,7 @@ const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.comp
 // A row that is done, not due, expired, somebody else's or meanwhile another
 // carrier's is not among it, so an id that stands on the belt twice is harmless.
 // The rows are found by their ids whatever the planner knows: with statistics of
-// a time when the lane was empty it would read the whole lane (carrier || '').
+// a time when the lane was empty it would read the whole lane (carrier || ”).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
 	return s.claim(ctx, `
 		WITH free AS (
