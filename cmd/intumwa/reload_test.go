@@ -294,5 +294,9 @@ func redisURL(rdb *redis.Client) string {
 	if o.Network == "unix" {
 		return "unix://" + o.Addr + fmt.Sprintf("?db=%d", o.DB)
 	}
-	return fmt.Sprintf("redis://:%s@%s/%d", o.Password, o.Addr, o.DB)
+	whose := ""
+	if o.Password != "" { // redis-cli takes an empty user for one of that name
+		whose = "default:" + o.Password + "@"
+	}
+	return fmt.Sprintf("redis://%s%s/%d", whose, o.Addr, o.DB)
 }

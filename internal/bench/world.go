@@ -172,7 +172,7 @@ func (w *world) configure() error {
 		"log":       tree{"format": "json"},
 		"database":  tree{"url": strings.ReplaceAll(database, "$", "$$")},
 		"redis":     tree{"url": strings.ReplaceAll(w.redisURL, "$", "$$")},
-		"accounts":  tree{"otp_key": "a key of this measurement alone"},
+		"accounts":  tree{"otp_key": "a key of this measurement alone, for codes"},
 		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
 		"carriers":  carriers,
 	}, "", "  ")
