@@ -45,7 +45,8 @@ func ParseTables(markdown string) (*Tables, error) {
 
 var (
 	created  = regexp.MustCompile(`(?im)^\s*CREATE TABLE (?:IF NOT EXISTS )?(\w+)`)
-	dropped  = regexp.MustCompile(`(?im)^\s*(?:DROP TABLE (?:IF EXISTS )?|ALTER TABLE \w+ RENAME TO )(\w+)`)
+	dropped  = regexp.MustCompile(`(?im)^\s*DROP TABLE (?:IF EXISTS )?(\w+)`)
+	renamed  = regexp.MustCompile(`(?im)^\s*ALTER TABLE (\w+)\s+RENAME TO (\w+)`)
 	mention  = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|JOIN|USING|TABLE)\s+(?:ONLY\s+|LATERAL\s+)?(\w+)`)
 	withName = regexp.MustCompile(`(?i)\b(\w+)\s+AS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(`)
 )
@@ -114,6 +115,10 @@ func (c *tableChecker) migrations(root fs.FS, folder string) error {
 		}
 		for _, m := range created.FindAllSubmatch(text, -1) {
 			there[string(m[1])] = true
+		}
+		for _, m := range renamed.FindAllSubmatch(text, -1) {
+			delete(there, string(m[1]))
+			there[string(m[2])] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {

@@ -44,7 +44,8 @@ func TestCheckTables(t *testing.T) {
 	}
 	house := map[string]string{
 		"m/1.sql":           "CREATE TABLE cups (id int);\nCREATE TABLE old (id int);",
-		"m/2.sql":           "DROP TABLE old;\ncreate table if not exists plates (id int);",
+		"m/2.sql":           "DROP TABLE old;\ncreate table if not exists dishes (id int);",
+		"m/2b.sql":          "ALTER TABLE dishes RENAME TO plates;",
 		"left/l.go":         "package left\nconst q = `SELECT * FROM cups JOIN plates USING (id)`",
 		"right/r.go":        "package right\nconst q = \"DELETE FROM plates\"",
 		"right/deep/d.go":   "package deep\nconst q = `WITH cups AS (SELECT 1) SELECT * FROM cups`",
