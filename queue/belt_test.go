@@ -273,7 +273,7 @@ func TestBlockedTakeWakes(t *testing.T) {
 }
 
 func TestTakeEndsWithItsContext(t *testing.T) {
-	b, client, _ := newBelt(t)
+	b, client := beltOf(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
 	ctx, cancel := context.WithCancel(t.Context())
 	finished := make(chan error, 1)
 	go func() {
