@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -52,17 +51,6 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "clear_queue", every: seldom, rest: worked, run: d.reclaim},
 	}
-}
-
-// deaths tells the tasks that a dispatcher is gone whose claims are to be freed.
-type deaths struct {
-	some atomic.Bool
-	wake chan struct{}
-}
-
-func (d *deaths) note() {
-	d.some.Store(true)
-	ring(d.wake)
 }
 
 // runTasks does what is due until ctx ends.

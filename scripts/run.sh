@@ -206,7 +206,7 @@ DATABASE_URL='' REDIS_URL=''
 
 # --- the configuration
 
-if [ "$(wc -c <"$demo/otp_key" 2>/dev/null || echo 0)" -lt 32 ]; then # of a demo that was made when it might be short
+if [ -s "$demo/otp_key" ] && [ "$(wc -c <"$demo/otp_key")" -lt 32 ]; then # of a demo that was made when it might be short
 	rm -f "$demo/otp_key"
 fi
 for secret in otp_key encryption_key factor_key webhook_secret password admin_password; do

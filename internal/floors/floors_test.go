@@ -9,19 +9,25 @@ import (
 	"testing/fstest"
 )
 
-func TestTheHouseKeepsItsPlan(t *testing.T) {
+// ourPlan is the module's root and the plan that stands in ARCHITECTURE.md.
+func ourPlan(t *testing.T) (root, page string, rules *Rules) {
+	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := ParseRules(string(page))
-	if err != nil {
+	if rules, err = ParseRules(string(text)); err != nil {
 		t.Fatalf("ARCHITECTURE.md: %v", err)
 	}
+	return root, string(text), rules
+}
+
+func TestTheHouseKeepsItsPlan(t *testing.T) {
+	root, _, rules := ourPlan(t)
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package floors
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -11,19 +10,8 @@ import (
 const migrations = "internal/postgres/migrations"
 
 func TestEveryTableHasOneOwner(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := ParseRules(string(page))
-	if err != nil {
-		t.Fatalf("ARCHITECTURE.md: %v", err)
-	}
-	tables, err := ParseTables(string(page))
+	root, page, rules := ourPlan(t)
+	tables, err := ParseTables(page)
 	if err != nil {
 		t.Fatalf("ARCHITECTURE.md: %v", err)
 	}

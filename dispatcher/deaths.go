@@ -1,0 +1,126 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// lookEvery lies between two looks at the others' sessions.
+	lookEvery = 100 * time.Millisecond
+	// absentFor is how long a session must be gone: a connection that is lost while
+	// its process lives is made again sooner.
+	absentFor = 300 * time.Millisecond
+)
+
+// someDied takes those off the list whose sessions are gone, and answers whether
+// there were any.
+func (m *member) someDied(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, m.d.opts.Heartbeat)
+	defer cancel()
+	if err := m.buryAbsent(ctx); err != nil {
+		m.d.log.Debug("looking at the other dispatchers' sessions", "error", err) // a heartbeat says it loudly
+		return false
+	}
+	return m.died
+}
+
+// mayBury tells whether the others' silence is theirs. When this process could
+// not be heard for a while (a database that was away, a machine that stood
+// still), they may not have been heard for the same reason: they get the time
+// to come back.
+func (m *member) mayBury() bool {
+	now := time.Now()
+	if !m.last.IsZero() && now.Sub(m.last) > m.d.opts.DeadAfter/2 {
+		m.healed = now
+	}
+	m.last = now
+	return now.Sub(m.healed) >= m.d.opts.DeadAfter
+}
+
+// bury takes those off the list that have been silent for too long.
+func (m *member) bury(ctx context.Context) error {
+	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE seen_at < now() - $1::interval`, m.d.opts.DeadAfter)
+	if err != nil {
+		return fmt.Errorf("looking for dead dispatchers: %w", err)
+	}
+	m.mourn(tag.RowsAffected())
+	return nil
+}
+
+func (m *member) mourn(dead int64) {
+	if dead > 0 {
+		m.died = true
+		m.d.log.Warn("a dispatcher died; what it carried goes on", "dispatchers", dead)
+	}
+}
+
+// buryAbsent takes those off the list whose sessions have been gone for
+// absentFor. When this process's own was lost lately, so were theirs, probably,
+// and they get as long as it had to be back.
+func (m *member) buryAbsent(ctx context.Context) error {
+	me := m.id.Load()
+	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+seatLocks+` AND objid::bigint = d.id & 4294967295)
+		FROM dispatchers d`, seatLock)
+	if err != nil {
+		return fmt.Errorf("looking at the dispatchers: %w", err)
+	}
+	now := time.Now()
+	others := make(map[int64]time.Time)
+	var dead []int64
+	var id int64
+	var gone, unseen bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &gone}, func() error {
+		if id == me {
+			unseen = gone
+			return nil
+		}
+		since := time.Time{}
+		if gone {
+			if since = m.others[id]; since.IsZero() {
+				since = now
+			}
+			if now.Sub(since) >= absentFor {
+				dead = append(dead, id)
+			}
+		}
+		others[id] = since
+		return nil
+	}); err != nil {
+		return fmt.Errorf("looking at the dispatchers: %w", err)
+	}
+	for id := range m.others {
+		if _, there := others[id]; !there {
+			m.d.deaths.note() // whoever took it off the list
+		}
+	}
+	m.others = others
+	s := m.seat.Load()
+	if s != nil && unseen {
+		s.unseen()
+	}
+	if len(dead) == 0 || s == nil || !s.settled() {
+		return nil
+	}
+	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = ANY($1)`, dead)
+	if err != nil {
+		return fmt.Errorf("taking dead dispatchers off the list: %w", err)
+	}
+	m.mourn(tag.RowsAffected())
+	return nil
+}
+
+// deaths tells the tasks that a dispatcher is gone whose claims are to be freed.
+type deaths struct {
+	some atomic.Bool
+	wake chan struct{}
+}
+
+func (d *deaths) note() {
+	d.some.Store(true)
+	ring(d.wake)
+}
