@@ -116,7 +116,7 @@ type Database struct {
 	LookupTimeout     time.Duration `yaml:"lookup_timeout" min:"1"`                 // of a look-up's statement
 }
 
-// Redis is the belt and the rate limiter's counters. Either a single one, at [Redis.Whole], or Addresses.
+// Redis is the queue and the rate limiter's counters. Either a single one, at [Redis.Whole], or Addresses.
 type Redis struct {
 	URL          URL        `yaml:"url"`
 	Host         Host       `yaml:"host"` // this and the next two: parts that win over the URL's, or make one up

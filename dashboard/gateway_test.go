@@ -28,7 +28,7 @@ const testSender = "INTUMWATEST"
 // carrier.
 type gateway struct {
 	w     *world
-	belt  *queue.Belt
+	queue *queue.Queue
 	hooks *webhooks.Webhooks
 	sim   *carriersim.Carrier
 }
@@ -37,14 +37,14 @@ type gateway struct {
 func newGateway(w *world, rooms *Rooms, options *Options) *gateway {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
-	g := &gateway{w: w, belt: queue.New(client, queue.Options{Prefix: prefix}),
+	g := &gateway{w: w, queue: queue.New(client, queue.Options{Prefix: prefix}),
 		hooks: w.hooks, sim: carriersim.New(carriersim.Options{Seed: 7, NoFates: true})}
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	rooms.Intake = intake.New(w.pool, w.accounts, store, g.belt, routes, intake.Options{TestSender: testSender, TestQuota: 5})
+	rooms.Intake = intake.New(w.pool, w.accounts, store, g.queue, routes, intake.Options{TestSender: testSender, TestQuota: 5})
 	rooms.Messages = store
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	options.APIURL = "https://api.example.com/v1"
@@ -62,7 +62,7 @@ func (g *gateway) carry() {
 	g.w.run(func(ctx context.Context) error { return g.sim.Serve(ctx, listener) })
 	link := dispatcher.Link{Options: smpp.Options{Name: "leo-1", Address: listener.Addr().String(), SystemID: "test", Window: 10,
 		DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond}}
-	d, err := dispatcher.New(g.w.pool, g.w.pool, g.belt, g.hooks, dispatcher.Options{
+	d, err := dispatcher.New(g.w.pool, g.w.pool, g.queue, g.hooks, dispatcher.Options{
 		Log:      slog.New(slog.NewTextHandler(g.w.t.Output(), nil)),
 		Carriers: []dispatcher.Carrier{{Name: "leo", OnReceiptTimeout: sms.Failed, SourceTON: 5, DestTON: 1, DestNPI: 1, Links: []dispatcher.Link{link}}}})
 	if err != nil {

@@ -34,13 +34,13 @@ import (
 type rig struct {
 	*world
 
-	belt *queue.Belt
+	queue *queue.Queue
 }
 
 func newRig(t *testing.T, carries bool) *rig {
 	t.Helper()
 	r := &rig{world: newWorld(t, func(_ *Rooms, o *Options) { o.LowBalanceEvery = 50 * time.Millisecond })}
-	r.belt = r.gateway.belt
+	r.queue = r.gateway.queue
 	if carries {
 		r.carry()
 	}
@@ -62,7 +62,7 @@ func (r *rig) carry() {
 			Name: name + "-1", Address: listener.Addr().String(), SystemID: "test", Window: 10,
 			DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond}}}})
 	}
-	d, err := dispatcher.New(r.pool, r.pool, r.belt, hooks, dispatcher.Options{Carriers: carriers})
+	d, err := dispatcher.New(r.pool, r.pool, r.queue, hooks, dispatcher.Options{Carriers: carriers})
 	if err != nil {
 		r.t.Fatal(err)
 	}

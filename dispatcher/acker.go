@@ -7,7 +7,7 @@ import (
 	"intumwa/queue"
 )
 
-// acker takes entries off the belt, many in one round trip. An entry that it
+// acker takes entries off the queue, many in one round trip. An entry that it
 // loses is harmless: it is reclaimed, cannot be claimed, and is done away with.
 type acker struct {
 	d    *Dispatcher
@@ -58,8 +58,8 @@ func (a *acker) flush(ctx context.Context) {
 	a.ids, a.n = make(map[ackKey][]string), 0
 	a.mu.Unlock()
 	for key, list := range ids {
-		if err := a.d.belt.Done(ctx, key.carrier, key.lane, list...); err != nil {
-			a.d.log.Debug("taking entries off the belt; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
+		if err := a.d.queue.Done(ctx, key.carrier, key.lane, list...); err != nil {
+			a.d.log.Debug("taking entries off the queue; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
 			a.d.trust.failed(key.carrier, key.lane, err)
 		}
 	}

@@ -7,14 +7,14 @@
 //   - The member (member.go) tells the other dispatchers that this one lives
 //     and holds the leases of links: a link is bound by one process at a time,
 //     so its tps and window hold over all of them.
-//   - A lane (lane.go) is one leased link at work: it takes from the belt no
+//   - A lane (lane.go) is one leased link at work: it takes from the queue no
 //     more than it can soon send, claims in Postgres, and submits segment by
 //     segment.
 //   - A settler (settler.go) is one a carrier: the only one that writes what
 //     the carrier's links answered and reported, many at a time.
-//   - The trust (trust.go) decides whether the belt can be relied upon, for each
+//   - The trust (trust.go) decides whether the queue can be relied upon, for each
 //     carrier's lane; while it cannot, lanes take straight from Postgres.
-//   - Tasks (tasks.go) are done by one process for all: they refill the belt from
+//   - Tasks (tasks.go) are done by one process for all: they refill the queue from
 //     Postgres, free the claims of dead dispatchers, end messages whose time is
 //     over, and so on. Each has a name, an interval and a metric.
 //
@@ -64,7 +64,7 @@ type Options struct {
 	Carriers         []Carrier
 	Validity         time.Duration // of a message; default 24 h
 	Refund           Refund
-	SweepInterval    time.Duration // between two looks for what the belt lacks; default 1 s
+	SweepInterval    time.Duration // between two looks for what the queue lacks; default 1 s
 	ReceiptRetention time.Duration // of receipts that match no segment; default 72 h
 	InboundRetention time.Duration // of messages from handsets; default 30 days
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
@@ -86,7 +86,7 @@ type Dispatcher struct {
 	hot       *pgxpool.Pool
 	store     *messages.Store // on pool: sweeps over whole tables
 	carrying  *messages.Store // on hot: many rows by their keys
-	belt      *queue.Belt
+	queue     *queue.Queue
 	webhooks  *webhooks.Webhooks
 	log       *slog.Logger
 	metrics   *metrics
@@ -113,7 +113,7 @@ type carrier struct {
 	name      string
 	conf      atomic.Pointer[Carrier]
 	settler   *settler
-	shares    [2]*share // by lane of the belt
+	shares    [2]*share // by lane of the queue
 	unmatched quota     // receipts that match nothing
 	handsets  quota     // messages from handsets
 	inboxSeen int64     // rematch's: how far it has come
@@ -142,7 +142,7 @@ func (c *carrier) setForm(link string, form *idForm) {
 // New checks the options and returns a Dispatcher that does nothing until Run.
 // hot is a pool of the same database whose connections plan updates of many
 // rows by their keys (postgres.Options.BatchUpdates).
-func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
+func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
 	setDefault(&opts.Validity, 24*time.Hour)
 	setDefault(&opts.SweepInterval, time.Second)
 	setDefault(&opts.ReceiptRetention, 72*time.Hour)
@@ -156,7 +156,7 @@ func New(pool, hot *pgxpool.Pool, belt *queue.Belt, hooks *webhooks.Webhooks, op
 	}
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot),
-		belt: belt, webhooks: hooks, log: opts.Log,
+		queue: q, webhooks: hooks, log: opts.Log,
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
@@ -312,7 +312,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stopSettling()
 	settlers.Wait()
 	d.member.leave()
-	d.belt.Quiet()
+	d.queue.Quiet()
 	return nil
 }
 

@@ -133,9 +133,9 @@ func TestBegunAndLocked(t *testing.T) {
 	}
 }
 
-// TestTasksWithoutBelt: with Redis away, everything but the belt is kept in
+// TestTasksWithoutQueue: with Redis away, everything but the queue is kept in
 // order.
-func TestTasksWithoutBelt(t *testing.T) {
+func TestTasksWithoutQueue(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
 	j := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, served_at) VALUES
@@ -144,9 +144,9 @@ func TestTasksWithoutBelt(t *testing.T) {
 	}
 	gone := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = gone.Close() }()
-	b.d.belt = queue.New(gone, queue.Options{Prefix: "x"})
+	b.d.queue = queue.New(gone, queue.Options{Prefix: "x"})
 	if err := b.tasks(); err == nil {
-		t.Error("nobody is told that the belt is away")
+		t.Error("nobody is told that the queue is away")
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, j.msg.ID); n != 1 {
 		t.Error("no stand-in took the message")
@@ -211,7 +211,7 @@ func TestTasksGoOn(t *testing.T) {
 		t.Error("no task failed")
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, j.msg.ID); n != 1 {
-		t.Error("the claim of a dead dispatcher is not on the belt again")
+		t.Error("the claim of a dead dispatcher is not on the queue again")
 	}
 }
 

@@ -32,7 +32,7 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 
 // TestHabitOfThrottlingLink: a carrier that takes fewer a second than are
 // configured gets 90 % of what it takes, with 2 % refused at most, once the pace
-// has been found: over TCP, from the belt on. TestPaceFindsTheRate says how soon.
+// has been found: over TCP, from the queue on. TestPaceFindsTheRate says how soon.
 //
 // Source: rule carriers 4.1.
 func TestHabitOfThrottlingLink(t *testing.T) {

@@ -35,7 +35,7 @@ type redisFault struct {
 	name string
 	// begin does it and answers how to end it.
 	begin func(*redisWorld) (end func())
-	quiet bool // the belt bears it: it need not lose trust
+	quiet bool // the queue bears it: it need not lose trust
 }
 
 var redisFaults = []redisFault{
@@ -109,7 +109,7 @@ func TestRedisFails(t *testing.T) {
 			w := newRedisWorld(t)
 			sim := w.carrier(carriersim.Options{Name: "lumitel"})
 			w.start(sim.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 1000 }))
-			all := w.post(3) // and the belt has them
+			all := w.post(3) // and the queue has them
 			w.accepted(sim, len(all), carriedWithin*slack)
 			time0 := time.Now()
 			for time.Since(time0) < 1500*time.Millisecond { // the first probes are over, the lanes wait at their bells
@@ -176,7 +176,7 @@ func newRedisWorld(t *testing.T) *redisWorld {
 	return w
 }
 
-// post accepts n messages alone and n of a batch. As with intake, the belt may
+// post accepts n messages alone and n of a batch. As with intake, the queue may
 // refuse them, after their commit.
 func (w *redisWorld) post(n int) (ids []int64) {
 	w.Helper()
@@ -204,7 +204,7 @@ func (w *redisWorld) post(n int) (ids []int64) {
 	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
 	go func() { // intake's pusher does not hold up the customer
 		defer cancel()
-		_ = w.belt.Push(ctx, items)
+		_ = w.queue.Push(ctx, items)
 	}()
 	return ids
 }
@@ -232,7 +232,7 @@ func (w *redisWorld) config(name, value, back string) func() {
 }
 
 func (w *redisWorld) key(lane queue.Lane, name string) string {
-	return "test:belt:{lumitel}:" + lane.String() + ":" + name
+	return "test:queue:{lumitel}:" + lane.String() + ":" + name
 }
 
 // onLanes does something to a key of both lanes, which stands second or third.

@@ -39,7 +39,7 @@ type world struct {
 	*testing.T
 	pool, hot *pgxpool.Pool
 	url       string
-	belt      *queue.Belt
+	queue     *queue.Queue
 	store     *messages.Store
 	registry  *prometheus.Registry
 	log       *logBook
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldWith(t, rdb.Options(), prefix)
 }
 
-// newWorldWith is a world whose belt is on a given server.
+// newWorldWith is a world whose queue is on a given server.
 func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 	t.Helper()
 	w := &world{T: t, url: testenv.Database(t), log: &logBook{}, serial: new(atomic.Int64)}
@@ -75,7 +75,7 @@ func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 		return c
 	}
 	rdb, waiting := client(20), client(200) // one a feeder that waits
-	w.belt = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
+	w.queue = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
 	w.store = messages.New(w.hot)
 	return w
 }
@@ -180,7 +180,7 @@ func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) 
 	o.DeadAfter, o.BreakerPause = cmp.Or(o.DeadAfter, 10*time.Second), cmp.Or(o.BreakerPause, time.Second)
 	o.Log, o.Metrics = slog.New(slog.NewTextHandler(w.log, nil)), w.registry
 	hooks := webhooks.New(w.hot, webhooks.Options{})
-	d, err := dispatcher.New(w.pool, w.hot, w.belt, hooks, o)
+	d, err := dispatcher.New(w.pool, w.hot, w.queue, hooks, o)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -217,7 +217,7 @@ type note struct {
 	validity time.Duration
 }
 
-// send accepts messages as intake does: recorded, then on the belt.
+// send accepts messages as intake does: recorded, then on the queue.
 func (w *world) send(notes ...note) []int64 {
 	w.Helper()
 	list := make([]*messages.Message, len(notes))
@@ -240,7 +240,7 @@ func (w *world) send(notes ...note) []int64 {
 		items[i] = queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())}
 	}
 	// A push that a busy machine delays is given up, as in the product: the relay makes up for it.
-	if err := w.belt.Push(w.Context(), items); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err := w.queue.Push(w.Context(), items); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		w.Fatal(err)
 	}
 	return ids

@@ -22,7 +22,7 @@ import (
 type journey struct {
 	lane    *lane
 	msg     *messages.Claimed
-	entry   string // on the belt; "" when it was claimed past it
+	entry   string // on the queue; "" when it was claimed past it
 	total   int    // segments on the wire
 	stopped atomic.Bool
 	began   time.Time
@@ -200,7 +200,7 @@ func (l *lane) breakerCloses() {
 // receipt can name it although its response was lost.
 func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
 
-// ack takes the journey's entry off the belt.
+// ack takes the journey's entry off the queue.
 func (j *journey) ack() {
 	if j.entry != "" {
 		j.lane.d.acker.ack(j.lane.carrier.name, queue.Lane(j.msg.Lane), j.entry)

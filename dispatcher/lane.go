@@ -14,7 +14,7 @@ import (
 
 // lane is one leased link at work. Three goroutines besides the link's own:
 // two feeders, one for single sends and one for batches, that take from the
-// belt and claim in Postgres, and one that submits.
+// queue and claim in Postgres, and one that submits.
 //
 // A feeder keeps only a shelf's worth in hand, so that what comes later can
 // still overtake: at 100 segments a second a single send waits behind a
@@ -30,7 +30,7 @@ type lane struct {
 	slots   *slots
 	shelf   *shelf
 	pace    *pace
-	name    string // consumer on the belt
+	name    string // consumer on the queue
 
 	withoutID smpp.Seldom // receipts
 	notBegun  smpp.Seldom // messages, for want of the database
@@ -221,7 +221,7 @@ func (l *lane) ready(ctx context.Context) error {
 	}
 }
 
-// feed keeps one side of the shelf filled, from the belt as long as that can be
+// feed keeps one side of the shelf filled, from the queue as long as that can be
 // relied upon and else from the database.
 func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 	for {
@@ -260,7 +260,7 @@ func (l *lane) feed(ctx context.Context, kind queue.Lane) {
 // directPause lies between two looks into the database for messages to take.
 const directPause = 200 * time.Millisecond
 
-// take brings journeys from the belt, unless that is not to be relied upon.
+// take brings journeys from the queue, unless that is not to be relied upon.
 func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []*journey, trusted bool) {
 	trust := l.d.trust
 	during, trusted := trust.during(l.carrier.name, kind)
@@ -270,7 +270,7 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(during, cancel)()
-	entries, err := l.d.belt.Take(waiting, l.carrier.name, kind, l.name, room, time.Second)
+	entries, err := l.d.queue.Take(waiting, l.carrier.name, kind, l.name, room, time.Second)
 	switch {
 	case ctx.Err() != nil && len(entries) == 0:
 		return nil, true
@@ -292,8 +292,8 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 	}
 	claimed, err := l.d.carrying.Claim(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, ids)
 	if err != nil {
-		// The entries stay pending on the belt and their rows unclaimed: pushLost
-		// finds them. Nothing is to be told about the belt.
+		// The entries stay pending on the queue and their rows unclaimed: pushLost
+		// finds them. Nothing is to be told about the queue.
 		l.d.log.Error("claiming messages", "carrier", l.carrier.name, "link", l.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, true
@@ -304,7 +304,7 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 		j.entry = byID[j.msg.ID]
 		held[j.entry] = true
 	}
-	// Done, not due, somebody else's, or there twice: of no use on the belt.
+	// Done, not due, somebody else's, or there twice: of no use on the queue.
 	for _, e := range entries {
 		if !held[e.ID] {
 			l.d.acker.ack(l.carrier.name, kind, e.ID)
@@ -314,11 +314,11 @@ func (l *lane) take(ctx context.Context, kind queue.Lane, room int) (journeys []
 	return journeys, true
 }
 
-// takeDirect brings journeys past the belt.
+// takeDirect brings journeys past the queue.
 func (l *lane) takeDirect(ctx context.Context, kind queue.Lane, room int) []*journey {
 	claimed, err := l.d.store.ClaimDue(context.WithoutCancel(ctx), l.d.member.id.Load(), l.carrier.name, int(kind), room)
 	if err != nil {
-		l.d.log.Error("claiming messages past the belt", "carrier", l.carrier.name, "link", l.link, "error", err)
+		l.d.log.Error("claiming messages past the queue", "carrier", l.carrier.name, "link", l.link, "error", err)
 	}
 	l.d.metrics.direct.WithLabelValues(l.carrier.name, kind.String()).Add(float64(len(claimed)))
 	return l.journeys(claimed)

@@ -125,7 +125,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	options := dispatcher.Options{Carriers: []dispatcher.Carrier{mno.mno()}, Heartbeat: 100 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
 		DeadAfter: deadAfter, Log: slog.New(slog.NewTextHandler(w.log, nil))}
-	d, err := dispatcher.New(first, first, w.belt, webhooks.New(first, webhooks.Options{}), options)
+	d, err := dispatcher.New(first, first, w.queue, webhooks.New(first, webhooks.Options{}), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +193,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestBeltAway: what was recorded and never put on the belt, or lost there, is
+// TestQueueAway: what was recorded and never put on the queue, or lost there, is
 // carried all the same.
-func TestBeltAway(t *testing.T) {
+func TestQueueAway(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	ids := w.sendMany(50, "00")
@@ -204,7 +204,7 @@ func TestBeltAway(t *testing.T) {
 	}
 	w.start(mno.mno())
 	w.await("sent", 20*time.Second, ids...)
-	// On the belt twice: sent once.
+	// On the queue twice: sent once.
 	if st := mno.Stats(); st.Accepted != 50 || st.Duplicates != 0 {
 		t.Errorf("%d accepted, %d duplicates", st.Accepted, st.Duplicates)
 	}

@@ -62,7 +62,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		settleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
 			Help:    "Time of one settling transaction.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
-		stale:  counter("intumwa_queue_stale_entries_total", "Entries of the belt whose message was not to be carried any more.", "carrier"),
+		stale:  counter("intumwa_queue_stale_entries_total", "Entries of the queue whose message was not to be carried any more.", "carrier"),
 		direct: counter("intumwa_queue_bypassed_total", "Messages taken from the database because the queue in Redis could not be relied upon.", "carrier", "lane"),
 		resent: counter("intumwa_segments_resent_total",
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
@@ -72,7 +72,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		idForm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the form in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
-			Help: "Messages that were put on the belt again: retries that came due, and what the belt had lost."}),
+			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
 			Help: "Failed messages whose credits were given back."}),
 	}

@@ -12,7 +12,7 @@ import (
 
 const (
 	// pushSlack is how long ago a message must have been pushed before it is asked
-	// whether the belt still has it.
+	// whether the queue still has it.
 	pushSlack = 5 * time.Second
 	pushLimit = 20_000 // messages pushed again in one round
 	// reclaimIdle exceeds the time for which an entry is rightly held: a full
@@ -20,21 +20,21 @@ const (
 	reclaimIdle = 10 * time.Minute
 )
 
-// pushLost pushes what is due in Postgres and not on the belt.
+// pushLost pushes what is due in Postgres and not on the queue.
 //
 // A stream hands out in the order in which it was filled, so whatever was
 // pushed before the oldest entry that still waits, and is neither claimed nor
-// done, is not on the belt any more. Clocks are compared, not trusted: the
-// belt's marks are in Redis' time, pushed_at is in Postgres'.
+// done, is not on the queue any more. Clocks are compared, not trusted: the
+// queue's marks are in Redis' time, pushed_at is in Postgres'.
 //
-// A lane of the belt that cannot be relied upon is left out: its messages are
+// A lane of the queue that cannot be relied upon is left out: its messages are
 // taken from Postgres.
 func (d *Dispatcher) pushLost(ctx context.Context) error {
 	lanes := d.trusted()
 	if len(lanes) == 0 {
 		return nil
 	}
-	redisNow, err := d.belt.Now(ctx)
+	redisNow, err := d.queue.Now(ctx)
 	if err != nil {
 		for _, at := range lanes {
 			d.trust.failed(at.carrier, at.lane, err)
@@ -50,7 +50,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 	var delivered []messages.Delivered
 	var failed error // one lane's trouble is not the others'
 	for _, at := range lanes {
-		marks, err := d.belt.Marks(ctx, at.carrier, at.lane)
+		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
 		if err != nil {
 			d.trust.failed(at.carrier, at.lane, err)
 			failed = errors.Join(failed, err)
@@ -107,10 +107,10 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 	return failed
 }
 
-// noCompany stands for a lane of which the belt knows no company.
+// noCompany stands for a lane of which the queue knows no company.
 const noCompany = -1
 
-// trusted are the lanes of the belt that can be relied upon.
+// trusted are the lanes of the queue that can be relied upon.
 func (d *Dispatcher) trusted() (lanes []ackKey) {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -122,7 +122,7 @@ func (d *Dispatcher) trusted() (lanes []ackKey) {
 	return lanes
 }
 
-// push puts messages on one lane of the belt.
+// push puts messages on one lane of the queue.
 func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting) error {
 	items, ids := make([]queue.Item, len(lot)), make([]int64, len(lot))
 	for i, w := range lot {
@@ -134,7 +134,7 @@ func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting
 	if err := d.store.Pushed(ctx, ids); err != nil {
 		return err
 	}
-	if err := d.belt.Push(ctx, items); err != nil {
+	if err := d.queue.Push(ctx, items); err != nil {
 		d.trust.failed(at.carrier, at.lane, err)
 		return errors.Join(err, d.store.NotPushed(ctx, ids))
 	}
@@ -146,7 +146,7 @@ func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting
 // are pushLost's business, so they are not carried from here.
 func (d *Dispatcher) reclaim(ctx context.Context) error {
 	for _, at := range d.trusted() {
-		entries, err := d.belt.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)
+		entries, err := d.queue.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)
 		if err != nil {
 			d.trust.failed(at.carrier, at.lane, err) // the lanes do without it
 		}

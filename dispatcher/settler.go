@@ -26,7 +26,7 @@ const settleTimeout = 10 * time.Second
 // reported (receipts). It takes whatever came while its last transaction ran
 // and commits it as one: accepted segments, receipts, verdicts, webhooks,
 // refunds. Only after that commit are slots given back, entries taken off the
-// belt, and receipts acknowledged to the carrier.
+// queue, and receipts acknowledged to the carrier.
 //
 // With the database away, results are kept and tried again until they are
 // written; their slots stay taken, so the link stands still by itself.

@@ -17,16 +17,16 @@ const (
 	trustInterval = 500 * time.Millisecond
 	lookInterval  = 250 * time.Millisecond // between two looks at the database
 	// overlookedAfter is how long a message may be due and unclaimed while the
-	// belt says that nothing waits.
+	// queue says that nothing waits.
 	overlookedAfter = time.Second
 	// neverPushedAfter is how long refilling may leave the same message off the
-	// belt: longer than its rounds are apart when it has little to do.
+	// queue: longer than its rounds are apart when it has little to do.
 	neverPushedAfter = 3 * time.Second
-	// idleAfter is how long a lane must have had all that the belt gave before the
+	// idleAfter is how long a lane must have had all that the queue gave before the
 	// database is asked whether there is more: what was just taken is claimed by then.
 	idleAfter = 300 * time.Millisecond
 
-	goodProbes      = 2                // in a row, before the belt is used again
+	goodProbes      = 2                // in a row, before the queue is used again
 	distrustFirst   = time.Second      // how long it is not, at least
 	distrustLongest = time.Minute      // and at most, when it fails again and again
 	relapseAfter    = time.Minute      // a failure that comes later is a new one
@@ -34,14 +34,14 @@ const (
 	probeLimit      = 10 * time.Second // a round that takes longer is given up
 )
 
-// trust says of each carrier's lane whether the belt can be relied upon. It is
+// trust says of each carrier's lane whether the queue can be relied upon. It is
 // the one place that decides so; the lanes take from the database as long as it
 // cannot, and nothing is pushed there again.
 //
 // A lane loses trust by any error of any call, by a probe that fails (a message
-// to nobody, queue.Belt.Probe), and by missing progress: the belt says that
+// to nobody, queue.Queue.Probe), and by missing progress: the queue says that
 // nothing waits, and the database has messages that have been due for a second
-// and that nobody has claimed. So a belt that lies is treated like one that is
+// and that nobody has claimed. So a queue that lies is treated like one that is
 // away. It has trust again when probes pass and some time has gone by, longer
 // each time that it fails again soon.
 type trust struct {
@@ -53,7 +53,7 @@ type trust struct {
 	lanes map[ackKey]*standing
 }
 
-// standing is what is known of one lane of the belt.
+// standing is what is known of one lane of the queue.
 type standing struct {
 	lost    bool
 	fault   queue.Fault // by which it was lost
@@ -103,7 +103,7 @@ func (t *trust) trusts(carrier string, lane queue.Lane) bool {
 	return trusted
 }
 
-// took notes what a take brought of what it asked for. A belt that gave less
+// took notes what a take brought of what it asked for. A queue that gave less
 // says that nothing more waits.
 func (t *trust) took(carrier string, lane queue.Lane, got, asked int) {
 	t.mu.Lock()
@@ -116,7 +116,7 @@ func (t *trust) took(carrier string, lane queue.Lane, got, asked int) {
 	}
 }
 
-// failed notes an error of the belt. That the caller itself gave up, as at the
+// failed notes an error of the queue. That the caller itself gave up, as at the
 // end of the process, is none.
 func (t *trust) failed(carrier string, lane queue.Lane, err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -141,11 +141,11 @@ func (t *trust) failed(carrier string, lane queue.Lane, err error) {
 	s.until = now.Add(min(distrustFirst<<min(s.strikes-1, 10), distrustLongest))
 	s.end()
 	t.usable.WithLabelValues(carrier, lane.String()).Set(0)
-	t.d.log.Warn("the belt cannot be relied upon; taking messages from the database", "carrier", carrier, "lane", lane.String(),
+	t.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", carrier, "lane", lane.String(),
 		"fault", string(fault), "times", s.strikes, "error", err)
 }
 
-// probed notes how a probe of a carrier's part of the belt ended, and gives the
+// probed notes how a probe of a carrier's part of the queue ended, and gives the
 // lanes their trust back that have earned it.
 func (t *trust) probed(ctx context.Context, carrier string, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -176,8 +176,8 @@ func (t *trust) regain(ctx context.Context, carrier string, lane queue.Lane) {
 	strikes := t.atLocked(ackKey{carrier, lane}).strikes
 	t.mu.Unlock()
 	if strikes >= resetStrikes {
-		t.d.log.Warn("the belt of a carrier's lane is emptied: it failed again and again; it is filled anew", "carrier", carrier, "lane", lane.String())
-		if err := t.d.belt.Reset(ctx, carrier, lane); err != nil {
+		t.d.log.Warn("redis queue of a lane is emptied: it failed repeatedly; it is refilled from the database", "carrier", carrier, "lane", lane.String())
+		if err := t.d.queue.Reset(ctx, carrier, lane); err != nil {
 			t.failed(carrier, lane, err)
 			return
 		}
@@ -186,13 +186,13 @@ func (t *trust) regain(ctx context.Context, carrier string, lane queue.Lane) {
 	defer t.mu.Unlock()
 	s := t.atLocked(ackKey{carrier, lane})
 	now := time.Now()
-	t.d.log.Info("the belt is relied upon again", "carrier", carrier, "lane", lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	t.d.log.Info("redis queue is usable again", "carrier", carrier, "lane", lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since, s.idle = false, now, time.Time{}
 	s.during, s.end = context.WithCancel(context.Background())
 	t.usable.WithLabelValues(carrier, lane.String()).Set(1)
 }
 
-// run probes the belt and looks for what it keeps back, until ctx ends.
+// run probes the queue and looks for what it keeps back, until ctx ends.
 func (t *trust) run(ctx context.Context) {
 	var looks sync.WaitGroup
 	looks.Go(func() { t.runLooks(ctx) })
@@ -210,7 +210,7 @@ func (t *trust) runLooks(ctx context.Context) {
 	for {
 		start := time.Now()
 		if err := t.look(ctx); err != nil && ctx.Err() == nil {
-			t.d.log.Debug("looking for what the belt keeps back", "error", err)
+			t.d.log.Debug("looking for what the queue keeps back", "error", err)
 		}
 		// A backlog of millions is not counted without pause.
 		if sleep(ctx, max(lookInterval, 10*time.Since(start))) != nil {
@@ -219,14 +219,14 @@ func (t *trust) runLooks(ctx context.Context) {
 	}
 }
 
-// round probes every carrier's part of the belt, side by side.
+// round probes every carrier's part of the queue, side by side.
 func (t *trust) round(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var probes sync.WaitGroup
 	for _, c := range t.d.running() {
 		probes.Go(func() {
-			if err := t.d.belt.Probe(ctx, c.name); ctx.Err() == nil {
+			if err := t.d.queue.Probe(ctx, c.name); ctx.Err() == nil {
 				t.probed(ctx, c.name, err)
 			}
 		})
@@ -234,7 +234,7 @@ func (t *trust) round(ctx context.Context) {
 	probes.Wait()
 }
 
-// look asks the database for messages that wait while the belt says that none
+// look asks the database for messages that wait while the queue says that none
 // does.
 func (t *trust) look(ctx context.Context) error {
 	carriers, lanes := t.idle()
@@ -253,20 +253,20 @@ func (t *trust) look(ctx context.Context) error {
 		never[key] = o.Never
 		if o.Pushed > 0 {
 			t.failed(o.Carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
-				Text: fmt.Sprintf("%d messages have been due for more than %s, and the belt says that nothing waits", o.Pushed, overlookedAfter)})
+				Text: fmt.Sprintf("%d messages have been due for more than %s, and the queue says that nothing waits", o.Pushed, overlookedAfter)})
 		}
 	}
 	for i := range carriers {
 		key := ackKey{carriers[i], queue.Lane(lanes[i])}
 		if t.neverPushed(key, never[key]) {
 			t.failed(key.carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
-				Text: fmt.Sprintf("a message has been due for more than %s and was not put on the belt", neverPushedAfter)})
+				Text: fmt.Sprintf("a message has been due for more than %s and was not put on the queue", neverPushedAfter)})
 		}
 	}
 	return nil
 }
 
-// idle are the lanes, in pairs with their carriers, of which the belt has said
+// idle are the lanes, in pairs with their carriers, of which the queue has said
 // for a while that nothing more waits.
 func (t *trust) idle() (carriers []string, lanes []int16) {
 	t.mu.Lock()
@@ -279,7 +279,7 @@ func (t *trust) idle() (carriers []string, lanes []int16) {
 	return carriers, lanes
 }
 
-// neverPushed notes which message is the first that waits off the belt, and
+// neverPushed notes which message is the first that waits off the queue, and
 // answers whether it has been that one for too long.
 func (t *trust) neverPushed(key ackKey, id int64) bool {
 	t.mu.Lock()

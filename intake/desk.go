@@ -26,7 +26,7 @@ const (
 	// it when the process ends.
 	recheckTimeout = 20 * time.Second
 	recheckGrace   = 2 * time.Second
-	// pushBacklog is how many commits may wait to be put on the belt before
+	// pushBacklog is how many commits may wait to be put on the queue before
 	// further ones are left to the dispatcher.
 	pushBacklog = 64
 )
@@ -195,13 +195,13 @@ func answer(orders []*order, err error) {
 	}
 }
 
-// runPusher puts committed messages on the belt. What it cannot put there, the
+// runPusher puts committed messages on the queue. What it cannot put there, the
 // dispatcher finds.
 func (d *desk) runPusher() {
 	failing := false
 	for items := range d.push {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err := d.in.belt.Push(ctx, items)
+		err := d.in.queue.Push(ctx, items)
 		cancel()
 		if err != nil {
 			d.in.metrics.unpushed.Add(float64(len(items)))
@@ -209,9 +209,9 @@ func (d *desk) runPusher() {
 		if (err != nil) != failing {
 			failing = err != nil
 			if failing {
-				d.in.opts.Log.Warn("the belt takes nothing; messages wait in the database", "error", err)
+				d.in.opts.Log.Warn("pushing to redis fails; messages wait in the database", "error", err)
 			} else {
-				d.in.opts.Log.Info("the belt takes messages again")
+				d.in.opts.Log.Info("pushing to redis succeeds again")
 			}
 		}
 	}

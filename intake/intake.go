@@ -2,10 +2,10 @@
 // refuses it in the words of rule api 7.2.
 //
 // It is the front half of the gateway and never calls the back half: the two
-// meet in Postgres (the truth) and in the Redis streams (the belt), and the
-// belt is only a hint. A request is accepted when its transaction is committed
-// and by nothing else; pushing to the belt may fail without the client
-// noticing, because the dispatcher finds in Postgres what the belt
+// meet in Postgres (the truth) and in the Redis streams (the queue), and the
+// queue is only a hint. A request is accepted when its transaction is committed
+// and by nothing else; pushing to the queue may fail without the client
+// noticing, because the dispatcher finds in Postgres what the queue
 // lacks.
 //
 // # Group commit
@@ -64,7 +64,7 @@ type Intake struct {
 	pool     *pgxpool.Pool
 	accounts *accounts.Accounts
 	messages *messages.Store
-	belt     *queue.Belt
+	queue    *queue.Queue
 	routes   atomic.Pointer[sms.Routes]
 	metrics  *metrics
 	desk     *desk
@@ -73,7 +73,7 @@ type Intake struct {
 }
 
 // New returns an Intake; nothing is accepted before Run.
-func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store, belt *queue.Belt, routes *sms.Routes, opts Options) *Intake {
+func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
 	if opts.Validity == 0 {
 		opts.Validity = 24 * time.Hour
 	}
@@ -86,7 +86,7 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, belt: belt, metrics: newMetrics(opts.Metrics), mint: newMint()}
+	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, queue: q, metrics: newMetrics(opts.Metrics), mint: newMint()}
 	in.routes.Store(routes)
 	in.desk = newDesk(in)
 	return in

@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		perCommit: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_requests",
 			Help: "Requests sharing one group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
-			Help: "Messages that could not be put on the belt after their commit; the dispatcher does it."}),
+			Help: "Messages that could not be put on the queue after their commit; the dispatcher does it."}),
 		aside: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited aside because somebody else held the balance or test pool that pays for them."}),
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Fault is what is wrong with the belt, in few words: a label of metrics and of
+// Fault is what is wrong with the queue, in few words: a label of metrics and of
 // the log.
 type Fault string
 
@@ -49,7 +49,7 @@ var faultWords = []struct {
 	{"max number of clients", Unreachable},
 }
 
-// FaultOf says what an error of a belt's method speaks of.
+// FaultOf says what an error of a queue's method speaks of.
 func FaultOf(err error) Fault {
 	if known, ok := errors.AsType[*FaultError](err); ok {
 		return known.Fault

@@ -63,32 +63,28 @@ func TestFaultOf(t *testing.T) {
 // TestOverwrittenKeys: whichever of a lane's keys holds another type, every call
 // comes through, and the log names the key.
 func TestOverwrittenKeys(t *testing.T) {
-	calls := map[string]func(*queue.Belt, *testing.T) error{
-		"push": func(b *queue.Belt, t *testing.T) error { return b.Push(t.Context(), batchOf(1, 9, 1)) },
-		"take": func(b *queue.Belt, t *testing.T) error {
-			_, err := b.Take(t.Context(), carrier, queue.Batch, "a", 5, 0)
+	calls := map[string]func(*queue.Queue, *testing.T) error{
+		"push": func(q *queue.Queue, t *testing.T) error { return q.Push(t.Context(), batchOf(1, 9, 1)) },
+		"take": func(q *queue.Queue, t *testing.T) error {
+			_, err := q.Take(t.Context(), carrier, queue.Batch, "a", 5, 0)
 			return err
 		},
-		"wait": func(b *queue.Belt, t *testing.T) error {
-			_, err := b.Wait(t.Context(), carrier, time.Second, queue.Single, queue.Batch)
+		"wait": func(q *queue.Queue, t *testing.T) error {
+			_, err := q.Wait(t.Context(), carrier, time.Second, queue.Single, queue.Batch)
 			return err
 		},
-		"marks": func(b *queue.Belt, t *testing.T) error {
-			_, err := b.Marks(t.Context(), carrier, queue.Batch)
+		"watermarks": func(q *queue.Queue, t *testing.T) error {
+			_, err := q.Watermarks(t.Context(), carrier, queue.Batch)
 			return err
 		},
-		"depth": func(b *queue.Belt, t *testing.T) error {
-			_, _, _, err := b.Depth(t.Context(), carrier, queue.Batch)
+		"done": func(q *queue.Queue, t *testing.T) error {
+			return q.Done(t.Context(), carrier, queue.Batch, "1/1-1")
+		},
+		"reclaim": func(q *queue.Queue, t *testing.T) error {
+			_, err := q.Reclaim(t.Context(), carrier, queue.Batch, "heir", 0, 5)
 			return err
 		},
-		"done": func(b *queue.Belt, t *testing.T) error {
-			return b.Done(t.Context(), carrier, queue.Batch, "1/1-1")
-		},
-		"reclaim": func(b *queue.Belt, t *testing.T) error {
-			_, err := b.Reclaim(t.Context(), carrier, queue.Batch, "heir", 0, 5)
-			return err
-		},
-		"reset": func(b *queue.Belt, t *testing.T) error { return b.Reset(t.Context(), carrier, queue.Batch) },
+		"reset": func(q *queue.Queue, t *testing.T) error { return q.Reset(t.Context(), carrier, queue.Batch) },
 	}
 	for _, key := range []string{"ring", "streams", "bell", "stream:1"} {
 		for name, call := range calls {
@@ -96,13 +92,13 @@ func TestOverwrittenKeys(t *testing.T) {
 				t.Parallel()
 				client, prefix := testenv.Redis(t)
 				var log bytes.Buffer
-				b := queue.New(client, queue.Options{Prefix: prefix, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				push(t, b, batchOf(1, 1, 2))
-				broken := prefix + ":belt:{" + carrier + "}:batch:" + key
+				q := queue.New(client, queue.Options{Prefix: prefix, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				push(t, q, batchOf(1, 1, 2))
+				broken := prefix + ":queue:{" + carrier + "}:batch:" + key
 				if err := client.Set(t.Context(), broken, "x", 0).Err(); err != nil {
 					t.Fatal(err)
 				}
-				if err := call(b, t); err != nil {
+				if err := call(q, t); err != nil {
 					t.Errorf("%v", err)
 				}
 				if is := client.Type(t.Context(), broken).Val(); is == "string" && log.Len() > 0 {
@@ -111,9 +107,9 @@ func TestOverwrittenKeys(t *testing.T) {
 				if strings.Contains(log.String(), "key=") && !strings.Contains(log.String(), broken) {
 					t.Errorf("the log names another key: %s", log.String())
 				}
-				// Whatever was lost is pushed again by the relay, and arrives.
-				push(t, b, batchOf(1, 1, 2))
-				if got, err := b.Take(t.Context(), carrier, queue.Batch, "a", 50, 0); err != nil || !slices.Contains(messages(got), 2) {
+				// Whatever was lost is pushed again by the dispatcher, and arrives.
+				push(t, q, batchOf(1, 1, 2))
+				if got, err := q.Take(t.Context(), carrier, queue.Batch, "a", 50, 0); err != nil || !slices.Contains(messages(got), 2) {
 					t.Errorf("took %v, %v", messages(got), err)
 				}
 			})
@@ -121,16 +117,16 @@ func TestOverwrittenKeys(t *testing.T) {
 	}
 }
 
-// TestMendingIsBounded: against one who overwrites a key without end the belt
+// TestRepairIsBounded: against one who overwrites a key without end the queue
 // does not fight; the error says what it is.
-func TestMendingIsBounded(t *testing.T) {
-	b, client, prefix := newBelt(t)
+func TestRepairIsBounded(t *testing.T) {
+	q, client, prefix := newQueue(t)
 	failed := 0
 	for range 20 {
-		if err := client.Set(t.Context(), prefix+":belt:{"+carrier+"}:single:stream:0", "x", 0).Err(); err != nil {
+		if err := client.Set(t.Context(), prefix+":queue:{"+carrier+"}:single:stream:0", "x", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Push(t.Context(), singles(1, 1)); err != nil {
+		if err := q.Push(t.Context(), singles(1, 1)); err != nil {
 			failed++
 			if fault := queue.FaultOf(err); fault != queue.WrongType {
 				t.Errorf("%s: %v", fault, err)
@@ -138,16 +134,16 @@ func TestMendingIsBounded(t *testing.T) {
 		}
 	}
 	if failed == 0 {
-		t.Error("every time it was mended")
+		t.Error("it was repaired every time")
 	}
 }
 
 // TestForeignMembers: what is no company's in a lane's own keys is no obstacle,
 // and neither is a turn beyond which one more is no more.
 func TestForeignMembers(t *testing.T) {
-	b, client, prefix := newBelt(t)
-	lane := prefix + ":belt:{" + carrier + "}:batch:"
-	push(t, b, slices.Concat(batchOf(1, 1, 3), batchOf(2, 11, 3)))
+	q, client, prefix := newQueue(t)
+	lane := prefix + ":queue:{" + carrier + "}:batch:"
+	push(t, q, slices.Concat(batchOf(1, 1, 3), batchOf(2, 11, 3)))
 	for _, command := range [][]any{
 		{"ZADD", lane + "ring", "inf", "nobody"}, {"ZADD", lane + "ring", "1e300", "3"}, {"SADD", lane + "streams", "nobody", "4"},
 		{"XADD", lane + "stream:1", "*", "m", "x", "c", "1"}, {"XADD", lane + "stream:1", "*", "m", "5", "c", strings.Repeat("9", 30)},
@@ -156,17 +152,17 @@ func TestForeignMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Marks(t.Context(), carrier, queue.Batch); err != nil {
+	if _, err := q.Watermarks(t.Context(), carrier, queue.Batch); err != nil {
 		t.Error(err)
 	}
 	var order []int64
 	for range 20 {
-		order = append(order, messages(take(t, b, queue.Batch, "a", 1))...)
+		order = append(order, messages(take(t, q, queue.Batch, "a", 1))...)
 	}
 	if !slices.Equal(order, []int64{1, 11, 2, 12, 3, 13}) {
 		t.Errorf("took %v", order)
 	}
-	if _, err := b.Reclaim(t.Context(), carrier, queue.Batch, "heir", 0, 50); err != nil {
+	if _, err := q.Reclaim(t.Context(), carrier, queue.Batch, "heir", 0, 50); err != nil {
 		t.Error(err)
 	}
 }
@@ -174,75 +170,75 @@ func TestForeignMembers(t *testing.T) {
 // TestTrimmedStream: entries that were delivered and are gone from the stream do
 // not hide one that waits.
 func TestTrimmedStream(t *testing.T) {
-	b, client, prefix := newBelt(t)
-	lane := prefix + ":belt:{" + carrier + "}:batch:"
-	push(t, b, batchOf(1, 1, 5))
-	take(t, b, queue.Batch, "dead", 5)
+	q, client, prefix := newQueue(t)
+	lane := prefix + ":queue:{" + carrier + "}:batch:"
+	push(t, q, batchOf(1, 1, 5))
+	take(t, q, queue.Batch, "dead", 5)
 	if err := client.XTrimMaxLen(t.Context(), lane+"stream:1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	push(t, b, batchOf(1, 6, 1))
-	if waiting, _, _ := depth(t, b, queue.Batch); waiting < 0 {
+	push(t, q, batchOf(1, 6, 1))
+	if waiting, _, _ := depth(t, q, queue.Batch); waiting < 0 {
 		t.Errorf("%d wait", waiting)
 	}
 	if err := client.Del(t.Context(), lane+"ring").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Reclaim(t.Context(), carrier, queue.Batch, "heir", time.Hour, 5); err != nil {
+	if _, err := q.Reclaim(t.Context(), carrier, queue.Batch, "heir", time.Hour, 5); err != nil {
 		t.Fatal(err)
 	}
-	if got := take(t, b, queue.Batch, "a", 5); !slices.Equal(messages(got), []int64{6}) {
+	if got := take(t, q, queue.Batch, "a", 5); !slices.Equal(messages(got), []int64{6}) {
 		t.Errorf("took %v", messages(got))
 	}
 }
 
 // TestGroupOfAnother: a stream that has somebody else's group and not ours.
 func TestGroupOfAnother(t *testing.T) {
-	b, client, prefix := newBelt(t)
-	stream := prefix + ":belt:{" + carrier + "}:single:stream:0"
-	push(t, b, singles(1, 2))
+	q, client, prefix := newQueue(t)
+	stream := prefix + ":queue:{" + carrier + "}:single:stream:0"
+	push(t, q, singles(1, 2))
 	if err := client.XGroupCreate(t.Context(), stream, "theirs", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.XGroupDestroy(t.Context(), stream, "dispatch").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Reclaim(t.Context(), carrier, queue.Single, "heir", time.Hour, 5); err != nil {
+	if _, err := q.Reclaim(t.Context(), carrier, queue.Single, "heir", time.Hour, 5); err != nil {
 		t.Error(err)
 	}
-	if got := take(t, b, queue.Single, "a", 5); len(got) != 2 {
+	if got := take(t, q, queue.Single, "a", 5); len(got) != 2 {
 		t.Errorf("took %v", messages(got))
 	}
 }
 
 // TestReset: a lane that is emptied holds nothing that stood in its way.
 func TestReset(t *testing.T) {
-	b, client, prefix := newBelt(t)
-	stream := prefix + ":belt:{" + carrier + "}:batch:stream:1"
+	q, client, prefix := newQueue(t)
+	stream := prefix + ":queue:{" + carrier + "}:batch:stream:1"
 	if err := client.Do(t.Context(), "XADD", stream, "18446744073709551615-18446744073709551615", "m", "1", "c", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Push(t.Context(), batchOf(1, 1, 1)); err == nil {
+	if err := q.Push(t.Context(), batchOf(1, 1, 1)); err == nil {
 		t.Fatal("pushed to a stream whose ids are used up")
 	}
-	if err := b.Reset(t.Context(), carrier, queue.Batch); err != nil {
+	if err := q.Reset(t.Context(), carrier, queue.Batch); err != nil {
 		t.Fatal(err)
 	}
-	push(t, b, batchOf(1, 1, 1))
-	if got := take(t, b, queue.Batch, "a", 5); !slices.Equal(messages(got), []int64{1}) {
+	push(t, q, batchOf(1, 1, 1))
+	if got := take(t, q, queue.Batch, "a", 5); !slices.Equal(messages(got), []int64{1}) {
 		t.Errorf("took %v", messages(got))
 	}
 }
 
 // TestQuietBesideOthers: who ends waits for its own calls, not for those that another dispatcher goes on making.
 func TestQuietBesideOthers(t *testing.T) {
-	b, _ := beltOf(t, testenv.NewRedisServer(t).URL())
+	q, _ := queueOn(t, testenv.NewRedisServer(t).URL())
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
 	for range 3 { // never is there a moment without one that listens
 		others.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := b.Wait(ctx, carrier, time.Second, queue.Single); err != nil && ctx.Err() == nil {
+				if _, err := q.Wait(ctx, carrier, time.Second, queue.Single); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 			}
@@ -250,7 +246,7 @@ func TestQuietBesideOthers(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // they begin and end at different times
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); b.Quiet() }()
+	go func() { defer close(done); q.Quiet() }()
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
@@ -258,17 +254,17 @@ func TestQuietBesideOthers(t *testing.T) {
 	}
 	cancel()
 	others.Wait()
-	b.Quiet()
+	q.Quiet()
 }
 
-// TestProbesAtOnce: several dispatchers of one process probe by one belt.
+// TestProbesAtOnce: several dispatchers of one process probe by one queue.
 func TestProbesAtOnce(t *testing.T) {
-	b, _ := beltOf(t, testenv.NewRedisServer(t).URL())
+	q, _ := queueOn(t, testenv.NewRedisServer(t).URL())
 	var probes sync.WaitGroup
 	for range 4 {
 		probes.Go(func() {
 			for range 10 {
-				if err := b.Probe(t.Context(), carrier); err != nil {
+				if err := q.Probe(t.Context(), carrier); err != nil {
 					t.Error(err)
 				}
 			}
@@ -281,8 +277,8 @@ func TestProbesAtOnce(t *testing.T) {
 // stays, and fails on one that refuses or loses what is written.
 func TestProbe(t *testing.T) {
 	server := testenv.NewRedisServer(t)
-	b, client := beltOf(t, server.URL())
-	probe := func() error { return b.Probe(t.Context(), carrier) }
+	q, client := queueOn(t, server.URL())
+	probe := func() error { return q.Probe(t.Context(), carrier) }
 	for range 5 {
 		if err := probe(); err != nil {
 			t.Fatal(err)
@@ -340,21 +336,21 @@ func TestPatience(t *testing.T) {
 	options.ContextTimeoutEnabled = true
 	client := redis.NewClient(options)
 	defer client.Close()
-	b := queue.New(client, queue.Options{Prefix: "test", Patience: 200 * time.Millisecond})
-	push(t, b, batchOf(1, 1, 1))
+	q := queue.New(client, queue.Options{Prefix: "test", Patience: 200 * time.Millisecond})
+	push(t, q, batchOf(1, 1, 1))
 	if err := client.Do(t.Context(), "CLIENT", "PAUSE", "60000", "ALL").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func() error{
-		"push":    func() error { return b.Push(t.Context(), batchOf(1, 1, 1)) },
-		"take":    func() error { _, err := b.Take(t.Context(), carrier, queue.Batch, "a", 1, time.Second); return err },
-		"wait":    func() error { _, err := b.Wait(t.Context(), carrier, time.Second, queue.Batch); return err },
-		"marks":   func() error { _, err := b.Marks(t.Context(), carrier, queue.Batch); return err },
-		"done":    func() error { return b.Done(t.Context(), carrier, queue.Batch, "1/1-1") },
-		"reclaim": func() error { _, err := b.Reclaim(t.Context(), carrier, queue.Batch, "a", 0, 1); return err },
-		"now":     func() error { _, err := b.Now(t.Context()); return err },
-		"reset":   func() error { return b.Reset(t.Context(), carrier, queue.Batch) },
-		"probe":   func() error { return b.Probe(t.Context(), carrier) },
+		"push":       func() error { return q.Push(t.Context(), batchOf(1, 1, 1)) },
+		"take":       func() error { _, err := q.Take(t.Context(), carrier, queue.Batch, "a", 1, time.Second); return err },
+		"wait":       func() error { _, err := q.Wait(t.Context(), carrier, time.Second, queue.Batch); return err },
+		"watermarks": func() error { _, err := q.Watermarks(t.Context(), carrier, queue.Batch); return err },
+		"done":       func() error { return q.Done(t.Context(), carrier, queue.Batch, "1/1-1") },
+		"reclaim":    func() error { _, err := q.Reclaim(t.Context(), carrier, queue.Batch, "a", 0, 1); return err },
+		"now":        func() error { _, err := q.Now(t.Context()); return err },
+		"reset":      func() error { return q.Reset(t.Context(), carrier, queue.Batch) },
+		"probe":      func() error { return q.Probe(t.Context(), carrier) },
 	} {
 		start := time.Now()
 		if err := call(); err == nil || queue.FaultOf(err) != queue.Slow {

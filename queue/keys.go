@@ -12,33 +12,33 @@ const group = "dispatch"
 
 // All keys of a carrier carry its name as hash tag, so that a cluster keeps
 // them in one slot and scripts may touch them together.
-func (b *Belt) laneKey(carrier string, lane Lane) string {
-	return b.prefix + ":belt:{" + carrier + "}:" + lane.String()
+func (q *Queue) laneKey(carrier string, lane Lane) string {
+	return q.prefix + ":queue:{" + carrier + "}:" + lane.String()
 }
 
 // ringKey: sorted set of the companies with something waiting, by turn.
-func (b *Belt) ringKey(carrier string, lane Lane) string { return b.laneKey(carrier, lane) + ":ring" }
+func (q *Queue) ringKey(carrier string, lane Lane) string { return q.laneKey(carrier, lane) + ":ring" }
 
 // streamsKey: set of the companies that have a stream.
-func (b *Belt) streamsKey(carrier string, lane Lane) string {
-	return b.laneKey(carrier, lane) + ":streams"
+func (q *Queue) streamsKey(carrier string, lane Lane) string {
+	return q.laneKey(carrier, lane) + ":streams"
 }
 
 // bellKey: list with a token while the ring is not empty.
-func (b *Belt) bellKey(carrier string, lane Lane) string { return b.laneKey(carrier, lane) + ":bell" }
+func (q *Queue) bellKey(carrier string, lane Lane) string { return q.laneKey(carrier, lane) + ":bell" }
 
 // streamPrefix, followed by a company's id, names its stream; entries hold m
 // (message id) and c (company id).
-func (b *Belt) streamPrefix(carrier string, lane Lane) string {
-	return b.laneKey(carrier, lane) + ":stream:"
+func (q *Queue) streamPrefix(carrier string, lane Lane) string {
+	return q.laneKey(carrier, lane) + ":stream:"
 }
 
 // keys are the first three keys of every script.
-func (b *Belt) keys(carrier string, lane Lane) []string {
-	return []string{b.ringKey(carrier, lane), b.streamsKey(carrier, lane), b.bellKey(carrier, lane)}
+func (q *Queue) keys(carrier string, lane Lane) []string {
+	return []string{q.ringKey(carrier, lane), q.streamsKey(carrier, lane), q.bellKey(carrier, lane)}
 }
 
-// streamOf answers whose stream an item goes into: the single lane has one, 0.
+// streamOf returns whose stream an item goes into: the single lane has one, 0.
 func streamOf(lane Lane, company int64) int64 {
 	if lane == Single {
 		return 0
@@ -57,7 +57,7 @@ func splitEntryID(id string) (stream, place string, err error) {
 	return stream, place, nil
 }
 
-// placeTime answers the moment of the Redis clock in a stream id, zero for
+// placeTime returns the moment of the Redis clock in a stream id, zero for
 // "0-0".
 func placeTime(place string) (time.Time, error) {
 	text, _, _ := strings.Cut(place, "-")

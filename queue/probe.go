@@ -15,29 +15,29 @@ const probeLife = 5 * time.Minute
 // canary is a message to nobody that waits on a probe's lane.
 type canary struct {
 	round sync.Mutex // one probe at a time
-	belt  *Belt      // under keys of its own
+	queue *Queue     // under keys of its own
 	next  int64
 	there int64 // what the last round put there; 0: nothing
 }
 
-// Probe sends a message to nobody the way that a carrier's messages go: it is
-// pushed and rung for by one call, taken and done with by the next. So a server
+// Probe sends a message to nobody the way that a carrier's messages go: one call
+// pushes it and rings the bell, the next takes and finishes it. So a server
 // that answers and cannot be written to, or that loses what it was given, fails
 // like one that is away. The keys stand in the carrier's slot of a cluster, and
-// are this belt's own.
+// belong to this Queue alone.
 //
 // Probes of one carrier wait for each other. The first call finds out less than
 // those that follow.
-func (b *Belt) Probe(ctx context.Context, carrier string) error {
-	b.mu.Lock()
-	c := b.canaries[carrier]
+func (q *Queue) Probe(ctx context.Context, carrier string) error {
+	q.mu.Lock()
+	c := q.canaries[carrier]
 	if c == nil {
-		own := New(b.rdb, Options{Prefix: b.prefix + ":probe:" + b.name, Waiting: b.waiting, Patience: b.patience, Log: b.log})
-		own.waits = b.waits
-		c = &canary{belt: own, next: rand.Int64N(1 << 40)}
-		b.canaries[carrier] = c
+		own := New(q.rdb, Options{Prefix: q.prefix + ":probe:" + q.name, Waiting: q.waiting, Patience: q.patience, Log: q.log})
+		own.waits = q.waits
+		c = &canary{queue: own, next: rand.Int64N(1 << 40)}
+		q.canaries[carrier] = c
 	}
-	b.mu.Unlock()
+	q.mu.Unlock()
 	c.round.Lock()
 	defer c.round.Unlock()
 	there := c.there
@@ -48,21 +48,21 @@ func (b *Belt) Probe(ctx context.Context, carrier string) error {
 		}
 	}
 	c.next++
-	if err := c.belt.Push(ctx, []Item{{MessageID: c.next, CompanyID: 1, Carrier: carrier, Lane: Batch}}); err != nil {
+	if err := c.queue.Push(ctx, []Item{{MessageID: c.next, CompanyID: 1, Carrier: carrier, Lane: Batch}}); err != nil {
 		return err
 	}
 	c.there = c.next
-	if err := c.hear(ctx, carrier); err != nil {
+	if err := c.waitBell(ctx, carrier); err != nil {
 		return err
 	}
 	return c.expire(ctx, carrier)
 }
 
-// hear waits for the bell, which the push has rung.
-func (c *canary) hear(ctx context.Context, carrier string) error {
-	ctx, cancel := context.WithTimeout(ctx, c.belt.patience)
+// waitBell waits for the bell, which the push has rung.
+func (c *canary) waitBell(ctx context.Context, carrier string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.queue.patience)
 	defer cancel()
-	rung, err := c.belt.Wait(ctx, carrier, time.Second, Batch)
+	rung, err := c.queue.Wait(ctx, carrier, time.Second, Batch)
 	if err == nil && !rung {
 		err = &FaultError{Lost, "the bell of " + carrier + " was rung and does not ring"}
 	}
@@ -70,9 +70,9 @@ func (c *canary) hear(ctx context.Context, carrier string) error {
 }
 
 // find takes the canary off its lane. What an earlier round lost on the way is
-// done away with.
+// removed.
 func (c *canary) find(ctx context.Context, carrier string, there int64) error {
-	entries, err := c.belt.Take(ctx, carrier, Batch, "probe", 100, 0)
+	entries, err := c.queue.Take(ctx, carrier, Batch, "probe", 100, 0)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (c *canary) find(ctx context.Context, carrier string, there int64) error {
 		ids[i] = e.ID
 		found = found || e.MessageID == there
 	}
-	if err := c.belt.Done(ctx, carrier, Batch, ids...); err != nil {
+	if err := c.queue.Done(ctx, carrier, Batch, ids...); err != nil {
 		return err
 	}
 	if !found {
-		return &FaultError{Lost, "what was put on the belt of " + carrier + " is gone"}
+		return &FaultError{Lost, "what was put on the queue of " + carrier + " is gone"}
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func (c *canary) find(ctx context.Context, carrier string, there int64) error {
 // expire has the server forget the probe's keys some time after this process is
 // gone.
 func (c *canary) expire(ctx context.Context, carrier string) error {
-	ctx, cancel := context.WithTimeout(ctx, c.belt.patience)
+	ctx, cancel := context.WithTimeout(ctx, c.queue.patience)
 	defer cancel()
-	pipe := c.belt.rdb.Pipeline()
-	for _, key := range append(c.belt.keys(carrier, Batch), c.belt.streamPrefix(carrier, Batch)+"1") {
+	pipe := c.queue.rdb.Pipeline()
+	for _, key := range append(c.queue.keys(carrier, Batch), c.queue.streamPrefix(carrier, Batch)+"1") {
 		pipe.Expire(ctx, key, probeLife)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -106,5 +106,5 @@ func (c *canary) expire(ctx context.Context, carrier string) error {
 	return nil
 }
 
-// ownName is one that no other belt has.
+// ownName is one that no other queue has.
 func ownName() string { return strconv.FormatUint(rand.Uint64(), 36) }

@@ -15,13 +15,13 @@ const (
 	itemTime = 200 * time.Microsecond
 )
 
-// Push puts items on the belt, in one round trip unless there are very many,
-// each lane's in the order given. On an error some may be on the belt and some
+// Push puts items on the queue, in one round trip unless there are very many,
+// each lane's in the order given. On an error some may be on the queue and some
 // not: push them again, or leave it to the dispatcher's refilling.
-func (b *Belt) Push(ctx context.Context, items []Item) error {
+func (q *Queue) Push(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		n := min(len(items), pipelineItems)
-		if _, err := b.run(ctx, pushScript, time.Duration(n)*itemTime, b.pushCalls(items[:n])...); err != nil {
+		if _, err := q.run(ctx, pushScript, time.Duration(n)*itemTime, q.pushCalls(items[:n])...); err != nil {
 			return fmt.Errorf("pushing %d messages: %w", len(items), err)
 		}
 		items = items[n:]
@@ -30,7 +30,7 @@ func (b *Belt) Push(ctx context.Context, items []Item) error {
 }
 
 // pushCalls sorts items by stream, keeping their order in each.
-func (b *Belt) pushCalls(items []Item) []call {
+func (q *Queue) pushCalls(items []Item) []call {
 	type stream struct {
 		carrier string
 		lane    Lane
@@ -45,7 +45,7 @@ func (b *Belt) pushCalls(items []Item) []call {
 		if !ok {
 			at = len(calls)
 			open[to] = at
-			calls = append(calls, b.call(item.Carrier, item.Lane, to.company).of(strconv.FormatInt(to.company, 10)))
+			calls = append(calls, q.call(item.Carrier, item.Lane, to.company).of(strconv.FormatInt(to.company, 10)))
 		}
 		calls[at].args = append(calls[at].args, item.MessageID, item.CompanyID)
 		if len(calls[at].args) >= 2*scriptItems {

@@ -18,8 +18,8 @@ import (
 //
 // A server whose memory is full refuses what could make it grow, in the middle
 // of a script. join and ring bear that: then companies do not rotate and waiters
-// are not woken, but what is on the belt can be taken and done with, which is
-// what makes room again.
+// are not woken, but what is on the queue can be taken and finished (Done), which
+// makes room again.
 const common = `
 local RING, STREAMS, BELL = KEYS[1], KEYS[2], KEYS[3]
 local GROUP, PREFIX, KEEP = ARGV[1], ARGV[2], ARGV[3] == '1'
@@ -27,7 +27,7 @@ local GROUP, PREFIX, KEEP = ARGV[1], ARGV[2], ARGV[3] == '1'
 local function join(company)
   local last = redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')
   local turn = last[2] and tonumber(last[2]) or 0
-  if not (turn < 1e15) then -- not ours: up there one more is no more
+  if not (turn < 1e15) then -- not ours: at such a size adding one changes nothing
     local companies = redis.call('ZRANGE', RING, 0, -1)
     redis.call('DEL', RING)
     for i, other in ipairs(companies) do
@@ -38,7 +38,7 @@ local function join(company)
   redis.pcall('ZADD', RING, turn + 1, company)
 end
 
--- grouped makes sure that the group is there, and answers whether it was not.
+-- grouped makes sure that the group is there, and returns whether it was not.
 local function grouped(company)
   return redis.pcall('XGROUP', 'CREATE', PREFIX .. company, GROUP, '0', 'MKSTREAM').ok ~= nil
 end
@@ -69,7 +69,7 @@ local function ring()
 end
 
 -- collect appends company, id, message and company id of each entry to out and
--- answers how many; an entry that is not ours is removed.
+-- returns how many; an entry that is not ours is removed.
 local function collect(out, company, entries)
   local n = 0
   for _, entry in ipairs(entries) do
@@ -89,7 +89,7 @@ end
 // pushScript adds items to one company's stream.
 //
 // ARGV[4] the company; then message id and company id of each item.
-// Answers the number of items.
+// Returns the number of items.
 var pushScript = redis.NewScript(common + `
 local company = ARGV[4]
 local stream = PREFIX .. company
@@ -113,7 +113,7 @@ return (#ARGV - 4) / 2
 // little more, for companies that turn out to be empty.
 //
 // ARGV[4] the consumer; ARGV[5] the most entries to deliver.
-// Answers the companies still in the ring; then company, id, message id and
+// Returns the companies still in the ring; then company, id, message id and
 // company id of each entry. An error only if nothing was delivered.
 var takeScript = redis.NewScript(common + `
 local out, left = {0}, tonumber(ARGV[5])
@@ -157,7 +157,7 @@ return out
 // doneScript removes entries of one company's stream.
 //
 // ARGV[4] the company; then the ids.
-// Answers how many there still were.
+// Returns how many there still were.
 var doneScript = redis.NewScript(common + `
 local company = ARGV[4]
 local gone = 0
@@ -170,14 +170,14 @@ return gone
 `)
 
 // reclaimScript hands entries that have been pending too long to a consumer and
-// mends what it comes across: a company with something waiting that is not in
-// the ring joins it, an empty stream goes, a consumer that is long idle and has
-// nothing pending goes.
+// repairs what it comes across: a company with something waiting that is not in
+// the ring joins it, an empty stream is deleted, and so is a consumer that has
+// long been idle and has nothing pending.
 //
 // ARGV[4] the consumer; ARGV[5] the least idle time in ms; ARGV[6] the most
 // entries; ARGV[7] the idle time in ms after which a consumer goes; then the
 // companies.
-// Answers company, id, message id and company id of each entry.
+// Returns company, id, message id and company id of each entry.
 var reclaimScript = redis.NewScript(common + `
 local out, left = {}, tonumber(ARGV[6])
 for i = 8, #ARGV do
@@ -225,29 +225,28 @@ ring()
 return out
 `)
 
-// marksScript looks at the streams of companies.
+// watermarksScript looks at the streams of companies.
 //
 // ARGV[4...] the companies.
-// Answers for each that has a stream: company, entries waiting, entries pending,
-// id of the oldest waiting entry ("" if none), id last delivered.
-var marksScript = redis.NewScript(common + `
+// Returns for each that has a stream: company, id of the oldest waiting entry
+// ("" if none), id last delivered.
+var watermarksScript = redis.NewScript(common + `
 local out = {}
 for i = 4, #ARGV do
   local stream = PREFIX .. ARGV[i]
   if redis.call('EXISTS', stream) == 1 then
-    local delivered, pending = '0-0', 0
+    local delivered = '0-0'
     for _, info in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
       local g = {}
       for j = 1, #info, 2 do
         g[info[j]] = info[j + 1]
       end
       if g.name == GROUP then
-        delivered, pending = g['last-delivered-id'], g.pending
+        delivered = g['last-delivered-id']
       end
     end
     local first = redis.call('XRANGE', stream, '(' .. delivered, '+', 'COUNT', 1)[1]
-    out[#out + 1], out[#out + 2] = ARGV[i], math.max(redis.call('XLEN', stream) - pending, 0) -- of a trimmed stream more may be pending than there is
-    out[#out + 1], out[#out + 2], out[#out + 3] = pending, first and first[1] or '', delivered
+    out[#out + 1], out[#out + 2], out[#out + 3] = ARGV[i], first and first[1] or '', delivered
   end
 end
 return out
@@ -263,13 +262,13 @@ type call struct {
 	companies []string // whose streams it may touch, besides those in the ring
 }
 
-func (b *Belt) call(carrier string, lane Lane, args ...any) call {
+func (q *Queue) call(carrier string, lane Lane, args ...any) call {
 	keep := "0"
 	if lane == Single {
 		keep = "1"
 	}
-	head := []any{group, b.streamPrefix(carrier, lane), keep}
-	return call{keys: b.keys(carrier, lane), args: append(head, args...), carrier: carrier, lane: lane}
+	head := []any{group, q.streamPrefix(carrier, lane), keep}
+	return call{keys: q.keys(carrier, lane), args: append(head, args...), carrier: carrier, lane: lane}
 }
 
 // of names the companies whose streams a call touches.
@@ -280,16 +279,16 @@ func (c call) of(companies ...string) call {
 
 // run runs a script once for each call, in one pipeline; when the server does
 // not know the script (it was restarted), those that failed are run once more
-// with its text, and those that met a key of another type once more when that is
-// gone. extra is what very many items need besides the patience.
-func (b *Belt) run(ctx context.Context, script *redis.Script, extra time.Duration, calls ...call) ([]*redis.Cmd, error) {
-	answers, err := b.runOnce(ctx, script, extra, calls)
+// with its text, and those that met a key of another type once more when it has
+// been deleted. extra is what very many items need besides the patience.
+func (q *Queue) run(ctx context.Context, script *redis.Script, extra time.Duration, calls ...call) ([]*redis.Cmd, error) {
+	answers, err := q.runOnce(ctx, script, extra, calls)
 	if err == nil {
 		return answers, nil
 	}
 	var failed []int
 	for i, answer := range answers {
-		if err := answer.Err(); err != nil && broken(err) && b.mend(ctx, calls[i].carrier, calls[i].lane, calls[i].companies...) {
+		if err := answer.Err(); err != nil && broken(err) && q.repair(ctx, calls[i].carrier, calls[i].lane, calls[i].companies...) {
 			failed = append(failed, i)
 		}
 	}
@@ -300,7 +299,7 @@ func (b *Belt) run(ctx context.Context, script *redis.Script, extra time.Duratio
 	for i, at := range failed {
 		again[i] = calls[at]
 	}
-	second, err := b.runOnce(ctx, script, extra, again)
+	second, err := q.runOnce(ctx, script, extra, again)
 	if err != nil {
 		return answers, err
 	}
@@ -312,16 +311,16 @@ func (b *Belt) run(ctx context.Context, script *redis.Script, extra time.Duratio
 
 func broken(err error) bool { return FaultOf(err) == WrongType }
 
-func (b *Belt) runOnce(ctx context.Context, script *redis.Script, extra time.Duration, calls []call) ([]*redis.Cmd, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.patience+extra)
+func (q *Queue) runOnce(ctx context.Context, script *redis.Script, extra time.Duration, calls []call) ([]*redis.Cmd, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.patience+extra)
 	defer cancel()
 	if len(calls) == 1 {
-		cmd := script.Run(ctx, b.rdb, calls[0].keys, calls[0].args...)
+		cmd := script.Run(ctx, q.rdb, calls[0].keys, calls[0].args...)
 		return []*redis.Cmd{cmd}, cmd.Err()
 	}
 	answers := make([]*redis.Cmd, len(calls))
 	for _, text := range []bool{false, true} {
-		pipe := b.rdb.Pipeline()
+		pipe := q.rdb.Pipeline()
 		for i, c := range calls {
 			switch {
 			case !text:

@@ -15,10 +15,10 @@ import (
 // and exclusive ranges.
 var oldestServer = [2]int{6, 2}
 
-// CheckServer asks every master how it is set up. It answers warnings for what
-// would make the belt lose entries or never work; an error means that the
+// CheckServer asks every master how it is set up. It returns warnings for what
+// would make the queue lose entries or never work; an error means that the
 // server could not be asked.
-func (b *Belt) CheckServer(ctx context.Context) (warnings []string, err error) {
+func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) {
 	var mu sync.Mutex // a cluster's masters are asked at once
 	check := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx).Result()
@@ -34,10 +34,10 @@ func (b *Belt) CheckServer(ctx context.Context) (warnings []string, err error) {
 		}
 		return nil
 	}
-	if cluster, ok := b.rdb.(*redis.ClusterClient); ok {
+	if cluster, ok := q.rdb.(*redis.ClusterClient); ok {
 		err = cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error { return check(ctx, client) })
 	} else {
-		err = check(ctx, b.rdb)
+		err = check(ctx, q.rdb)
 	}
 	return warnings, err
 }

@@ -8,8 +8,8 @@ import (
 	"intumwa/queue"
 )
 
-// beltOf makes a belt on a test's own server.
-func beltOf(t testing.TB, url string) (*queue.Belt, *redis.Client) {
+// queueOn makes a queue on a test's own server.
+func queueOn(t testing.TB, url string) (*queue.Queue, *redis.Client) {
 	t.Helper()
 	options, err := redis.ParseURL(url)
 	if err != nil {
@@ -33,11 +33,11 @@ func deleteAll(t testing.TB, client *redis.Client, prefix string) {
 }
 
 func BenchmarkPush100(b *testing.B) {
-	belt, client, prefix := newBelt(b)
+	q, client, prefix := newQueue(b)
 	items := singles(1, 100)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := belt.Push(b.Context(), items); err != nil {
+		if err := q.Push(b.Context(), items); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -49,19 +49,19 @@ func BenchmarkPush100(b *testing.B) {
 func BenchmarkPushTakeDone100(b *testing.B) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		b.Run(lane.String(), func(b *testing.B) {
-			belt, _, _ := newBelt(b)
+			q, _, _ := newQueue(b)
 			items := singles(1, 100)
 			for i := range items {
 				items[i].Lane, items[i].CompanyID = lane, int64(i%5+1)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				push(b, belt, items)
-				entries := take(b, belt, lane, "a", 100)
+				push(b, q, items)
+				entries := take(b, q, lane, "a", 100)
 				if len(entries) != 100 {
 					b.Fatalf("took %d", len(entries))
 				}
-				done(b, belt, lane, entries)
+				done(b, q, lane, entries)
 			}
 			b.ReportMetric(float64(100*b.N)/b.Elapsed().Seconds(), "msg/s")
 		})
@@ -69,13 +69,13 @@ func BenchmarkPushTakeDone100(b *testing.B) {
 }
 
 func BenchmarkTakeDone100(b *testing.B) {
-	belt, _, _ := newBelt(b)
+	q, _, _ := newQueue(b)
 	items := singles(1, 100)
 	for b.Loop() {
 		b.StopTimer()
-		push(b, belt, items)
+		push(b, q, items)
 		b.StartTimer()
-		done(b, belt, queue.Single, take(b, belt, queue.Single, "a", 100))
+		done(b, q, queue.Single, take(b, q, queue.Single, "a", 100))
 	}
 	b.ReportMetric(float64(100*b.N)/b.Elapsed().Seconds(), "msg/s")
 }

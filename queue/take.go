@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	doneIDs          = 1000 // ids in one run of doneScript; Lua can unpack some 8,000
-	reclaimCompanies = 64   // streams one script run looks at
+	doneIDs         = 1000 // ids in one run of doneScript; Lua can unpack some 8,000
+	scriptCompanies = 64   // streams one script run looks at
 	// deadConsumer is how long a consumer must have been idle, with nothing
 	// pending, before Reclaim forgets it.
 	deadConsumer = time.Hour
@@ -20,10 +20,10 @@ const (
 // lane companies get even shares, in turn. No entries and no error means that
 // nothing came.
 //
-// When ctx ends Take returns its error without having taken anything: entries are delivered by a short call of its own, whose answer is
-// always awaited. What it returns is the caller's to finish: Done each entry,
-// whatever became of it.
-func (b *Belt) Take(ctx context.Context, carrier string, lane Lane, consumer string, max int, block time.Duration) ([]Entry, error) {
+// When ctx ends Take returns its error without having taken anything: entries are
+// delivered by a short call of its own, whose answer is always awaited. The caller
+// calls Done for every entry that it got, whatever became of it.
+func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, consumer string, max int, block time.Duration) ([]Entry, error) {
 	if max <= 0 {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (b *Belt) Take(ctx context.Context, carrier string, lane Lane, consumer str
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		entries, more, err := b.deliver(context.WithoutCancel(ctx), carrier, lane, consumer, max)
+		entries, more, err := q.deliver(context.WithoutCancel(ctx), carrier, lane, consumer, max)
 		if err != nil || len(entries) > 0 {
 			return entries, err
 		}
@@ -43,15 +43,15 @@ func (b *Belt) Take(ctx context.Context, carrier string, lane Lane, consumer str
 		if left <= 0 {
 			return nil, nil
 		}
-		if _, err := b.Wait(ctx, carrier, left, lane); err != nil {
+		if _, err := q.Wait(ctx, carrier, left, lane); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // deliver runs takeScript once.
-func (b *Belt) deliver(ctx context.Context, carrier string, lane Lane, consumer string, max int) (entries []Entry, more bool, err error) {
-	answers, err := b.run(ctx, takeScript, 0, b.call(carrier, lane, consumer, max))
+func (q *Queue) deliver(ctx context.Context, carrier string, lane Lane, consumer string, max int) (entries []Entry, more bool, err error) {
+	answers, err := q.run(ctx, takeScript, 0, q.call(carrier, lane, consumer, max))
 	if err != nil {
 		return nil, false, fmt.Errorf("taking from %s %s: %w", carrier, lane, err)
 	}
@@ -96,9 +96,9 @@ func readEntries(carrier string, lane Lane, fields []any) ([]Entry, error) {
 }
 
 // Done removes entries from a lane for good, in one round trip. Entries that
-// are no longer there, because another consumer was done with them or Redis was
+// are no longer there, because another consumer finished them or Redis was
 // emptied, are no error.
-func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...string) error {
+func (q *Queue) Done(ctx context.Context, carrier string, lane Lane, ids ...string) error {
 	var calls []call
 	open := make(map[string]int)
 	for _, id := range ids {
@@ -110,7 +110,7 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 		if !ok {
 			at = len(calls)
 			open[stream] = at
-			calls = append(calls, b.call(carrier, lane, stream).of(stream))
+			calls = append(calls, q.call(carrier, lane, stream).of(stream))
 		}
 		calls[at].args = append(calls[at].args, place)
 		if len(calls[at].args) >= doneIDs {
@@ -120,7 +120,7 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 	if len(calls) == 0 {
 		return nil
 	}
-	if _, err := b.run(ctx, doneScript, time.Duration(len(ids))*itemTime, calls...); err != nil {
+	if _, err := q.run(ctx, doneScript, time.Duration(len(ids))*itemTime, calls...); err != nil {
 		return fmt.Errorf("finishing %d entries of %s %s: %w", len(ids), carrier, lane, err)
 	}
 	return nil
@@ -133,22 +133,22 @@ func (b *Belt) Done(ctx context.Context, carrier string, lane Lane, ids ...strin
 //
 // It also forgets consumers that have been idle for an hour and have nothing
 // pending, drops empty streams, and puts a company back into the ring that has
-// something waiting and is not there (a key was evicted). Call it from time to
-// time, whoever does.
-func (b *Belt) Reclaim(ctx context.Context, carrier string, lane Lane, consumer string, minIdle time.Duration, max int) ([]Entry, error) {
-	companies, err := b.streams(ctx, carrier, lane)
+// something waiting and is not there (a key was evicted). Any process may call
+// it, from time to time.
+func (q *Queue) Reclaim(ctx context.Context, carrier string, lane Lane, consumer string, minIdle time.Duration, max int) ([]Entry, error) {
+	companies, err := q.streams(ctx, carrier, lane)
 	if err != nil {
 		return nil, err
 	}
 	var entries []Entry
 	ctx = context.WithoutCancel(ctx) // as in Take: what is claimed is returned
 	for len(companies) > 0 && len(entries) < max {
-		n := min(len(companies), reclaimCompanies)
-		args := []any{consumer, minIdle.Milliseconds(), max - len(entries), b.forget.Milliseconds()}
+		n := min(len(companies), scriptCompanies)
+		args := []any{consumer, minIdle.Milliseconds(), max - len(entries), q.forget.Milliseconds()}
 		for _, company := range companies[:n] {
 			args = append(args, company)
 		}
-		answers, err := b.run(ctx, reclaimScript, 0, b.call(carrier, lane, args...).of(companies[:n]...))
+		answers, err := q.run(ctx, reclaimScript, 0, q.call(carrier, lane, args...).of(companies[:n]...))
 		companies = companies[n:]
 		if err != nil {
 			return entries, fmt.Errorf("reclaiming from %s %s: %w", carrier, lane, err)

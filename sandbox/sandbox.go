@@ -2,7 +2,7 @@
 // numbers stand for (rule choices 6.5): sent or failed, after a fixed time, with the
 // webhook that any message has.
 //
-// No carrier, no link and no belt takes part. intake records such a message beside its
+// No carrier, no link and no queue takes part. intake records such a message beside its
 // fate instead of in the outbox; what is here takes fates whose time has come and
 // makes the messages final by the same statement as the dispatcher, in one transaction
 // with their events. Any number of processes may do so: each takes others.

@@ -35,7 +35,7 @@ func freeLoopback(t *testing.T) string {
 func TestServeDashboard(t *testing.T) {
 	door, smtp, page := freeLoopback(t), freeLoopback(t), freeLoopback(t)
 	client, prefix := testenv.Redis(t)
-	belt := client.Options()
+	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
 ops: {listen: "127.0.0.1:0"}
 dashboard: {listen: %q, public_url: "http://localhost:1", secure_cookies: false}
@@ -43,7 +43,7 @@ mail: {server: %q, from: "Intumwa <a@example.com>", tls: none}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a}]}]
-`, door, smtp, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix))
+`, door, smtp, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
 	config, err := configs.Load(s.config, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 func registeredMetrics(t *testing.T) map[string]registered {
 	t.Helper()
 	client, prefix := testenv.Redis(t)
-	belt := client.Options()
+	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
 api: {listen: "127.0.0.1:0"}
 ops: {listen: "127.0.0.1:0"}
@@ -86,7 +86,7 @@ dashboard: {listen: "127.0.0.1:0"}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
-`, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix))
+`, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
 	config, err := configs.Load(s.config, nil)
 	if err != nil {
 		t.Fatal(err)

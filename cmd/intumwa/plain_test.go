@@ -101,7 +101,7 @@ func TestInboundOfHostileHandset(t *testing.T) {
 	serving := make(chan error, 2)
 	go func() { serving <- carrier.Serve(ctx, line) }()
 	client, prefix := testenv.Redis(t)
-	belt := client.Options()
+	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
 api: {listen: "127.0.0.1:0"}
 ops: {listen: "127.0.0.1:0"}
@@ -109,7 +109,7 @@ dashboard: {listen: "127.0.0.1:0"}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: b}]}]
-`, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix, line.Addr()))
+`, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, line.Addr()))
 	config, err := configs.Load(s.config, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ const (
 	// redisPatience bounds a dial and an answer of Redis. What may not wait so long
 	// says so by its context.
 	redisPatience = 2 * time.Second
-	// leastWaiting connections wait on the belt, two for each link.
+	// leastWaiting connections wait on the queue, two for each link.
 	leastWaiting = 256
 )
 
 // openRedis makes the client of short calls and the one whose connections wait
-// on the belt. Nothing is dialled yet: a Redis that is away stops no start.
+// on the queue. Nothing is dialled yet: a Redis that is away stops no start.
 func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClient, err error) {
 	options, err := redisOptions(c)
 	if err != nil {

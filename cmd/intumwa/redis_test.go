@@ -24,7 +24,7 @@ import (
 	"intumwa/queue"
 )
 
-// TestRedisModes: the belt works on a single server, on a Cluster of which one
+// TestRedisModes: the queue works on a single server, on a Cluster of which one
 // node is named, and on Sentinel's master, and none of them holds a call longer
 // than its context says.
 func TestRedisModes(t *testing.T) {
@@ -36,13 +36,13 @@ func TestRedisModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config, server := set(t)
-			belt := beltOn(t, config)
-			beltWorks(t, belt)
+			q := queueOn(t, config)
+			queueWorks(t, q)
 			if err := server.Do(t.Context(), "CLIENT", "PAUSE", "20000", "ALL").Err(); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			if err := belt.Push(t.Context(), item()); err == nil || queue.FaultOf(err) != queue.Slow {
+			if err := q.Push(t.Context(), item()); err == nil || queue.FaultOf(err) != queue.Slow {
 				t.Errorf("a server that stands still: %v", err)
 			}
 			if took := time.Since(start); took > 5*time.Second {
@@ -183,7 +183,7 @@ func clientOf(t *testing.T, options *redis.Options) *redis.Client {
 	return client
 }
 
-func beltOn(t *testing.T, config *configs.Redis) *queue.Belt {
+func queueOn(t *testing.T, config *configs.Redis) *queue.Queue {
 	t.Helper()
 	short, waiting, err := openRedis(config, 1)
 	if err != nil {
@@ -197,41 +197,41 @@ func item() []queue.Item {
 	return []queue.Item{{MessageID: 1, CompanyID: 1, Carrier: "lumitel", Lane: queue.Batch}}
 }
 
-// beltWorks sends a message over every way of the belt.
-func beltWorks(t *testing.T, belt *queue.Belt) {
+// queueWorks sends a message over every way of the queue.
+func queueWorks(t *testing.T, q *queue.Queue) {
 	t.Helper()
 	ctx := t.Context()
 	for range 3 {
 		for _, carrier := range []string{"lumitel", "leo", "onatel"} { // slots of their own
-			if err := belt.Probe(ctx, carrier); err != nil {
+			if err := q.Probe(ctx, carrier); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if _, err := belt.CheckServer(ctx); err != nil {
+	if _, err := q.CheckServer(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := belt.Push(ctx, item()); err != nil {
+	if err := q.Push(ctx, item()); err != nil {
 		t.Fatal(err)
 	}
-	if rung, err := belt.Wait(ctx, "lumitel", time.Second, queue.Single, queue.Batch); err != nil || !rung {
+	if rung, err := q.Wait(ctx, "lumitel", time.Second, queue.Single, queue.Batch); err != nil || !rung {
 		t.Errorf("rung %v, %v", rung, err)
 	}
-	marks, err := belt.Marks(ctx, "lumitel", queue.Batch)
+	marks, err := q.Watermarks(ctx, "lumitel", queue.Batch)
 	if err != nil || len(marks) != 1 {
 		t.Errorf("marks %v, %v", marks, err)
 	}
-	entries, err := belt.Take(ctx, "lumitel", queue.Batch, "me", 5, 0)
+	entries, err := q.Take(ctx, "lumitel", queue.Batch, "me", 5, 0)
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("took %v, %v", entries, err)
 	}
-	if again, err := belt.Reclaim(ctx, "lumitel", queue.Batch, "heir", 0, 5); err != nil || len(again) != 1 {
+	if again, err := q.Reclaim(ctx, "lumitel", queue.Batch, "heir", 0, 5); err != nil || len(again) != 1 {
 		t.Errorf("reclaimed %v, %v", again, err)
 	}
-	if err := belt.Done(ctx, "lumitel", queue.Batch, entries[0].ID); err != nil {
+	if err := q.Done(ctx, "lumitel", queue.Batch, entries[0].ID); err != nil {
 		t.Error(err)
 	}
-	if err := belt.Reset(ctx, "lumitel", queue.Batch); err != nil {
+	if err := q.Reset(ctx, "lumitel", queue.Batch); err != nil {
 		t.Error(err)
 	}
 }

@@ -143,7 +143,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
 
-	belt := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting, Log: g.log})
+	q := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting, Log: g.log})
 	factorKey, err := c.Accounts.Key()
 	if err != nil {
 		return fmt.Errorf("accounts.encryption_key: %w", err)
@@ -162,7 +162,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	store := messages.New(hot)
-	in := intake.New(hot, users, store, belt, routes, intake.Options{Validity: c.Messages.Validity,
+	in := intake.New(hot, users, store, q, routes, intake.Options{Validity: c.Messages.Validity,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	defer life.end()
@@ -174,7 +174,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	ops := newOps(pool, g.registry, g.log)
-	life.run("stores", newStores(probing, belt, g.log, g.registry).Run)
+	life.run("stores", newStores(probing, q, g.log, g.registry).Run)
 	if g.memory != nil {
 		life.run("memory", g.memory.Run)
 	}
@@ -184,7 +184,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
 		options.Route = in.Route
-		d, err := dispatcher.New(pool, hot, belt, hooks, options)
+		d, err := dispatcher.New(pool, hot, q, hooks, options)
 		if err != nil {
 			return err
 		}

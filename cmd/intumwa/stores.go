@@ -29,7 +29,7 @@ const (
 // there when it can be written to and still has what was written the time before.
 type stores struct {
 	pool   *pgxpool.Pool // of its own: that all connections are taken is no outage
-	belt   *queue.Belt
+	queue  *queue.Queue
 	log    *slog.Logger
 	said   []string  // warnings of Redis' settings
 	failed bool      // the last try to commit, or to get an answer
@@ -38,11 +38,11 @@ type stores struct {
 	database, redis, settings prometheus.Gauge
 }
 
-func newStores(pool *pgxpool.Pool, belt *queue.Belt, log *slog.Logger, reg prometheus.Registerer) *stores {
+func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *stores {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
-	s := &stores{pool: pool, belt: belt, log: log,
+	s := &stores{pool: pool, queue: q, log: log,
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
@@ -76,7 +76,7 @@ func (s *stores) Run(ctx context.Context) error {
 	}
 }
 
-func (s *stores) probe(ctx context.Context) error { return s.belt.Probe(ctx, storesProbe) }
+func (s *stores) probe(ctx context.Context) error { return s.queue.Probe(ctx, storesProbe) }
 
 // askDatabase tries a commit in some rounds and an answer in the others. After a
 // commit that failed only another commit says that all is well.
@@ -117,7 +117,7 @@ func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Dur
 func (s *stores) askSettings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storesPatience)
 	defer cancel()
-	warnings, err := s.belt.CheckServer(ctx)
+	warnings, err := s.queue.CheckServer(ctx)
 	if err != nil {
 		warnings = []string{"its settings cannot be read: " + err.Error()}
 	}

@@ -45,7 +45,7 @@ func TestOneMessageInTheLog(t *testing.T) {
 	address := door.Addr().String()
 	_ = door.Close()
 	client, prefix := testenv.Redis(t)
-	belt := client.Options()
+	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
 api: {listen: %q}
 ops: {listen: "127.0.0.1:0"}
@@ -54,7 +54,7 @@ database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 webhooks: {allow_private: true}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: canary}]}]
-`, address, testenv.Database(t), belt.Password, belt.Addr, belt.DB, prefix, line.Addr()))
+`, address, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, line.Addr()))
 	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--credits", "9")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")

@@ -95,7 +95,7 @@ func billing() Dashboard {
 // runtime is the processes and their stores.
 func runtime() Dashboard {
 	const at = `job="intumwa", instance=~"$instance"`
-	return page("runtime", "runtime", "The gateway's processes, PostgreSQL, Redis and the belt between intake and dispatcher.", "3h",
+	return page("runtime", "runtime", "The gateway's processes, PostgreSQL, Redis and the queue between intake and dispatcher.", "3h",
 		[]Variable{choice("instance", "Process", `label_values(up{job="intumwa"}, instance)`)},
 		table(panel{title: "Processes", width: 24, height: 6}, []string{"instance", "version"},
 			column{title: "Version", expr: `max by (instance, version) (intumwa_build_info)`, mappings: words(word{"1", "runs", ""})},
@@ -119,7 +119,7 @@ func runtime() Dashboard {
 			{`min by (instance) (intumwa_redis_settings_ok{` + at + `})`, "Redis settings {{instance}}"}}}),
 		graph(panel{title: "Time of a settling transaction (p95)", unit: "s", queries: []query{
 			{`histogram_quantile(0.95, sum by (carrier, le) (rate(intumwa_settle_duration_seconds_bucket{` + at + `}[5m])))`, "{{carrier}}"}}}),
-		graph(panel{title: "The belt: pushed again, stale, not pushed, passed by", unit: "ops", queries: []query{
+		graph(panel{title: "The queue: pushed again, stale, not pushed, passed by", unit: "ops", queries: []query{
 			{`sum(rate(intumwa_queue_redeliveries_total{` + at + `}[$__rate_interval]))`, "pushed again"},
 			{`sum(rate(intumwa_queue_stale_entries_total{` + at + `}[$__rate_interval])) or vector(0)`, "stale entries"},
 			{`sum(rate(intumwa_queue_bypassed_total{` + at + `}[$__rate_interval])) or vector(0)`, "taken from the database"},

@@ -52,7 +52,7 @@ CREATE TABLE outbox (
     attempts   integer     NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
-    pushed_at  timestamptz DEFAULT now(), -- when it was put on the belt; NULL: it is not there
+    pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not there
     claimed_by bigint                     -- dispatchers.id of who is carrying it
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
@@ -61,7 +61,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
 
 -- What comes due again (a retry, what somebody gave back or handed over) is found
--- by its time. A new row is on the belt already and not in here, and neither
+-- by its time. A new row is on the queue already and not in here, and neither
 -- claiming nor carrying it touches these columns.
 CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
 

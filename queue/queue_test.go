@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const carrier = "lumitel"
 
-func newBelt(t testing.TB) (*queue.Belt, *redis.Client, string) {
+func newQueue(t testing.TB) (*queue.Queue, *redis.Client, string) {
 	client, prefix := testenv.Redis(t)
 	return queue.New(client, queue.Options{Prefix: prefix}), client, prefix
 }
@@ -42,36 +42,36 @@ func singles(first int64, n int) []queue.Item {
 	return items
 }
 
-func push(t testing.TB, b *queue.Belt, items []queue.Item) {
+func push(t testing.TB, q *queue.Queue, items []queue.Item) {
 	t.Helper()
-	if err := b.Push(t.Context(), items); err != nil {
+	if err := q.Push(t.Context(), items); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func take(t testing.TB, b *queue.Belt, lane queue.Lane, consumer string, max int) []queue.Entry {
+func take(t testing.TB, q *queue.Queue, lane queue.Lane, consumer string, max int) []queue.Entry {
 	t.Helper()
-	entries, err := b.Take(t.Context(), carrier, lane, consumer, max, 0)
+	entries, err := q.Take(t.Context(), carrier, lane, consumer, max, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return entries
 }
 
-func done(t testing.TB, b *queue.Belt, lane queue.Lane, entries []queue.Entry) {
+func done(t testing.TB, q *queue.Queue, lane queue.Lane, entries []queue.Entry) {
 	t.Helper()
 	ids := make([]string, len(entries))
 	for i, entry := range entries {
 		ids[i] = entry.ID
 	}
-	if err := b.Done(t.Context(), carrier, lane, ids...); err != nil {
+	if err := q.Done(t.Context(), carrier, lane, ids...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func depth(t testing.TB, b *queue.Belt, lane queue.Lane) (waiting, pending int64, oldest time.Time) {
+func depth(t testing.TB, q *queue.Queue, lane queue.Lane) (waiting, pending int64, oldest time.Time) {
 	t.Helper()
-	waiting, pending, oldest, err := b.Depth(t.Context(), carrier, lane)
+	waiting, pending, oldest, err := q.Depth(t.Context(), carrier, lane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,67 +87,67 @@ func messages(entries []queue.Entry) []int64 {
 }
 
 func TestPushTakeDone(t *testing.T) {
-	b, client, prefix := newBelt(t)
-	push(t, b, slices.Concat(singles(1, 3), batchOf(7, 10, 2), batchOf(8, 20, 1)))
+	q, client, prefix := newQueue(t)
+	push(t, q, slices.Concat(singles(1, 3), batchOf(7, 10, 2), batchOf(8, 20, 1)))
 
-	got := take(t, b, queue.Single, "a", 10)
+	got := take(t, q, queue.Single, "a", 10)
 	if !slices.Equal(messages(got), []int64{1, 2, 3}) {
 		t.Fatalf("took %v", messages(got))
 	}
 	if want := singles(1, 1)[0]; got[0].Item != want {
 		t.Errorf("took %+v, want %+v", got[0].Item, want)
 	}
-	if again := take(t, b, queue.Single, "b", 10); len(again) != 0 {
+	if again := take(t, q, queue.Single, "b", 10); len(again) != 0 {
 		t.Errorf("delivered twice: %v", messages(again))
 	}
-	if waiting, pending, oldest := depth(t, b, queue.Single); waiting != 0 || pending != 3 || !oldest.IsZero() {
+	if waiting, pending, oldest := depth(t, q, queue.Single); waiting != 0 || pending != 3 || !oldest.IsZero() {
 		t.Errorf("depth %d %d %v", waiting, pending, oldest)
 	}
-	waiting, pending, oldest := depth(t, b, queue.Batch)
-	now, err := b.Now(t.Context())
+	waiting, pending, oldest := depth(t, q, queue.Batch)
+	now, err := q.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if waiting != 3 || pending != 0 || oldest.IsZero() || oldest.After(now) || now.Sub(oldest) > time.Minute {
 		t.Errorf("depth %d %d %v", waiting, pending, oldest)
 	}
-	done(t, b, queue.Single, got)
-	done(t, b, queue.Single, got) // again: no error
-	done(t, b, queue.Batch, take(t, b, queue.Batch, "a", 10))
-	if waiting, pending, _ := depth(t, b, queue.Batch); waiting != 0 || pending != 0 {
+	done(t, q, queue.Single, got)
+	done(t, q, queue.Single, got) // again: no error
+	done(t, q, queue.Batch, take(t, q, queue.Batch, "a", 10))
+	if waiting, pending, _ := depth(t, q, queue.Batch); waiting != 0 || pending != 0 {
 		t.Errorf("depth %d %d after Done", waiting, pending)
 	}
 
 	// All that is left is the single lane's empty stream and its name.
-	keys, err := client.Keys(t.Context(), prefix+":belt:*").Result()
+	keys, err := client.Keys(t.Context(), prefix+":queue:*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(keys)
-	lane := prefix + ":belt:{" + carrier + "}:single:"
+	lane := prefix + ":queue:{" + carrier + "}:single:"
 	if !slices.Equal(keys, []string{lane + "stream:0", lane + "streams"}) {
 		t.Errorf("keys left: %q", keys)
 	}
 }
 
 func TestNothingToDo(t *testing.T) {
-	b, _, _ := newBelt(t)
-	if err := b.Push(t.Context(), nil); err != nil {
+	q, _, _ := newQueue(t)
+	if err := q.Push(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	if err := b.Done(t.Context(), carrier, queue.Single); err != nil {
+	if err := q.Done(t.Context(), carrier, queue.Single); err != nil {
 		t.Error(err)
 	}
-	if err := b.Done(t.Context(), carrier, queue.Batch, "5/1-1"); err != nil {
+	if err := q.Done(t.Context(), carrier, queue.Batch, "5/1-1"); err != nil {
 		t.Error(err)
 	}
-	if err := b.Done(t.Context(), carrier, queue.Batch, "1-1"); err == nil {
+	if err := q.Done(t.Context(), carrier, queue.Batch, "1-1"); err == nil {
 		t.Error("an id without a stream was accepted")
 	}
-	if got, err := b.Take(t.Context(), carrier, queue.Single, "a", 0, time.Second); err != nil || got != nil {
+	if got, err := q.Take(t.Context(), carrier, queue.Single, "a", 0, time.Second); err != nil || got != nil {
 		t.Error(got, err)
 	}
-	if got, err := b.Reclaim(t.Context(), carrier, queue.Single, "a", 0, 10); err != nil || got != nil {
+	if got, err := q.Reclaim(t.Context(), carrier, queue.Single, "a", 0, 10); err != nil || got != nil {
 		t.Error(got, err)
 	}
 }
@@ -155,16 +155,16 @@ func TestNothingToDo(t *testing.T) {
 // TestCompaniesTakeTurns: one company's many do not hold up another's few, and
 // each company's own order is kept.
 func TestCompaniesTakeTurns(t *testing.T) {
-	b, _, _ := newBelt(t)
+	q, _, _ := newQueue(t)
 	const many, few = 3000, 50
-	push(t, b, batchOf(1, 1, many))
-	push(t, b, batchOf(2, 100_001, few))
-	push(t, b, batchOf(3, 200_001, few))
+	push(t, q, batchOf(1, 1, many))
+	push(t, q, batchOf(2, 100_001, few))
+	push(t, q, batchOf(3, 200_001, few))
 	last := map[int64]int64{}
 	taken := map[int64]int{}
 	servedBy := 0
 	for taken[1]+taken[2]+taken[3] < many+2*few {
-		entries := take(t, b, queue.Batch, "a", 10)
+		entries := take(t, q, queue.Batch, "a", 10)
 		if len(entries) == 0 {
 			t.Fatalf("nothing more after %v", taken)
 		}
@@ -178,17 +178,17 @@ func TestCompaniesTakeTurns(t *testing.T) {
 		if servedBy == 0 && taken[2] == few && taken[3] == few {
 			servedBy = taken[1] + 2*few
 		}
-		done(t, b, queue.Batch, entries)
+		done(t, q, queue.Batch, entries)
 	}
 	if servedBy > 4*few {
 		t.Errorf("the small batches were out only after %d messages", servedBy)
 	}
 	// One at a time, too.
-	push(t, b, batchOf(1, 1, 3))
-	push(t, b, batchOf(2, 11, 3))
+	push(t, q, batchOf(1, 1, 3))
+	push(t, q, batchOf(2, 11, 3))
 	var order []int64
 	for range 6 {
-		order = append(order, messages(take(t, b, queue.Batch, "a", 1))...)
+		order = append(order, messages(take(t, q, queue.Batch, "a", 1))...)
 	}
 	if !slices.Equal(order, []int64{1, 11, 2, 12, 3, 13}) {
 		t.Errorf("one at a time: %v", order)
@@ -196,16 +196,16 @@ func TestCompaniesTakeTurns(t *testing.T) {
 }
 
 func TestManyCompanies(t *testing.T) {
-	b, _, _ := newBelt(t)
+	q, _, _ := newQueue(t)
 	var items []queue.Item
 	for company := range int64(400) {
 		items = append(items, batchOf(company+1, company*10, 2)...)
 	}
-	push(t, b, items)
-	if waiting, _, _ := depth(t, b, queue.Batch); waiting != 800 {
+	push(t, q, items)
+	if waiting, _, _ := depth(t, q, queue.Batch); waiting != 800 {
 		t.Fatalf("%d waiting", waiting)
 	}
-	first := take(t, b, queue.Batch, "a", 400)
+	first := take(t, q, queue.Batch, "a", 400)
 	seen := map[int64]bool{}
 	for _, entry := range first {
 		seen[entry.CompanyID] = true
@@ -213,10 +213,10 @@ func TestManyCompanies(t *testing.T) {
 	if len(first) != 400 || len(seen) != 400 {
 		t.Errorf("400 taken: %d of %d companies", len(first), len(seen))
 	}
-	if rest := take(t, b, queue.Batch, "a", 1000); len(rest) != 400 {
+	if rest := take(t, q, queue.Batch, "a", 1000); len(rest) != 400 {
 		t.Errorf("then %d", len(rest))
 	}
-	if got := take(t, b, queue.Batch, "a", 1000); len(got) != 0 {
+	if got := take(t, q, queue.Batch, "a", 1000); len(got) != 0 {
 		t.Errorf("then %d", len(got))
 	}
 }
@@ -224,7 +224,7 @@ func TestManyCompanies(t *testing.T) {
 func TestBlockedTakeWakes(t *testing.T) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		t.Run(lane.String(), func(t *testing.T) {
-			b, client, _ := newBelt(t)
+			q, client, _ := newQueue(t)
 			const takers, each = 4, 25
 			var wg sync.WaitGroup
 			var mu sync.Mutex
@@ -234,7 +234,7 @@ func TestBlockedTakeWakes(t *testing.T) {
 			for i := range takers {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						entries, err := b.Take(ctx, carrier, lane, fmt.Sprint("c", i), 3, time.Second)
+						entries, err := q.Take(ctx, carrier, lane, fmt.Sprint("c", i), 3, time.Second)
 						if err != nil && !errors.Is(err, context.Canceled) {
 							t.Error(err)
 							return
@@ -257,7 +257,7 @@ func TestBlockedTakeWakes(t *testing.T) {
 			for n := range int64(takers * each) {
 				item := batchOf(n%5+1, n+1, 1)[0]
 				item.Lane = lane
-				push(t, b, []queue.Item{item})
+				push(t, q, []queue.Item{item})
 			}
 			wg.Wait()
 			if len(got) != takers*each {
@@ -273,11 +273,11 @@ func TestBlockedTakeWakes(t *testing.T) {
 }
 
 func TestTakeEndsWithItsContext(t *testing.T) {
-	b, client := beltOf(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
+	q, client := queueOn(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
 	ctx, cancel := context.WithCancel(t.Context())
 	finished := make(chan error, 1)
 	go func() {
-		_, err := b.Take(ctx, carrier, queue.Single, "a", 1, time.Second)
+		_, err := q.Take(ctx, carrier, queue.Single, "a", 1, time.Second)
 		finished <- err
 	}()
 	waitFor(t, func() bool {
@@ -285,28 +285,28 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 		return err == nil && blocked(clients) >= 1
 	})
 	cancel()
-	push(t, b, singles(1, 1)) // comes when the waiter is no longer interested
+	push(t, q, singles(1, 1)) // comes when the waiter is no longer interested
 	if err := <-finished; !errors.Is(err, context.Canceled) {
 		t.Fatalf("Take answered %v", err)
 	}
 	// The entry is neither lost nor in the hands of the one who left, and the
 	// next taker does not wait for it.
-	if got, err := b.Take(t.Context(), carrier, queue.Single, "b", 1, time.Second); err != nil || len(got) != 1 {
+	if got, err := q.Take(t.Context(), carrier, queue.Single, "b", 1, time.Second); err != nil || len(got) != 1 {
 		t.Fatalf("took %v, %v", got, err)
 	}
 }
 
 func TestWaitHearsEveryLane(t *testing.T) {
-	b, _, _ := newBelt(t)
-	if rung, err := b.Wait(t.Context(), carrier, time.Millisecond, queue.Single, queue.Batch); err != nil || rung {
+	q, _, _ := newQueue(t)
+	if rung, err := q.Wait(t.Context(), carrier, time.Millisecond, queue.Single, queue.Batch); err != nil || rung {
 		t.Fatalf("a quiet carrier: %v, %v", rung, err)
 	}
 	for _, items := range [][]queue.Item{singles(1, 1), batchOf(3, 2, 1)} {
-		push(t, b, items)
-		if rung, err := b.Wait(t.Context(), carrier, time.Second, queue.Single, queue.Batch); err != nil || !rung {
+		push(t, q, items)
+		if rung, err := q.Wait(t.Context(), carrier, time.Second, queue.Single, queue.Batch); err != nil || !rung {
 			t.Fatalf("%v, %v", rung, err)
 		}
-		done(t, b, items[0].Lane, take(t, b, items[0].Lane, "a", 1))
+		done(t, q, items[0].Lane, take(t, q, items[0].Lane, "a", 1))
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package queue is the belt between intake and dispatcher: what is to be sent
-// next, in Redis streams. It carries ids, never bodies or numbers. Postgres is
-// the truth; the belt only says in which order and by whom, and may be emptied
+// Package queue holds what is to be sent next, between intake and dispatcher, in
+// Redis streams. It carries ids, never bodies or numbers. Postgres is
+// the truth; the queue only says in which order and by whom, and may be emptied
 // at any moment.
 //
 // # Lanes and turns
@@ -21,27 +21,27 @@
 // the bell cannot contradict each other, and a push cannot slip between the
 // moment a company is found empty and the moment it leaves the ring.
 //
-//   - Push fails or its answer is lost: the items are on the belt, or some are,
+//   - Push fails or its answer is lost: the items are on the queue, or some are,
 //     or none. Postgres still has them; pushing again is harmless, because
 //     whoever takes an entry claims its row first and only one claim wins.
 //   - A taker dies, or the answer of Take is lost on its way: the entries stay
 //     pending under its name until Reclaim gives them to another.
 //   - The taker was only slow: it and the reclaimer both hold the entry. The
 //     claim in Postgres decides; Done by either removes it.
-//   - Done fails: the entry is reclaimed later, its claim fails, it is done
-//     away with.
+//   - Done fails: the entry is reclaimed later, its claim fails, and
+//     it is removed.
 //   - A waiter dies with the token in its hand: the others wake when their own
 //     wait ends or at the next push, whichever is first.
 //   - Redis is full: Push fails, Take and Done go on.
 //   - One of the keys is overwritten with another type: the call that comes upon
-//     it logs and deletes the key, and is made again (mend.go).
+//     it logs and deletes the key, and is made again (repair.go).
 //   - Redis answers and cannot be written to, loses what it was given, answers
 //     too late or nonsense: the call that meets it fails with an error whose fault
 //     FaultOf tells; Probe finds out without a message. Whoever takes does without
-//     the belt then.
+//     the queue then.
 //   - FLUSHALL, a fail-over that loses writes, eviction, a deleted group: Take
 //     waits on an empty bell, as on any quiet day. The next Push makes stream,
-//     group, ring and bell anew. What was lost shows in Marks, and the dispatcher
+//     group, ring and bell anew. What was lost shows in Watermarks, and the dispatcher
 //     pushes it again. A group is always made at 0, so nothing that is in a
 //     stream is skipped.
 //
@@ -64,7 +64,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lane is one of a carrier's two ways.
+// Lane is one of the two streams of messages that a carrier has.
 type Lane uint8
 
 const (
@@ -91,12 +91,12 @@ type Item struct {
 // Entry is an item in the hands of a consumer, until Done.
 type Entry struct {
 	Item
-	// ID names the entry within its carrier and lane, for Done. Opaque: it tells
-	// the stream as well as the place in it.
+	// ID names the entry within its carrier and lane, for Done. Opaque: it names
+	// the stream and the place in it.
 	ID string
 }
 
-// Options of a belt.
+// Options of a queue.
 type Options struct {
 	// Prefix begins every key, so that installations can share a server.
 	Prefix string
@@ -109,29 +109,29 @@ type Options struct {
 	// Patience is how long the server may take for a call, besides the time that
 	// the call is told to wait and what very many items need; default 1 s.
 	Patience time.Duration
-	// Log is told which keys of other types were deleted. nil: nobody is.
+	// Log gets a line for each key of another type that was deleted; nil: none.
 	Log *slog.Logger
 }
 
-// Belt is safe for concurrent use. It starts nothing and owns nothing: its
-// clients are the caller's to close.
-type Belt struct {
+// Queue is safe for concurrent use. It starts nothing, and its clients are the
+// caller's to close.
+type Queue struct {
 	rdb      redis.UniversalClient
 	waiting  redis.UniversalClient
 	prefix   string
 	patience time.Duration
 	log      *slog.Logger
-	name     string        // of this belt among all, for its probes
+	name     string        // of this queue among all, for its probes
 	forget   time.Duration // how long a consumer without pending entries is remembered
 	waits    *waits
 
 	mu       sync.Mutex
-	mended   map[string]time.Time // when each lane was, by its ring's key
+	repaired map[string]time.Time // when each lane was, by its ring's key
 	canaries map[string]*canary   // by carrier
 }
 
-// New makes a belt on a server, a sentinel group or a cluster.
-func New(rdb redis.UniversalClient, options Options) *Belt {
+// New makes a queue on a server, a sentinel group or a cluster.
+func New(rdb redis.UniversalClient, options Options) *Queue {
 	waiting := options.Waiting
 	if waiting == nil {
 		waiting = rdb
@@ -140,16 +140,16 @@ func New(rdb redis.UniversalClient, options Options) *Belt {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Belt{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second), log: log,
-		name: ownName(), forget: deadConsumer, waits: newWaits(), mended: make(map[string]time.Time), canaries: make(map[string]*canary)}
+	return &Queue{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second), log: log,
+		name: ownName(), forget: deadConsumer, waits: newWaits(), repaired: make(map[string]time.Time), canaries: make(map[string]*canary)}
 }
 
-// Now answers the clock of Redis, which also stamps the entries. In a cluster
+// Now returns the clock of Redis, which also stamps the entries. In a cluster
 // it is the clock of some node.
-func (b *Belt) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.patience)
+func (q *Queue) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
-	now, err := b.rdb.Time(ctx).Result()
+	now, err := q.rdb.Time(ctx).Result()
 	if err != nil {
 		return time.Time{}, fmt.Errorf("asking redis for the time: %w", err)
 	}
@@ -157,10 +157,10 @@ func (b *Belt) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Wait blocks until something may be waiting in one of the lanes, at most for
-// block (rounded up to whole seconds, at least one). It answers whether the bell rang; when
+// block (rounded up to whole seconds, at least one). It returns whether the bell rang; when
 // it did, the caller is expected to Take. When ctx ends it returns at once; a
 // token that comes for it after that is handed back (Quiet waits for that).
-func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, lanes ...Lane) (bool, error) {
+func (q *Queue) Wait(ctx context.Context, carrier string, block time.Duration, lanes ...Lane) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -169,15 +169,15 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 		err  error
 	}
 	ended, left := make(chan ending), make(chan struct{})
-	number := b.waits.begin()
+	number := q.waits.begin()
 	go func() {
-		defer b.waits.end(number)
-		bell, err := b.listen(context.WithoutCancel(ctx), carrier, wholeSeconds(block), lanes)
+		defer q.waits.end(number)
+		bell, err := q.listen(context.WithoutCancel(ctx), carrier, wholeSeconds(block), lanes)
 		select {
 		case ended <- ending{bell, err}:
 		case <-left:
 			if bell != "" { // nobody will take
-				b.handBack(context.WithoutCancel(ctx), bell)
+				q.handBack(context.WithoutCancel(ctx), bell)
 			}
 		}
 	}()
@@ -193,7 +193,7 @@ func (b *Belt) Wait(ctx context.Context, carrier string, block time.Duration, la
 // Quiet waits until nothing is left of calls of Wait, Take and Probe that have
 // returned because their context ended: as long as they would have blocked. It
 // does not wait for calls that begin after it, which are another dispatcher's.
-func (b *Belt) Quiet() { b.waits.over() }
+func (q *Queue) Quiet() { q.waits.over() }
 
 // waits are those who listen for a bell, numbered.
 type waits struct {
@@ -233,22 +233,22 @@ func (w *waits) over() {
 	}
 }
 
-// listen waits for the bell and answers the key of the one that rang.
-func (b *Belt) listen(ctx context.Context, carrier string, block time.Duration, lanes []Lane) (string, error) {
+// listen waits for the bell and returns the key of the one that rang.
+func (q *Queue) listen(ctx context.Context, carrier string, block time.Duration, lanes []Lane) (string, error) {
 	bells := make([]string, len(lanes))
 	for i, lane := range lanes {
-		bells[i] = b.bellKey(carrier, lane)
+		bells[i] = q.bellKey(carrier, lane)
 	}
 	for again := true; ; again = false {
-		limited, cancel := context.WithTimeout(ctx, block+b.patience/2)
-		rung, err := b.waiting.BLPop(limited, block, bells...).Result()
+		limited, cancel := context.WithTimeout(ctx, block+q.patience/2)
+		rung, err := q.waiting.BLPop(limited, block, bells...).Result()
 		cancel()
 		switch {
 		case errors.Is(err, redis.Nil):
 			return "", nil
 		case err != nil && again && FaultOf(err) == WrongType:
 			for _, lane := range lanes {
-				b.mend(ctx, carrier, lane)
+				q.repair(ctx, carrier, lane)
 			}
 			continue
 		case err != nil:
@@ -260,13 +260,13 @@ func (b *Belt) listen(ctx context.Context, carrier string, block time.Duration, 
 	}
 }
 
-// handBack returns a token that nobody will heed. One too many only wakes
-// somebody for nothing, one too few is made up for by the next push or the end of
+// handBack returns a token that nobody will use. One too many only wakes
+// a waiter for nothing, one too few is made up for by the next push or the end of
 // the others' waits.
-func (b *Belt) handBack(ctx context.Context, bell string) {
-	ctx, cancel := context.WithTimeout(ctx, b.patience)
+func (q *Queue) handBack(ctx context.Context, bell string) {
+	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
-	_ = b.rdb.RPush(ctx, bell, 1).Err()
+	_ = q.rdb.RPush(ctx, bell, 1).Err()
 }
 
 // wholeSeconds rounds up: BLPOP of older servers knows no fractions.
