@@ -13,51 +13,52 @@ import (
 	"intumwa/messages"
 )
 
-// Somebody may hold a company's balance for long: an operator's console, a
-// transaction that hangs. Its requests then wait aside, so that they hold up
-// nobody else's.
+// Another transaction may keep a company's balance locked for long: an operator's
+// console, a session that hangs. The company's requests then wait aside, so that
+// they delay nobody else's.
 const (
-	// deskPatience is how long a group waits for any one lock. It bounds what
+	// groupLockWait is how long a group waits for any one lock. It bounds what
 	// everybody pays, once, for finding out that somebody's balance is held; it
 	// is several times what another process needs to commit a group.
-	deskPatience = 100 * time.Millisecond
-	// asidePatience is how long those who were set aside wait for a lock at a
+	groupLockWait = 100 * time.Millisecond
+	// asideLockWait is how long those who were set aside wait for a lock at a
 	// time, holding a connection, and asidePause how long they rest between.
-	asidePatience = time.Second
+	asideLockWait = time.Second
 	asidePause    = 50 * time.Millisecond
 	// asideLife is how long a request waits aside before it is refused with 503.
 	asideLife = 5 * time.Second
-	// asideSeats is how many payers' requests may hold a connection at once; a
+	// asideSlots is how many payers' requests may hold a connection at once; a
 	// pool of fewer than sixteen gives a quarter of its connections.
-	asideSeats = 4
+	asideSlots = 4
 	// asideMessages bounds what waits aside for one payer.
 	asideMessages = 4 * maxMessages
-	// asideMemory is how long a payer whose balance was not to be had is
+	// asideMemory is how long a payer whose balance could not be locked is
 	// remembered after its last request was refused.
 	asideMemory = time.Minute
 )
 
-// payer is whose row an order has to have for itself: a company's balance or,
-// for test messages, an account's pool. The zero payer is the gateway.
+// payer is whose row a request must lock: a company's balance or, for test
+// messages, an account's pool. The zero payer is the gateway, which locks none.
 type payer struct{ company, user int64 }
 
-func (o *order) payer() payer {
-	switch o.kind {
+func (r *request) payer() payer {
+	switch r.kind {
 	case kindCode, kindSandbox:
 		return payer{}
 	case kindTest:
-		return payer{user: o.user}
+		return payer{user: r.user}
 	default:
-		return payer{company: o.company}
+		return payer{company: r.company}
 	}
 }
 
-// aside is where the orders of payers wait whose row somebody else holds, each
-// payer's in a queue of its own that is committed in groups as the desk's is.
+// aside holds the requests of payers whose row another transaction has locked,
+// each payer's in a queue of its own that is committed in groups like the
+// committer's.
 type aside struct {
-	desk  *desk
-	seats chan struct{}
-	all   sync.WaitGroup
+	committer *committer
+	slots     chan struct{}
+	all       sync.WaitGroup
 
 	mu     sync.Mutex
 	queues map[payer]*asideQueue
@@ -65,23 +66,23 @@ type aside struct {
 
 // asideQueue is one payer's. Its fields are guarded by aside.mu.
 type asideQueue struct {
-	waiting  []*order
+	waiting  []*request
 	messages int       // of those waiting
-	running  bool      // somebody is at it
-	failed   time.Time // when its lock was last not to be had; zero: it was
+	running  bool      // a goroutine commits it
+	failed   time.Time // when its lock could last not be taken; zero: it could
 }
 
-func newAside(d *desk) *aside {
-	seats := asideSeats
-	if d.in.pool != nil {
-		seats = max(1, min(seats, int(d.in.pool.Config().MaxConns)/4))
+func newAside(c *committer) *aside {
+	slots := asideSlots
+	if c.in.pool != nil {
+		slots = max(1, min(slots, int(c.in.pool.Config().MaxConns)/4))
 	}
-	return &aside{desk: d, seats: make(chan struct{}, seats), queues: make(map[payer]*asideQueue)}
+	return &aside{committer: c, slots: make(chan struct{}, slots), queues: make(map[payer]*asideQueue)}
 }
 
-// divert sends the orders of payers that wait aside there and answers the
-// others.
-func (a *aside) divert(ctx context.Context, orders []*order) []*order {
+// takeAside adds the requests of payers that already wait aside to their queues
+// and returns the others.
+func (a *aside) takeAside(ctx context.Context, requests []*request) []*request {
 	a.mu.Lock()
 	for p, q := range a.queues {
 		if !q.running && time.Since(q.failed) > asideMemory {
@@ -90,15 +91,15 @@ func (a *aside) divert(ctx context.Context, orders []*order) []*order {
 	}
 	if len(a.queues) == 0 {
 		a.mu.Unlock()
-		return orders
+		return requests
 	}
-	var away []*order
-	stay := orders[:0:0]
-	for _, o := range orders {
-		if a.queues[o.payer()] != nil {
-			away = append(away, o)
+	var away []*request
+	stay := requests[:0:0]
+	for _, r := range requests {
+		if a.queues[r.payer()] != nil {
+			away = append(away, r)
 		} else {
-			stay = append(stay, o)
+			stay = append(stay, r)
 		}
 	}
 	a.mu.Unlock()
@@ -106,49 +107,50 @@ func (a *aside) divert(ctx context.Context, orders []*order) []*order {
 	return stay
 }
 
-// add lets orders wait aside. One too many is refused at once.
-func (a *aside) add(ctx context.Context, orders []*order) {
-	var full []*order
+// add lets requests wait aside. What a full queue has no room for is refused at
+// once.
+func (a *aside) add(ctx context.Context, requests []*request) {
+	var full []*request
 	a.mu.Lock()
-	for _, o := range orders {
-		p := o.payer()
+	for _, r := range requests {
+		p := r.payer()
 		q := a.queues[p]
 		if q == nil {
 			q = &asideQueue{}
 			a.queues[p] = q
 		}
-		if len(q.waiting) >= maxOrders || q.messages+len(o.messages) > asideMessages {
-			full = append(full, o)
+		if len(q.waiting) >= maxRequests || q.messages+len(r.messages) > asideMessages {
+			full = append(full, r)
 			continue
 		}
-		o.until = time.Now().Add(asideLife)
-		q.waiting, q.messages = append(q.waiting, o), q.messages+len(o.messages)
-		a.desk.in.metrics.aside.Inc()
+		r.until = time.Now().Add(asideLife)
+		q.waiting, q.messages = append(q.waiting, r), q.messages+len(r.messages)
+		a.committer.in.metrics.aside.Inc()
 		if !q.running {
 			q.running = true
 			a.all.Go(func() { a.run(ctx, p, q) })
 		}
 	}
 	a.mu.Unlock()
-	answer(full, errHeld)
+	respond(full, errHeld)
 }
 
-// take answers the orders whose time is over and takes a group of the others;
-// with none left it ends the queue's run. A payer whose lock was to be had
-// returns to the desk.
-func (a *aside) take(p payer, q *asideQueue) []*order {
+// take refuses the requests whose time is over and returns a group of the others;
+// with none left it ends the queue's run. A payer whose lock could be taken goes
+// back to the committer.
+func (a *aside) take(p payer, q *asideQueue) []*request {
 	a.mu.Lock()
 	now := time.Now()
-	var late, group []*order
+	var late, group []*request
 	n := 0
-	for len(q.waiting) > 0 && len(group) < maxOrders && n < maxMessages {
-		o := q.waiting[0]
-		q.waiting, q.messages = q.waiting[1:], q.messages-len(o.messages)
-		if now.After(o.until) {
-			late = append(late, o)
+	for len(q.waiting) > 0 && len(group) < maxRequests && n < maxMessages {
+		r := q.waiting[0]
+		q.waiting, q.messages = q.waiting[1:], q.messages-len(r.messages)
+		if now.After(r.until) {
+			late = append(late, r)
 			continue
 		}
-		group, n = append(group, o), n+len(o.messages)
+		group, n = append(group, r), n+len(r.messages)
 	}
 	if len(group) == 0 {
 		q.waiting, q.running = nil, false
@@ -157,113 +159,114 @@ func (a *aside) take(p payer, q *asideQueue) []*order {
 		}
 	}
 	a.mu.Unlock()
-	answer(late, errHeld)
+	respond(late, errHeld)
 	return group
 }
 
-var errHeld = fmt.Errorf("%w: somebody else holds the balance or the test pool that pays", ErrUnavailable)
+var errHeld = fmt.Errorf("%w: another transaction has locked the balance or the test pool that pays", ErrUnavailable)
 
-// again puts a group back at the head of its queue.
-func (a *aside) again(q *asideQueue, group []*order) {
+// putBack puts a group back at the head of its queue.
+func (a *aside) putBack(q *asideQueue, group []*request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q.failed = time.Now()
 	q.waiting = slices.Concat(group, q.waiting)
-	for _, o := range group {
-		q.messages += len(o.messages)
+	for _, r := range group {
+		q.messages += len(r.messages)
 	}
 }
 
-// run commits a queue's orders until none is left. When the process ends, each
-// gets one more try.
+// run commits a queue's requests until none is left. When the process ends, each
+// is tried once more.
 func (a *aside) run(ctx context.Context, p payer, q *asideQueue) {
-	told := false
+	logged := false
 	for {
 		group := a.take(p, q)
 		if group == nil {
 			return
 		}
-		seat := time.NewTimer(time.Until(group[0].until))
+		slot := time.NewTimer(time.Until(group[0].until))
 		select {
-		case a.seats <- struct{}{}:
-			seat.Stop()
-		case <-seat.C:
-			a.again(q, group)
+		case a.slots <- struct{}{}:
+			slot.Stop()
+		case <-slot.C:
+			a.putBack(q, group)
 			continue
 		}
-		err := a.desk.try(ctx, group, asidePatience)
-		<-a.seats
+		err := a.committer.try(ctx, group, asideLockWait)
+		<-a.slots
 		held := postgres.Locked(err) && !errors.Is(err, ErrKeyInUse)
 		switch {
 		case held && ctx.Err() != nil:
-			answer(group, errHeld)
+			respond(group, errHeld)
 		case held:
-			if !told {
-				told = true
-				a.desk.in.opts.Log.Warn("somebody else holds a balance or a test pool; its requests wait aside",
+			if !logged {
+				logged = true
+				a.committer.in.opts.Log.Warn("balance or test pool is locked by another transaction; its requests wait",
 					"company_id", p.company, "user_id", p.user, "requests", len(group))
 			}
-			a.again(q, group)
+			a.putBack(q, group)
 			time.Sleep(asidePause)
 		default:
 			a.mu.Lock()
 			q.failed = time.Time{}
 			a.mu.Unlock()
-			if told {
-				told = false
-				a.desk.in.opts.Log.Info("the balance or test pool is free again", "company_id", p.company, "user_id", p.user)
+			if logged {
+				logged = false
+				a.committer.in.opts.Log.Info("balance or test pool is no longer locked", "company_id", p.company, "user_id", p.user)
 			}
-			a.desk.finish(ctx, group, err, a.alone)
+			a.committer.finish(ctx, group, err, a.alone)
 		}
 	}
 }
 
-// alone settles an order that its group could not be settled with.
-func (a *aside) alone(ctx context.Context, orders []*order) {
-	err := a.desk.try(ctx, orders, asidePatience)
+// alone commits a request that could not be committed with its group.
+func (a *aside) alone(ctx context.Context, requests []*request) {
+	err := a.committer.try(ctx, requests, asideLockWait)
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		err = errHeld
 	}
-	a.desk.finish(ctx, orders, err, a.alone)
+	a.committer.finish(ctx, requests, err, a.alone)
 }
 
-// setAside sorts out a group that had to wait for a lock longer than the desk
-// does: whose balance or pool is held waits aside, the others are settled at
-// once. Where none is held it was something else that a request alone knows of
-// (a key that another process works on, a reference): those wait aside.
-func (d *desk) setAside(ctx context.Context, orders []*order) {
-	suspect, err := d.held(orders)
+// setAside splits a group that would have had to wait for a lock longer than
+// groupLockWait: requests whose balance or pool is locked wait aside, the others
+// are committed at once. Where none is locked, the lock was of something that one
+// request needs (a key that another process works on, a concatenation
+// reference): requests that need such a thing wait aside.
+func (c *committer) setAside(ctx context.Context, requests []*request) {
+	suspect, err := c.held(requests)
 	if err != nil {
-		answer(orders, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		respond(requests, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		return
 	}
-	var away, stay []*order
-	for _, o := range orders {
-		if suspect(o) {
-			away = append(away, o)
+	var away, stay []*request
+	for _, r := range requests {
+		if suspect(r) {
+			away = append(away, r)
 		} else {
-			stay = append(stay, o)
+			stay = append(stay, r)
 		}
 	}
 	if len(away) == 0 {
 		away, stay = stay, nil
 	}
-	d.aside.add(ctx, away)
+	c.aside.add(ctx, away)
 	if len(stay) > 0 {
-		d.settle(ctx, stay)
+		c.process(ctx, stay)
 	}
 }
 
-// held finds out which orders a group had to wait for.
-func (d *desk) held(orders []*order) (suspect func(*order) bool, err error) {
+// held finds out which requests a group had to wait for.
+func (c *committer) held(requests []*request) (suspect func(*request) bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
 	var companies, users []int64
-	for _, o := range orders {
-		p := o.payer()
+	for _, r := range requests {
+		p := r.payer()
 		companies, users = append(companies, p.company), append(users, p.user)
 	}
-	tx, err := d.in.pool.Begin(ctx)
+	tx, err := c.in.pool.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -273,9 +276,9 @@ func (d *desk) held(orders []*order) (suspect func(*order) bool, err error) {
 		return nil, err
 	}
 	if len(heldCompanies)+len(heldUsers) > 0 {
-		return func(o *order) bool { p := o.payer(); return heldCompanies[p.company] || heldUsers[p.user] }, nil
+		return func(r *request) bool { p := r.payer(); return heldCompanies[p.company] || heldUsers[p.user] }, nil
 	}
-	return func(o *order) bool {
-		return o.key != nil || slices.ContainsFunc(o.messages, func(m *messages.Message) bool { return m.Segments > 1 })
+	return func(r *request) bool {
+		return r.key != nil || slices.ContainsFunc(r.messages, func(m *messages.Message) bool { return m.Segments > 1 })
 	}, nil
 }

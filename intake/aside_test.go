@@ -303,27 +303,27 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	})
 	defer opponent.Wait()
 
-	var orders []*order
+	var requests []*request
 	for i := range 8 {
 		p := []*accounts.Principal{d.principal, other}[i/4]
-		o, err := in.single(p, d.request(fmt.Sprint(i), nil), false)
+		r, err := in.single(p, d.request(fmt.Sprint(i), nil), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.done = make(chan struct{})
-		orders = append(orders, o)
+		r.done = make(chan struct{})
+		requests = append(requests, r)
 	}
 	<-holds
-	// The desk's own patience is shorter than a loaded machine needs to close a ring.
-	err := in.desk.try(t.Context(), orders, 20*time.Second)
+	// The committer's own patience is shorter than a loaded machine needs to close a ring.
+	err := in.committer.try(t.Context(), requests, 20*time.Second)
 	if !postgres.GaveWay(err) {
 		t.Errorf("the group: %v, want a deadlock", err)
 	}
-	in.desk.finish(t.Context(), orders, err, in.desk.settle)
-	for i, o := range orders {
-		<-o.done
-		if o.err != nil || !o.admitted {
-			t.Errorf("order %d: admitted %v, %v", i, o.admitted, o.err)
+	in.committer.finish(t.Context(), requests, err, in.committer.process)
+	for i, r := range requests {
+		<-r.done
+		if r.err != nil || !r.admitted {
+			t.Errorf("request %d: admitted %v, %v", i, r.admitted, r.err)
 		}
 	}
 	if n := log.lines("gave way"); n != 1 {

@@ -49,8 +49,8 @@ type TemplateRecipient struct {
 	Variables map[string]*string
 }
 
-// SendBulk accepts all messages of a bulk send or none of them. It answers
-// what Send answers.
+// SendBulk accepts all messages of a bulk send or none of them. It returns
+// what Send returns.
 func (in *Intake) SendBulk(ctx context.Context, p *accounts.Principal, req Bulk) (Answer, error) {
 	return in.sendBatch(ctx, p, req.Key, batch{
 		kind: kindBulk, sender: req.Sender, size: len(req.Messages),
@@ -60,7 +60,7 @@ func (in *Intake) SendBulk(ctx context.Context, p *accounts.Principal, req Bulk)
 }
 
 // SendTemplate accepts all messages of a template send or none of them. It
-// answers what Send answers.
+// returns what Send returns.
 func (in *Intake) SendTemplate(ctx context.Context, p *accounts.Principal, req Template) (Answer, error) {
 	return in.sendBatch(ctx, p, req.Key, batch{
 		kind: kindTemplate, sender: req.Sender, size: len(req.Recipients),
@@ -90,7 +90,7 @@ type batch struct {
 func (in *Intake) sendBatch(ctx context.Context, p *accounts.Principal, key *Key, b batch) (Answer, error) {
 	return in.accept(ctx, p, key,
 		func(p *accounts.Principal) error { return in.maySendBatch(p, b) },
-		func(p *accounts.Principal) (*order, error) { return in.batch(p, b) })
+		func(p *accounts.Principal) (*request, error) { return in.batch(p, b) })
 }
 
 // maySendBatch checks the rules that are about the caller, in the order of
@@ -118,9 +118,9 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b batch) error {
 	return nil
 }
 
-// batch makes the order of a batch: carriers, then missing variables, then the
+// batch makes the request of a batch: carriers, then missing variables, then the
 // texts, each by the first recipient who fails.
-func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
+func (in *Intake) batch(p *accounts.Principal, b batch) (*request, error) {
 	routes := in.routes.Load()
 	slab := make([]messages.Message, b.size)
 	for i := range slab {
@@ -136,7 +136,7 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
 			return nil, err
 		}
 	}
-	record := &messages.Batch{ULID: in.mint.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind.String(), Sender: b.sender, Recipients: b.size}
+	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind.String(), Sender: b.sender, Recipients: b.size}
 	all := make([]*messages.Message, b.size)
 	for i := range slab {
 		m := &slab[i]
@@ -151,11 +151,11 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*order, error) {
 		record.Segments += m.Segments
 		all[i] = m
 	}
-	in.mint.all(slab)
-	return &order{
+	in.ulids.all(slab)
+	return &request{
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: b.kind, segments: record.Segments,
 		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)),
-		answer: func(remaining int64) any {
+		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.sender, RecipientsCount: b.size, ItemCount: record.Segments, RemainingItems: remaining}
 		},
 	}, nil

@@ -47,10 +47,10 @@ func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sm
 	body := codeText(language, code)
 	encoding, segments := sms.Count(body)
 	m := &messages.Message{
-		ULID: in.mint.one(), UserID: p.UserID, Number: number, Sender: in.opts.TestSender, Body: body,
+		ULID: in.ulids.one(), UserID: p.UserID, Number: number, Sender: in.opts.TestSender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Validity: life,
 	}
-	o := &order{user: p.UserID, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
-		answer: func(int64) any { return nil }}
-	return in.desk.place(ctx, o)
+	r := &request{user: p.UserID, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
+		response: func(int64) any { return nil }}
+	return in.committer.submit(ctx, r)
 }

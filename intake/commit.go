@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -18,21 +19,21 @@ import (
 	"intumwa/queue"
 )
 
-// commit carries orders out in one transaction, which waits for no lock longer
-// than patience. On an error none of them was, but for inDoubt.
-func (d *desk) commit(orders []*order, patience time.Duration) error {
-	for _, o := range orders {
-		o.reset()
+// commit carries requests out in one transaction, which waits for no lock longer
+// than patience. On an error none of them was, except that of inDoubt it is not known.
+func (c *committer) commit(requests []*request, patience time.Duration) error {
+	for _, r := range requests {
+		r.reset()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	tx, err := d.in.pool.Begin(ctx)
+	tx, err := c.in.pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
 
-	xid, items, err := d.write(ctx, tx, orders, patience)
+	xid, items, err := c.write(ctx, tx, requests, patience)
 	if err != nil {
 		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
@@ -45,18 +46,18 @@ func (d *desk) commit(orders []*order, patience time.Duration) error {
 		}
 		return &inDoubt{xid: xid, items: items, err: err}
 	}
-	d.carriedOut(orders, items)
+	c.committed(requests, items)
 	return nil
 }
 
-// carriedOut does what follows a commit.
-func (d *desk) carriedOut(orders []*order, items []queue.Item) {
-	d.count(orders)
+// committed does what follows a commit.
+func (c *committer) committed(requests []*request, items []queue.Item) {
+	c.count(requests)
 	if len(items) > 0 {
 		select {
-		case d.push <- items:
+		case c.push <- items:
 		default:
-			d.in.metrics.unpushed.Add(float64(len(items)))
+			c.in.metrics.unpushed.Add(float64(len(items)))
 		}
 	}
 }
@@ -71,53 +72,53 @@ type inDoubt struct {
 // Error says what became of the connection.
 func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
 
-// resolve finds out what became of orders in doubt. The error is nil when they
+// resolve finds out what became of requests in doubt. The error is nil when they
 // were carried out.
-func (d *desk) resolve(ctx context.Context, orders []*order, doubt *inDoubt) error {
+func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), recheckTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(recheckGrace, cancel) })()
-	committed, err := d.took(limited, orders, doubt.xid)
+	committed, err := c.tookEffect(limited, requests, doubt.xid)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w; looking again: %w", ErrUnavailable, doubt, err)
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}
-	d.carriedOut(orders, doubt.items)
+	c.committed(requests, doubt.items)
 	return nil
 }
 
-func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience time.Duration) (xid string, items []queue.Item, err error) {
+func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration) (xid string, items []queue.Item, err error) {
 	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`,
 		strconv.FormatInt(patience.Milliseconds(), 10)).Scan(&xid); err != nil {
 		return "", nil, fmt.Errorf("reading the transaction's id: %w", err)
 	}
-	if err := d.reserve(ctx, tx, orders); err != nil {
+	if err := c.reserve(ctx, tx, requests); err != nil {
 		return "", nil, err
 	}
-	if err := d.charge(ctx, tx, orders); err != nil {
+	if err := c.charge(ctx, tx, requests); err != nil {
 		return "", nil, err
 	}
-	var carried, rehearsed []*order
-	for _, o := range orders {
+	var carried, sandboxed []*request
+	for _, r := range requests {
 		switch {
-		case !o.admitted:
+		case !r.admitted:
 			continue
-		case o.kind == kindSandbox:
-			rehearsed = append(rehearsed, o)
+		case r.kind == kindSandbox:
+			sandboxed = append(sandboxed, r)
 		default:
-			carried = append(carried, o)
+			carried = append(carried, r)
 		}
-		o.body = marshal(o.answer(o.remaining))
+		r.body = marshal(r.response(r.remaining))
 	}
-	if err := d.remember(ctx, tx, orders); err != nil {
+	if err := c.remember(ctx, tx, requests); err != nil {
 		return "", nil, err
 	}
-	if _, _, err := record(ctx, tx, rehearsed, d.in.messages.InsertSandbox); err != nil {
+	if _, _, err := record(ctx, tx, sandboxed, c.in.messages.InsertSandbox); err != nil {
 		return "", nil, err
 	}
-	all, ids, err := record(ctx, tx, carried, d.in.messages.Insert)
+	all, ids, err := record(ctx, tx, carried, c.in.messages.Insert)
 	if err != nil || len(all) == 0 {
 		return xid, nil, err
 	}
@@ -128,11 +129,11 @@ func (d *desk) write(ctx context.Context, tx pgx.Tx, orders []*order, patience t
 	return xid, items, nil
 }
 
-// record writes the messages of orders and notes the ids of the first of each.
-func record(ctx context.Context, tx pgx.Tx, orders []*order, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (
+// record writes the messages of requests and notes the ids of the first of each.
+func record(ctx context.Context, tx pgx.Tx, requests []*request, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (
 	all []*messages.Message, ids []int64, err error) {
-	for _, o := range orders {
-		all = append(all, o.messages...)
+	for _, r := range requests {
+		all = append(all, r.messages...)
 	}
 	if len(all) == 0 {
 		return nil, nil, nil
@@ -141,62 +142,62 @@ func record(ctx context.Context, tx pgx.Tx, orders []*order, insert func(context
 		return nil, nil, err
 	}
 	first := 0
-	for _, o := range orders {
-		o.firstID = ids[first]
-		first += len(o.messages)
+	for _, r := range requests {
+		r.firstID = ids[first]
+		first += len(r.messages)
 	}
 	return all, ids, nil
 }
 
-// rehearse admits messages of the sandbox, each user's as far as a day's number goes.
-func (d *desk) rehearse(ctx context.Context, tx pgx.Tx, orders []*order) error {
-	if len(orders) == 0 {
+// admitSandbox admits messages to numbers of the sandbox, up to each user's daily quota.
+func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*request) error {
+	if len(requests) == 0 {
 		return nil
 	}
 	var users []int64
-	for _, o := range orders {
-		users = append(users, o.user)
+	for _, r := range requests {
+		users = append(users, r.user)
 	}
-	used, err := d.in.messages.SandboxUsed(ctx, tx, users)
+	used, err := c.in.messages.SandboxUsed(ctx, tx, users)
 	if err != nil {
 		return err
 	}
-	for _, o := range orders {
-		o.admitted = used[o.user] < d.in.opts.SandboxADay
-		used[o.user]++
+	for _, r := range requests {
+		r.admitted = used[r.user] < c.in.opts.SandboxADay
+		used[r.user]++
 	}
 	return nil
 }
 
-// charge admits the orders that can be paid.
-func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
+// charge admits the requests that can be paid.
+func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var debits []billing.Debit
 	var spends []billing.TestSpend
-	var live, tests, rehearsals []*order
-	for _, o := range orders {
+	var live, tests, sandboxed []*request
+	for _, r := range requests {
 		switch {
-		case o.replayed || o.err != nil:
-		case o.kind == kindCode:
-			o.admitted = true
-		case o.kind == kindSandbox:
-			rehearsals = append(rehearsals, o)
-		case o.kind == kindTest:
-			tests = append(tests, o)
-			spends = append(spends, billing.TestSpend{UserID: o.user, Segments: o.segments})
+		case r.replayed || r.err != nil:
+		case r.kind == kindCode:
+			r.admitted = true
+		case r.kind == kindSandbox:
+			sandboxed = append(sandboxed, r)
+		case r.kind == kindTest:
+			tests = append(tests, r)
+			spends = append(spends, billing.TestSpend{UserID: r.user, Segments: r.segments})
 		default:
-			live = append(live, o)
-			debits = append(debits, billing.Debit{CompanyID: o.company, Amount: int64(o.segments), Ref: o.ref})
+			live = append(live, r)
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref})
 		}
 	}
-	if err := d.rehearse(ctx, tx, rehearsals); err != nil {
+	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
 		return err
 	}
-	spent, err := billing.SpendTests(ctx, tx, spends, d.in.opts.TestQuota)
+	spent, err := billing.SpendTests(ctx, tx, spends, c.in.opts.TestQuota)
 	if err != nil {
 		return err
 	}
-	for i, o := range tests {
-		o.remaining, o.admitted = int64(spent[i].Remaining), spent[i].Admitted
+	for i, r := range tests {
+		r.remaining, r.admitted = int64(spent[i].Remaining), spent[i].Admitted
 	}
 	if len(debits) == 0 {
 		return nil
@@ -205,19 +206,19 @@ func (d *desk) charge(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	if err != nil {
 		return err
 	}
-	for i, o := range live {
-		o.remaining, o.admitted = receipts[i].Remaining, receipts[i].Admitted
+	for i, r := range live {
+		r.remaining, r.admitted = receipts[i].Remaining, receipts[i].Admitted
 	}
 	return nil
 }
 
-// took finds out whether a COMMIT whose answer was lost took effect: first
-// until the transaction is over on the server, then by the ULIDs it wrote.
-func (d *desk) took(ctx context.Context, orders []*order, xid string) (bool, error) {
+// tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits
+// until the transaction is over on the server, then looks for the ULIDs it wrote.
+func (c *committer) tookEffect(ctx context.Context, requests []*request, xid string) (bool, error) {
 	var refs []ulid.ULID
-	for _, o := range orders {
-		if o.admitted {
-			refs = append(refs, o.ref)
+	for _, r := range requests {
+		if r.admitted {
+			refs = append(refs, r.ref)
 		}
 	}
 	if len(refs) == 0 {
@@ -225,9 +226,9 @@ func (d *desk) took(ctx context.Context, orders []*order, xid string) (bool, err
 	}
 	for {
 		var status *string
-		err := d.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		err := c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
 		if err == nil && (status == nil || *status != "in progress") {
-			known, err := d.in.messages.Known(ctx, refs)
+			known, err := c.in.messages.Known(ctx, refs)
 			if err == nil {
 				return len(known) > 0, nil
 			}
@@ -240,24 +241,24 @@ func (d *desk) took(ctx context.Context, orders []*order, xid string) (bool, err
 	}
 }
 
-func (d *desk) count(orders []*order) {
-	m := d.in.metrics
-	for _, o := range orders {
-		if !o.admitted {
+func (c *committer) count(requests []*request) {
+	m := c.in.metrics
+	for _, r := range requests {
+		if !r.admitted {
 			continue
 		}
-		m.accepted.WithLabelValues(o.kind.String()).Add(float64(len(o.messages)))
-		if o.kind == kindSandbox { // nothing was debited and no segment is on its way
-			d.tell(o)
+		m.accepted.WithLabelValues(r.kind.String()).Add(float64(len(r.messages)))
+		if r.kind == kindSandbox { // nothing was debited and no segment is on its way
+			c.logAccepted(r)
 			continue
 		}
-		if o.kind != kindTest && o.kind != kindCode {
-			m.debited.Add(float64(o.segments))
+		if r.kind != kindTest && r.kind != kindCode {
+			m.debited.Add(float64(r.segments))
 		}
-		for _, msg := range o.messages {
+		for _, msg := range r.messages {
 			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
 		}
-		d.tell(o)
+		c.logAccepted(r)
 	}
 }
 
@@ -269,4 +270,24 @@ func marshal(v any) []byte {
 		panic("intake: an answer does not marshal: " + err.Error())
 	}
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// logAccepted logs at debug level the messages of a request that is committed. At
+// other levels it costs nothing.
+func (c *committer) logAccepted(r *request) {
+	log := c.in.opts.Log
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	for _, m := range r.messages {
+		fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
+			"number", m.Number.Masked(), "segments", m.Segments}
+		if r.requestID != "" {
+			fields = append(fields, "request_id", r.requestID)
+		}
+		if m.Batch != nil {
+			fields = append(fields, "batch_id", r.ref)
+		}
+		log.Debug("message accepted", fields...)
+	}
 }

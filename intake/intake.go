@@ -10,10 +10,10 @@
 //
 // # Group commit
 //
-// Requests do not open transactions of their own. Each puts an order on one
-// desk, which takes whatever came while its last transaction ran and commits
-// it as one: one company is one hot row, and a transaction a request would
-// allow some 1,500 a second of it, the desk more than 60,000 (performance.md).
+// Requests do not open transactions of their own. They are handed to one
+// committer, which takes whatever came while its last transaction ran and commits
+// it as one: a company's balance is one hot row, and a transaction for each
+// request would allow some 1,500 a second of it, the committer more than 60,000.
 // A company that cannot pay is refused for itself and a row that the database
 // refuses fails its own request only.
 package intake
@@ -60,16 +60,16 @@ type Options struct {
 
 // Intake accepts messages.
 type Intake struct {
-	opts     Options
-	pool     *pgxpool.Pool
-	accounts *accounts.Accounts
-	messages *messages.Store
-	queue    *queue.Queue
-	routes   atomic.Pointer[sms.Routes]
-	metrics  *metrics
-	desk     *desk
-	keys     inUse
-	mint     mint
+	opts      Options
+	pool      *pgxpool.Pool
+	accounts  *accounts.Accounts
+	messages  *messages.Store
+	queue     *queue.Queue
+	routes    atomic.Pointer[sms.Routes]
+	metrics   *metrics
+	committer *committer
+	keys      inUse
+	ulids     ulids
 }
 
 // New returns an Intake; nothing is accepted before Run.
@@ -86,16 +86,16 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, queue: q, metrics: newMetrics(opts.Metrics), mint: newMint()}
+	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, queue: q, metrics: newMetrics(opts.Metrics), ulids: newULIDs()}
 	in.routes.Store(routes)
-	in.desk = newDesk(in)
+	in.committer = newCommitter(in)
 	return in
 }
 
 // SetRoutes puts another routing table in force.
 func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
 
-// Route answers which carrier takes a number now.
+// Route returns which carrier takes a number now.
 func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.routes.Load().Carrier(n) }
 
 // Run commits what requests bring until ctx ends and everything taken by then
@@ -105,7 +105,7 @@ func (in *Intake) Run(ctx context.Context) error {
 	var keeper sync.WaitGroup
 	keeper.Go(func() { in.keepKeys(ctx) })
 	defer keeper.Wait()
-	return in.desk.run(ctx)
+	return in.committer.run(ctx)
 }
 
 // Answer is what an accepted request gets: the body of the first answer, byte
@@ -116,10 +116,10 @@ type Answer struct {
 	MessageID int64 // of a single message that was recorded just now: the number of its webhooks; else 0
 }
 
-// accept is the way of every request: a repetition gets its first answer;
+// accept is what every request goes through: a repetition gets its first answer;
 // otherwise the caller must pass check, and prepare makes the order.
 func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
-	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*order, error)) (Answer, error) {
+	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*request, error)) (Answer, error) {
 	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
 		return answer, err
 	}
@@ -132,23 +132,23 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	o, err := prepare(p)
+	r, err := prepare(p)
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	o.key, o.request = key, requestOf(ctx)
-	if err := in.desk.place(ctx, o); err != nil {
+	r.key, r.requestID = key, requestOf(ctx)
+	if err := in.committer.submit(ctx, r); err != nil {
 		return Answer{}, err
 	}
-	if !o.replayed && !o.admitted {
-		return Answer{}, in.refused(o.refusal)
+	if !r.replayed && !r.admitted {
+		return Answer{}, in.refused(r.refusal)
 	}
-	if o.replayed {
+	if r.replayed {
 		in.metrics.replays.Inc()
 	}
-	answer := Answer{Body: o.body, Replayed: o.replayed}
-	if o.kind == kindSingle || o.kind == kindTest || o.kind == kindSandbox {
-		answer.MessageID = o.firstID
+	answer := Answer{Body: r.body, Replayed: r.replayed}
+	if r.kind == kindSingle || r.kind == kindTest || r.kind == kindSandbox {
+		answer.MessageID = r.firstID
 	}
 	return answer, nil
 }

@@ -94,30 +94,30 @@ func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []
 	return body, body != nil, nil
 }
 
-// reserve writes the keys of orders, so that whoever comes later with one of
-// them waits for this transaction, and settles the orders whose key has been
+// reserve writes the keys of requests, so that whoever comes later with one of
+// them waits for this transaction, and settles the requests whose key has been
 // answered meanwhile. A key that another process is still working on is ErrKeyInUse.
-func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
-	var keyed []*order
-	for _, o := range orders {
-		if o.key != nil {
-			keyed = append(keyed, o)
+func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request) error {
+	var keyed []*request
+	for _, r := range requests {
+		if r.key != nil {
+			keyed = append(keyed, r)
 		}
 	}
 	if keyed == nil {
 		return nil
 	}
 	// One order everywhere, so that two processes do not wait in a ring.
-	slices.SortFunc(keyed, func(a, b *order) int {
+	slices.SortFunc(keyed, func(a, b *request) int {
 		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.key.Name, b.key.Name))
 	})
 	batch := &pgx.Batch{}
-	for _, o := range keyed {
+	for _, r := range keyed {
 		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
 			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
 				WHERE k.created_at <= now() - $4::interval
-			RETURNING true`, o.user, o.key.Name, o.key.Request[:], keyLife).QueryRow(func(row pgx.Row) error {
-			err := row.Scan(&o.reserved)
+			RETURNING true`, r.user, r.key.Name, r.key.Request[:], keyLife).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&r.reserved)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return nil // answered before
 			}
@@ -131,35 +131,35 @@ func (d *desk) reserve(ctx context.Context, tx pgx.Tx, orders []*order) error {
 	if err != nil {
 		return fmt.Errorf("reserving idempotency keys: %w", err)
 	}
-	for _, o := range keyed {
-		if o.reserved {
+	for _, r := range keyed {
+		if r.reserved {
 			continue
 		}
 		var request, body []byte
 		if err := tx.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
-			o.user, o.key.Name).Scan(&request, &body); err != nil {
+			r.user, r.key.Name).Scan(&request, &body); err != nil {
 			return fmt.Errorf("reading an idempotency key: %w", err)
 		}
-		if !bytes.Equal(request, o.key.Request[:]) {
-			o.err = ErrKeyReused
+		if !bytes.Equal(request, r.key.Request[:]) {
+			r.err = ErrKeyReused
 			continue
 		}
-		o.body, o.replayed = body, true
+		r.body, r.replayed = body, true
 	}
 	return nil
 }
 
-// remember stores the answers of admitted orders under their keys and forgets
+// remember stores the answers of admitted requests under their keys and forgets
 // the keys of refused ones: only what was done is remembered.
-func (d *desk) remember(ctx context.Context, tx pgx.Tx, orders []*order) error {
+func (c *committer) remember(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	batch := &pgx.Batch{}
-	for _, o := range orders {
+	for _, r := range requests {
 		switch {
-		case !o.reserved:
-		case o.admitted:
-			batch.Queue(`UPDATE idempotency_keys SET answer = $3 WHERE user_id = $1 AND key = $2`, o.user, o.key.Name, o.body)
+		case !r.reserved:
+		case r.admitted:
+			batch.Queue(`UPDATE idempotency_keys SET answer = $3 WHERE user_id = $1 AND key = $2`, r.user, r.key.Name, r.body)
 		default:
-			batch.Queue(`DELETE FROM idempotency_keys WHERE user_id = $1 AND key = $2`, o.user, o.key.Name)
+			batch.Queue(`DELETE FROM idempotency_keys WHERE user_id = $1 AND key = $2`, r.user, r.key.Name)
 		}
 	}
 	if batch.Len() == 0 {
@@ -193,7 +193,7 @@ func (in *Intake) keepKeys(ctx context.Context) {
 	}
 }
 
-// ForgetKeys deletes keys past their life and answers how many.
+// ForgetKeys deletes keys past their life and returns how many.
 func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
 	for {
 		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (

@@ -38,7 +38,7 @@ func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 	d.books(t, 99, 1)
 }
 
-// Two processes get the same requests at the same time, in opposite orders.
+// Two processes get the same requests at the same time, in opposite order.
 func TestSameKeysInTwoProcesses(t *testing.T) {
 	d := newDistrict(t, 10_000)
 	processes := []*Intake{d.process(t), d.process(t)}

@@ -35,25 +35,25 @@ type Single struct {
 }
 
 // Send accepts a single message, live or (by its sender) in test mode. It
-// answers sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
+// returns sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
 	test := in.isTestSender(req.Sender)
 	if _, fixed := sms.SandboxFateOf(req.Number); test && fixed {
-		return in.accept(ctx, p, req.Key, hasCompany, func(p *accounts.Principal) (*order, error) {
-			return in.rehearsal(ctx, p, req)
+		return in.accept(ctx, p, req.Key, hasCompany, func(p *accounts.Principal) (*request, error) {
+			return in.sandbox(ctx, p, req)
 		})
 	}
 	check := func(p *accounts.Principal) error { return maySend(p, req.Sender) }
 	if test {
 		check = func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
 	}
-	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*order, error) {
+	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*request, error) {
 		return in.single(p, req, test)
 	})
 }
 
-// single makes the order of a single message.
-func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, error) {
+// single makes the request of a single message.
+func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request, error) {
 	carrier, ok := in.routes.Load().Carrier(req.Number)
 	if !ok {
 		return nil, RefuseNoCarrier
@@ -63,25 +63,25 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*order, 
 		return nil, RefuseTooLong
 	}
 	m := &messages.Message{
-		ULID: in.mint.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
+		ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity,
 	}
-	o := &order{
+	r := &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
 		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)),
-		answer: func(remaining int64) any {
+		response: func(remaining int64) any {
 			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
 		},
 	}
 	if test {
-		o.kind, o.refusal = kindTest, RefuseTestQuota
+		r.kind, r.refusal = kindTest, RefuseTestQuota
 	}
-	return o, nil
+	return r, nil
 }
 
-// rehearsal makes the order of a message to a number of the sandbox: its answer is
-// that of a test message, and what the pool has left stays as it is.
-func (in *Intake) rehearsal(ctx context.Context, p *accounts.Principal, req Single) (*order, error) {
+// sandbox makes the request of a message to a number of the sandbox: its answer is
+// that of a test message, and the test pool is not touched.
+func (in *Intake) sandbox(ctx context.Context, p *accounts.Principal, req Single) (*request, error) {
 	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
 	if segments > in.opts.MaxSegments {
 		return nil, RefuseTooLong
@@ -90,12 +90,12 @@ func (in *Intake) rehearsal(ctx context.Context, p *accounts.Principal, req Sing
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	m := &messages.Message{ULID: in.mint.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender,
+	m := &messages.Message{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender,
 		Body: body, Encoding: encoding, Segments: segments, Carrier: sms.SandboxCarrier, Test: true}
-	return &order{
+	return &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSandbox, segments: segments, messages: []*messages.Message{m},
 		refusal: RefuseSandboxQuota,
-		answer: func(int64) any {
+		response: func(int64) any {
 			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: int64(max(0, in.opts.TestQuota-used)), Status: "queued",
 				To: m.Number, Sender: m.Sender, Message: textQueued}
 		},
@@ -145,4 +145,27 @@ func maySendTest(p *accounts.Principal, number sms.Number) error {
 		return RefuseOtherTestNumber
 	}
 	return nil
+}
+
+// Preview returns the text that a company's message is sent as, which differs
+// from text only if the company has smart encoding.
+func Preview(company *accounts.Company, text string) string {
+	body, _, _ := size(company.SmartEncoding, text)
+	return body
+}
+
+// Render returns the text of a template for one recipient, or the refusal that
+// a template send to them alone would get.
+func (in *Intake) Render(company *accounts.Company, template *sms.Template, variables map[string]*string) (string, error) {
+	if missing := template.Missing(variables); missing != nil {
+		return "", RefuseVariables(ordinal(0), missing)
+	}
+	text := template.Render(variables)
+	switch _, _, segments := size(company.SmartEncoding, text); {
+	case segments == 0:
+		return "", RefuseRecipientEmpty(ordinal(0))
+	case segments > in.opts.MaxSegments:
+		return "", RefuseRecipientLong(ordinal(0))
+	}
+	return text, nil
 }

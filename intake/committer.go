@@ -1,0 +1,185 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/queue"
+)
+
+// Bounds of one group commit.
+const (
+	maxRequests   = 500
+	maxMessages   = 4000
+	commitTimeout = 10 * time.Second
+	// recheckTimeout bounds the question whether a COMMIT without an answer
+	// took effect: long enough for a database to come back, short enough for
+	// its requests to be still there (api.write_timeout). recheckGrace bounds
+	// it when the process ends.
+	recheckTimeout = 20 * time.Second
+	recheckGrace   = 2 * time.Second
+	// pushBacklog is how many commits may wait to be put on the queue before
+	// further ones are left to the dispatcher.
+	pushBacklog = 64
+)
+
+// committer commits requests in groups.
+type committer struct {
+	in       *Intake
+	requests chan *request
+	push     chan []queue.Item
+	closed   chan struct{}
+	doubts   sync.WaitGroup // groups whose COMMIT got no answer
+	aside    *aside
+}
+
+func newCommitter(in *Intake) *committer {
+	c := &committer{in: in, requests: make(chan *request, maxRequests), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	c.aside = newAside(c)
+	return c
+}
+
+// submit hands a request in and waits until it is committed or refused: its
+// fields say which, the error is ErrUnavailable, ErrKeyReused or a fault. Once
+// taken, a request is carried out whatever becomes of the client.
+func (c *committer) submit(ctx context.Context, r *request) error {
+	r.done = make(chan struct{})
+	select {
+	case c.requests <- r:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-c.closed:
+		return ErrUnavailable
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-c.closed:
+		select {
+		case <-r.done:
+			return r.err
+		default:
+			return ErrUnavailable // handed in as the committer closed; nobody took it
+		}
+	}
+}
+
+func (c *committer) run(ctx context.Context) error {
+	var pusher sync.WaitGroup
+	pusher.Go(c.runPusher)
+	defer func() {
+		c.aside.all.Wait()
+		c.doubts.Wait()
+		close(c.closed)
+		close(c.push)
+		pusher.Wait()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case first := <-c.requests:
+			if requests := c.aside.takeAside(ctx, c.gather(first)); len(requests) > 0 {
+				c.process(ctx, requests)
+			}
+		}
+	}
+}
+
+// gather takes what has come meanwhile, without waiting for more.
+func (c *committer) gather(first *request) []*request {
+	requests, n := []*request{first}, len(first.messages)
+	for len(requests) < maxRequests && n < maxMessages {
+		select {
+		case r := <-c.requests:
+			requests, n = append(requests, r), n+len(r.messages)
+		default:
+			return requests
+		}
+	}
+	return requests
+}
+
+// process commits requests together. Those that would have to wait for a row that
+// another transaction has locked are set aside.
+func (c *committer) process(ctx context.Context, requests []*request) {
+	err := c.try(ctx, requests, groupLockWait)
+	if postgres.Locked(err) {
+		c.setAside(ctx, requests)
+		return
+	}
+	c.finish(ctx, requests, err, c.process)
+}
+
+// try commits requests, again when the database rolled them back in favour of
+// another transaction. They wait for no lock longer than patience.
+func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) error {
+	start := time.Now()
+	err := postgres.Retry(context.WithoutCancel(ctx), func() error { return c.commit(requests, patience) })
+	c.in.metrics.commits.Observe(time.Since(start).Seconds())
+	c.in.metrics.perCommit.Observe(float64(len(requests)))
+	return err
+}
+
+// finish ends requests that were tried. When the database refused them together
+// they are tried again in smaller groups, by process: a bad row fails its own
+// request only, and one that lost to other transactions too often takes no other
+// along. Requests whose COMMIT got no answer do not delay the others.
+func (c *committer) finish(ctx context.Context, requests []*request, err error, process func(context.Context, []*request)) {
+	switch n := len(requests); {
+	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
+		for _, r := range requests {
+			process(ctx, []*request{r})
+		}
+		return
+	case n > 1 && postgres.GaveWay(err):
+		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "requests", n, "error", err)
+		process(ctx, requests[:n/2])
+		process(ctx, requests[n/2:])
+		return
+	case postgres.GaveWay(err):
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if doubt, ok := errors.AsType[*inDoubt](err); ok {
+		c.doubts.Go(func() { respond(requests, c.resolve(ctx, requests, doubt)) })
+		return
+	}
+	respond(requests, err)
+}
+
+// respond wakes those who wait for the requests.
+func respond(requests []*request, err error) {
+	for _, r := range requests {
+		if err != nil {
+			r.reset()
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+// runPusher puts committed messages on the queue. The dispatcher finds what it
+// cannot put there.
+func (c *committer) runPusher() {
+	failing := false
+	for items := range c.push {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		err := c.in.queue.Push(ctx, items)
+		cancel()
+		if err != nil {
+			c.in.metrics.unpushed.Add(float64(len(items)))
+		}
+		if (err != nil) != failing {
+			failing = err != nil
+			if failing {
+				c.in.opts.Log.Warn("pushing to redis fails; messages wait in the database", "error", err)
+			} else {
+				c.in.opts.Log.Info("pushing to redis succeeds again")
+			}
+		}
+	}
+}
