@@ -8,16 +8,16 @@ import (
 )
 
 // acker takes entries off the queue, many in one round trip. An entry that it
-// loses is harmless: it is reclaimed, cannot be claimed, and is done away with.
+// loses is harmless: it is reclaimed, cannot be claimed, and is removed.
 type acker struct {
 	d    *Dispatcher
 	mu   sync.Mutex
-	ids  map[ackKey][]string
+	ids  map[laneKey][]string
 	n    int
 	wake chan struct{}
 }
 
-type ackKey struct {
+type laneKey struct {
 	carrier string
 	lane    queue.Lane
 }
@@ -26,18 +26,18 @@ type ackKey struct {
 const maxAcks = 100_000
 
 func newAcker(d *Dispatcher) *acker {
-	return &acker{d: d, ids: make(map[ackKey][]string), wake: make(chan struct{}, 1)}
+	return &acker{d: d, ids: make(map[laneKey][]string), wake: make(chan struct{}, 1)}
 }
 
 func (a *acker) ack(carrier string, lane queue.Lane, id string) {
 	a.mu.Lock()
 	if a.n < maxAcks {
-		key := ackKey{carrier, lane}
+		key := laneKey{carrier, lane}
 		a.ids[key] = append(a.ids[key], id)
 		a.n++
 	}
 	a.mu.Unlock()
-	ring(a.wake)
+	signal(a.wake)
 }
 
 func (a *acker) run(ctx context.Context) {
@@ -55,12 +55,12 @@ func (a *acker) run(ctx context.Context) {
 func (a *acker) flush(ctx context.Context) {
 	a.mu.Lock()
 	ids := a.ids
-	a.ids, a.n = make(map[ackKey][]string), 0
+	a.ids, a.n = make(map[laneKey][]string), 0
 	a.mu.Unlock()
 	for key, list := range ids {
 		if err := a.d.queue.Done(ctx, key.carrier, key.lane, list...); err != nil {
-			a.d.log.Debug("taking entries off the queue; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
-			a.d.trust.failed(key.carrier, key.lane, err)
+			a.d.log.Debug("acknowledging queue entries fails; they will be reclaimed", "carrier", key.carrier, "entries", len(list), "error", err)
+			a.d.health.failed(key.carrier, key.lane, err)
 		}
 	}
 }

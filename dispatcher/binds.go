@@ -10,21 +10,21 @@ import (
 	"intumwa/smpp"
 )
 
-// binds is one link of one or more binds: window and pace are the link's, and
+// binds are the one or more binds of a link: window and pace are the link's, and
 // are shared by those of its binds that are up.
 type binds struct {
-	links  []*smpp.Link
+	all    []*smpp.Bind
 	window int
 	turn   atomic.Uint64
 
 	mu     sync.Mutex
 	tps    float64
-	shared []*smpp.Link // binds that window and pace are shared by; nil: not yet
+	shared []*smpp.Bind // binds that window and pace are shared by; nil: not yet
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
-// by its name and a number. Of heed only what listens, and Class, is used.
-func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*binds, error) {
+// by its name and a number. Of callbacks only the functions are used.
+func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*binds, error) {
 	n := max(conf.Binds, 1)
 	b := &binds{tps: conf.TPS}
 	for i := range n {
@@ -33,13 +33,13 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*bi
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
 		options.Carrier, options.Log, options.Metrics, options.Allowance = carrier, d.log, d.smpp, d.unsettled
-		options.Deliver, options.OnLate, options.OnCongestion, options.Class = heed.Deliver, heed.OnLate, heed.OnCongestion, heed.Class
+		options.Deliver, options.OnLate, options.OnCongestion, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.OnCongestion, callbacks.Class
 		b.window = options.Window
-		link, err := smpp.New(options)
+		bind, err := smpp.New(options)
 		if err != nil {
 			return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)
 		}
-		b.links = append(b.links, link)
+		b.all = append(b.all, bind)
 	}
 	b.balance()
 	return b, nil
@@ -48,16 +48,16 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, heed smpp.Options) (*bi
 // run keeps all binds up until ctx ends.
 func (b *binds) run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, link := range b.links {
-		running.Go(func() { _ = link.Run(ctx) }) // it logs its own end
+	for _, bind := range b.all {
+		running.Go(func() { _ = bind.Run(ctx) }) // it logs its own end
 	}
 	running.Wait()
 }
 
 // up tells whether any bind can submit.
 func (b *binds) up() bool {
-	for _, link := range b.links {
-		if link.Snapshot().State == smpp.Bound {
+	for _, bind := range b.all {
+		if bind.Snapshot().State == smpp.Bound {
 			return true
 		}
 	}
@@ -66,17 +66,17 @@ func (b *binds) up() bool {
 
 // waitBound waits until one bind can submit.
 func (b *binds) waitBound(ctx context.Context) error {
-	if len(b.links) == 1 {
-		return b.links[0].WaitBound(ctx)
+	if len(b.all) == 1 {
+		return b.all[0].WaitBound(ctx)
 	}
 	if b.up() {
 		return nil
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	bound := make(chan error, len(b.links))
-	for _, link := range b.links {
-		go func() { bound <- link.WaitBound(waiting) }()
+	bound := make(chan error, len(b.all))
+	for _, bind := range b.all {
+		go func() { bound <- bind.WaitBound(waiting) }()
 	}
 	return <-bound
 }
@@ -84,24 +84,24 @@ func (b *binds) waitBound(ctx context.Context) error {
 // next is the bind that takes the next message: they take turns, but one whose
 // window is full (its carrier does not answer) holds up no message that another
 // could take.
-func (b *binds) next() *smpp.Link {
-	if len(b.links) == 1 {
-		return b.links[0]
+func (b *binds) next() *smpp.Bind {
+	if len(b.all) == 1 {
+		return b.all[0]
 	}
 	start := b.turn.Add(1)
-	best := b.links[0]
+	best := b.all[0]
 	found := false
-	for i := range uint64(len(b.links)) {
-		link := b.links[(start+i)%uint64(len(b.links))]
-		snap := link.Snapshot()
+	for i := range uint64(len(b.all)) {
+		bind := b.all[(start+i)%uint64(len(b.all))]
+		snap := bind.Snapshot()
 		if snap.State != smpp.Bound {
 			continue
 		}
 		if snap.InFlight+snap.Waiting < snap.Window {
-			return link
+			return bind
 		}
 		if !found {
-			best, found = link, true
+			best, found = bind, true
 		}
 	}
 	return best
@@ -128,16 +128,16 @@ const idleRate = 0.1
 
 // balance shares window and pace among the binds that are up.
 func (b *binds) balance() {
-	var up, down []*smpp.Link
-	for _, link := range b.links {
-		if link.Snapshot().State == smpp.Bound {
-			up = append(up, link)
+	var up, down []*smpp.Bind
+	for _, bind := range b.all {
+		if bind.Snapshot().State == smpp.Bound {
+			up = append(up, bind)
 		} else {
-			down = append(down, link)
+			down = append(down, bind)
 		}
 	}
 	if len(up) == 0 {
-		up, down = b.links, nil
+		up, down = b.all, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,35 +145,35 @@ func (b *binds) balance() {
 		return
 	}
 	b.shared = up
-	for _, link := range down {
-		link.SetWindow(1)
-		link.SetTPS(idleRate)
+	for _, bind := range down {
+		bind.SetWindow(1)
+		bind.SetTPS(idleRate)
 	}
-	for i, link := range up {
+	for i, bind := range up {
 		window := b.window / len(up)
 		if i < b.window%len(up) {
 			window++
 		}
-		link.SetWindow(max(window, 1))
-		link.SetTPS(b.tps / float64(len(up)))
+		bind.SetWindow(max(window, 1))
+		bind.SetTPS(b.tps / float64(len(up)))
 	}
 }
 
 func (b *binds) pause(paused bool) {
-	for _, link := range b.links {
+	for _, bind := range b.all {
 		if paused {
-			link.Pause()
+			bind.Pause()
 		} else {
-			link.Resume()
+			bind.Resume()
 		}
 	}
 }
 
 // snapshot is the link as a whole: as good as its best bind, its load summed.
 func (b *binds) snapshot() smpp.Snapshot {
-	whole := b.links[0].Snapshot()
-	for _, link := range b.links[1:] {
-		snap := link.Snapshot()
+	whole := b.all[0].Snapshot()
+	for _, bind := range b.all[1:] {
+		snap := bind.Snapshot()
 		whole.InFlight += snap.InFlight
 		whole.Waiting += snap.Waiting
 		whole.Overdue += snap.Overdue

@@ -29,7 +29,7 @@ type breaker struct {
 }
 
 // refused notes a refusal that looks like a mistake of configuration. It
-// answers whether that opened the breaker.
+// returns whether that opened the breaker.
 func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	return true
 }
 
-// answered notes any other answer. It answers whether that closed the breaker.
+// answered notes any other answer. It returns whether that closed the breaker.
 func (b *breaker) answered() (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

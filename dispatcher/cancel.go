@@ -22,7 +22,7 @@ type Cancellation struct {
 
 // Cancel stops what has not been handed to any carrier: the messages fail with the reason cancelled, their companies are
 // told as of every failure, and unless refund is RefundNever their credits come back, each once, in the same transaction.
-// What a dispatcher has in hand at this moment goes its way. begun is called in the first transaction, to record who did
+// What a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record who did
 // it. It may be called again, also after an error: what is cancelled stays so.
 func Cancel(ctx context.Context, db postgres.Beginner, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued, refund Refund,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
@@ -74,14 +74,15 @@ func Cancel(ctx context.Context, db postgres.Beginner, store *messages.Store, ho
 	return done, nil
 }
 
-// holdQueued obeys what the companies' approvals say of their queued messages.
+// holdQueued holds the queued messages of companies whose approval was withdrawn, and
+// releases those of companies that are approved again.
 func (d *Dispatcher) holdQueued(ctx context.Context) error {
 	held, released, err := d.store.Hold(ctx)
 	if held > 0 {
-		d.log.Warn("a company is not approved any more; what it has queued is held", "messages", held)
+		d.log.Warn("queued messages held: their company is no longer approved", "messages", held)
 	}
 	if released > 0 {
-		d.log.Info("a company is approved again; what was held goes on", "messages", released)
+		d.log.Info("held messages released: their company is approved again", "messages", released)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const (
 type IDFormat uint8
 
 const (
-	IDAuto         IDFormat = iota // found out from the receipts themselves
+	IDAuto         IDFormat = iota // learnt from the receipts themselves
 	IDSame                         // alike, but for letter case and leading zeros
 	IDHexToDecimal                 // hexadecimal in the response, decimal in the receipt
 	IDDecimalToHex                 // decimal in the response, hexadecimal in the receipt
@@ -91,8 +92,8 @@ type Carrier struct {
 	Links            []Link
 }
 
-// Link is one bind of a carrier. Deliver, OnState, Carrier, Log and Metrics of
-// its options are the dispatcher's to set.
+// Link is one configured connection to a carrier, with one or more binds. The
+// functions, Carrier, Log and Metrics of its options are set by the dispatcher.
 type Link struct {
 	smpp.Options
 	Weight int // its share of the carrier's messages; default 1
@@ -166,7 +167,7 @@ var defaultStates = map[string]sms.Status{
 	"SKIPPED": sms.Failed, // SMPP 5.0
 }
 
-// meaning answers what a receipt's state says of the segment.
+// meaning returns what a receipt's state says of the segment.
 func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
 	status, ok := c.States[state]
 	if !ok {
@@ -175,7 +176,7 @@ func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
 	return status, status.Final()
 }
 
-// class answers what a refusal asks for.
+// class returns what a refusal asks for.
 func (c *Carrier) class(status smpp.Status) smpp.Class {
 	if class, ok := c.Classes[status]; ok {
 		return class
@@ -221,4 +222,22 @@ func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 	}
 	delay = time.Duration(float64(delay) * (0.75 + random/2))
 	return min(max(delay, c.RetryMin), c.RetryMax)
+}
+
+// equal tells whether two configurations of a link make the same link.
+func (l *Link) equal(other *Link) bool {
+	a, b := *l, *other
+	// Set by the dispatcher, or compared by what they say.
+	a.Deliver, b.Deliver, a.Log, b.Log, a.Metrics, b.Metrics = nil, nil, nil, nil, nil, nil
+	a.OnCongestion, b.OnCongestion, a.OnLate, b.OnLate, a.Class, b.Class = nil, nil, nil, nil, nil, nil
+	if (a.TLS == nil) != (b.TLS == nil) {
+		return false
+	}
+	if a.TLS != nil {
+		if a.TLS.ServerName != b.TLS.ServerName || !reflect.DeepEqual(a.TLS.Certificates, b.TLS.Certificates) || !a.TLS.RootCAs.Equal(b.TLS.RootCAs) {
+			return false
+		}
+		a.TLS, b.TLS = nil, nil
+	}
+	return reflect.DeepEqual(a, b) //nolint:govet // what may hold an error (the log, the TLS files) is out of it by now
 }

@@ -13,7 +13,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// conclude makes verdicts final, ends journeys, and does in the same
+// conclude makes verdicts final, ends attempts, and does in the same
 // transaction all that follows from the verdicts: the customers' webhooks and
 // what is paid back.
 func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
@@ -60,9 +60,9 @@ func (d *Dispatcher) payOwed(ctx context.Context) error {
 	if was := d.refundsHeld; (held > 0) != was {
 		d.refundsHeld = !was
 		if held > 0 {
-			d.log.Warn("somebody else holds balances or test pools; what they get back waits", "held", held)
+			d.log.Warn("refunds wait: another transaction has locked their balances or test pools", "held", held)
 		} else {
-			d.log.Info("no balance or test pool that gets something back is held any more")
+			d.log.Info("refunds no longer wait for locked balances or test pools")
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (d *Dispatcher) report(settled []messages.Settled) {
 	for _, m := range settled {
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
 		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(m.At.Sub(m.CreatedAt).Seconds())
-		d.tell(m)
+		d.logFinal(m)
 	}
 }
 
@@ -113,4 +113,13 @@ func reasonClass(m messages.Settled) string {
 		return "unsendable"
 	}
 	return "receipt"
+}
+
+// logFinal logs a message that became final.
+func (d *Dispatcher) logFinal(m messages.Settled) {
+	if m.Status == sms.Failed {
+		d.log.Info("message failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		return
+	}
+	d.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
 }

@@ -41,9 +41,9 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	if took := time.Since(start); took > 4*time.Second { // a lock's timeout is 5 s
 		t.Errorf("it took %s", took)
 	}
-	for _, j := range []*journey{live, test} {
-		if status, _ := b.status(j.msg.ID); status != sms.Failed {
-			t.Errorf("message %d is %v", j.msg.ID, status)
+	for _, m := range []*inFlight{live, test} {
+		if status, _ := b.status(m.msg.ID); status != sms.Failed {
+			t.Errorf("message %d is %v", m.msg.ID, status)
 		}
 	}
 	state := func(credits, used, owed int) {
@@ -69,7 +69,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 // deadlock is tried again before anything is refused.
 func TestSettlingIsTriedAgain(t *testing.T) {
 	b := newBench(t)
-	j := b.begun(1)
+	m := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSettlingIsTriedAgain(t *testing.T) {
 			if _, err := tx.Exec(t.Context(), `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, j.msg.ID); err != nil {
+			if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.msg.ID); err != nil {
 				return err
 			}
 			close(holds)
@@ -89,19 +89,19 @@ func TestSettlingIsTriedAgain(t *testing.T) {
 					return err
 				}
 			}
-			_, err := tx.Exec(t.Context(), `SELECT FROM messages WHERE id = $1 FOR UPDATE`, j.msg.ID) // against the order
+			_, err := tx.Exec(t.Context(), `SELECT FROM messages WHERE id = $1 FOR UPDATE`, m.msg.ID) // against the order
 			return err
 		})
 	}()
 	<-holds
 	// commit is what settle calls; an error of it refuses the receipts of the lot.
-	if err := b.s.commit(work{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(j, 1)}}); err != nil {
+	if err := b.s.commit(work{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(m, 1)}}); err != nil {
 		t.Errorf("%v (it gave way: %v)", err, postgres.GaveWay(err))
 	}
 	if err := <-over; err != nil {
 		t.Errorf("the other: %v", err)
 	}
-	if status, _ := b.status(j.msg.ID); status != sms.Failed {
+	if status, _ := b.status(m.msg.ID); status != sms.Failed {
 		t.Errorf("it is %v", status)
 	}
 	var deadlocks int

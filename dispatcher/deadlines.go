@@ -95,7 +95,7 @@ func (d *Dispatcher) forget(ctx context.Context) error {
 	return errors.Join(receipts, inbound, held)
 }
 
-// sentIDs are those that a verdict takes as sent: their journeys are over.
+// sentIDs are those that a verdict takes as sent: they are not sent again.
 func sentIDs(finals []messages.Final) (ids []int64) {
 	for _, f := range finals {
 		if f.Status == sms.Sent {

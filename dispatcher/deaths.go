@@ -17,23 +17,23 @@ const (
 	absentFor = 300 * time.Millisecond
 )
 
-// someDied takes those off the list whose sessions are gone, and answers whether
+// someDied takes those off the list whose sessions are gone, and returns whether
 // there were any.
 func (m *member) someDied(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, m.d.opts.Heartbeat)
 	defer cancel()
-	if err := m.buryAbsent(ctx); err != nil {
-		m.d.log.Debug("looking at the other dispatchers' sessions", "error", err) // a heartbeat says it loudly
+	if err := m.removeAbsent(ctx); err != nil {
+		m.d.log.Debug("looking at the other dispatchers' sessions", "error", err) // the heartbeat logs it as an error
 		return false
 	}
 	return m.died
 }
 
-// mayBury tells whether the others' silence is theirs. When this process could
+// mayDeclareDead tells whether the others' silence is theirs. When this process could
 // not be heard for a while (a database that was away, a machine that stood
 // still), they may not have been heard for the same reason: they get the time
 // to come back.
-func (m *member) mayBury() bool {
+func (m *member) mayDeclareDead() bool {
 	now := time.Now()
 	if !m.last.IsZero() && now.Sub(m.last) > m.d.opts.DeadAfter/2 {
 		m.healed = now
@@ -42,30 +42,30 @@ func (m *member) mayBury() bool {
 	return now.Sub(m.healed) >= m.d.opts.DeadAfter
 }
 
-// bury takes those off the list that have been silent for too long.
-func (m *member) bury(ctx context.Context) error {
+// removeSilent takes those off the list that have been silent for too long.
+func (m *member) removeSilent(ctx context.Context) error {
 	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE seen_at < now() - $1::interval`, m.d.opts.DeadAfter)
 	if err != nil {
 		return fmt.Errorf("looking for dead dispatchers: %w", err)
 	}
-	m.mourn(tag.RowsAffected())
+	m.noteDead(tag.RowsAffected())
 	return nil
 }
 
-func (m *member) mourn(dead int64) {
+func (m *member) noteDead(dead int64) {
 	if dead > 0 {
 		m.died = true
-		m.d.log.Warn("a dispatcher died; what it carried goes on", "dispatchers", dead)
+		m.d.log.Warn("a dispatcher died; its claims are freed", "dispatchers", dead)
 	}
 }
 
-// buryAbsent takes those off the list whose sessions have been gone for
+// removeAbsent takes those off the list whose sessions have been gone for
 // absentFor. When this process's own was lost lately, so were theirs, probably,
 // and they get as long as it had to be back.
-func (m *member) buryAbsent(ctx context.Context) error {
+func (m *member) removeAbsent(ctx context.Context) error {
 	me := m.id.Load()
-	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+seatLocks+` AND objid::bigint = d.id & 4294967295)
-		FROM dispatchers d`, seatLock)
+	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+sessionLocks+` AND objid::bigint = d.id & 4294967295)
+		FROM dispatchers d`, sessionLockKey)
 	if err != nil {
 		return fmt.Errorf("looking at the dispatchers: %w", err)
 	}
@@ -95,22 +95,22 @@ func (m *member) buryAbsent(ctx context.Context) error {
 	}
 	for id := range m.others {
 		if _, there := others[id]; !there {
-			m.d.deaths.note() // whoever took it off the list
+			m.d.deaths.note() // whichever process took it off the list
 		}
 	}
 	m.others = others
-	s := m.seat.Load()
-	if s != nil && unseen {
-		s.unseen()
+	l := m.lock.Load()
+	if l != nil && unseen {
+		l.notSeen()
 	}
-	if len(dead) == 0 || s == nil || !s.settled() {
+	if len(dead) == 0 || l == nil || !l.stable() {
 		return nil
 	}
 	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = ANY($1)`, dead)
 	if err != nil {
 		return fmt.Errorf("taking dead dispatchers off the list: %w", err)
 	}
-	m.mourn(tag.RowsAffected())
+	m.noteDead(tag.RowsAffected())
 	return nil
 }
 
@@ -122,5 +122,5 @@ type deaths struct {
 
 func (d *deaths) note() {
 	d.some.Store(true)
-	ring(d.wake)
+	signal(d.wake)
 }

@@ -3,6 +3,8 @@ package dispatcher
 import (
 	"encoding/binary"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf16"
 
 	"intumwa/messages"
@@ -13,27 +15,27 @@ import (
 // deliver takes one deliver_sm or data_sm off the link. Only esm_class makes
 // it a receipt (smpp.Delivery.Receipt); a handset's text that looks like one
 // is a text. Both are answered by the settler, after its commit.
-func (l *lane) deliver(pdu *smpp.Delivery) {
-	name := l.carrier.name
+func (w *linkWorker) deliver(pdu *smpp.Delivery) {
+	name := w.carrier.name
 	receipt := pdu.Receipt
 	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // what is kept of them is taken; the PDU waits for its answer
 	switch {
 	case receipt == nil:
-		l.carrier.settler.receive(arrival{inbound: l.inbound(pdu), pdu: pdu})
+		w.carrier.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})
 		return
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
-		l.d.metrics.receipts.WithLabelValues(name, l.link, "without_id").Inc()
-		if n, due := l.withoutID.Due(pdu.Received); due {
-			l.d.log.Warn("a receipt without a message id", "carrier", name, "link", l.link, "state", receipt.State, "count", n)
+		w.d.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
+		if n, due := w.withoutID.Due(pdu.Received); due {
+			w.d.log.Warn("a receipt without a message id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
-	status, final := l.carrier.config().meaning(receipt.State)
-	key, verify, guess := l.form.key(receipt.ID)
-	l.carrier.settler.receive(arrival{
+	status, final := w.carrier.config().meaning(receipt.State)
+	key, verify, guess := w.format.key(receipt.ID)
+	w.carrier.settler.receive(arrival{
 		Receipt: messages.Receipt{
-			Carrier: name, Link: l.link,
+			Carrier: name, Link: w.link,
 			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest), Verify: verify,
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
@@ -66,8 +68,8 @@ func subscriber(digits string) bool {
 }
 
 // inbound is a message from a handset as operators will see it.
-func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
-	m := &messages.Inbound{At: pdu.Received, Carrier: l.carrier.name, Link: l.link, Source: pdu.Source, Destination: pdu.Dest,
+func (w *linkWorker) inbound(pdu *smpp.Delivery) *messages.Inbound {
+	m := &messages.Inbound{At: pdu.Received, Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
 		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage}
 	if m.Octets == nil {
 		m.Octets = []byte{}
@@ -77,7 +79,7 @@ func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
 		text = text[int(text[0])+1:]
 	}
 	switch {
-	case pdu.DataCoding == 0 && l.carrier.config().Alphabet == AlphabetGSM7:
+	case pdu.DataCoding == 0 && w.carrier.config().Alphabet == AlphabetGSM7:
 		if body, err := sms.Join(sms.GSM7, [][]byte{text}); err == nil {
 			m.Body = &body
 		}
@@ -97,4 +99,41 @@ func (l *lane) inbound(pdu *smpp.Delivery) *messages.Inbound {
 		m.Body = &body
 	}
 	return m
+}
+
+// quota bounds how many rows a carrier can make us write in an hour: of what we
+// did not ask for, receipts that match nothing and messages from handsets.
+// It fills as rows are written and runs empty with time: in any hour there is
+// room for what the configuration says, at once for a tenth of it, so that what
+// came in a rush does not shut out what follows for the rest of the hour.
+//
+// It is of one process: a carrier whose links are held by several has as many.
+type quota struct {
+	mu    sync.Mutex
+	level float64 // rows
+	at    time.Time
+}
+
+// room is how many rows may be written now.
+func (q *quota) room(now time.Time, perHour int) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	atOnce := max(float64(perHour)/10, 1)
+	leak := (float64(perHour) - atOnce) * now.Sub(q.at).Hours()
+	q.level, q.at = max(q.level-max(leak, 0), 0), now
+	return int(atOnce - q.level)
+}
+
+// take notes that rows were written. They may be more than there was room for.
+func (q *quota) take(rows int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.level += float64(rows)
+}
+
+// give notes that rows are gone again.
+func (q *quota) give(rows int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.level = max(q.level-float64(rows), 0)
 }

@@ -50,9 +50,9 @@ func TestInboundAlphabet(t *testing.T) {
 		{"UCS-2 beside Latin-1", AlphabetLatin1, 0, 8, "\x00@\x20\xac", "@€"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &lane{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
-			l.carrier.conf.Store(&Carrier{Alphabet: c.alphabet})
-			m := l.inbound(&smpp.Delivery{ESMClass: c.esm, DataCoding: c.coding, ShortMessage: []byte(c.octets)})
+			w := &linkWorker{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
+			w.carrier.conf.Store(&Carrier{Alphabet: c.alphabet})
+			m := w.inbound(&smpp.Delivery{ESMClass: c.esm, DataCoding: c.coding, ShortMessage: []byte(c.octets)})
 			if m.Body == nil {
 				t.Fatalf("%q was not read", c.octets)
 			}
@@ -61,9 +61,9 @@ func TestInboundAlphabet(t *testing.T) {
 			}
 		})
 	}
-	l := &lane{carrier: &carrier{}}
-	l.carrier.conf.Store(&Carrier{})
-	if m := l.inbound(&smpp.Delivery{ShortMessage: []byte("\xff")}); m.Body != nil || string(m.Octets) != "\xff" {
+	w := &linkWorker{carrier: &carrier{}}
+	w.carrier.conf.Store(&Carrier{})
+	if m := w.inbound(&smpp.Delivery{ShortMessage: []byte("\xff")}); m.Body != nil || string(m.Octets) != "\xff" {
 		t.Errorf("what is no GSM-7 was read; its octets are %q", m.Octets)
 	}
 }

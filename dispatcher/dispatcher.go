@@ -7,13 +7,14 @@
 //   - The member (member.go) tells the other dispatchers that this one lives
 //     and holds the leases of links: a link is bound by one process at a time,
 //     so its tps and window hold over all of them.
-//   - A lane (lane.go) is one leased link at work: it takes from the queue no
-//     more than it can soon send, claims in Postgres, and submits segment by
-//     segment.
+//   - A link worker (linkworker.go) carries messages over one leased link: it
+//     takes from the queue no more than it can soon send (prefetch.go), claims in
+//     Postgres, and submits segment by segment.
 //   - A settler (settler.go) is one a carrier: the only one that writes what
 //     the carrier's links answered and reported, many at a time.
-//   - The trust (trust.go) decides whether the queue can be relied upon, for each
-//     carrier's lane; while it cannot, lanes take straight from Postgres.
+//   - The queue health (queuehealth.go) decides whether the queue in Redis is
+//     usable, for each carrier's lane; while it is not, link workers take straight
+//     from Postgres.
 //   - Tasks (tasks.go) are done by one process for all: they refill the queue from
 //     Postgres, free the claims of dead dispatchers, end messages whose time is
 //     over, and so on. Each has a name, an interval and a metric.
@@ -74,7 +75,7 @@ type Options struct {
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 
-	// Route answers which carrier takes a number now: messages that wait for a
+	// Route returns which carrier takes a number now: messages that wait for a
 	// carrier which is no more go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
 }
@@ -94,8 +95,8 @@ type Dispatcher struct {
 	unsettled *smpp.Allowance // what carriers delivered and is not settled yet
 	member    *member
 	acker     *acker
-	hands     *hands
-	trust     *trust
+	inFlight  *inFlightMessages
+	health    *queueHealth
 	deaths    deaths
 
 	refundsHeld bool // somebody holds a balance that gets something back; the task's
@@ -103,7 +104,7 @@ type Dispatcher struct {
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
 	active       []*carrier          // those configured now
-	held         map[string]*binds   // by link: those at work here
+	held         map[string]*binds   // by link: those that this process has bound
 	startSettler func(*carrier)      // while Run runs
 }
 
@@ -119,24 +120,24 @@ type carrier struct {
 	inboxSeen int64     // rematch's: how far it has come
 	standIn   string    // failover's: who takes its messages now, for the log
 
-	mu    sync.Mutex
-	forms map[string]*idForm // by link
+	mu      sync.Mutex
+	formats map[string]*formatLearner // by link
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }
 
-// form is how a link's receipts write ids; nil for a link that is not held
+// format is how a link's receipts write ids; nil for a link that is not held
 // here.
-func (c *carrier) form(link string) *idForm {
+func (c *carrier) format(link string) *formatLearner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.forms[link]
+	return c.formats[link]
 }
 
-func (c *carrier) setForm(link string, form *idForm) {
+func (c *carrier) setFormat(link string, format *formatLearner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forms[link] = form
+	c.formats[link] = format
 }
 
 // New checks the options and returns a Dispatcher that does nothing until Run.
@@ -162,10 +163,10 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
 	d.deaths.wake = make(chan struct{}, 1)
 	d.acker = newAcker(d)
-	d.hands = newHands()
-	d.trust = newTrust(d)
+	d.inFlight = newInFlightMessages()
+	d.health = newQueueHealth(d)
 	if opts.Metrics != nil {
-		opts.Metrics.MustRegister(d.trust.usable, d.trust.faults)
+		opts.Metrics.MustRegister(d.health.usable, d.health.faults)
 	}
 	d.member = newMember(d)
 	carriers, err := d.check(opts.Carriers)
@@ -213,7 +214,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		c := d.carriers[configs[i].Name]
 		if c == nil {
-			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, forms: make(map[string]*idForm)}
+			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, formats: make(map[string]*formatLearner)}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
 			d.metrics.expect(c.name)
@@ -266,6 +267,11 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 	return nil
 }
 
+// LinkChanged pauses or resumes links at once, after a notice that an operator
+// wants it; without a notice the next heartbeat does. It never
+// blocks.
+func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
+
 // unsettledOctets bounds the memory of what all carriers together have delivered
 // and is not settled yet, as smpp.Allowance counts it: some ten thousand
 // receipts. What is made of a delivery until it is written takes several times
@@ -285,7 +291,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err := d.member.register(ctx); err != nil {
 		return err
 	}
-	// Settlers and the acker outlive the lanes: they still have to write what
+	// Settlers and the acker outlive the link workers: they still have to write what
 	// the last answers said.
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSettling()
@@ -301,9 +307,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
-	others.Go(func() { d.trust.run(ctx) })
-	others.Go(func() { d.runStrays(ctx) })
-	d.member.run(ctx) // starts and stops the lanes
+	others.Go(func() { d.health.run(ctx) })
+	others.Go(func() { d.runOrphans(ctx) })
+	d.member.run(ctx) // starts and stops the link workers
 	others.Wait()
 
 	d.mu.Lock()

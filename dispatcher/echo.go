@@ -15,18 +15,18 @@ const echoInterval = time.Second
 
 var errEchoed = errors.New("no answer, but a receipt that echoes its user_message_reference")
 
-// heedEchoes ends the wait for answers that a receipt has overtaken: where a
+// watchEchoes ends the wait for answers that a receipt has overtaken: where a
 // carrier leaves a submit_sm unanswered past the response timeout, on a link
 // that lives, and a receipt in the inbox echoes its user_message_reference, the
 // segment ends as unanswered now, not when unknown_hold is over. Settling it
 // finds that receipt (messages.Store.Record).
-func (l *lane) heedEchoes(ctx context.Context) {
+func (w *linkWorker) watchEchoes(ctx context.Context) {
 	for sleep(ctx, echoInterval) == nil {
-		if l.carrier.config().NoReference {
+		if w.carrier.config().NoReference {
 			continue
 		}
-		for _, link := range l.binds.links {
-			overdue := link.Overdue()
+		for _, bind := range w.binds.all {
+			overdue := bind.Overdue()
 			if len(overdue) == 0 {
 				continue
 			}
@@ -35,12 +35,12 @@ func (l *lane) heedEchoes(ctx context.Context) {
 				id, n, _ := fromKey(key)
 				segments[i] = messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)}
 			}
-			echoed, err := l.d.carrying.Echoed(ctx, l.carrier.name, segments)
+			echoed, err := w.d.carrying.Echoed(ctx, w.carrier.name, segments)
 			if err != nil {
-				l.d.log.Debug("looking for receipts of unanswered segments", "carrier", l.carrier.name, "link", l.link, "error", err)
+				w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
 				break
 			}
-			link.GiveUp(errEchoed, slices.DeleteFunc(overdue, func(key uint64) bool {
+			bind.GiveUp(errEchoed, slices.DeleteFunc(overdue, func(key uint64) bool {
 				id, n, _ := fromKey(key)
 				return !slices.Contains(echoed, messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)})
 			})...)

@@ -50,7 +50,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 			d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
 			if n > 0 && c.standIn != other {
 				c.standIn = other
-				d.log.Warn("carrier is down; another takes its messages", "carrier", c.name, "by", other, "messages", n)
+				d.log.Warn("carrier is down; failing over to another", "carrier", c.name, "by", other, "messages", n)
 			}
 			break
 		}
@@ -128,7 +128,7 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 		}
 		if c.standIn != "" || n > 0 {
 			c.standIn = ""
-			d.log.Info("carrier serves again; what its stand-ins have not tried comes back", "carrier", c.name, "messages", n)
+			d.log.Info("carrier is back; messages that its stand-ins have not tried return to it", "carrier", c.name, "messages", n)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (d *Dispatcher) readdress(ctx context.Context) error {
 			return err
 		}
 		d.metrics.rerouted.WithLabelValues(way.from).Add(float64(n))
-		d.log.Warn("carrier is configured no more; another takes its messages", "carrier", way.from, "by", way.to, "messages", n)
+		d.log.Warn("carrier is no longer configured; another takes its messages", "carrier", way.from, "by", way.to, "messages", n)
 	}
 	return nil
 }

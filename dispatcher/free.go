@@ -31,7 +31,7 @@ func (d *Dispatcher) free(ctx context.Context) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	var failed error // one carrier's trouble is not the others'
+	var failed error // one carrier's failure does not stop the others
 	var marking []string
 	for _, c := range append(d.removed(), d.running()...) {
 		if c.config().OnAmbiguous != AmbiguousResend {
@@ -100,7 +100,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 			return fmt.Errorf("settling what dead dispatchers had begun for %s: %w", c.name, err)
 		}
 		if n > 0 {
-			d.log.Warn("a dispatcher died with messages begun; their carrier may have them, they are not sent again", "carrier", c.name, "messages", n)
+			d.log.Warn("a dispatcher died while submitting; the carrier may have these messages, they are not sent again", "carrier", c.name, "messages", n)
 		}
 		d.report(settled)
 	}
@@ -108,7 +108,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 }
 
 // unanswered are the segments of a message of which it is not known that the
-// carrier has them, as parts to be recorded.
+// carrier has them, as segments to be recorded.
 func (c *Carrier) unanswered(m *messages.Claimed, name string) (parts []messages.Part) {
 	total := len(c.segments(m, time.Now()))
 	for n := 1; n <= total; n++ {

@@ -62,14 +62,14 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 // it cannot be noted; it is given back as soon as that can be written.
 func TestBeginWithoutDatabase(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	j := b.begun(0)
-	if lot := b.lane.lot(j, b.lane.shelf.poll); len(lot) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+	m := b.begun(0)
+	if lot := b.worker.lot(m, b.worker.prefetch.poll); len(lot) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
 		t.Fatalf("lot %v: it is not noted", lot)
 	}
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE outbox RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
-	if lot := b.lane.lot(j, b.lane.shelf.poll); len(lot) != 0 {
+	if lot := b.worker.lot(m, b.worker.prefetch.poll); len(lot) != 0 {
 		t.Errorf("lot %v goes out", lot)
 	}
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO outbox`); err != nil {
@@ -81,21 +81,21 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	}
 }
 
-// TestTwoDeaths: what was on a shelf when two dispatchers died, one after the
+// TestTwoDeaths: what was prefetched when two dispatchers died, one after the
 // other, was never written and is sent.
 func TestTwoDeaths(t *testing.T) {
 	for _, policy := range []Ambiguous{AmbiguousHold, AmbiguousFail} {
 		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
-		j := b.begun(1)
+		m := b.begun(1)
 		for dispatcher := int64(8); dispatcher < 10; dispatcher++ {
 			if err := b.d.free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
+			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{m.msg.ID}); err != nil || len(got) != 1 {
 				t.Fatalf("policy %d: %v, %v", policy, got, err)
 			}
 		}
-		if status, reason := b.status(j.msg.ID); status != sms.Pending {
+		if status, reason := b.status(m.msg.ID); status != sms.Pending {
 			t.Errorf("policy %d: %v %q", policy, status, reason)
 		}
 	}
@@ -105,15 +105,15 @@ func TestTwoDeaths(t *testing.T) {
 // is not given out: its carrier holds.
 func TestBegunAndLocked(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	j := b.begun(1)
-	if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{j.msg.Claim()}); err != nil {
+	m := b.begun(1)
+	if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, j.msg.ID); err != nil {
+	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.msg.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.d.free(t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestBegunAndLocked(t *testing.T) {
 // order.
 func TestTasksWithoutQueue(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
-	j := b.begun(1)
+	m := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, served_at) VALUES
 		('l1', 'lumitel', now() - interval '1 hour'), ('leo-1', 'leo', now())`); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestTasksWithoutQueue(t *testing.T) {
 	if err := b.tasks(); err == nil {
 		t.Error("nobody is told that the queue is away")
 	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, j.msg.ID); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != 1 {
 		t.Error("no stand-in took the message")
 	}
 }
@@ -157,12 +157,12 @@ func TestTasksWithoutQueue(t *testing.T) {
 // for now after all, is to be sent again.
 func TestLateRefusalForNow(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	j := b.begun(1)
-	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, nil)(j, 1)}})
+	m := b.begun(1)
+	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Fatal("it is not held")
 	}
-	b.settle(work{late: []lateAnswer{{link: "l1", messageID: j.msg.ID, segment: 1, total: 1,
+	b.settle(work{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
 		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}}})
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 		t.Error("it is not to be sent again")
@@ -203,14 +203,14 @@ func TestOutageLongerThanValidity(t *testing.T) {
 // from their work.
 func TestTasksGoOn(t *testing.T) {
 	b := newBench(t)
-	j := b.begun(1)
+	m := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE receipts RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.tasks(); err == nil {
 		t.Error("no task failed")
 	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, j.msg.ID); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, m.msg.ID); n != 1 {
 		t.Error("the claim of a dead dispatcher is not on the queue again")
 	}
 }
@@ -261,15 +261,15 @@ func TestSilenceOfAll(t *testing.T) {
 // now, has no say in it.
 func TestStaleVerdict(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
-	j := b.begun(1)
+	m := b.begun(1)
 	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{j.msg.ID}); err != nil || len(got) != 1 {
+	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(j, 1)}})
-	if status, reason := b.status(j.msg.ID); status != sms.Pending {
+	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
+	if status, reason := b.status(m.msg.ID); status != sms.Pending {
 		t.Errorf("it is %v %q", status, reason)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8`); n != 1 {
@@ -278,24 +278,24 @@ func TestStaleVerdict(t *testing.T) {
 	b.clean()
 }
 
-// TestHandsOfTwoLanes: a lane that lets go of a message does not let go of it
+// TestInFlightOfTwoWorkers: a worker that lets go of a message does not let go of it
 // for another that has claimed it since.
-func TestHandsOfTwoLanes(t *testing.T) {
-	h := newHands()
-	first := &journey{msg: &messages.Claimed{ID: 1, Turn: 1}}
-	second := &journey{msg: &messages.Claimed{ID: 1, Turn: 2}}
-	h.take(first)
-	h.take(second)
-	h.leave(first)
+func TestInFlightOfTwoWorkers(t *testing.T) {
+	f := newInFlightMessages()
+	first := &inFlight{msg: &messages.Claimed{ID: 1, Turn: 1}}
+	second := &inFlight{msg: &messages.Claimed{ID: 1, Turn: 2}}
+	f.add(first)
+	f.add(second)
+	f.remove(first)
 	now, before := messages.Claim{MessageID: 1, Turn: 2}, messages.Claim{MessageID: 1, Turn: 1}
 	for range 2 {
-		if strays := h.notHeld([]messages.Claim{now}); len(strays) != 0 {
-			t.Errorf("strays %v", strays)
+		if orphans := f.orphaned([]messages.Claim{now}); len(orphans) != 0 {
+			t.Errorf("orphans %v", orphans)
 		}
 	}
-	h.notHeld([]messages.Claim{before})
-	if strays := h.notHeld([]messages.Claim{before}); len(strays) != 1 {
-		t.Errorf("strays %v: an earlier claim is not in hand", strays)
+	f.orphaned([]messages.Claim{before})
+	if orphans := f.orphaned([]messages.Claim{before}); len(orphans) != 1 {
+		t.Errorf("orphans %v: an earlier claim is not in flight", orphans)
 	}
 }
 
@@ -331,18 +331,18 @@ func TestFormIsLearntAtOnce(t *testing.T) {
 	})
 	at := b.d.running()[0]
 	links := at.config().Links[1:]
-	wishes, held := map[string]wish{}, map[string]holding{}
+	wishes, held := map[string]wantedLink{}, map[string]leasedLink{}
 	var learning sync.WaitGroup
 	for i := range links {
 		link := &links[i]
-		wishes[link.Name], held[link.Name] = wish{at, link}, holding{}
+		wishes[link.Name], held[link.Name] = wantedLink{at, link}, leasedLink{}
 		learning.Go(func() {
-			form := at.form(link.Name)
-			for ; form == nil; form = at.form(link.Name) {
+			format := at.format(link.Name)
+			for ; format == nil; format = at.format(link.Name) {
 				runtime.Gosched()
 			}
 			for range votesToLearn {
-				form.vote(IDHexToDecimal)
+				format.vote(IDHexToDecimal)
 			}
 		})
 	}
@@ -352,7 +352,7 @@ func TestFormIsLearntAtOnce(t *testing.T) {
 	learning.Wait()
 	b.d.member.stop()
 	for i := range links {
-		if name := at.form(links[i].Name).name(); name != "hex_to_decimal" {
+		if name := at.format(links[i].Name).name(); name != "hex_to_decimal" {
 			t.Errorf("%s learnt %q", links[i].Name, name)
 		}
 	}

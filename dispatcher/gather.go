@@ -15,7 +15,7 @@ const (
 	gatherEnough = 64
 )
 
-// gather waits while more to settle keeps coming and nobody waits for what is
+// gather waits while more to settle keeps coming and nothing depends on what is
 // there: no link whose window is half used up, and no carrier that delivers its
 // next receipt only when the last is answered. At a few hundred messages a second
 // a transaction then settles several of them, and not each answer and each
@@ -55,11 +55,11 @@ func (s *settler) pressed() bool {
 	if len(s.results)+len(s.receipts) >= gatherEnough || len(s.late) > 0 || len(s.returned) > 0 {
 		return true
 	}
-	if len(s.receipts) > 0 && time.Now().Before(s.haste.until) {
+	if len(s.receipts) > 0 && time.Now().Before(s.urgency.until) {
 		return true
 	}
 	for _, r := range s.results {
-		if r.journey.lane.slots.scarce() {
+		if r.message.worker.slots.scarce() {
 			return true
 		}
 	}
@@ -73,14 +73,14 @@ func (s *settler) receiptsWaiting() int {
 }
 
 const (
-	hasteSure  = 8 // so many waits in a row brought no second receipt, and it is so
-	hasteLasts = time.Second
+	urgencySure  = 8 // so many waits in a row brought no second receipt, and it is so
+	urgencyLasts = time.Second
 )
 
-// haste finds out whether waiting brings receipts together. It does not where few
+// urgency finds out whether waiting brings receipts together. It does not where few
 // come, nor where a carrier delivers the next only when the last is answered, and
 // that one has to be answered soon.
-type haste struct {
+type urgency struct {
 	alone int // so many waits in a row that brought one receipt
 	until time.Time
 }
@@ -89,12 +89,12 @@ type haste struct {
 func (s *settler) waited(receipts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch h := &s.haste; {
+	switch h := &s.urgency; {
 	case receipts > 1:
 		h.alone = 0
 	case receipts == 1:
-		if h.alone++; h.alone >= hasteSure {
-			h.alone, h.until = 0, time.Now().Add(hasteLasts)
+		if h.alone++; h.alone >= urgencySure {
+			h.alone, h.until = 0, time.Now().Add(urgencyLasts)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 func TestGather(t *testing.T) {
 	const ms = time.Millisecond
 	answer := func(free int) func(*settler) {
-		at := &journey{lane: &lane{slots: newSlots(10)}}
-		at.lane.slots.free = free
-		return func(s *settler) { s.take(result{journey: at}) }
+		at := &inFlight{worker: &linkWorker{slots: newSlots(10)}}
+		at.worker.slots.free = free
+		return func(s *settler) { s.take(result{message: at}) }
 	}
 	receipt := func(s *settler) { s.receive(arrival{}) }
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestGather(t *testing.T) {
 		"the carrier waits for our answer": {receipt, 0, 1, waitsForAnswers, 0, 1},
 		"it waited once": {receipt, 0, 1, func(s *settler) {
 			waitsForAnswers(s)
-			time.Sleep(hasteLasts)
+			time.Sleep(urgencyLasts)
 		}, gatherGap, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestGather(t *testing.T) {
 // waitsForAnswers has a carrier deliver each receipt behind the answer to the one
 // before.
 func waitsForAnswers(s *settler) {
-	for range hasteSure {
+	for range urgencySure {
 		s.receive(arrival{})
 		<-s.wake
 		s.gather(context.Background())
@@ -87,12 +87,12 @@ func waitsForAnswers(s *settler) {
 func TestGatherBesideAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)
-		at := &journey{lane: &lane{slots: newSlots(100)}}
+		at := &inFlight{worker: &linkWorker{slots: newSlots(100)}}
 		came := make(chan struct{})
 		go func() {
 			defer close(came)
 			for range 50 {
-				s.take(result{journey: at})
+				s.take(result{message: at})
 				time.Sleep(3 * time.Millisecond)
 			}
 		}()

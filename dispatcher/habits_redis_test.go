@@ -33,9 +33,9 @@ const carriedWithin = 5 * time.Second
 // redisFault is what a neighbour, an operator or a network does to Redis.
 type redisFault struct {
 	name string
-	// begin does it and answers how to end it.
+	// begin does it and returns how to end it.
 	begin func(*redisWorld) (end func())
-	quiet bool // the queue bears it: it need not lose trust
+	quiet bool // the queue bears it: it may stay usable
 }
 
 var redisFaults = []redisFault{
@@ -112,7 +112,7 @@ func TestRedisFails(t *testing.T) {
 			all := w.post(3) // and the queue has them
 			w.accepted(sim, len(all), carriedWithin*slack)
 			time0 := time.Now()
-			for time.Since(time0) < 1500*time.Millisecond { // the first probes are over, the lanes wait at their bells
+			for time.Since(time0) < 1500*time.Millisecond { // the first probes are over, the workers wait at their bells
 				<-time.After(50 * time.Millisecond)
 			}
 

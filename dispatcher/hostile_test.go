@@ -23,7 +23,7 @@ func (b *bench) text(octets int) arrival {
 func TestStrangersAreThrottled(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
 	var w work
-	ours := make([]*journey, 5)
+	ours := make([]*inFlight, 5)
 	for i := range ours {
 		ours[i] = b.begun(1)
 		b.settle(work{results: []result{accepted(fmt.Sprint("ours", i))(ours[i], 1)}})
@@ -33,9 +33,9 @@ func TestStrangersAreThrottled(t *testing.T) {
 		w.receipts = append(w.receipts, b.receipt(fmt.Sprint("ours", i), "DELIVRD"))
 	}
 	b.settle(w)
-	for _, j := range ours {
-		if status, _ := b.status(j.msg.ID); status != sms.Sent {
-			t.Errorf("message %d is %v", j.msg.ID, status)
+	for _, m := range ours {
+		if status, _ := b.status(m.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", m.msg.ID, status)
 		}
 	}
 	if n := b.count(`SELECT count(*) FROM receipts`); n != 10 {
@@ -51,10 +51,10 @@ func TestStrangersAreThrottled(t *testing.T) {
 	// Receipts that are ahead of their submit_sm_resp.
 	b = newBench(t, func(c *Carrier) { c.MaxUnmatched = 10 })
 	for i := range 30 {
-		j, id := b.begun(1), fmt.Sprint("early", i)
+		m, id := b.begun(1), fmt.Sprint("early", i)
 		b.settle(work{receipts: []arrival{b.receipt(id, "DELIVRD")}})
-		b.settle(work{results: []result{accepted(id)(j, 1)}})
-		if status, _ := b.status(j.msg.ID); status != sms.Sent {
+		b.settle(work{results: []result{accepted(id)(m, 1)}})
+		if status, _ := b.status(m.msg.ID); status != sms.Sent {
 			t.Fatalf("message %d of those whose receipt is early is %v", i, status)
 		}
 	}
@@ -73,8 +73,8 @@ func TestStrangersAreThrottled(t *testing.T) {
 // settle nothing, whatever its carrier goes on to say.
 func TestNoticesAreBounded(t *testing.T) {
 	b := newBench(t)
-	j := b.begun(1)
-	b.settle(work{results: []result{accepted("a")(j, 1)}})
+	m := b.begun(1)
+	b.settle(work{results: []result{accepted("a")(m, 1)}})
 	for _, state := range []string{"ENROUTE", "DELIVRD", "UNDELIV"} {
 		for range 3 {
 			var w work
@@ -86,10 +86,10 @@ func TestNoticesAreBounded(t *testing.T) {
 			b.settle(w)
 		}
 	}
-	if n := b.count(`SELECT count(*) FROM receipts WHERE message_id = $1`, j.msg.ID); n != 8 {
+	if n := b.count(`SELECT count(*) FROM receipts WHERE message_id = $1`, m.msg.ID); n != 8 {
 		t.Errorf("%d are kept, want 8", n)
 	}
-	if status, _ := b.status(j.msg.ID); status != sms.Sent {
+	if status, _ := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
 }
@@ -103,11 +103,11 @@ func TestPoisonAlone(t *testing.T) {
 		_, _ = fmt.Fprintf(&long, "%08x", i*2654435761)
 	}
 	var w work
-	var journeys []*journey
+	var ms []*inFlight
 	for i := range 10 {
-		j := b.begun(1)
-		journeys = append(journeys, j)
-		w.results = append(w.results, accepted(fmt.Sprint("x", i))(j, 1))
+		m := b.begun(1)
+		ms = append(ms, m)
+		w.results = append(w.results, accepted(fmt.Sprint("x", i))(m, 1))
 	}
 	b.settle(work{results: w.results})
 	w.results = nil
@@ -124,9 +124,9 @@ func TestPoisonAlone(t *testing.T) {
 	}
 	before := b.metric("intumwa_settle_duration_seconds")
 	b.s.settle(t.Context(), w)
-	for _, j := range journeys {
-		if status, _ := b.status(j.msg.ID); status != sms.Sent {
-			t.Errorf("message %d is %v", j.msg.ID, status)
+	for _, m := range ms {
+		if status, _ := b.status(m.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", m.msg.ID, status)
 		}
 	}
 	if n := b.count(`SELECT count(*) FROM inbound`); n != 100 {

@@ -11,8 +11,8 @@ import (
 )
 
 // throttledLate is a refusal for now of a segment that was given up.
-func throttledLate(j *journey, segment, total int) lateAnswer {
-	return lateAnswer{link: "l1", messageID: j.msg.ID, segment: segment, total: total,
+func throttledLate(m *inFlight, segment, total int) lateAnswer {
+	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total,
 		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}
 }
 
@@ -22,29 +22,29 @@ func TestLateRefusals(t *testing.T) {
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
-			j := b.begun(1)
-			b.settle(work{results: []result{no(j, 1)}, late: []lateAnswer{throttledLate(j, 1, 1)}})
-			return j.msg.ID, 1
+			m := b.begun(1)
+			b.settle(work{results: []result{no(m, 1)}, late: []lateAnswer{throttledLate(m, 1, 1)}})
+			return m.msg.ID, 1
 		},
 		"while another segment is out": func(b *bench) (int64, int) {
-			j := b.begun(2)
-			b.settle(work{results: []result{no(j, 1)}})
-			b.settle(work{late: []lateAnswer{throttledLate(j, 1, 2)}})
-			b.settle(work{results: []result{accepted("x2")(j, 2)}})
-			return j.msg.ID, 1
+			m := b.begun(2)
+			b.settle(work{results: []result{no(m, 1)}})
+			b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(work{results: []result{accepted("x2")(m, 2)}})
+			return m.msg.ID, 1
 		},
 		"while another that was refused late is out again": func(b *bench) (int64, int) {
-			j := b.begun(2)
-			b.settle(work{results: []result{no(j, 1), no(j, 2)}})
-			b.settle(work{late: []lateAnswer{throttledLate(j, 1, 2)}})
+			m := b.begun(2)
+			b.settle(work{results: []result{no(m, 1), no(m, 2)}})
+			b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
 			if _, err := b.pool.Exec(b.Context(), `UPDATE outbox SET due_at = now()`); err != nil {
 				b.Fatal(err)
 			}
-			again := b.claim(j.msg.ID, 1)
+			again := b.claim(m.msg.ID, 1)
 			again.total = 2
-			b.settle(work{late: []lateAnswer{throttledLate(j, 2, 2)}})
+			b.settle(work{late: []lateAnswer{throttledLate(m, 2, 2)}})
 			b.settle(work{results: []result{accepted("x1")(again, 1)}})
-			return j.msg.ID, 2
+			return m.msg.ID, 2
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,18 +66,18 @@ func TestLateRefusals(t *testing.T) {
 // message is not sent again.
 func TestSentBesideRefused(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
-	j := b.begun(2)
+	m := b.begun(2)
 	var receipts []arrival
 	for segment := 1; segment <= 2; segment++ {
 		a := b.receipt([]string{"a1", "a2"}[segment-1], "DELIVRD")
-		ref := reference(j.msg.ID, segment)
-		a.Reference, a.Number = &ref, string(j.msg.Number)
+		ref := reference(m.msg.ID, segment)
+		a.Reference, a.Number = &ref, string(m.msg.Number)
 		receipts = append(receipts, a)
 	}
 	b.settle(work{receipts: receipts})
 	no := ended(smpp.NoAnswer, 0, smpp.ErrNotBound)
-	b.settle(work{results: []result{no(j, 1), no(j, 2)}})
-	if status, reason := b.status(j.msg.ID); status != sms.Sent {
+	b.settle(work{results: []result{no(m, 1), no(m, 2)}})
+	if status, reason := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v %q", status, reason)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
@@ -92,26 +92,26 @@ func TestSentBesideRefused(t *testing.T) {
 func TestBegunIsRemembered(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	ctx := t.Context()
-	j := b.begun(0)
-	if err := b.d.store.Begin(ctx, 7, []messages.Claim{j.msg.Claim()}); err != nil {
+	m := b.begun(0)
+	if err := b.d.store.Begin(ctx, 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.d.store.Free(ctx, []int64{7}, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.d.hands.leave(j)
-	again := b.claim(j.msg.ID, 0)
-	b.lane.giveBack([]*journey{again}) // the link went down before it was begun
+	b.d.inFlight.remove(m)
+	again := b.claim(m.msg.ID, 0)
+	b.worker.giveBack([]*inFlight{again}) // the link went down before it was begun
 	if n, err := b.d.store.Reroute(ctx, "lumitel", "leo", 0, 10, true); n != 0 || err != nil {
 		t.Errorf("%d go to the stand-in, %v", n, err)
 	}
-	again = b.claim(j.msg.ID, 0)
+	again = b.claim(m.msg.ID, 0)
 	if !again.msg.Begun {
 		t.Fatal("it is forgotten")
 	}
 	again.begin(ctx) // without a link: nothing is submitted
 	b.settle(b.s.grab())
-	if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, j.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox`) != 0 {
+	if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, m.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox`) != 0 {
 		t.Error("it is not held")
 	}
 }
@@ -120,10 +120,10 @@ func TestBegunIsRemembered(t *testing.T) {
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	j := &journey{lane: &lane{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, attempt: submission.Attempt{Open: 1}}
-	b.d.hands.take(j)
-	b.settle(work{late: []lateAnswer{throttledLate(j, 1, 2)}})
-	if j.late != nil {
-		t.Error("its journey was touched")
+	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, attempt: submission.Attempt{Open: 1}}
+	b.d.inFlight.add(m)
+	b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
+	if m.late != nil {
+		t.Error("its attempt was touched")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // ErrNoLink says that no dispatcher ever announced such a link.
 var ErrNoLink = errors.New("no such link")
 
-// staleAfter is the age past which a link's reported state is nobody's word.
+// staleAfter is the age past which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
 
 // LinkState is one link as operators see it (rule choices 11.4).
@@ -62,8 +62,8 @@ type database interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// SetPaused pauses or resumes a link; whoever holds it obeys as soon as it hears
-// of it, or with its next heartbeat. It returns the link's state as it will be
+// SetPaused pauses or resumes a link; whoever holds it does so as soon as it is
+// notified, or with its next heartbeat. It returns the link's state as it will be
 // reported.
 func SetPaused(ctx context.Context, pool database, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1

@@ -4,29 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
 	"intumwa/smpp"
 )
 
-// member is this process's seat among the dispatchers of one database.
+// member is this process among the dispatchers of one database.
 //
 // Every heartbeat it says that it lives, and asks for the lease of each of its
-// configured links. Whose session is gone (seat) or who has not been seen for
+// configured links. Whose session lock is gone (sessionLock) or who has not been seen for
 // DeadAfter is dead: its leases and its claims are anybody's. The session ends
 // with a process that is killed, at once; the silence finds one that sleeps, or
 // whose machine is gone. A process that was asleep longer than that finds itself
 // replaced; until its first heartbeat succeeds again it submits nothing (fresh),
 // and the database refuses whatever it still writes under its old id.
 type member struct {
-	d     *Dispatcher
-	id    atomic.Int64
-	beat  atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
-	start time.Time
-	seat  atomic.Pointer[seat]
-	lanes map[string]*lane // by link name; owned by run
-	wake  chan struct{}    // beat now: the configuration changed
+	d       *Dispatcher
+	id      atomic.Int64
+	beat    atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
+	start   time.Time
+	lock    atomic.Pointer[sessionLock]
+	workers map[string]*linkWorker // by link name; owned by run
+	wake    chan struct{}          // beat now: the configuration changed
 
 	minutes   minutes   // what the links did lately; run's
 	announced bool      // the links that are configured now; run's
@@ -42,37 +43,38 @@ func newMember(d *Dispatcher) *member {
 	// At its start a process knows nothing of the others' silence: they get two
 	// heartbeats to be heard.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
-	return &member{d: d, start: now, healed: healed, lanes: make(map[string]*lane), minutes: make(minutes), wake: make(chan struct{}, 1),
+	return &member{d: d, start: now, healed: healed, workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
 		others: make(map[int64]time.Time)}
 }
 
 func (m *member) kick() {
-	ring(m.wake)
+	signal(m.wake)
 }
 
 // fresh tells whether the others must still take this process for living, with
 // a second in hand.
 func (m *member) fresh() bool {
-	if s := m.seat.Load(); s != nil && !s.held.Load() {
+	if l := m.lock.Load(); l != nil && !l.held.Load() {
 		return false
 	}
 	return time.Since(m.start)-time.Duration(m.beat.Load()) < m.d.opts.DeadAfter-m.d.opts.Heartbeat
 }
 
-// register takes a new seat, trying until the database gives one.
+// register adds this process to the dispatchers under a new id, trying until the
+// database takes it.
 func (m *member) register(ctx context.Context) error {
 	for failing := false; ; {
 		sent := time.Since(m.start)
-		taken, err := m.d.takeSeat(ctx)
+		taken, err := m.d.takeSessionLock(ctx)
 		if err == nil {
-			m.seat.Store(taken)
+			m.lock.Store(taken)
 			m.id.Store(taken.id)
 			m.beat.Store(int64(sent))
 			m.announced = false
 			return nil
 		}
 		if !failing {
-			m.d.log.Error("registering this dispatcher; trying on", "error", err)
+			m.d.log.Error("registering this dispatcher fails; retrying", "error", err)
 			failing = true
 		}
 		select {
@@ -102,7 +104,7 @@ func (m *member) announce(ctx context.Context) error {
 	return nil
 }
 
-// run keeps the seat and the leases until ctx ends, then stops the lanes.
+// run keeps the membership and the leases until ctx ends, then stops the workers.
 func (m *member) run(ctx context.Context) {
 	tick := time.NewTicker(m.d.opts.Heartbeat)
 	defer tick.Stop()
@@ -151,8 +153,8 @@ func (m *member) heartbeat(ctx context.Context) error {
 	}
 	if tag.RowsAffected() == 0 {
 		m.stop() // whatever they still write goes by the old id and changes nothing
-		if s := m.seat.Load(); s != nil {
-			s.leave()
+		if l := m.lock.Load(); l != nil {
+			l.release()
 		}
 		if err := m.register(ctx); err != nil {
 			return err
@@ -165,12 +167,12 @@ func (m *member) heartbeat(ctx context.Context) error {
 			return err
 		}
 	}
-	if m.mayBury() {
-		if err := m.bury(ctx); err != nil {
+	if m.mayDeclareDead() {
+		if err := m.removeSilent(ctx); err != nil {
 			return err
 		}
 	}
-	if err := m.buryAbsent(ctx); err != nil {
+	if err := m.removeAbsent(ctx); err != nil {
 		return err
 	}
 	if m.died {
@@ -180,9 +182,9 @@ func (m *member) heartbeat(ctx context.Context) error {
 	return m.lease(ctx, id)
 }
 
-// lease asks for every configured link and starts or stops lanes accordingly.
+// lease asks for every configured link and starts or stops link workers accordingly.
 func (m *member) lease(ctx context.Context, id int64) error {
-	wishes := map[string]wish{}
+	wishes := map[string]wantedLink{}
 	var names, states, lastErrors []string
 	var since []time.Time
 	var windows, inFlight, accepted, throttled, overdue []int32
@@ -192,9 +194,9 @@ func (m *member) lease(ctx context.Context, id int64) error {
 		config := c.config()
 		for i := range config.Links {
 			l := &config.Links[i]
-			wishes[l.Name] = wish{c, l}
+			wishes[l.Name] = wantedLink{c, l}
 			snap, open := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: l.Window, TPS: l.TPS}, false
-			if at := m.lanes[l.Name]; at != nil {
+			if at := m.workers[l.Name]; at != nil {
 				snap, open = at.state()
 			}
 			minute := m.minutes.of(l.Name, snap.Totals)
@@ -220,11 +222,11 @@ func (m *member) lease(ctx context.Context, id int64) error {
 		return fmt.Errorf("asking for links: %w", err)
 	}
 	defer rows.Close()
-	held := map[string]holding{}
+	held := map[string]leasedLink{}
 	for rows.Next() {
 		var name string
-		var h holding
-		if err := rows.Scan(&name, &h.paused, &h.form); err != nil {
+		var h leasedLink
+		if err := rows.Scan(&name, &h.paused, &h.format); err != nil {
 			return fmt.Errorf("asking for links: %w", err)
 		}
 		held[name] = h
@@ -239,11 +241,11 @@ func (m *member) lease(ctx context.Context, id int64) error {
 }
 
 // disown takes links off the list that are configured no more, once their
-// lanes have ended: one's own, and those that no living dispatcher has had for
-// long, unless an operator has paused them: somebody may yet come back for them.
+// workers have ended: one's own, and those that no living dispatcher has had for
+// long, unless an operator has paused them: an operator may want them back.
 func (m *member) disown(ctx context.Context, id int64, names []string) error {
 	keep := names
-	for name := range m.lanes {
+	for name := range m.workers {
 		keep = append(keep, name)
 	}
 	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links l WHERE name <> ALL($2) AND (owner = $1
@@ -253,49 +255,49 @@ func (m *member) disown(ctx context.Context, id int64, names []string) error {
 	return nil
 }
 
-// wish is a link as configured, holding what the lease of a link brings along.
+// wantedLink is a link as configured, leasedLink what comes with its lease.
 type (
-	wish struct {
+	wantedLink struct {
 		carrier *carrier
 		link    *Link
 	}
-	holding struct {
+	leasedLink struct {
 		paused bool
-		form   string
+		format string
 	}
 )
 
-// arrange makes the lanes what configuration and leases say. A lane that ends
+// arrange makes the link workers what configuration and leases say. One that ends
 // drains its window meanwhile; only then may another begin in its place.
-func (m *member) arrange(wishes map[string]wish, held map[string]holding) error {
-	for name, at := range m.lanes {
+func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLink) error {
+	for name, at := range m.workers {
 		w, wanted := wishes[name]
 		if _, ok := held[name]; !ok || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
 			at.end() // another dispatcher has the link, or it is another link now
 		}
 		if at.ended() {
-			delete(m.lanes, name)
+			delete(m.workers, name)
 		}
 	}
 	for name, h := range held {
-		at, w := m.lanes[name], wishes[name]
+		at, w := m.workers[name], wishes[name]
 		if at == nil && m.drains(w.link) {
 			continue
 		}
 		if at == nil {
-			form := newIDForm(w.carrier.config().IDFormat, h.form)
-			if known := form.name(); known != "" {
-				m.d.metrics.formOf(w.carrier.name, name, known)
+			format := newFormatLearner(w.carrier.config().IDFormat, h.format)
+			if known := format.name(); known != "" {
+				m.d.metrics.showFormat(w.carrier.name, name, known)
 			}
-			w.carrier.setForm(name, form) // from here on it is the settler's and the tasks' as well
+			w.carrier.setFormat(name, format) // from here on it is the settler's and the tasks' as well
 			var err error
-			if at, err = newLane(m.d, w.carrier, w.link); err != nil {
+			if at, err = newLinkWorker(m.d, w.carrier, w.link); err != nil {
 				return err
 			}
-			m.lanes[name] = at
+			m.workers[name] = at
 			at.start()
 		}
-		at.form.configure(w.carrier.config().IDFormat)
+		at.format.configure(w.carrier.config().IDFormat)
 		at.setPaused(h.paused)
 	}
 	return nil
@@ -304,7 +306,7 @@ func (m *member) arrange(wishes map[string]wish, held map[string]holding) error 
 // drains tells whether the bind of a link is still in use by one that ends,
 // under another name. A carrier may allow it once only.
 func (m *member) drains(link *Link) bool {
-	for _, at := range m.lanes {
+	for _, at := range m.workers {
 		if at.ending.Load() && at.conf.Address == link.Address && at.conf.SystemID == link.SystemID {
 			return true
 		}
@@ -312,18 +314,18 @@ func (m *member) drains(link *Link) bool {
 	return false
 }
 
-// stop ends all lanes side by side and waits for them.
+// stop ends all workers side by side and waits for them.
 func (m *member) stop() {
-	for _, at := range m.lanes {
+	for _, at := range m.workers {
 		at.end()
 	}
-	for name, at := range m.lanes {
+	for name, at := range m.workers {
 		at.wait()
-		delete(m.lanes, name)
+		delete(m.workers, name)
 	}
 }
 
-// leave gives up the seat, the leases and whatever is still claimed.
+// leave gives up the membership, the leases and whatever is still claimed.
 func (m *member) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -331,15 +333,50 @@ func (m *member) leave() {
 	if id == 0 {
 		return
 	}
-	if s := m.seat.Load(); s != nil {
-		defer s.leave()
+	if l := m.lock.Load(); l != nil {
+		defer l.release()
 	}
 	if _, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, id); err != nil {
-		m.d.log.Warn("giving up the seat; the others will find out", "error", err)
+		m.d.log.Warn("could not sign off from the database; other dispatchers will notice by its silence", "error", err)
 		return
 	}
 	if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, accepted = 0, throttled = 0, overdue = 0, since = now(), updated_at = now()
 		WHERE owner = $1`, id); err != nil {
-		m.d.log.Warn("giving up the leases; the others will find out", "error", err)
+		m.d.log.Warn("could not give up the leases of the links; other dispatchers take them over in a few seconds", "error", err)
 	}
 }
+
+// minutes keeps, by link, what its totals were at each heartbeat of the last
+// minute, so that operators see what it does now and not since it began.
+type minutes map[string][]sample
+
+type sample struct {
+	at                  time.Time
+	accepted, throttled uint64
+}
+
+// minute is what a link did in the last minute.
+type minute struct{ accepted, throttled int32 }
+
+// of notes a link's totals and returns what it did in the last minute. Totals
+// that fall are those of a link that began anew.
+func (m minutes) of(link string, totals smpp.Totals) minute {
+	now := sample{time.Now(), totals.Accepted, totals.Throttled}
+	samples := m[link]
+	if n := len(samples); n > 0 && (samples[n-1].accepted > now.accepted || samples[n-1].throttled > now.throttled) {
+		samples = samples[:0]
+		samples = append(samples, sample{at: now.at})
+	}
+	samples = append(samples, now)
+	old := 0
+	for now.at.Sub(samples[old].at) > time.Minute {
+		old++
+	}
+	if old > 0 {
+		samples = append(samples[:0], samples[old:]...)
+	}
+	m[link] = samples
+	return minute{since(now.accepted, samples[0].accepted), since(now.throttled, samples[0].throttled)}
+}
+
+func since(now, then uint64) int32 { return int32(min(now-then, math.MaxInt32)) }

@@ -26,7 +26,7 @@ type metrics struct {
 	resent          *prometheus.CounterVec // carrier
 	rerouted        *prometheus.CounterVec // carrier
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
-	idForm          *prometheus.GaugeVec   // carrier, link, mode
+	idFormat        *prometheus.GaugeVec   // carrier, link, mode
 	redelivered     prometheus.Counter
 	refunds         prometheus.Counter
 }
@@ -69,8 +69,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is configured no more.", "carrier"),
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
-		idForm: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
-			Help: "1 for the form in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
+		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
+			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
@@ -78,7 +78,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idForm, m.redelivered, m.refunds)
+			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idFormat, m.redelivered, m.refunds)
 	}
 	return m
 }
@@ -92,10 +92,10 @@ func (m *metrics) expect(carrier string) {
 	m.setAside.WithLabelValues(carrier)
 }
 
-// formOf shows what is known of a link's form of ids.
-func (m *metrics) formOf(carrier, link, mode string) {
-	m.idForm.DeletePartialMatch(prometheus.Labels{"carrier": carrier, "link": link})
-	m.idForm.WithLabelValues(carrier, link, mode).Set(1)
+// showFormat shows what is known of a link's format of ids.
+func (m *metrics) showFormat(carrier, link, mode string) {
+	m.idFormat.DeletePartialMatch(prometheus.Labels{"carrier": carrier, "link": link})
+	m.idFormat.WithLabelValues(carrier, link, mode).Set(1)
 }
 
 // The kinds of deliveries that are throttled.

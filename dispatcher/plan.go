@@ -9,9 +9,9 @@ import (
 	"intumwa/submission"
 )
 
-// plan is what a lot changes: what the transaction writes, and what its
-// journeys' attempts have come to by it, once that is committed. A lot whose
-// transaction failed is planned anew.
+// plan is what one settling transaction changes: the rows that it writes, and
+// what the messages' attempts have come to, once that is committed. After a
+// failed transaction it is made anew.
 type plan struct {
 	parts    []messages.Part
 	finals   []messages.Final
@@ -19,13 +19,13 @@ type plan struct {
 	held     []int64
 	retries  []messages.Retry
 	putBack  []messages.Refused // refused late, and for now only
-	attempts map[*journey]submission.Attempt
-	order    []*journey                      // of attempts
-	late     map[*journey]*submission.Effect // of refusals that came late, of messages in hand
+	attempts map[*inFlight]submission.Attempt
+	order    []*inFlight                      // of attempts
+	late     map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
 }
 
 func (s *settler) plan(w work) plan {
-	p := plan{attempts: make(map[*journey]submission.Attempt, len(w.results))}
+	p := plan{attempts: make(map[*inFlight]submission.Attempt, len(w.results))}
 	for _, claim := range w.returned {
 		p.retries = append(p.retries, messages.Retry{Claim: claim})
 	}
@@ -36,58 +36,58 @@ func (s *settler) plan(w work) plan {
 	for i := range w.results {
 		s.planResult(&p, &w.results[i], policy)
 	}
-	for _, j := range p.order {
-		s.planEnd(&p, j)
+	for _, m := range p.order {
+		s.planEnd(&p, m)
 	}
 	return p
 }
 
 func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
-	j := r.journey
-	a, known := p.attempts[j]
+	m := r.message
+	a, known := p.attempts[m]
 	if !known {
-		a = j.attempt
-		p.order = append(p.order, j)
+		a = m.attempt
+		p.order = append(p.order, m)
 	}
 	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
-	p.attempts[j] = a.Result(state, effect, r.at)
+	p.attempts[m] = a.Result(state, effect, r.at)
 	switch {
 	case r.segment == 0: // nothing was to be sent
 	case effect.Record == submission.AsAccepted:
-		p.parts = append(p.parts, s.accepted(j.lane.link, j.msg.ID, r.segment, j.total, r.MessageID, r.at))
+		p.parts = append(p.parts, s.accepted(m.worker.link, m.msg.ID, r.segment, m.total, r.MessageID, r.at))
 	case effect.Record == submission.AsUnanswered:
 		p.parts = append(p.parts, messages.Part{
-			MessageID: j.msg.ID, Segment: r.segment, Total: j.total, Carrier: s.carrier.name, Link: j.lane.link,
-			At: r.at, Unanswered: true, Reference: reference(j.msg.ID, r.segment),
+			MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Carrier: s.carrier.name, Link: m.worker.link,
+			At: r.at, Unanswered: true, Reference: reference(m.msg.ID, r.segment),
 		})
 	}
 }
 
-// planEnd adds how the attempt of a journey ends, if it does, and that its
+// planEnd adds how the attempt of a message ends, if it does, and that its
 // message fails.
-func (s *settler) planEnd(p *plan, j *journey) {
-	a := p.attempts[j]
-	if late := cmp.Or(p.late[j], j.late); late != nil {
+func (s *settler) planEnd(p *plan, m *inFlight) {
+	a := p.attempts[m]
+	if late := cmp.Or(p.late[m], m.late); late != nil {
 		a = a.Note(*late, time.Time{})
 	}
 	if f, failed := a.Failure(); failed {
-		p.finals = append(p.finals, messages.Final{MessageID: j.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason, Claimant: s.d.member.id.Load()})
+		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason, Claimant: s.d.member.id.Load()})
 	}
 	switch a.End() {
 	case submission.Going, submission.Failed: // the outbox row goes with the verdict
 	case submission.Retried:
 		delay, counts := a.Retry()
-		p.retries = append(p.retries, messages.Retry{Claim: j.msg.Claim(), Delay: delay, Counts: counts})
+		p.retries = append(p.retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
 	case submission.Held:
-		p.held = append(p.held, j.msg.ID) // no longer ours to send; a receipt, a late refusal or the deadline decides
+		p.held = append(p.held, m.msg.ID) // not to be sent again; a receipt, a late refusal or the deadline decides
 	case submission.Carried:
-		p.carried = append(p.carried, j.msg.ID)
+		p.carried = append(p.carried, m.msg.ID)
 	}
 }
 
 // planLate adds an answer to what was given up as unanswered. A message that is
 // to be sent again although another of its segments is out goes on when that is
-// answered; a stand-in's journey is its own settler's.
+// answered; a stand-in's message is its own settler's.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	if effect.Record == submission.InItsPlace {
@@ -103,11 +103,11 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	}
 	if effect.Again {
 		p.putBack = append(p.putBack, messages.Refused{MessageID: a.messageID, Segment: a.segment, Delay: effect.Delay})
-		if j := s.d.hands.of(a.messageID); j != nil && j.lane.carrier == s.carrier {
+		if m := s.d.inFlight.get(a.messageID); m != nil && m.worker.carrier == s.carrier {
 			if p.late == nil {
-				p.late = make(map[*journey]*submission.Effect)
+				p.late = make(map[*inFlight]*submission.Effect)
 			}
-			p.late[j] = &effect
+			p.late[m] = &effect
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (s *settler) accepted(link string, messageID int64, segment, total int, car
 	if !config.NoReference {
 		part.Reference = reference(messageID, segment)
 	}
-	if form := s.carrier.form(link); form != nil && form.unsure() {
+	if format := s.carrier.format(link); format != nil && format.unsure() {
 		if part.Unsure = true; time.Since(s.parked) < messages.InboxReach {
 			part.Other = otherKeys(carrierID)
 		}

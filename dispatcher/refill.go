@@ -16,7 +16,7 @@ const (
 	pushSlack = 5 * time.Second
 	pushLimit = 20_000 // messages pushed again in one round
 	// reclaimIdle exceeds the time for which an entry is rightly held: a full
-	// shelf before an unanswering carrier.
+	// prefetch before a carrier that does not answer.
 	reclaimIdle = 10 * time.Minute
 )
 
@@ -25,19 +25,19 @@ const (
 // A stream hands out in the order in which it was filled, so whatever was
 // pushed before the oldest entry that still waits, and is neither claimed nor
 // done, is not on the queue any more. Clocks are compared, not trusted: the
-// queue's marks are in Redis' time, pushed_at is in Postgres'.
+// queue's watermarks are in Redis' time, pushed_at is in Postgres'.
 //
-// A lane of the queue that cannot be relied upon is left out: its messages are
+// A lane of the queue that is not usable is left out: its messages are
 // taken from Postgres.
 func (d *Dispatcher) pushLost(ctx context.Context) error {
-	lanes := d.trusted()
+	lanes := d.usableLanes()
 	if len(lanes) == 0 {
 		return nil
 	}
 	redisNow, err := d.queue.Now(ctx)
 	if err != nil {
 		for _, at := range lanes {
-			d.trust.failed(at.carrier, at.lane, err)
+			d.health.failed(at.carrier, at.lane, err)
 		}
 		return err
 	}
@@ -48,11 +48,11 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 	ahead := redisNow.Sub(now)
 	unknown := now.Add(-pushSlack)
 	var delivered []messages.Delivered
-	var failed error // one lane's trouble is not the others'
+	var failed error // one lane's failure does not stop the others
 	for _, at := range lanes {
 		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
 		if err != nil {
-			d.trust.failed(at.carrier, at.lane, err)
+			d.health.failed(at.carrier, at.lane, err)
 			failed = errors.Join(failed, err)
 			continue
 		}
@@ -82,7 +82,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 func (d *Dispatcher) pushDue(ctx context.Context) error {
 	var carriers []string
 	var lanes []int16
-	for _, at := range d.trusted() {
+	for _, at := range d.usableLanes() {
 		carriers, lanes = append(carriers, at.carrier), append(lanes, int16(at.lane))
 	}
 	if len(lanes) == 0 {
@@ -96,9 +96,9 @@ func (d *Dispatcher) pushDue(ctx context.Context) error {
 }
 
 func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
-	lots := make(map[ackKey][]messages.Waiting)
+	lots := make(map[laneKey][]messages.Waiting)
 	for _, w := range waiting {
-		at := ackKey{w.Carrier, queue.Lane(w.Lane)}
+		at := laneKey{w.Carrier, queue.Lane(w.Lane)}
 		lots[at] = append(lots[at], w)
 	}
 	for at, lot := range lots {
@@ -110,12 +110,12 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 // noCompany stands for a lane of which the queue knows no company.
 const noCompany = -1
 
-// trusted are the lanes of the queue that can be relied upon.
-func (d *Dispatcher) trusted() (lanes []ackKey) {
+// usableLanes are the lanes of the queue that can be used.
+func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			if d.trust.trusts(c.name, lane) {
-				lanes = append(lanes, ackKey{c.name, lane})
+			if d.health.isUsable(c.name, lane) {
+				lanes = append(lanes, laneKey{c.name, lane})
 			}
 		}
 	}
@@ -123,32 +123,32 @@ func (d *Dispatcher) trusted() (lanes []ackKey) {
 }
 
 // push puts messages on one lane of the queue.
-func (d *Dispatcher) push(ctx context.Context, at ackKey, lot []messages.Waiting) error {
+func (d *Dispatcher) push(ctx context.Context, at laneKey, lot []messages.Waiting) error {
 	items, ids := make([]queue.Item, len(lot)), make([]int64, len(lot))
 	for i, w := range lot {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
 		ids[i] = w.ID
 	}
-	// Noted first: a lane that takes an entry at once must not find its row
+	// Noted first: a link worker that takes an entry at once must not find its row
 	// locked.
 	if err := d.store.Pushed(ctx, ids); err != nil {
 		return err
 	}
 	if err := d.queue.Push(ctx, items); err != nil {
-		d.trust.failed(at.carrier, at.lane, err)
+		d.health.failed(at.carrier, at.lane, err)
 		return errors.Join(err, d.store.NotPushed(ctx, ids))
 	}
 	d.metrics.redelivered.Add(float64(len(items)))
 	return nil
 }
 
-// reclaim does away with entries that a dead consumer left pending. Their rows
+// reclaim removes entries that a dead consumer left pending. Their rows
 // are pushLost's business, so they are not carried from here.
 func (d *Dispatcher) reclaim(ctx context.Context) error {
-	for _, at := range d.trusted() {
+	for _, at := range d.usableLanes() {
 		entries, err := d.queue.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)
 		if err != nil {
-			d.trust.failed(at.carrier, at.lane, err) // the lanes do without it
+			d.health.failed(at.carrier, at.lane, err) // the link workers do without it
 		}
 		for _, e := range entries {
 			d.acker.ack(at.carrier, at.lane, e.ID)

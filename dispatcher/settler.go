@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -34,12 +35,12 @@ const settleTimeout = 10 * time.Second
 type settler struct {
 	d       *Dispatcher
 	carrier *carrier
-	parked  time.Time // when a receipt last went into the inbox whose link's form of ids was unknown; run's
+	parked  time.Time // when a receipt last went into the inbox whose link's format of ids was unknown; run's
 
 	throttled, unwritable smpp.Seldom
 
 	mu       sync.Mutex
-	haste    haste
+	urgency  urgency
 	results  []result
 	receipts []arrival
 	late     []lateAnswer
@@ -63,7 +64,7 @@ type arrival struct {
 	messages.Receipt
 	inbound *messages.Inbound // nil: a receipt
 	pdu     *smpp.Delivery
-	guess   bool // the form of the link's ids was not known
+	guess   bool // the format of the link's ids was not known
 }
 
 func newSettler(d *Dispatcher, c *carrier) *settler {
@@ -75,7 +76,7 @@ func (s *settler) take(r result) {
 	s.mu.Lock()
 	s.results = append(s.results, r)
 	s.mu.Unlock()
-	ring(s.wake)
+	signal(s.wake)
 }
 
 // receive accepts a receipt. It never blocks: the link bounds what is
@@ -84,7 +85,7 @@ func (s *settler) receive(a arrival) {
 	s.mu.Lock()
 	s.receipts = append(s.receipts, a)
 	s.mu.Unlock()
-	ring(s.wake)
+	signal(s.wake)
 }
 
 // takeLate accepts an answer that came after all. It never blocks.
@@ -92,7 +93,7 @@ func (s *settler) takeLate(a lateAnswer) {
 	s.mu.Lock()
 	s.late = append(s.late, a)
 	s.mu.Unlock()
-	ring(s.wake)
+	signal(s.wake)
 }
 
 // putBack gives claims back that could not be given back directly.
@@ -100,7 +101,7 @@ func (s *settler) putBack(claims []messages.Claim) {
 	s.mu.Lock()
 	s.returned = append(s.returned, claims...)
 	s.mu.Unlock()
-	ring(s.wake)
+	signal(s.wake)
 }
 
 // work is what one transaction settles.
@@ -184,7 +185,7 @@ func (s *settler) settle(ctx context.Context, w work) {
 		}
 		w.receipts = nil
 		if failures == 0 {
-			s.d.log.Error("settling; trying on", "carrier", s.carrier.name, "results", len(w.results), "error", err)
+			s.d.log.Error("storing carrier answers fails; retrying", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
 			return
@@ -212,31 +213,31 @@ func (s *settler) settleApart(ctx context.Context, w work, refusal error) {
 		return
 	}
 	for _, r := range w.results {
-		s.d.log.Error("a segment's result cannot be written", "carrier", s.carrier.name, "id", r.journey.msg.ULID, "error", refusal)
+		s.d.log.Error("the database refuses a segment's result; it is dropped", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
 	}
 	for _, a := range w.receipts {
 		s.d.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
 		if n, due := s.unwritable.Due(time.Now()); due {
-			s.d.log.Error("a delivery cannot be written and is let go", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
+			s.d.log.Error("the database refuses a delivery; it is acknowledged and dropped", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
 		}
 		a.pdu.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.late {
-		s.d.log.Error("a late answer cannot be written", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
+		s.d.log.Error("the database refuses a late answer; it is dropped", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
 	s.release(w)
 }
 
 // release lets go of what a lot held, without having written it. The messages
-// stay claimed, and in hand, until this process ends: what happened to them is
+// stay claimed, and in flight, until this process ends: what happened to them is
 // not written anywhere, so sending them again is for nobody here to decide.
 func (s *settler) release(w work) {
 	for _, r := range w.results {
 		if r.slot {
-			r.journey.lane.slots.give(1)
+			r.message.worker.slots.give(1)
 		}
-		if r.journey.attempt.Open--; r.journey.attempt.Open == 0 {
-			r.journey.lane.open.Done()
+		if r.message.attempt.Open--; r.message.attempt.Open == 0 {
+			r.message.worker.open.Done()
 		}
 	}
 }
@@ -289,12 +290,12 @@ func (s *settler) commit(w work) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	s.letGo(w, plan, recorded.Outcomes, len(inbound))
+	s.committed(w, plan, recorded.Outcomes, len(inbound))
 	s.learn(w, plan.parts, recorded)
 	early := receiptsIn(recorded.Submitted)
 	s.carrier.unmatched.give(early)
 	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(early))
-	s.tell(w, recorded.Outcomes, recorded.Reported)
+	s.logSettled(w, recorded.Outcomes, recorded.Reported)
 	s.d.report(settled)
 	return nil
 }
@@ -322,7 +323,7 @@ func receiptsIn(states []messages.SegmentState) (n int) {
 
 // learn looks at what a lot says of how links write ids in receipts. What was
 // found by its reference says nothing of that, nor does an id that is the same
-// in every form.
+// in every format.
 func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorded) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -340,8 +341,8 @@ func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorde
 		switch {
 		case recorded.Outcomes[n] != messages.Matched || !a.Verify || a.Number == "" || echoed[n]:
 		case !a.guess:
-			if form := s.carrier.form(a.Link); form != nil {
-				form.confirm()
+			if format := s.carrier.format(a.Link); format != nil {
+				format.confirm()
 			}
 		case otherKeys(a.CarrierID) != nil:
 			s.d.learn(ctx, s.carrier, a.Link, IDSame)
@@ -354,7 +355,7 @@ func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorde
 	}
 	for _, st := range recorded.Submitted {
 		if st.Receipt != "" && !st.Unanswered && telling[st.MessageID] {
-			s.d.learn(ctx, s.carrier, st.Link, otherForms[st.Other])
+			s.d.learn(ctx, s.carrier, st.Link, otherFormats[st.Other])
 		}
 	}
 }
@@ -368,13 +369,13 @@ func (s *settler) throttle(a arrival, kind string) {
 	a.pdu.Respond(smpp.StatusThrottled)
 	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
-		s.d.log.Warn("a carrier delivers more than it may make us keep and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
+		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
 	}
 }
 
-// letGo releases, after the commit, what a lot held. Of the messages from
+// committed releases, after the commit, what a lot held. Of the messages from
 // handsets the first inbound are kept.
-func (s *settler) letGo(w work, p plan, outcomes []messages.Outcome, inbound int) {
+func (s *settler) committed(w work, p plan, outcomes []messages.Outcome, inbound int) {
 	n := 0 // of the receipts
 	for _, a := range w.receipts {
 		if a.inbound != nil {
@@ -401,23 +402,61 @@ func (s *settler) letGo(w work, p plan, outcomes []messages.Outcome, inbound int
 			}
 		}
 	}
-	slots := map[*lane]int{}
+	slots := map[*linkWorker]int{}
 	for _, r := range w.results {
 		if r.slot {
-			slots[r.journey.lane]++
+			slots[r.message.worker]++
 		}
 	}
-	for j, effect := range p.late {
-		j.late = effect
+	for m, effect := range p.late {
+		m.late = effect
 	}
-	for _, j := range p.order {
-		if j.attempt = p.attempts[j]; j.attempt.End() != submission.Going {
-			j.ack()
-			s.d.hands.leave(j)
-			j.lane.open.Done()
+	for _, m := range p.order {
+		if m.attempt = p.attempts[m]; m.attempt.End() != submission.Going {
+			m.ack()
+			s.d.inFlight.remove(m)
+			m.worker.open.Done()
 		}
 	}
-	for l, n := range slots {
-		l.slots.give(n)
+	for w, n := range slots {
+		w.slots.give(n)
+	}
+}
+
+// logSettled logs at debug level what a committed transaction said of each message,
+// by its ULID, so that one message can be followed through the log. At other
+// levels it costs nothing.
+func (s *settler) logSettled(w work, outcomes []messages.Outcome, reported []messages.SegmentState) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	log := s.d.log
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for _, r := range w.results {
+		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
+			"link", r.message.worker.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
+			"status", r.Status.String(), "carrier_id", r.MessageID)
+	}
+	whose := make(map[int]int64, len(reported)) // receipt -> message
+	ids := make([]int64, len(reported))
+	for i, st := range reported {
+		whose[st.From], ids[i] = st.MessageID, st.MessageID
+	}
+	names, err := s.d.store.ULIDs(ctx, ids)
+	if err != nil {
+		log.Debug("looking up whose receipts these are", "error", err)
+	}
+	n := 0 // of the receipts
+	for _, a := range w.receipts {
+		if a.inbound != nil {
+			continue
+		}
+		fields := []any{"carrier", s.carrier.name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcomes[n])}
+		if id, known := whose[n]; known {
+			fields = append([]any{"id", names[id], "message_id", id}, fields...)
+		}
+		log.Debug("receipt", fields...)
+		n++
 	}
 }

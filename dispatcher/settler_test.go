@@ -24,15 +24,15 @@ import (
 	"intumwa/webhooks"
 )
 
-// bench is a settler by itself: its lane's link never runs.
+// bench is a settler by itself: its link never runs.
 type bench struct {
 	*testing.T
-	pool *pgxpool.Pool
-	d    *Dispatcher
-	lane *lane
-	s    *settler
-	n    int
-	reg  *prometheus.Registry
+	pool   *pgxpool.Pool
+	d      *Dispatcher
+	worker *linkWorker
+	s      *settler
+	n      int
+	reg    *prometheus.Registry
 }
 
 func newBench(t *testing.T, change ...func(*Carrier)) *bench {
@@ -56,8 +56,8 @@ func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
-	at.setForm("l1", newIDForm(IDSame, ""))
-	if b.lane, err = newLane(d, at, &at.config().Links[0]); err != nil {
+	at.setFormat("l1", newFormatLearner(IDSame, ""))
+	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0]); err != nil {
 		t.Fatal(err)
 	}
 	b.s = at.settler
@@ -77,7 +77,7 @@ func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 }
 
 // begun is a message whose segments are all out: claimed, with its slots taken.
-func (b *bench) begun(segments int) *journey {
+func (b *bench) begun(segments int) *inFlight {
 	b.Helper()
 	b.n++
 	m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", b.n)), Sender: "DEMO",
@@ -95,35 +95,35 @@ func (b *bench) begun(segments int) *journey {
 	return b.claim(ids[0], segments)
 }
 
-func (b *bench) claim(id int64, segments int) *journey {
+func (b *bench) claim(id int64, segments int) *inFlight {
 	b.Helper()
 	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id})
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	b.lane.open.Add(1)
+	b.worker.open.Add(1)
 	for range segments {
-		if err := b.lane.slots.take(b.Context()); err != nil {
+		if err := b.worker.slots.take(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	j := &journey{lane: b.lane, msg: claimed[0], total: segments, attempt: submission.Attempt{Open: segments}}
-	b.d.hands.take(j)
-	return j
+	m := &inFlight{worker: b.worker, msg: claimed[0], total: segments, attempt: submission.Attempt{Open: segments}}
+	b.d.inFlight.add(m)
+	return m
 }
 
 // fate is how one segment ended.
-type fate func(j *journey, segment int) result
+type fate func(m *inFlight, segment int) result
 
 func accepted(id string) fate {
-	return func(j *journey, segment int) result {
-		return result{journey: j, segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now(), slot: true}
+	return func(m *inFlight, segment int) result {
+		return result{message: m, segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now(), slot: true}
 	}
 }
 
 func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
-	return func(j *journey, segment int) result {
-		return result{journey: j, segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, at: time.Now(), slot: true}
+	return func(m *inFlight, segment int) result {
+		return result{message: m, segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, at: time.Now(), slot: true}
 	}
 }
 
@@ -178,11 +178,11 @@ func (b *bench) metric(name string) (sum float64) {
 func (b *bench) clean() {
 	b.Helper()
 	done := make(chan struct{})
-	go func() { b.lane.open.Wait(); close(done) }()
+	go func() { b.worker.open.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		b.Error("journeys are still open")
+		b.Error("messages are still open")
 	}
 	for end := time.Now().Add(5 * time.Second); b.free() != 10; time.Sleep(time.Millisecond) { // given just behind
 		if time.Now().After(end) {
@@ -192,9 +192,9 @@ func (b *bench) clean() {
 }
 
 func (b *bench) free() int {
-	b.lane.slots.mu.Lock()
-	defer b.lane.slots.mu.Unlock()
-	return b.lane.slots.free
+	b.worker.slots.mu.Lock()
+	defer b.worker.slots.mu.Unlock()
+	return b.worker.slots.free
 }
 
 // TestSettle: what becomes of a message by the fates of its segments, in one
@@ -239,10 +239,10 @@ func TestSettle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, together := range []bool{true, false} {
 				b := newBench(t, func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
-				j := b.begun(len(c.fates))
+				m := b.begun(len(c.fates))
 				var w work
 				for i, f := range c.fates {
-					w.results = append(w.results, f(j, i+1))
+					w.results = append(w.results, f(m, i+1))
 				}
 				if together {
 					b.settle(w)
@@ -253,9 +253,9 @@ func TestSettle(t *testing.T) {
 				}
 				b.clean()
 				var got outcome
-				got.status, got.reason = b.status(j.msg.ID)
-				got.parts = b.count(`SELECT count(*) FROM parts WHERE message_id = $1`, j.msg.ID)
-				rest, err := b.d.store.JourneyOf(t.Context(), j.msg.ID)
+				got.status, got.reason = b.status(m.msg.ID)
+				got.parts = b.count(`SELECT count(*) FROM parts WHERE message_id = $1`, m.msg.ID)
+				rest, err := b.d.store.JourneyOf(t.Context(), m.msg.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -287,14 +287,14 @@ func TestSettle(t *testing.T) {
 // TestResumed: the next attempt sends what no carrier has, and only that.
 func TestResumed(t *testing.T) {
 	b := newBench(t)
-	j := b.begun(3)
-	b.settle(work{results: []result{accepted("a")(j, 1), ended(smpp.NotWritten, 0, nil)(j, 2), ended(smpp.NotWritten, 0, nil)(j, 3)}})
-	j = b.claim(j.msg.ID, 2)
-	if !slices.Equal(j.msg.Accepted, []int{1}) {
-		t.Errorf("accepted %v, want the first", j.msg.Accepted)
+	m := b.begun(3)
+	b.settle(work{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
+	m = b.claim(m.msg.ID, 2)
+	if !slices.Equal(m.msg.Accepted, []int{1}) {
+		t.Errorf("accepted %v, want the first", m.msg.Accepted)
 	}
-	b.settle(work{results: []result{accepted("b")(j, 2), accepted("c")(j, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
-	if status, _ := b.status(j.msg.ID); status != sms.Sent {
+	b.settle(work{results: []result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	if status, _ := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
 	b.clean()
@@ -307,7 +307,7 @@ func TestPoison(t *testing.T) {
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE parts ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
 		t.Fatal(err)
 	}
-	good, bad := []*journey{b.begun(1), b.begun(1)}, b.begun(1)
+	good, bad := []*inFlight{b.begun(1), b.begun(1)}, b.begun(1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -324,9 +324,9 @@ func TestPoison(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the settler is stuck")
 	}
-	for _, j := range good {
-		if status, _ := b.status(j.msg.ID); status != sms.Sent {
-			t.Errorf("message %d is %v", j.msg.ID, status)
+	for _, m := range good {
+		if status, _ := b.status(m.msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", m.msg.ID, status)
 		}
 	}
 	b.clean()
@@ -373,12 +373,12 @@ func TestDatabaseAway(t *testing.T) {
 // TestEndWithoutDatabase: a settler that can write nothing lets go at its end.
 func TestEndWithoutDatabase(t *testing.T) {
 	b := newBench(t)
-	j := b.begun(1)
+	m := b.begun(1)
 	b.pool.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); b.s.run(ctx) }()
-	b.s.take(accepted("a")(j, 1))
+	b.s.take(accepted("a")(m, 1))
 	cancel()
 	select {
 	case <-done:
@@ -406,9 +406,9 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, j := range []*journey{never, half} {
-		if status, reason := b.status(j.msg.ID); status != sms.Failed || reason != submission.ReasonExpired {
-			t.Errorf("message %d: %v %q", j.msg.ID, status, reason)
+	for _, m := range []*inFlight{never, half} {
+		if status, reason := b.status(m.msg.ID); status != sms.Failed || reason != submission.ReasonExpired {
+			t.Errorf("message %d: %v %q", m.msg.ID, status, reason)
 		}
 	}
 	ledger := billing.New(b.pool)
@@ -451,13 +451,13 @@ func TestFreeSparesTheLiving(t *testing.T) {
 func TestStrays(t *testing.T) {
 	b := newBench(t)
 	held, lost := b.begun(1), b.begun(1)
-	b.d.hands.leave(lost)
+	b.d.inFlight.remove(lost)
 	for look, want := range []int{7, 0} {
-		if err := b.d.strays(t.Context()); err != nil {
+		if err := b.d.releaseOrphans(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, lost.msg.ID); got != want {
-			t.Errorf("look %d: the stray is claimed by %d, want %d", look+1, got, want)
+			t.Errorf("look %d: the orphan is claimed by %d, want %d", look+1, got, want)
 		}
 	}
 	if got := b.count(`SELECT claimed_by FROM outbox WHERE message_id = $1`, held.msg.ID); got != 7 {
@@ -480,8 +480,8 @@ func BenchmarkSettler(b *testing.B) {
 		b.Fatal(err)
 	}
 	at := d.running()[0]
-	at.setForm("l1", newIDForm(IDSame, ""))
-	l, err := newLane(d, at, &at.config().Links[0])
+	at.setFormat("l1", newFormatLearner(IDSame, ""))
+	l, err := newLinkWorker(d, at, &at.config().Links[0])
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -504,8 +504,8 @@ func BenchmarkSettler(b *testing.B) {
 		for i, m := range claimed {
 			l.open.Add(1)
 			key := fmt.Sprintf("%d-%d", round, i)
-			j := &journey{lane: l, msg: m, total: 1, attempt: submission.Attempt{Open: 1}}
-			w.results = append(w.results, result{journey: j, segment: 1, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: key}, at: time.Now()})
+			j := &inFlight{worker: l, msg: m, total: 1, attempt: submission.Attempt{Open: 1}}
+			w.results = append(w.results, result{message: j, segment: 1, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: key}, at: time.Now()})
 			reported.receipts = append(reported.receipts, arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key),
 				State: "DELIVRD", Status: sms.Sent, Final: true, At: time.Now()}, pdu: &smpp.Delivery{}})
 		}

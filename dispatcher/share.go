@@ -5,60 +5,60 @@ import (
 	"sync"
 )
 
-// shareSlack is how many messages, times its weight, a lane may be ahead of
-// the carrier's others.
+// shareSlack is how many messages, times its weight, a link worker may be
+// ahead of the carrier's others.
 const shareSlack = 20
 
-// share deals a carrier's messages to its lanes in this process by weight. A
-// lane that takes nothing (down, throttled, shelf full) holds nobody up.
+// share deals a carrier's messages of one lane to its link workers in this process, by
+// weight. A worker that takes nothing (down, throttled, prefetch full) delays none.
 type share struct {
-	mu    sync.Mutex
-	lanes map[*lane]*portion
-	moved chan struct{} // closed and made anew at every change
+	mu      sync.Mutex
+	workers map[*linkWorker]*portion
+	moved   chan struct{} // closed and made anew at every change
 }
 
 type portion struct {
-	weight float64
-	taken  float64 // messages by weight
-	hungry int     // feeders that want to take
+	weight  float64
+	taken   float64 // messages by weight
+	waiting int     // feeders that want to take
 }
 
 func newShare() *share {
-	return &share{lanes: make(map[*lane]*portion), moved: make(chan struct{})}
+	return &share{workers: make(map[*linkWorker]*portion), moved: make(chan struct{})}
 }
 
-func (s *share) join(l *lane, weight int) {
+func (s *share) join(w *linkWorker, weight int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if mine := s.lanes[l]; mine != nil { // it is there, its weight is new
+	if mine := s.workers[w]; mine != nil { // it is there, its weight is new
 		mine.weight = float64(max(weight, 1))
 		s.wakeLocked()
 		return
 	}
 	p := &portion{weight: float64(max(weight, 1))}
-	for _, other := range s.lanes { // it does not catch up on what went before it came
+	for _, other := range s.workers { // it does not catch up on what went before it came
 		p.taken = max(p.taken, other.taken)
 	}
-	s.lanes[l] = p
+	s.workers[w] = p
 }
 
-func (s *share) leave(l *lane) {
+func (s *share) leave(w *linkWorker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.lanes, l)
+	delete(s.workers, w)
 	s.wakeLocked()
 }
 
-// turn waits until it is the lane's turn to take; done, called after it took,
+// turn waits until it is the worker's turn to take; done, called after it took,
 // says how many.
-func (s *share) turn(ctx context.Context, l *lane) (done func(n int), err error) {
+func (s *share) turn(ctx context.Context, w *linkWorker) (done func(n int), err error) {
 	s.mu.Lock()
-	mine := s.lanes[l]
-	if mine == nil || len(s.lanes) == 1 {
+	mine := s.workers[w]
+	if mine == nil || len(s.workers) == 1 {
 		s.mu.Unlock()
 		return func(int) {}, nil
 	}
-	mine.hungry++
+	mine.waiting++
 	for s.aheadLocked(mine) {
 		moved := s.moved
 		s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *share) turn(ctx context.Context, l *lane) (done func(n int), err error)
 		case <-moved:
 		case <-ctx.Done():
 			s.mu.Lock()
-			mine.hungry--
+			mine.waiting--
 			s.wakeLocked()
 			s.mu.Unlock()
 			return nil, ctx.Err()
@@ -77,16 +77,16 @@ func (s *share) turn(ctx context.Context, l *lane) (done func(n int), err error)
 	return func(n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		mine.hungry--
+		mine.waiting--
 		mine.taken += float64(n) / mine.weight
 		s.wakeLocked()
 	}, nil
 }
 
-// aheadLocked tells whether another lane that wants to take is behind.
+// aheadLocked tells whether another worker that wants to take is behind.
 func (s *share) aheadLocked(mine *portion) bool {
-	for _, other := range s.lanes {
-		if other != mine && other.hungry > 0 && mine.taken > other.taken+shareSlack {
+	for _, other := range s.workers {
+		if other != mine && other.waiting > 0 && mine.taken > other.taken+shareSlack {
 			return true
 		}
 	}

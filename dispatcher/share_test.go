@@ -7,15 +7,15 @@ import (
 	"testing/synctest"
 )
 
-// TestShare: lanes take by weight while all of them want to; one that takes
+// TestShare: workers take by weight while all of them want to; one that takes
 // nothing holds nobody up.
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShare()
 		ctx, cancel := context.WithCancel(t.Context())
-		take := func(l *lane, n int) {
+		take := func(w *linkWorker, n int) {
 			t.Helper()
-			done, err := s.turn(ctx, l)
+			done, err := s.turn(ctx, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -23,19 +23,19 @@ func TestShare(t *testing.T) {
 		}
 		// Alone it takes what it wants, and whoever joins does not catch up on
 		// that; weights count.
-		light, heavy := new(lane), new(lane)
+		light, heavy := new(linkWorker), new(linkWorker)
 		s.join(light, 1)
 		take(light, 10_000)
 		s.join(heavy, 3)
 		take(light, 10)
 		take(heavy, 30)
-		if l, h := s.lanes[light].taken, s.lanes[heavy].taken; h-l > shareSlack || l-h > shareSlack {
+		if l, h := s.workers[light].taken, s.workers[heavy].taken; h-l > shareSlack || l-h > shareSlack {
 			t.Errorf("10 by weight 1 and 30 by weight 3 are %v and %v", l, h)
 		}
 
 		// One that is far ahead waits for one that is hungry, until that one
 		// leaves.
-		ahead, behind := new(lane), new(lane)
+		ahead, behind := new(linkWorker), new(linkWorker)
 		s = newShare()
 		s.join(ahead, 1)
 		s.join(behind, 1)

@@ -66,9 +66,9 @@ func (d *Dispatcher) runTasks(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			d.log.Warn("the dispatcher's tasks cannot be done; trying on", "error", err)
+			d.log.Warn("dispatcher tasks fail; retrying", "error", err)
 		case err == nil && failing:
-			d.log.Info("the dispatcher's tasks are done again")
+			d.log.Info("dispatcher tasks succeed again")
 		}
 		failing = err != nil
 		timer := time.NewTimer(d.opts.SweepInterval)
@@ -83,9 +83,9 @@ func (d *Dispatcher) runTasks(ctx context.Context) {
 	}
 }
 
-// round does the tasks that are due, if no other process is at them. It answers
-// why it could not, or why the database is away; a task's own trouble is logged
-// by its name.
+// round does the tasks that are due, if no other process is doing them. It returns
+// why it could not, or why the database is away; a task's own error is logged
+// with its name.
 func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 	// The lock is held by a transaction that does nothing else, so that the
 	// server takes it back from a process that sleeps or whose machine is gone.
@@ -136,24 +136,24 @@ func (d *Dispatcher) taskEnded(t *task, err error) {
 	case err == nil:
 		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
 		if t.failing {
-			d.log.Info("a task is done again", "task", t.name)
+			d.log.Info("task succeeds again", "task", t.name)
 		}
 	case !t.failing:
-		d.log.Warn("a task cannot be done; trying on", "task", t.name, "error", err)
+		d.log.Warn("task fails; retrying", "task", t.name, "error", err)
 	}
 	t.failing = err != nil
 }
 
 // rematchAll does rematch for every carrier.
 func (d *Dispatcher) rematchAll(ctx context.Context) error {
-	var failed error // one carrier's trouble is not the others'
+	var failed error // one carrier's failure does not stop the others
 	for _, c := range d.running() {
 		failed = errors.Join(failed, d.rematch(ctx, c))
 	}
 	return failed
 }
 
-// away tells whether the database is, and not only one step's trouble.
+// away tells whether the database is, and not only one step failed.
 func (d *Dispatcher) away(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

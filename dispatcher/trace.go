@@ -29,8 +29,8 @@ func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.Trac
 	defer cancel()
 	var one sync.Mutex // several binds show in turn
 	var tracing sync.WaitGroup
-	failed := make([]error, len(held.links))
-	for i, bind := range held.links {
+	failed := make([]error, len(held.all))
+	for i, bind := range held.all {
 		tracing.Go(func() {
 			failed[i] = bind.Trace(ctx, func(pdu smpp.TracedPDU) error {
 				one.Lock()

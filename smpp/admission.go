@@ -41,7 +41,7 @@ func (s *session) submit(ctx context.Context, p *pending) error {
 
 // roomLocked reports whether one more submit may be admitted.
 func (s *session) roomLocked() bool {
-	return len(s.pending) < int(s.link.window.Load()) && s.queue.len() < s.link.pace.room()
+	return len(s.pending) < int(s.owner.window.Load()) && s.queue.len() < s.owner.pace.room()
 }
 
 // admitLocked gives p a sequence_number, a place in the table and one in the
@@ -86,7 +86,7 @@ func (s *session) refuseLocked(err error) {
 	}
 }
 
-// hold refuses submits while the link is paused.
+// hold refuses submits while the bind is paused.
 func (s *session) hold(paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

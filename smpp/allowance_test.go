@@ -45,7 +45,7 @@ func (h *heap) octets() (n int) {
 // in octets; the rest is refused at once, and answers to what we ask pass it.
 func TestDeliverOctets(t *testing.T) {
 	h, shared := &heap{}, NewAllowance(100<<20)
-	l, p, _ := boundLink(t, func(o *Options) { o.Deliver, o.Allowance = h.keep, shared })
+	b, p, _ := newBound(t, func(o *Options) { o.Deliver, o.Allowance = h.keep, shared })
 	long := deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText)})
 	const n = 200
 	var flooding sync.WaitGroup
@@ -54,7 +54,7 @@ func TestDeliverOctets(t *testing.T) {
 			p.send(rawDeliver, 0, 1000+i, long...)
 		}
 	})
-	results := submit(t, l)
+	results := submit(t, b)
 	flooding.Wait()
 	p.send(rawEnquire, 0, 7)
 	refused := 0
@@ -74,12 +74,12 @@ func TestDeliverOctets(t *testing.T) {
 	if r := result(t, results); r.Outcome != Accepted {
 		t.Errorf("got %+v", r)
 	}
-	until(t, "what was taken is handed over", func() bool { return l.Snapshot().Totals.Delivered == uint64(n-refused) })
+	until(t, "what was taken is handed over", func() bool { return b.Snapshot().Totals.Delivered == uint64(n-refused) })
 	if held := h.octets(); held > DefaultDeliverOctets || held < DefaultDeliverOctets/2 {
 		t.Errorf("%d octets are held, %d refused", held, refused)
 	}
 	h.answer()
-	if held, all := l.heldOctets.Load(), shared.held.Load(); held != 0 || all != 0 || l.Snapshot().Deliveries != 0 {
+	if held, all := b.heldOctets.Load(), shared.held.Load(); held != 0 || all != 0 || b.Snapshot().Deliveries != 0 {
 		t.Errorf("%d octets are still held, %d of all", held, all)
 	}
 	for range n - refused {
@@ -93,7 +93,7 @@ func TestDeliverOctets(t *testing.T) {
 func TestAllowance(t *testing.T) {
 	h, shared := &heap{}, NewAllowance(200<<10)
 	change := func(o *Options) { o.Deliver, o.Allowance = h.keep, shared }
-	greedy, p, _ := boundLink(t, change)
+	greedy, p, _ := newBound(t, change)
 	for i := range uint32(100) {
 		p.send(rawDeliver, 0, 1+i, deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), 10_000)})...)
 	}
@@ -103,7 +103,7 @@ func TestAllowance(t *testing.T) {
 	if held := shared.held.Load(); held > 200<<10 || greedy.Snapshot().Totals.Refused < 70 {
 		t.Errorf("%d octets are held, %d refused", held, greedy.Snapshot().Totals.Refused)
 	}
-	second, other, _ := boundLink(t, change)
+	second, other, _ := newBound(t, change)
 	for i := range uint32(50) {
 		other.send(rawDeliver, 0, 1+i, deliverBody(4, 0, receiptText)...)
 	}
@@ -180,12 +180,12 @@ func slicesOf(t TLV, n int) (list []TLV) {
 
 // TestTraceOctets: what waits for one who does not read on is bounded.
 func TestTraceOctets(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
+	b, p, _ := newBound(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	read := make(chan struct{})
 	var tracing sync.WaitGroup
 	tracing.Go(func() {
-		_ = l.Trace(ctx, func(TracedPDU) error {
+		_ = b.Trace(ctx, func(TracedPDU) error {
 			select {
 			case <-read:
 			case <-ctx.Done():
@@ -193,8 +193,8 @@ func TestTraceOctets(t *testing.T) {
 			return ctx.Err()
 		})
 	})
-	until(t, "a tracer", func() bool { return l.tracers.list.Load() != nil })
-	at := (*l.tracers.list.Load())[0]
+	until(t, "a tracer", func() bool { return b.tracers.list.Load() != nil })
+	at := (*b.tracers.list.Load())[0]
 	for i := range uint32(100) {
 		p.send(rawDeliver, 0, 1+i, deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), 30_000)})...)
 		p.expect(rawDeliverResp)

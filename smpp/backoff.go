@@ -12,7 +12,7 @@ const (
 	backoffMost = 30 * time.Second
 	// stableAfter is how long a bind must have held to forget earlier failures.
 	stableAfter = 60 * time.Second
-	// rejectedHold keeps a link with wrong credentials from locking the account.
+	// rejectedHold keeps a bind with wrong credentials from locking the account.
 	rejectedHold = 5 * time.Minute
 	// alreadyBoundHold gives the carrier time to notice that our last session
 	// is dead.

@@ -2,177 +2,274 @@ package smpp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// bindFirst is the sequence_number of the bind.
-const bindFirst = 1
+var (
+	// ErrNotBound is Submit's answer while the bind is not bound, is unbinding
+	// or has stopped. Nothing was sent.
+	ErrNotBound = errors.New("smpp: link is not bound")
+	// ErrPaused is Submit's answer while the bind is paused. Nothing was sent.
+	ErrPaused = errors.New("smpp: link is paused")
 
-// The results of bind attempts, as metrics spell them.
-const (
-	bindOK         = "ok"
-	bindDialFailed = "dial_failed"
-	bindRejected   = "rejected"
-	bindTimeout    = "timeout"
-	bindBroken     = "broken" // closed or not SMPP
+	errRunning = errors.New("smpp: link is already running")
 )
 
-// dialCarrier connects: TCP, then TLS when configured, in DialTimeout.
-func (l *Link) dialCarrier(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.opts.DialTimeout)
-	defer cancel()
-	dialer := &net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4},
-		Control:         limitUnacknowledged,
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", l.opts.Address)
-	if err != nil {
+// Bind is one bind to a carrier, bound again whenever it is lost. All methods are safe for concurrent use.
+type Bind struct {
+	brokenSeen, refusedSeen Seldom // deliveries that could not be read whole
+
+	opts    Options
+	pace    *pacer
+	metrics *bindMetrics
+	dial    func(context.Context) (net.Conn, error)
+	retry   backoff // as every Run begins
+
+	running    atomic.Bool
+	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
+	window     atomic.Int64
+	lastPDU    atomic.Int64 // Unix nanoseconds
+	totals     totals
+	tracers    tracers
+
+	inbound    chan inbound // deliver_sm on their way to Options.Deliver
+	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
+	heldOctets atomic.Int64 // what they take
+
+	mu         sync.Mutex
+	phase      State // Down, Connecting or Bound: what the sessions do
+	paused     bool
+	since      time.Time
+	boundSince time.Time
+	sessions   []*session
+	lastError  error
+	moved      chan struct{} // closed and replaced at every change of state
+}
+
+type totals struct {
+	binds, accepted, rejected, throttled, noAnswer, notWritten atomic.Uint64
+	delivered, refused, late                                   atomic.Uint64
+}
+
+// New checks the options and returns a Bind that does nothing until Run.
+func New(opts Options) (*Bind, error) {
+	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // Go's default; one write is one flush here
+	opts.Log = opts.Log.With("carrier", opts.Carrier, "link", opts.Name)
+	b := &Bind{
+		opts:    opts,
+		pace:    newPacer(opts.TPS),
+		metrics: opts.Metrics.bind(opts.Carrier, opts.Name),
+		retry:   newBackoff(),
+		since:   time.Now(),
+		moved:   make(chan struct{}),
 	}
-	if l.opts.TLS == nil {
-		return conn, nil
-	}
-	secure := tls.Client(conn, l.tlsConfig())
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("TLS handshake: %w", err)
-	}
-	return secure, nil
+	b.window.Store(int64(opts.Window))
+	b.dial = b.dialCarrier
+	return b, nil
 }
 
-func (l *Link) tlsConfig() *tls.Config {
-	c := l.opts.TLS.Clone()
-	if c.ServerName == "" {
-		c.ServerName, _, _ = net.SplitHostPort(l.opts.Address) // New has checked it
-	}
-	if c.MinVersion == 0 {
-		c.MinVersion = tls.VersionTLS12
-	}
-	return c
-}
-
-// bindSession dials and binds one session. It does not start it.
-func (l *Link) bindSession(ctx context.Context, r role, lost chan<- *session) (*session, error) {
-	conn, err := l.dial(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.metrics.bindAttempt(bindDialFailed, StatusOK)
-		}
-		return nil, fmt.Errorf("dialling: %w", err)
-	}
-	s := newSession(l, r, conn, lost)
-	if secure, ok := conn.(*tls.Conn); ok {
-		if certs := secure.ConnectionState().PeerCertificates; len(certs) > 0 {
-			s.cert = certs[0].NotAfter
-		}
-	}
-	err = s.bind(ctx)
-	if ctx.Err() == nil {
-		l.metrics.bindAttempt(bindResult(err), bindStatus(err))
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func bindResult(err error) string {
-	switch {
-	case err == nil:
-		return bindOK
-	case bindStatus(err) != StatusOK:
-		return bindRejected
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return bindTimeout
-	}
-	return bindBroken
-}
-
-// bind sends the bind and waits for its answer, at most BindTimeout. Meanwhile
-// it answers what a peer may ask of a session that is not bound yet.
-func (s *session) bind(ctx context.Context) error {
-	o := &s.link.opts
-	cmd := s.role.command()
-	s.sequence = bindFirst
-	pdu, err := encodeBind(o, cmd, bindFirst)
-	if err != nil {
+// Submit sends one submit_sm. It waits for a window slot and for its place in
+// the pace, then queues the PDU for writing.
+//
+// With an error (an invalid field: *FieldError, ErrNotBound, ErrPaused, or the
+// context's) nothing was or will be sent and done is never called. With nil,
+// done is called exactly once, from a goroutine of the bind: it must not block
+// and must not call Submit. Segments submitted one after another leave in that
+// order. m may be reused once Submit has returned.
+func (b *Bind) Submit(ctx context.Context, m *Submit, done func(Result)) error {
+	if err := m.validate(); err != nil {
 		return err
 	}
-	// The reader sets read deadlines of its own, so time and ctx end the wait
-	// by closing the connection.
-	limited, cancel := context.WithTimeout(ctx, o.BindTimeout)
-	defer cancel()
-	stop := context.AfterFunc(limited, func() { _ = s.conn.Close() })
-	err = s.awaitBind(cmd, pdu)
-	if stop() {
+	s := b.submitting.Load()
+	if s == nil {
+		return b.refusal()
+	}
+	p := newPending(m.Key, done)
+	if err := encodeSubmit(&p.frame, m); err != nil {
+		p.recycle()
 		return err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("no answer to %s for %s: %w", cmd, o.BindTimeout, os.ErrDeadlineExceeded)
+	return s.submit(ctx, p)
 }
 
-func (s *session) awaitBind(cmd command, pdu []byte) error {
-	s.link.metrics.sent(cmd, StatusOK)
-	if err := s.writeNow(pdu); err != nil {
-		return err
+// class is what a status means for the bind's carrier.
+func (b *Bind) class(s Status) Class {
+	if b.opts.Class != nil {
+		return b.opts.Class(s)
 	}
+	return s.Class()
+}
+
+// refusal says why nothing can be submitted now.
+func (b *Bind) refusal() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.paused {
+		return ErrPaused
+	}
+	return ErrNotBound
+}
+
+// WaitBound waits until the bind is bound and not paused.
+func (b *Bind) WaitBound(ctx context.Context) error {
 	for {
-		h, body, err := s.frames.next()
-		if err != nil {
-			return err
-		}
-		s.link.tracers.read(h, body)
-		s.link.metrics.received(h.command, h.status)
-		s.link.lastPDU.Store(s.heard.get().UnixNano())
-		ours := h.sequence == bindFirst
-		switch {
-		case ours && (h.command == cmd|responseBit || h.command == cmdGenericNack):
-			if h.status != StatusOK || h.command == cmdGenericNack {
-				return &StatusError{Command: cmd.String(), Status: h.status}
-			}
+		b.mu.Lock()
+		state, moved := b.stateLocked(), b.moved
+		b.mu.Unlock()
+		if state == Bound {
 			return nil
-		case h.command == cmdEnquireLink:
-			err = s.answerNow(header{cmdEnquireLinkResp, StatusOK, h.sequence})
-		case h.command == cmdUnbind:
-			_ = s.answerNow(header{cmdUnbindResp, StatusOK, h.sequence})
-			return errPeerUnbind
-		case h.command == cmdDeliverSM, h.command == cmdDataSM:
-			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, 0)
-		case h.command.response(), h.command == cmdOutbind, h.command == cmdAlertNotification:
-			s.link.metrics.unmatched.Inc()
-		default:
-			err = s.answerNow(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
-		if err != nil {
-			return err
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// answerNow answers a PDU before the writer runs.
-func (s *session) answerNow(h header, body ...byte) error {
-	s.link.metrics.sent(h.command, h.status)
-	return s.writeNow(appendPDU(nil, h, body...))
+// SetTPS changes the pace at once: the most submit_sm in any one second, 0 for
+// unpaced. A value that is no rate (negative, NaN, infinite) changes nothing.
+func (b *Bind) SetTPS(tps float64) {
+	if b.pace.set(tps) {
+		if s := b.submitting.Load(); s != nil {
+			s.reconsider()
+		}
+	}
 }
 
-func (s *session) writeNow(pdu []byte) error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(s.link.opts.WriteTimeout)); err != nil {
-		return fmt.Errorf("writing: %w", err)
+// SetWindow changes the window at once; below 1 it is 1. When it shrinks, no
+// submit_sm goes out until enough are answered.
+func (b *Bind) SetWindow(n int) {
+	b.window.Store(int64(max(n, 1)))
+	if s := b.submitting.Load(); s != nil {
+		s.reconsider()
 	}
-	if _, err := s.conn.Write(pdu); err != nil {
-		return fmt.Errorf("writing: %w", err)
+}
+
+// Pause makes every waiting and coming Submit fail with ErrPaused. The bind
+// stays: answers and receipts go on arriving.
+func (b *Bind) Pause() { b.setPaused(true) }
+
+// Resume ends a Pause.
+func (b *Bind) Resume() { b.setPaused(false) }
+
+func (b *Bind) setPaused(paused bool) {
+	b.mu.Lock()
+	before := b.stateLocked()
+	b.paused = paused
+	b.publishLocked(before)
+	b.offerLocked()
+	sessions := b.sessions
+	b.mu.Unlock()
+	for _, s := range sessions {
+		s.hold(paused)
 	}
-	s.link.tracers.wrote(pdu)
-	return nil
+}
+
+// setPhase records what the sessions do now. cause is why it is not bound.
+func (b *Bind) setPhase(phase State, cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.stateLocked()
+	b.phase = phase
+	if cause != nil {
+		b.lastError = cause
+	}
+	b.boundSince = time.Time{}
+	if phase == Bound {
+		b.boundSince = time.Now()
+	}
+	b.publishLocked(before)
+	b.offerLocked()
+}
+
+func (b *Bind) stateLocked() State {
+	if b.paused {
+		return Paused
+	}
+	return b.phase
+}
+
+// publishLocked wakes those who wait for a change of state.
+func (b *Bind) publishLocked(before State) {
+	now := b.stateLocked()
+	if now == before {
+		return
+	}
+	b.since = time.Now()
+	close(b.moved)
+	b.moved = make(chan struct{})
+}
+
+// offerLocked gives Submit its session, or takes it away.
+func (b *Bind) offerLocked() {
+	if b.stateLocked() != Bound {
+		b.submitting.Store(nil)
+		return
+	}
+	for _, s := range b.sessions {
+		if s.role.submits() {
+			b.submitting.Store(s)
+		}
+	}
+}
+
+// Snapshot returns the bind as it is now.
+func (b *Bind) Snapshot() Snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	snap := Snapshot{
+		Carrier:    b.opts.Carrier,
+		Name:       b.opts.Name,
+		Address:    b.opts.Address,
+		Mode:       b.opts.Mode,
+		State:      b.stateLocked(),
+		Since:      b.since,
+		Sessions:   len(b.opts.Mode.roles()),
+		BoundSince: b.boundSince,
+		Window:     int(b.window.Load()),
+		Deliveries: int(b.unanswered.Load()),
+		TPS:        b.pace.rate(),
+		Totals:     b.totals.read(),
+	}
+	for _, s := range b.sessions {
+		if s.ended() {
+			continue
+		}
+		snap.SessionsBound++
+		inFlight, waiting, overdue := s.load()
+		snap.InFlight += inFlight
+		snap.Waiting += waiting
+		snap.Overdue += overdue
+	}
+	if b.lastError != nil {
+		snap.LastError = b.lastError.Error()
+		if b.phase == Bound { // it is history, and says until when
+			snap.LastError += " (over since " + b.boundSince.UTC().Format(time.RFC3339) + ")"
+		}
+	}
+	if at := b.lastPDU.Load(); at != 0 {
+		snap.LastPDU = time.Unix(0, at)
+	}
+	return snap
+}
+
+func (t *totals) read() Totals {
+	return Totals{
+		Binds:      t.binds.Load(),
+		Accepted:   t.accepted.Load(),
+		Rejected:   t.rejected.Load(),
+		Throttled:  t.throttled.Load(),
+		NoAnswer:   t.noAnswer.Load(),
+		NotWritten: t.notWritten.Load(),
+		Delivered:  t.delivered.Load(),
+		Refused:    t.refused.Load(),
+		Late:       t.late.Load(),
+	}
 }

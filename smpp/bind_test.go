@@ -28,7 +28,7 @@ func TestBindFields(t *testing.T) {
 // only the response with our sequence counts.
 func TestTrafficBeforeBindResponse(t *testing.T) {
 	c := newCarrier(t)
-	l, _ := run(t, options(c.ln.Addr().String()))
+	b, _ := run(t, options(c.ln.Addr().String()))
 	p := c.accept()
 	bind := p.expect(9)
 	p.send(rawEnquire, 0, 41)
@@ -43,11 +43,11 @@ func TestTrafficBeforeBindResponse(t *testing.T) {
 	}
 	p.send(0x77, 0, 43)
 	p.expect(rawGenericNack)
-	if s := l.Snapshot(); s.State != Connecting {
+	if s := b.Snapshot(); s.State != Connecting {
 		t.Errorf("state %s", s.State)
 	}
 	p.send(0x80000009, 0, bind.sequence, 's', 0, 0x02, 0x10, 0, 1, 0x34) // with sc_interface_version
-	waitBound(t, l)
+	waitBound(t, b)
 }
 
 // Every class of bind result.
@@ -137,7 +137,7 @@ func TestBindToSomethingElse(t *testing.T) {
 			sim := newCarrier(t)
 			o := options(sim.ln.Addr().String())
 			o.BindTimeout = 100 * time.Millisecond
-			l, err := New(o)
+			b, err := New(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestBindToSomethingElse(t *testing.T) {
 				<-hold
 			}()
 			began := time.Now()
-			_, err = l.bindSession(context.Background(), asTransceiver, nil)
+			_, err = b.bindSession(context.Background(), asTransceiver, nil)
 			if err == nil || !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("got %v, want %q in it", err, c.reason)
 			}
@@ -170,13 +170,13 @@ func TestNobodyListens(t *testing.T) {
 	c := newCarrier(t)
 	address := c.ln.Addr().String()
 	_ = c.ln.Close()
-	l, stop := run(t, options(address))
-	until(t, "an error", func() bool { return strings.Contains(l.Snapshot().LastError, "dialling") })
-	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+	b, stop := run(t, options(address))
+	until(t, "an error", func() bool { return strings.Contains(b.Snapshot().LastError, "dialling") })
+	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
 		t.Errorf("Submit: %v", err)
 	}
 	stop()
-	if s := l.Snapshot(); s.State != Down || s.Totals.Binds != 0 {
+	if s := b.Snapshot(); s.State != Down || s.Totals.Binds != 0 {
 		t.Errorf("%+v", s)
 	}
 }

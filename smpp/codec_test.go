@@ -245,7 +245,7 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 // A receipt in a broken PDU is handed over, answered and counted as malformed.
 func TestBrokenReceiptIsTaken(t *testing.T) {
 	reg, got := prometheus.NewRegistry(), make(chan *Delivery, 1)
-	_, p, _ := boundLink(t, func(o *Options) {
+	_, p, _ := newBound(t, func(o *Options) {
 		o.Metrics, o.Deliver = NewMetrics(reg), func(d *Delivery) { got <- d; d.Respond(StatusOK) }
 	})
 	p.send(rawDeliver, 0, 7, append(deliverBody(4, 0, receiptText), 0x14, 0x01, 0, 50, 1, 2, 3)...)

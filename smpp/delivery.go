@@ -36,7 +36,7 @@ type Delivery struct {
 	broken   error // why only a part of the PDU could be read; nil but for a receipt (decodeDelivery)
 	session  *session
 	header   header
-	cost     int64 // Link.owe
+	cost     int64 // Bind.owe
 	answered atomic.Bool
 }
 

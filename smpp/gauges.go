@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gauges reads the state of the running links when somebody asks; the hot path
+// gauges reads the state of the running binds when somebody asks; the hot path
 // keeps no gauge.
 type gauges struct{ *Metrics }
 
@@ -41,18 +41,18 @@ func (g gauges) Describe(out chan<- *prometheus.Desc) {
 
 func (g gauges) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
-	links := make([]*Link, 0, len(g.links))
-	for l := range g.links {
-		links = append(links, l)
+	binds := make([]*Bind, 0, len(g.running))
+	for b := range g.running {
+		binds = append(binds, b)
 	}
 	g.mu.Unlock()
-	for _, l := range links {
-		l.collect(out)
+	for _, b := range binds {
+		b.collect(out)
 	}
 }
 
-func (l *Link) collect(out chan<- prometheus.Metric) {
-	snap := l.Snapshot()
+func (b *Bind) collect(out chan<- prometheus.Metric) {
+	snap := b.Snapshot()
 	show := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v,
 			append([]string{snap.Carrier, snap.Name}, labels...)...)
@@ -75,17 +75,17 @@ func (l *Link) collect(out chan<- prometheus.Metric) {
 	if !snap.LastPDU.IsZero() {
 		show(gaugeLastPDU, seconds(snap.LastPDU))
 	}
-	if expiry := l.certificateExpiry(); !expiry.IsZero() {
+	if expiry := b.certificateExpiry(); !expiry.IsZero() {
 		show(gaugeCert, seconds(expiry))
 	}
 }
 
 // certificateExpiry is the earliest end of the peer's certificates, zero
 // without TLS.
-func (l *Link) certificateExpiry() (first time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.sessions {
+func (b *Bind) certificateExpiry() (first time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
 		if !s.cert.IsZero() && (first.IsZero() || s.cert.Before(first)) {
 			first = s.cert
 		}

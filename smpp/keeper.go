@@ -15,7 +15,7 @@ type probe struct {
 // keep notices what does not happen: answers that do not come, a peer that is
 // silent. One goroutine a session, no timer a PDU.
 func (s *session) keep() {
-	o := &s.link.opts
+	o := &s.owner.opts
 	shortest := min(o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.UnknownHold)
 	tick := time.NewTicker(min(max(shortest/10, 10*time.Millisecond), time.Second))
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func (s *session) keep() {
 }
 
 // sweep marks submits overdue after ResponseTimeout and gives them up after
-// UnknownHold. Between the two they keep their slots: the link lives, so the
+// UnknownHold. Between the two they keep their slots: the bind lives, so the
 // carrier is slow, and sending again would make duplicates.
 //
 // Given up is only what the peer outlived, that is, when something was heard of
@@ -42,7 +42,7 @@ func (s *session) keep() {
 // to be, the slots would let the next window go, and the next, each of which the
 // carrier may have. doubt says that there are such as wait for a sign of life.
 func (s *session) sweep(now time.Time) (doubt bool) {
-	l := s.link
+	b := s.owner
 	var given []*pending
 	late := 0
 	heard := s.heard.get()
@@ -52,12 +52,12 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 			continue
 		}
 		age := now.Sub(p.written)
-		if !p.overdue && age >= l.opts.ResponseTimeout {
+		if !p.overdue && age >= b.opts.ResponseTimeout {
 			p.overdue = true
 			s.overdue++
 			late++
 		}
-		switch over := p.written.Add(l.opts.UnknownHold); {
+		switch over := p.written.Add(b.opts.UnknownHold); {
 		case now.Before(over):
 		case heard.Before(over):
 			doubt = true
@@ -69,24 +69,24 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 	overdue, inFlight := s.overdue, len(s.pending)
 	s.mu.Unlock()
 	if late > 0 {
-		l.metrics.timeouts.Add(float64(late))
-		l.opts.Log.Warn("submit_sm unanswered past the response timeout; their window slots are kept",
+		b.metrics.timeouts.Add(float64(late))
+		b.opts.Log.Warn("submit_sm unanswered past the response timeout; their window slots are kept",
 			"newly", late, "overdue", overdue, "in_flight", inFlight)
 	}
 	if len(given) > 0 {
-		l.opts.Log.Error("submit_sm given up unanswered; the carrier may have them", "count", len(given))
+		b.opts.Log.Error("submit_sm given up unanswered; the carrier may have them", "count", len(given))
 	}
 	for _, p := range given {
-		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", l.opts.UnknownHold))
+		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", b.opts.UnknownHold))
 	}
 	return doubt
 }
 
 // giveUp ends a written submit as NoAnswer.
 func (s *session) giveUp(p *pending, now time.Time, why error) {
-	s.link.totals.noAnswer.Add(1)
+	s.owner.totals.noAnswer.Add(1)
 	r := Result{Outcome: NoAnswer, Latency: now.Sub(p.written), Err: why}
-	s.link.metrics.answered(r)
+	s.owner.metrics.answered(r)
 	p.finish(r)
 }
 
@@ -94,7 +94,7 @@ func (s *session) giveUp(p *pending, now time.Time, why error) {
 // at once when there is a doubt (sweep), and ends the session when it stays
 // silent for EnquireTimeout after that. Any octet counts as life.
 func (s *session) probePeer(now time.Time, doubt bool) *closure {
-	o := &s.link.opts
+	o := &s.owner.opts
 	heard := s.heard.get()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *session) probePeer(now time.Time, doubt bool) *closure {
 			return nil
 		}
 		if heard.Before(s.probe.at) {
-			s.link.metrics.enquireTimeouts.Inc()
+			s.owner.metrics.enquireTimeouts.Inc()
 			return &closure{reasonEnquireTimeout,
 				fmt.Errorf("no octet from the peer for %s, enquire_link unanswered", now.Sub(heard).Round(time.Millisecond))}
 		}
@@ -124,6 +124,6 @@ func (s *session) probeAnswered(sequence uint32) bool {
 		return false
 	}
 	s.probe.outstanding = false
-	s.link.metrics.enquire.Observe(time.Since(s.probe.at).Seconds())
+	s.owner.metrics.enquire.Observe(time.Since(s.probe.at).Seconds())
 	return true
 }

@@ -26,20 +26,20 @@ func (c *pipeCarrier) dials() []time.Time {
 	return slices.Clone(c.at)
 }
 
-// pipeLink returns a Link that dials a pipeCarrier. It must be called in a
+// pipeBind returns a Bind that dials a pipeCarrier. It must be called in a
 // synctest bubble.
-func pipeLink(t *testing.T, change func(*Options)) (*Link, *pipeCarrier) {
+func pipeBind(t *testing.T, change func(*Options)) (*Bind, *pipeCarrier) {
 	t.Helper()
 	o := options("carrier:2775")
 	if change != nil {
 		change(&o)
 	}
-	l, err := New(o)
+	b, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &pipeCarrier{t: t, conns: make(chan net.Conn, 100)}
-	l.dial = func(context.Context) (net.Conn, error) {
+	b.dial = func(context.Context) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		c.mu.Lock()
 		c.at = append(c.at, time.Now())
@@ -47,7 +47,7 @@ func pipeLink(t *testing.T, change func(*Options)) (*Link, *pipeCarrier) {
 		c.conns <- theirs
 		return ours, nil
 	}
-	return l, c
+	return b, c
 }
 
 func (c *pipeCarrier) accept() *peer {
@@ -56,11 +56,11 @@ func (c *pipeCarrier) accept() *peer {
 }
 
 // start runs the link within the bubble; the function it returns stops it.
-func start(t *testing.T, l *Link) func() {
+func start(t *testing.T, b *Bind) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := l.Run(ctx); err != nil {
+		if err := b.Run(ctx); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -98,8 +98,8 @@ func (p *peer) polite(got packet) {
 // the interval; answered, the next one comes after the next silence.
 func TestEnquireLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, func(o *Options) { o.EnquireLink = time.Second })
-		stop := start(t, l)
+		b, c := pipeBind(t, func(o *Options) { o.EnquireLink = time.Second })
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
 		bound := time.Now()
@@ -115,7 +115,7 @@ func TestEnquireLink(t *testing.T) {
 		if len(at) < 4 || len(at) > 5 || at[0] < time.Second || at[0] > 1200*time.Millisecond {
 			t.Errorf("enquire_link at %v", at)
 		}
-		if n := l.Snapshot().Totals.Binds; n != 1 {
+		if n := b.Snapshot().Totals.Binds; n != 1 {
 			t.Errorf("%d binds", n)
 		}
 		stop()
@@ -127,8 +127,8 @@ func TestEnquireLink(t *testing.T) {
 // its unanswered submit ends as NoAnswer. Defaults: under 45 s.
 func TestHalfOpenPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, nil)
-		stop := start(t, l)
+		b, c := pipeBind(t, nil)
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
 		bound := time.Now()
@@ -138,9 +138,9 @@ func TestHalfOpenPeer(t *testing.T) {
 				enquiries++
 			}
 		})
-		waitBound(t, l)
+		waitBound(t, b)
 		results := make(chan Result, 2)
-		if err := l.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
+		if err := b.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
 			t.Fatal(err)
 		}
 		r := <-results
@@ -162,11 +162,11 @@ func TestHalfOpenPeer(t *testing.T) {
 // kept.
 func TestAnyOctetIsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, func(o *Options) { o.EnquireLink, o.EnquireTimeout = 10*time.Second, 5*time.Second })
-		stop := start(t, l)
+		b, c := pipeBind(t, func(o *Options) { o.EnquireLink, o.EnquireTimeout = 10*time.Second, 5*time.Second })
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
-		waitBound(t, l)
+		waitBound(t, b)
 		enquiries := 0
 		serving := p.serve(func(got packet) {
 			if got.command == rawEnquire {
@@ -180,7 +180,7 @@ func TestAnyOctetIsLife(t *testing.T) {
 			time.Sleep(12 * time.Second)
 			p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
 		}
-		if s := l.Snapshot(); s.Totals.Binds != 1 || s.State != Bound {
+		if s := b.Snapshot(); s.Totals.Binds != 1 || s.State != Bound {
 			t.Errorf("%+v", s)
 		}
 		synctest.Wait()
@@ -196,22 +196,22 @@ func TestAnyOctetIsLife(t *testing.T) {
 // answered, the alarm at the response timeout, NoAnswer after UnknownHold.
 func TestNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, func(o *Options) { o.Window = 3 })
-		stop := start(t, l)
+		b, c := pipeBind(t, func(o *Options) { o.Window = 3 })
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
-		waitBound(t, l)
+		waitBound(t, b)
 		serving := p.serve(p.polite)
 		results := make(chan Result, 10)
 		began := time.Now()
 		for range 3 {
-			if err := l.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
+			if err := b.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(DefaultResponseTimeout + 2*time.Second)
 		synctest.Wait()
-		if s := l.Snapshot(); s.Overdue != 3 || s.InFlight != 3 || len(results) != 0 {
+		if s := b.Snapshot(); s.Overdue != 3 || s.InFlight != 3 || len(results) != 0 {
 			t.Fatalf("after the response timeout: %+v", s)
 		}
 		for range 3 {
@@ -222,7 +222,7 @@ func TestNeverAnswered(t *testing.T) {
 		if d := time.Since(began); d < DefaultUnknownHold || d > DefaultUnknownHold+2*time.Second {
 			t.Errorf("given up after %s", d)
 		}
-		if s := l.Snapshot(); s.InFlight != 0 || s.Overdue != 0 || s.Totals.NoAnswer != 3 || s.Totals.Binds != 1 {
+		if s := b.Snapshot(); s.InFlight != 0 || s.Overdue != 0 || s.Totals.NoAnswer != 3 || s.Totals.Binds != 1 {
 			t.Errorf("%+v", s)
 		}
 		stop()
@@ -233,15 +233,15 @@ func TestNeverAnswered(t *testing.T) {
 // rule carriers 9.5: a wrong password is tried once in five minutes, no more.
 func TestRejectedCredentialsAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, nil)
-		stop := start(t, l)
+		b, c := pipeBind(t, nil)
+		stop := start(t, b)
 		for range 3 {
 			p := c.accept()
 			bind := p.expect(9)
 			p.send(0x80000009, 0x0E, bind.sequence)
 			p.expectClose()
 			synctest.Wait()
-			if s := l.Snapshot(); s.State != Down || s.LastError == "" {
+			if s := b.Snapshot(); s.State != Down || s.LastError == "" {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -259,8 +259,8 @@ func TestRejectedCredentialsAreNotHammered(t *testing.T) {
 // again quickly after a bind that held.
 func TestReconnectTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, nil)
-		stop := start(t, l)
+		b, c := pipeBind(t, nil)
+		stop := start(t, b)
 		for range 12 {
 			p := c.accept()
 			p.acceptBind()
@@ -295,11 +295,11 @@ func TestReconnectTimes(t *testing.T) {
 // A PDU that begins and does not go on ends the session, though octets came.
 func TestStalledPDU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, nil)
-		stop := start(t, l)
+		b, c := pipeBind(t, nil)
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
-		waitBound(t, l)
+		waitBound(t, b)
 		began := time.Now()
 		p.write(encodeRaw(packet{rawDeliver, 0, 1, deliverBody(4, 0, receiptText)})[:40])
 		p.expectClose()
@@ -314,14 +314,14 @@ func TestStalledPDU(t *testing.T) {
 // UnknownHold is far shorter than the time in which a dead peer is found out.
 func givenUp(t *testing.T, deaf bool) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, func(o *Options) {
+		b, c := pipeBind(t, func(o *Options) {
 			o.Window, o.UnknownHold, o.ResponseTimeout = 10, 5*time.Second, time.Second
 			o.EnquireLink, o.EnquireTimeout = 30*time.Second, 10*time.Second
 		})
-		stop := start(t, l)
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
-		waitBound(t, l)
+		waitBound(t, b)
 		var mu sync.Mutex
 		seen := 0
 		serving := p.serve(func(got packet) {
@@ -337,7 +337,7 @@ func givenUp(t *testing.T, deaf bool) {
 		var submitting sync.WaitGroup
 		var outcomes [Accepted + 1]int
 		submitting.Go(func() {
-			for l.Submit(ctx, sample(), func(r Result) {
+			for b.Submit(ctx, sample(), func(r Result) {
 				mu.Lock()
 				outcomes[r.Outcome]++
 				mu.Unlock()

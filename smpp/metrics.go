@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts for all links of a process. Every metric is named
+// Metrics counts for all binds of a process. Every metric is named
 // intumwa_smpp_… and labelled with carrier and link; other labels take values
 // of closed sets only.
 type Metrics struct {
@@ -24,8 +24,8 @@ type Metrics struct {
 	malformed       *prometheus.CounterVec
 	refused         *prometheus.CounterVec
 
-	mu    sync.Mutex
-	links map[*Link]struct{} // the running ones
+	mu      sync.Mutex
+	running map[*Bind]struct{}
 }
 
 var linkLabels = []string{"carrier", "link"}
@@ -62,7 +62,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unmatched:       counter("unmatched_responses_total", "Responses that answer nothing."),
 		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded whole."),
 		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: too many unanswered, in number or in octets."),
-		links:           make(map[*Link]struct{}),
+		running:         make(map[*Bind]struct{}),
 	}
 	if reg != nil {
 		reg.MustRegister(m.pdus, m.binds, m.closes, m.results, m.submitSeconds, m.enquireSeconds,
@@ -72,21 +72,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// watch shows the gauges of a running link, forget no longer.
-func (m *Metrics) watch(l *Link) {
+// watch shows the gauges of a running bind, forget no longer.
+func (m *Metrics) watch(b *Bind) {
 	m.mu.Lock()
-	m.links[l] = struct{}{}
+	m.running[b] = struct{}{}
 	m.mu.Unlock()
 }
 
-func (m *Metrics) forget(l *Link) {
+func (m *Metrics) forget(b *Bind) {
 	m.mu.Lock()
-	delete(m.links, l)
+	delete(m.running, b)
 	m.mu.Unlock()
 }
 
-// linkMetrics is one link's share, with the series of the hot path at hand.
-type linkMetrics struct {
+// bindMetrics is one bind's share, with the series of the hot path at hand.
+type bindMetrics struct {
 	pdus            *prometheus.CounterVec
 	binds           *prometheus.CounterVec
 	closes          *prometheus.CounterVec
@@ -109,9 +109,9 @@ const (
 	directionOut = "out"
 )
 
-func (m *Metrics) link(carrier, name string) *linkMetrics {
+func (m *Metrics) bind(carrier, name string) *bindMetrics {
 	own := prometheus.Labels{"carrier": carrier, "link": name}
-	l := &linkMetrics{
+	l := &bindMetrics{
 		pdus:            m.pdus.MustCurryWith(own),
 		binds:           m.binds.MustCurryWith(own),
 		closes:          m.closes.MustCurryWith(own),
@@ -137,14 +137,14 @@ func (m *Metrics) link(carrier, name string) *linkMetrics {
 
 // pdu returns the series of such PDUs. A request's status means nothing and is
 // counted as ESME_ROK.
-func (l *linkMetrics) pdu(direction string, cmd command, status Status) prometheus.Counter {
+func (l *bindMetrics) pdu(direction string, cmd command, status Status) prometheus.Counter {
 	if !cmd.response() {
 		status = StatusOK
 	}
 	return l.pdus.WithLabelValues(direction, cmd.String(), status.label())
 }
 
-func (l *linkMetrics) received(cmd command, status Status) {
+func (l *bindMetrics) received(cmd command, status Status) {
 	switch {
 	case cmd == cmdSubmitSMResp && status == StatusOK:
 		l.submitRespIn.Inc()
@@ -155,7 +155,7 @@ func (l *linkMetrics) received(cmd command, status Status) {
 	}
 }
 
-func (l *linkMetrics) sent(cmd command, status Status) {
+func (l *bindMetrics) sent(cmd command, status Status) {
 	if cmd == cmdDeliverSMResp && status == StatusOK {
 		l.deliverRespOut.Inc()
 		return
@@ -163,17 +163,17 @@ func (l *linkMetrics) sent(cmd command, status Status) {
 	l.pdu(directionOut, cmd, status).Inc()
 }
 
-func (l *linkMetrics) submitsWritten(n int) { l.submitOut.Add(float64(n)) }
+func (l *bindMetrics) submitsWritten(n int) { l.submitOut.Add(float64(n)) }
 
-func (l *linkMetrics) answered(r Result) {
+func (l *bindMetrics) answered(r Result) {
 	l.results[r.Outcome].Inc()
 	if r.Outcome == Accepted || r.Outcome == Rejected {
 		l.submit.Observe(r.Latency.Seconds())
 	}
 }
 
-func (l *linkMetrics) bindAttempt(result string, status Status) {
+func (l *bindMetrics) bindAttempt(result string, status Status) {
 	l.binds.WithLabelValues(result, status.label()).Inc()
 }
 
-func (l *linkMetrics) closed(reason string) { l.closes.WithLabelValues(reason).Inc() }
+func (l *bindMetrics) closed(reason string) { l.closes.WithLabelValues(reason).Inc() }

@@ -42,8 +42,8 @@ func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	l, p, stop := boundLink(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
-	first, second := submit(t, l), submit(t, l)
+	b, p, stop := newBound(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
+	first, second := submit(t, b), submit(t, b)
 	p.accepted(p.expect(rawSubmit), "1")
 	p.send(rawSubmitResp, 0x4FF, p.expect(rawSubmit).sequence) // a vendor's
 	result(t, first)
@@ -106,10 +106,10 @@ func TestMetricsOfTwoLinks(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		o := options("127.0.0.1:1")
 		o.Name, o.Metrics = name, metrics
-		if l, err := New(o); err != nil {
+		if b, err := New(o); err != nil {
 			t.Fatal(err)
 		} else {
-			metrics.watch(l)
+			metrics.watch(b)
 		}
 	}
 	if n := series(t, reg)["intumwa_smpp_session_state{state=down}"]; n != 2 {

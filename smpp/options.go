@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// BindMode says how a Link binds.
+// BindMode says how a Bind binds.
 type BindMode uint8
 
 const (
@@ -45,11 +45,11 @@ const (
 	DefaultDeliverOctets   = 1 << 20
 )
 
-// Options configures a Link. Address, SystemID and Deliver are required; a zero
+// Options configures a Bind. Address, SystemID and Deliver are required; a zero
 // duration, Window, DeliverQueue or DeliverOctets means its default.
 type Options struct {
 	Carrier string // metric and log label
-	Name    string // the link's name: metric and log label
+	Name    string // the label link of metrics and of the log
 	Address string // host:port
 	// TLS turns TLS on. ServerName defaults to the host of Address,
 	// MinVersion to TLS 1.2.
@@ -88,12 +88,9 @@ type Options struct {
 	// DeliverOctets is how much memory they may take, as Allowance counts it. The
 	// first one is always taken, however long.
 	DeliverOctets int
-	// Allowance bounds the unanswered deliver_sm of all links that share it; nil:
+	// Allowance bounds the unanswered deliver_sm of all binds that share it; nil:
 	// of none but this one.
 	Allowance *Allowance
-	// OnState is told every change of state, in order, one call a change, from
-	// a goroutine of Run. It must not block for long.
-	OnState func(State)
 
 	// OnLate is told the answer to a submit_sm (by its Key) that was given up as
 	// NoAnswer before, when it comes after all while the session lives; from the
@@ -108,7 +105,7 @@ type Options struct {
 	OnCongestion func(state uint8)
 
 	Log     *slog.Logger // nil discards
-	Metrics *Metrics     // shared by all links; nil counts nowhere
+	Metrics *Metrics     // shared by all binds; nil counts nowhere
 }
 
 // check fills in the defaults and refuses what cannot work.

@@ -47,23 +47,23 @@ func (a *abandoned) take(sequence uint32) (gone, bool) {
 
 // settleLate tells the owner an answer to what was given up.
 func (s *session) settleLate(h header, id string, g gone) {
-	l := s.link
+	b := s.owner
 	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(g.written), 0)}
 	if h.status != StatusOK || h.command == cmdGenericNack {
 		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
 		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
 	}
-	l.totals.late.Add(1)
-	l.metrics.late.Inc()
-	if l.opts.OnLate != nil {
-		l.opts.OnLate(g.key, r)
+	b.totals.late.Add(1)
+	b.metrics.late.Inc()
+	if b.opts.OnLate != nil {
+		b.opts.OnLate(g.key, r)
 	}
 }
 
 // Overdue returns the keys (Submit.Key) of what the carrier has left
 // unanswered past Options.ResponseTimeout, in no order.
-func (l *Link) Overdue() (keys []uint64) {
-	for _, s := range l.current() {
+func (b *Bind) Overdue() (keys []uint64) {
+	for _, s := range b.current() {
 		s.mu.Lock()
 		if s.overdue > 0 {
 			for _, p := range s.pending {
@@ -81,9 +81,9 @@ func (l *Link) Overdue() (keys []uint64) {
 // over, with why as their Err: the caller has learnt by another way what became
 // of them. Their slots are free again. Keys that are not overdue, or answered
 // meanwhile, are left alone; an answer that comes yet goes to OnLate.
-func (l *Link) GiveUp(why error, keys ...uint64) {
+func (b *Bind) GiveUp(why error, keys ...uint64) {
 	now := time.Now()
-	for _, s := range l.current() {
+	for _, s := range b.current() {
 		var given []*pending
 		s.mu.Lock()
 		for sequence, p := range s.pending {
@@ -99,9 +99,9 @@ func (l *Link) GiveUp(why error, keys ...uint64) {
 	}
 }
 
-// current are the link's sessions as they are now.
-func (l *Link) current() []*session {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.sessions)
+// current are the bind's sessions as they are now.
+func (b *Bind) current() []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.sessions)
 }

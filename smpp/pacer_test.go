@@ -123,11 +123,11 @@ func TestPacerRates(t *testing.T) {
 // second, evenly spread, and a change of pace counts at once.
 func TestLinkPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := pipeLink(t, func(o *Options) { o.TPS, o.Window = 50, 1000 })
-		stop := start(t, l)
+		b, c := pipeBind(t, func(o *Options) { o.TPS, o.Window = 50, 1000 })
+		stop := start(t, b)
 		p := c.accept()
 		p.acceptBind()
-		waitBound(t, l)
+		waitBound(t, b)
 		var mu sync.Mutex
 		var times []time.Time
 		arrived := func() []time.Time { // since the last call
@@ -151,7 +151,7 @@ func TestLinkPace(t *testing.T) {
 		submitting := make(chan struct{})
 		go func() {
 			defer close(submitting)
-			for l.Submit(ctx, sample(), func(Result) {}) == nil {
+			for b.Submit(ctx, sample(), func(Result) {}) == nil {
 			}
 		}()
 		time.Sleep(10 * time.Second)
@@ -164,18 +164,18 @@ func TestLinkPace(t *testing.T) {
 				t.Fatalf("gap %d is %s", i, gap)
 			}
 		}
-		l.SetTPS(10)
+		b.SetTPS(10)
 		time.Sleep(10 * time.Second)
 		if n := len(arrived()); n < 97 || n > 101 {
 			t.Errorf("%d in 10 s at 10 a second", n)
 		}
 		cancel()
 		<-submitting
-		l.SetTPS(0)
+		b.SetTPS(0)
 		began := time.Now()
 		arrived()
 		for range 2000 {
-			if err := l.Submit(context.Background(), sample(), func(Result) {}); err != nil {
+			if err := b.Submit(context.Background(), sample(), func(Result) {}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -190,7 +190,7 @@ func TestLinkPace(t *testing.T) {
 // On a real clock and a real socket, at a rate beyond the timers' resolution.
 func TestLinkPaceOnTheClock(t *testing.T) {
 	const tps = 2000
-	l, p, stop := boundLink(t, func(o *Options) { o.TPS, o.Window = tps, 500 })
+	b, p, stop := newBound(t, func(o *Options) { o.TPS, o.Window = tps, 500 })
 	const n = 2 * tps
 	var at []time.Time
 	serving := p.serve(func(got packet) {
@@ -203,7 +203,7 @@ func TestLinkPaceOnTheClock(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for a machine that has other work
 	defer cancel()
 	for i := range n {
-		if err := l.Submit(ctx, sample(), func(Result) {}); err != nil {
+		if err := b.Submit(ctx, sample(), func(Result) {}); err != nil {
 			t.Fatalf("submit %d: %v", i, err)
 		}
 	}

@@ -199,23 +199,23 @@ func options(address string) Options {
 	}
 }
 
-// run starts a Link and returns it with a function that stops it; the test ends
+// run starts a Bind and returns it with a function that stops it; the test ends
 // it otherwise.
-func run(t testing.TB, o Options) (*Link, func()) {
+func run(t testing.TB, o Options) (*Bind, func()) {
 	t.Helper()
-	l, err := New(o)
+	b, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, runLink(t, l)
+	return b, runLink(t, b)
 }
 
-func runLink(t testing.TB, l *Link) func() {
+func runLink(t testing.TB, b *Bind) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := l.Run(ctx); err != nil {
+		if err := b.Run(ctx); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	}()
@@ -227,12 +227,12 @@ func runLink(t testing.TB, l *Link) func() {
 	return stop
 }
 
-func waitBound(t testing.TB, l *Link) {
+func waitBound(t testing.TB, b *Bind) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := l.WaitBound(ctx); err != nil {
-		t.Fatalf("not bound: %v (%+v)", err, l.Snapshot())
+	if err := b.WaitBound(ctx); err != nil {
+		t.Fatalf("not bound: %v (%+v)", err, b.Snapshot())
 	}
 }
 
@@ -257,12 +257,12 @@ func sample() *Submit {
 }
 
 // submit submits the sample and returns where its result comes.
-func submit(t testing.TB, l *Link) <-chan Result {
+func submit(t testing.TB, b *Bind) <-chan Result {
 	t.Helper()
 	results := make(chan Result, 2) // a second result would be a fault that tests look for
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := l.Submit(ctx, sample(), func(r Result) { results <- r }); err != nil {
+	if err := b.Submit(ctx, sample(), func(r Result) { results <- r }); err != nil {
 		t.Fatalf("Submit: %v", err)
 	}
 	return results

@@ -23,9 +23,9 @@ func (s *session) read() {
 			s.end(&closure{readReason(err), err})
 			return
 		}
-		s.link.metrics.received(h.command, h.status)
-		s.link.lastPDU.Store(s.heard.get().UnixNano())
-		s.link.tracers.read(h, body)
+		s.owner.metrics.received(h.command, h.status)
+		s.owner.lastPDU.Store(s.heard.get().UnixNano())
+		s.owner.tracers.read(h, body)
 		if why := s.handle(h, body); why != nil {
 			s.end(why)
 			return
@@ -48,7 +48,7 @@ func readReason(err error) string {
 
 // handle does what one PDU asks for. A closure ends the session.
 func (s *session) handle(h header, body []byte) *closure {
-	if tell := s.link.opts.OnCongestion; tell != nil && h.command.response() && len(body) > 4 {
+	if tell := s.owner.opts.OnCongestion; tell != nil && h.command.response() && len(body) > 4 {
 		if state, ok := congestionOf(h.command, body); ok {
 			tell(state)
 		}
@@ -74,7 +74,7 @@ func (s *session) handle(h header, body []byte) *closure {
 	case cmdAlertNotification, cmdOutbind: // want no answer
 	default:
 		if h.command.response() {
-			s.link.metrics.unmatched.Inc() // never answer an answer
+			s.owner.metrics.unmatched.Inc() // never answer an answer
 		} else {
 			s.send(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
@@ -85,7 +85,7 @@ func (s *session) handle(h header, body []byte) *closure {
 // answered settles the submit that a submit_sm_resp answers.
 func (s *session) answered(h header, id string) *closure {
 	if !s.settle(h, id) {
-		s.link.metrics.unmatched.Inc()
+		s.owner.metrics.unmatched.Inc()
 		return nil
 	}
 	if h.status == StatusInvBindState {
@@ -101,7 +101,7 @@ func (s *session) nacked(h header) *closure {
 	if s.settle(h, "") || s.probeAnswered(h.sequence) {
 		return nil
 	}
-	s.link.metrics.unmatched.Inc()
+	s.owner.metrics.unmatched.Inc()
 	if h.sequence == 0 && (h.status == StatusInvCmdLen || h.status == StatusInvMsgLen) {
 		return &closure{reasonProtocol, fmt.Errorf("%w: generic_nack %s", errDesync, h.status)}
 	}
@@ -128,24 +128,24 @@ func (s *session) settle(h header, id string) bool {
 	s.takeLocked(h.sequence)
 	s.mu.Unlock()
 
-	l := s.link
+	b := s.owner
 	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(p.written), 0)}
 	if h.status != StatusOK || h.command == cmdGenericNack {
 		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
 		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
-		l.totals.rejected.Add(1)
-		if l.class(h.status) == ClassThrottled {
-			l.totals.throttled.Add(1)
-			l.metrics.throttled.Inc()
+		b.totals.rejected.Add(1)
+		if b.class(h.status) == ClassThrottled {
+			b.totals.throttled.Add(1)
+			b.metrics.throttled.Inc()
 		}
 	} else {
-		l.totals.accepted.Add(1)
+		b.totals.accepted.Add(1)
 	}
 	if p.overdue {
-		l.totals.late.Add(1)
-		l.metrics.late.Inc()
+		b.totals.late.Add(1)
+		b.metrics.late.Inc()
 	}
-	l.metrics.answered(r)
+	b.metrics.answered(r)
 	p.finish(r)
 	return true
 }
@@ -156,52 +156,52 @@ type inbound struct {
 	header   header
 	body     []byte
 	received time.Time
-	cost     int64 // Link.owe
+	cost     int64 // Bind.owe
 }
 
 // accept passes a deliver_sm on, or refuses it when too many are unanswered.
 func (s *session) accept(h header, body []byte) {
-	l := s.link
+	b := s.owner
 	cost, room := int64(0), false
 	if !s.refusing.Load() {
-		cost, room = l.owe(len(body))
+		cost, room = b.owe(len(body))
 	}
 	if !room {
-		l.totals.refused.Add(1)
-		l.metrics.refused.Inc()
+		b.totals.refused.Add(1)
+		b.metrics.refused.Inc()
 		s.send(header{h.command | responseBit, StatusMsgQueueFull, h.sequence}, 0)
 		return
 	}
 	s.owed.Add(1)
-	l.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // has room for all that are unanswered
+	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // has room for all that are unanswered
 }
 
 // deliver decodes deliveries and hands them to their owner, one at a time,
-// until the link stops. One whose session has ended meanwhile is handed over
+// until the bind stops. One whose session has ended meanwhile is handed over
 // all the same: what the carrier told us is not thrown away.
-func (l *Link) deliver() {
-	for in := range l.inbound {
+func (b *Bind) deliver() {
+	for in := range b.inbound {
 		d, err := decodeDelivery(in.header.command, in.body, in.received)
 		if err != nil {
-			l.refuseMalformed(in, err)
+			b.refuseMalformed(in, err)
 			continue
 		}
 		if d.broken != nil {
-			l.metrics.malformed.Inc()
-			if n, due := l.brokenSeen.Due(time.Now()); due {
-				l.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "count", n, "error", d.broken)
+			b.metrics.malformed.Inc()
+			if n, due := b.brokenSeen.Due(time.Now()); due {
+				b.opts.Log.Warn("receipt taken out of a broken delivery", "command", in.header.command.String(), "count", n, "error", d.broken)
 			}
 		}
 		d.session, d.header, d.cost = in.session, in.header, in.cost
-		l.totals.delivered.Add(1)
-		l.opts.Deliver(d)
+		b.totals.delivered.Add(1)
+		b.opts.Deliver(d)
 	}
 }
 
-func (l *Link) refuseMalformed(in inbound, err error) {
-	l.metrics.malformed.Inc()
-	if n, due := l.refusedSeen.Due(time.Now()); due {
-		l.opts.Log.Warn("undecodable delivery refused", "command", in.header.command.String(), "count", n, "error", err)
+func (b *Bind) refuseMalformed(in inbound, err error) {
+	b.metrics.malformed.Inc()
+	if n, due := b.refusedSeen.Due(time.Now()); due {
+		b.opts.Log.Warn("undecodable delivery refused", "command", in.header.command.String(), "count", n, "error", err)
 	}
 	status := StatusSysErr
 	var bad *decodeError
@@ -213,7 +213,7 @@ func (l *Link) refuseMalformed(in inbound, err error) {
 
 // respond answers an accepted delivery; the message_id is one NUL.
 func (s *session) respond(h header, status Status, cost int64) {
-	s.link.settled(cost)
+	s.owner.settled(cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendLocked(header{h.command | responseBit, status, h.sequence}, 0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"strings"
-	"time"
 	"unicode/utf16"
 )
 
@@ -80,9 +79,6 @@ func (r *Receipt) readTLVs(d *Delivery) {
 	if v, ok := d.TLV(TagMessageState); ok && len(v) == 1 && int(v[0]) < len(messageStates) {
 		r.State = messageStates[v[0]]
 	}
-	if v, ok := d.TLV(TagNetworkErrorCode); ok && len(v) == 3 {
-		r.NetworkError = &NetworkError{Type: v[0], Code: binary.BigEndian.Uint16(v[1:])}
-	}
 	if v, ok := d.TLV(TagUserMessageReference); ok && len(v) == 2 {
 		ref := binary.BigEndian.Uint16(v)
 		r.UserMessageReference = &ref
@@ -107,8 +103,8 @@ var receiptKeys = []struct {
 		}
 	}},
 	{[]string{"err"}, func(r *Receipt, v string) { r.Error = v[:min(len(v), maxReceiptWord)] }},
-	{[]string{"submit", "date"}, func(r *Receipt, v string) { r.Submitted = receiptDate(v) }},
-	{[]string{"done", "date"}, func(r *Receipt, v string) { r.Done = receiptDate(v) }},
+	{[]string{"submit", "date"}, func(*Receipt, string) {}},
+	{[]string{"done", "date"}, func(*Receipt, string) {}},
 	{[]string{"sub"}, func(*Receipt, string) {}},
 	{[]string{"dlvrd"}, func(*Receipt, string) {}},
 	{[]string{"text"}, nil}, // what follows is the message's own text
@@ -241,27 +237,6 @@ func isSpaceByte(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' }
 
 func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
-}
-
-// receiptDate reads YYMMDDhhmm, YYMMDDhhmmss or YYYYMMDDhhmmss; zero when v is
-// none of them.
-func receiptDate(v string) time.Time {
-	layout := ""
-	switch len(v) {
-	case 10:
-		layout = "0601021504"
-	case 12:
-		layout = "060102150405"
-	case 14:
-		layout = "20060102150405"
-	default:
-		return time.Time{}
-	}
-	t, err := time.Parse(layout, v)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
 }
 
 // narrow turns UTF-16BE into UTF-8.

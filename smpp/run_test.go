@@ -12,18 +12,18 @@ import (
 func TestGracefulEnd(t *testing.T) {
 	var deliveries []*Delivery
 	handed := make(chan struct{}, 10)
-	l, p, stop := boundLink(t, func(o *Options) {
+	b, p, stop := newBound(t, func(o *Options) {
 		o.DrainTimeout, o.UnbindTimeout = patience, patience
 		o.Deliver = func(d *Delivery) { deliveries = append(deliveries, d); handed <- struct{}{} }
 	})
-	first, second := submit(t, l), submit(t, l)
+	first, second := submit(t, b), submit(t, b)
 	one, two := p.expect(rawSubmit), p.expect(rawSubmit)
 	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
 	<-handed
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
-	until(t, "draining", func() bool { return l.Snapshot().State == Down })
-	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+	until(t, "draining", func() bool { return b.Snapshot().State == Down })
+	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
 		t.Errorf("Submit while draining: %v", err)
 	}
 	p.send(rawEnquire, 0, 7)
@@ -59,7 +59,7 @@ func TestGracefulEnd(t *testing.T) {
 	p.send(rawUnbindResp, 0, unbind.sequence)
 	p.expectClose()
 	<-stopped
-	if s := l.Snapshot(); s.State != Down || s.SessionsBound != 0 || s.InFlight != 0 {
+	if s := b.Snapshot(); s.State != Down || s.SessionsBound != 0 || s.InFlight != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -68,11 +68,11 @@ func TestGracefulEnd(t *testing.T) {
 // unbind timeout, not longer; what is unanswered ends as NoAnswer, what the pace
 // held back as NotWritten.
 func TestEndWithSilentCarrier(t *testing.T) {
-	l, p, stop := boundLink(t, func(o *Options) {
+	b, p, stop := newBound(t, func(o *Options) {
 		o.DrainTimeout, o.UnbindTimeout = 50*time.Millisecond, 50*time.Millisecond
 		o.TPS = 0.1
 	})
-	written, held := submit(t, l), submit(t, l)
+	written, held := submit(t, b), submit(t, b)
 	p.expect(rawSubmit)
 	began := time.Now()
 	stop()
@@ -86,26 +86,26 @@ func TestEndWithSilentCarrier(t *testing.T) {
 		t.Errorf("held: %+v", r)
 	}
 	p.expect(rawUnbind)
-	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
+	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
 		t.Errorf("Submit after Run: %v", err)
 	}
 }
 
 func TestRunAgain(t *testing.T) {
 	c := newCarrier(t)
-	l, stop := run(t, options(c.ln.Addr().String()))
+	b, stop := run(t, options(c.ln.Addr().String()))
 	p := c.bound()
-	waitBound(t, l)
-	if err := l.Run(context.Background()); err == nil {
+	waitBound(t, b)
+	if err := b.Run(context.Background()); err == nil {
 		t.Error("a second Run beside the first")
 	}
 	serving := p.serve(p.polite)
 	stop()
 	serving.Wait()
-	stop = runLink(t, l)
+	stop = runLink(t, b)
 	p = c.bound()
-	waitBound(t, l)
-	results := submit(t, l)
+	waitBound(t, b)
+	results := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "again")
 	result(t, results)
 	serving = p.serve(p.polite)
@@ -165,7 +165,7 @@ func TestReceiverRefused(t *testing.T) {
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.Mode = TransmitterReceiver
-	l, _ := run(t, o)
+	b, _ := run(t, o)
 	transmitter := c.accept()
 	transmitter.acceptBind()
 	receiver := c.accept()
@@ -173,60 +173,30 @@ func TestReceiverRefused(t *testing.T) {
 	unbind := transmitter.expect(rawUnbind)
 	transmitter.send(rawUnbindResp, 0, unbind.sequence)
 	transmitter.expectClose()
-	until(t, "down", func() bool { return l.Snapshot().LastError != "" && l.Snapshot().SessionsBound == 0 })
+	until(t, "down", func() bool { return b.Snapshot().LastError != "" && b.Snapshot().SessionsBound == 0 })
 	c.accept().expect(2) // and again
 }
 
-func TestStatesAreToldOnceEach(t *testing.T) {
-	states := make(chan State, 100)
-	c := newCarrier(t)
-	o := options(c.ln.Addr().String())
-	o.OnState = func(s State) { states <- s }
-	l, stop := run(t, o)
-	p := c.bound()
-	waitBound(t, l)
-	_ = p.conn.Close()
-	p = c.bound()
-	waitBound(t, l)
-	serving := p.serve(p.polite)
-	stop()
-	serving.Wait()
-	close(states)
-	want := []State{Connecting, Bound, Down, Connecting, Bound, Down}
-	for i := 0; ; i++ {
-		got, more := <-states
-		if !more {
-			if i != len(want) {
-				t.Errorf("%d changes, want %d", i, len(want))
-			}
-			break
-		}
-		if i >= len(want) || got != want[i] {
-			t.Errorf("change %d is %s", i, got)
-		}
-	}
-}
-
 func TestWaitBoundContextEnds(t *testing.T) {
-	l, err := New(options("127.0.0.1:1"))
+	b, err := New(options("127.0.0.1:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := l.WaitBound(ctx); !errors.Is(err, context.Canceled) {
+	if err := b.WaitBound(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	l.Pause()
-	if s := l.Snapshot().State; s != Paused {
+	b.Pause()
+	if s := b.Snapshot().State; s != Paused {
 		t.Errorf("state %s", s)
 	}
-	if err := l.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrPaused) {
+	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrPaused) {
 		t.Errorf("got %v", err)
 	}
-	l.SetWindow(3)
-	l.SetTPS(7)
-	if s := l.Snapshot(); s.Window != 3 || s.TPS != 7 {
+	b.SetWindow(3)
+	b.SetTPS(7)
+	if s := b.Snapshot(); s.Window != 3 || s.TPS != 7 {
 		t.Errorf("%+v", s)
 	}
 }

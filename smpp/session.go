@@ -51,7 +51,7 @@ func (r role) String() string {
 // around a table of unanswered submits. It lives from the bind response to the
 // first failure, and is never used again.
 type session struct {
-	link   *Link
+	owner  *Bind
 	role   role
 	conn   net.Conn
 	frames *frameReader
@@ -118,9 +118,9 @@ type clock struct {
 func (c *clock) set(t time.Time) { c.since.Store(int64(t.Sub(c.base))) }
 func (c *clock) get() time.Time  { return c.base.Add(time.Duration(c.since.Load())) }
 
-func newSession(l *Link, r role, conn net.Conn, lost chan<- *session) *session {
+func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
 	s := &session{
-		link:    l,
+		owner:   b,
 		role:    r,
 		conn:    conn,
 		lost:    lost,
@@ -173,7 +173,7 @@ func (s *session) end(why *closure) {
 	s.mu.Unlock()
 	close(s.dead)
 	s.hangUp(intended)
-	s.link.metrics.closed(why.reason)
+	s.owner.metrics.closed(why.reason)
 	s.announce()
 }
 
@@ -187,7 +187,7 @@ func (s *session) hangUp(intended bool) {
 	_ = conn.Close() // nothing can be done about a failing close
 }
 
-// announce tells the link that this session has ended or must.
+// announce tells the bind that this session has ended or must.
 func (s *session) announce() {
 	select {
 	case s.lost <- s:

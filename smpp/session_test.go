@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// boundLink returns a link bound to a scripted carrier.
-func boundLink(t *testing.T, change func(*Options)) (*Link, *peer, func()) {
+// newBound returns a Bind that is bound to a scripted carrier.
+func newBound(t *testing.T, change func(*Options)) (*Bind, *peer, func()) {
 	t.Helper()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	if change != nil {
 		change(&o)
 	}
-	l, stop := run(t, o)
+	b, stop := run(t, o)
 	p := c.bound()
-	waitBound(t, l)
-	return l, p, stop
+	waitBound(t, b)
+	return b, p, stop
 }
 
 func TestSubmitAccepted(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
-	results := submit(t, l)
+	b, p, _ := newBound(t, nil)
+	results := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "ABC-1")
 	r := result(t, results)
 	if r.Outcome != Accepted || r.MessageID != "ABC-1" || r.Err != nil || r.Status != StatusOK {
@@ -38,8 +38,8 @@ func TestSubmitAccepted(t *testing.T) {
 }
 
 func TestSubmitRejected(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
-	results := submit(t, l)
+	b, p, _ := newBound(t, nil)
+	results := submit(t, b)
 	p.send(rawSubmitResp, 0x58, p.expect(rawSubmit).sequence) // an error response may lack its body
 	r := result(t, results)
 	var refused *StatusError
@@ -49,7 +49,7 @@ func TestSubmitRejected(t *testing.T) {
 	if !refused.Throttled() || !refused.Temporary() {
 		t.Errorf("%v: throttled %v, temporary %v", refused, refused.Throttled(), refused.Temporary())
 	}
-	if n := l.Snapshot().Totals.Throttled; n != 1 {
+	if n := b.Snapshot().Totals.Throttled; n != 1 {
 		t.Errorf("throttled %d, want 1", n)
 	}
 }
@@ -58,8 +58,8 @@ func TestSubmitRejected(t *testing.T) {
 // a delivery, and the answer of the submit_sm still finds it.
 func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	got := make(chan *Delivery, 1)
-	l, p, _ := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
-	results := submit(t, l)
+	b, p, _ := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	results := submit(t, b)
 	sent := p.expect(rawSubmit)
 	p.send(rawDeliver, 0, sent.sequence, deliverBody(0x04, 0, receiptText)...)
 	d := <-got
@@ -83,7 +83,7 @@ func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 
 // rule carriers 9.2: what the link does not know is answered, and the link kept.
 func TestUnknownAndUndecodablePDUs(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
+	b, p, _ := newBound(t, nil)
 	for _, c := range []struct {
 		name             string
 		command          uint32
@@ -114,7 +114,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	p.send(rawSubmitResp, 0, 99999, 'x', 0)
 	p.send(rawEnquire, 0, 5)
 	p.expect(rawEnquireResp)
-	results := submit(t, l)
+	results := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "1")
 	if r := result(t, results); r.Outcome != Accepted {
 		t.Errorf("got %+v", r)
@@ -129,18 +129,18 @@ func TestPeerStopsReading(t *testing.T) {
 	o.Window = 100_000
 	o.WriteTimeout = 200 * time.Millisecond
 	o.DrainTimeout = 300 * time.Millisecond
-	l, stop := run(t, o)
+	b, stop := run(t, o)
 	p := c.accept()
 	_ = p.conn.(*net.TCPConn).SetReadBuffer(4096)
 	p.acceptBind()
-	waitBound(t, l)
+	waitBound(t, b)
 	var results sync.Map
 	var sent, settled int64
 	var mu sync.Mutex
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		id := sent
-		err := l.Submit(ctx, sample(), func(r Result) {
+		err := b.Submit(ctx, sample(), func(r Result) {
 			if _, twice := results.LoadOrStore(id, r.Outcome); twice {
 				t.Errorf("submit %d settled twice", id)
 			}
@@ -158,7 +158,7 @@ func TestPeerStopsReading(t *testing.T) {
 		sent++
 	}
 	_ = c.ln.Close()
-	until(t, "a reason", func() bool { return strings.Contains(l.Snapshot().LastError, "stopped reading") })
+	until(t, "a reason", func() bool { return strings.Contains(b.Snapshot().LastError, "stopped reading") })
 	stop()
 	mu.Lock()
 	defer mu.Unlock()
@@ -175,8 +175,8 @@ func TestPeerStopsReading(t *testing.T) {
 // A peer that asks without end and never reads the answers is held back: the
 // answers that wait stay bounded, and the write deadline ends the session.
 func TestPeerAsksWithoutReading(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
-	s := l.submitting.Load()
+	b, p, _ := newBound(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
+	s := b.submitting.Load()
 	flood := bytes.Repeat(encodeRaw(packet{rawEnquire, 0, 1, nil}), 4096)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(patience))
 	most := 0
@@ -188,7 +188,7 @@ func TestPeerAsksWithoutReading(t *testing.T) {
 		most = max(most, len(s.control))
 		s.mu.Unlock()
 	}
-	until(t, "a reason", func() bool { return strings.Contains(l.Snapshot().LastError, "stopped reading") })
+	until(t, "a reason", func() bool { return strings.Contains(b.Snapshot().LastError, "stopped reading") })
 	if most > maxControl+headerLength {
 		t.Errorf("%d octets of answers waited", most)
 	}
@@ -199,19 +199,19 @@ func TestPeerAsksWithoutReading(t *testing.T) {
 func TestDisconnectWithWindowInFlight(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reset=%v", reset), func(t *testing.T) {
-			l, p, stop := boundLink(t, func(o *Options) { o.Window = 50 })
+			b, p, stop := newBound(t, func(o *Options) { o.Window = 50 })
 			var all []<-chan Result
 			for range 50 {
-				all = append(all, submit(t, l))
+				all = append(all, submit(t, b))
 			}
 			refused := make(chan error, 1)
 			go func() {
-				refused <- l.Submit(context.Background(), sample(), func(Result) { t.Error("done of a refused submit") })
+				refused <- b.Submit(context.Background(), sample(), func(Result) { t.Error("done of a refused submit") })
 			}()
 			for range 50 {
 				p.expect(rawSubmit)
 			}
-			until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
+			until(t, "one waits", func() bool { return b.Snapshot().Waiting == 1 })
 			if reset {
 				_ = p.conn.(*net.TCPConn).SetLinger(0)
 			}
@@ -236,8 +236,8 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 
 // rule carriers 9.6: what is queued behind the pace when the link dies was not written.
 func TestDisconnectReturnsUnwritten(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.5 })
-	first, second := submit(t, l), submit(t, l)
+	b, p, _ := newBound(t, func(o *Options) { o.TPS = 0.5 })
+	first, second := submit(t, b), submit(t, b)
 	p.expect(rawSubmit)
 	_ = p.conn.Close()
 	if r := result(t, first); r.Outcome != NoAnswer {
@@ -251,21 +251,21 @@ func TestDisconnectReturnsUnwritten(t *testing.T) {
 // rule carriers 9.7: an answer after the response timeout still settles its own submit, which
 // kept its window slot.
 func TestLateResponse(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) {
+	b, p, _ := newBound(t, func(o *Options) {
 		o.ResponseTimeout = 30 * time.Millisecond
 		o.Window = 1
 	})
-	results := submit(t, l)
+	results := submit(t, b)
 	sent := p.expect(rawSubmit)
-	until(t, "overdue", func() bool { return l.Snapshot().Overdue == 1 })
-	if s := l.Snapshot(); s.InFlight != 1 || s.State != Bound || len(results) != 0 {
+	until(t, "overdue", func() bool { return b.Snapshot().Overdue == 1 })
+	if s := b.Snapshot(); s.InFlight != 1 || s.State != Bound || len(results) != 0 {
 		t.Fatalf("%+v: the slot must be kept and nothing reported", s)
 	}
 	p.accepted(sent, "late")
 	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "late" {
 		t.Errorf("got %+v", r)
 	}
-	if s := l.Snapshot(); s.Totals.Late != 1 || s.Overdue != 0 || s.InFlight != 0 {
+	if s := b.Snapshot(); s.Totals.Late != 1 || s.Overdue != 0 || s.InFlight != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -274,7 +274,7 @@ func TestLateResponse(t *testing.T) {
 // are left alone. The answer that comes after all is told once.
 func TestGiveUp(t *testing.T) {
 	late := make(chan Result, 2)
-	l, p, _ := boundLink(t, func(o *Options) {
+	b, p, _ := newBound(t, func(o *Options) {
 		o.OnLate = func(key uint64, r Result) {
 			if key != 7 {
 				t.Errorf("key %d", key)
@@ -287,21 +287,21 @@ func TestGiveUp(t *testing.T) {
 	results := make(chan Result, 2)
 	m := sample()
 	m.Key = 7
-	if err := l.Submit(t.Context(), m, func(r Result) { results <- r }); err != nil {
+	if err := b.Submit(t.Context(), m, func(r Result) { results <- r }); err != nil {
 		t.Fatal(err)
 	}
 	learnt := errors.New("learnt otherwise")
 	sent := p.expect(rawSubmit)
-	until(t, "overdue", func() bool { return slices.Equal(l.Overdue(), []uint64{7}) })
-	l.GiveUp(learnt, 8)
-	if s := l.Snapshot(); s.Overdue != 1 || len(results) != 0 {
+	until(t, "overdue", func() bool { return slices.Equal(b.Overdue(), []uint64{7}) })
+	b.GiveUp(learnt, 8)
+	if s := b.Snapshot(); s.Overdue != 1 || len(results) != 0 {
 		t.Fatalf("another's key ended it: %+v", s)
 	}
-	l.GiveUp(learnt, 8, 7)
+	b.GiveUp(learnt, 8, 7)
 	if r := <-results; r.Outcome != NoAnswer || !errors.Is(r.Err, learnt) {
 		t.Errorf("got %+v", r)
 	}
-	if s := l.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || s.Totals.NoAnswer != 1 || len(l.Overdue()) != 0 {
+	if s := b.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || s.Totals.NoAnswer != 1 || len(b.Overdue()) != 0 {
 		t.Errorf("%+v", s)
 	}
 	p.accepted(sent, "late")
@@ -309,12 +309,12 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("the answer that came after all: %+v", r)
 	}
 	p.accepted(sent, "again")
-	next := submit(t, l)
+	next := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "next")
 	if r := result(t, next); r.MessageID != "next" || len(results) != 0 || len(late) != 0 {
 		t.Errorf("%+v after an answer that nobody waits for", r)
 	}
-	if s := l.Snapshot(); s.Totals.Late != 1 || s.Totals.Accepted != 1 {
+	if s := b.Snapshot(); s.Totals.Late != 1 || s.Totals.Accepted != 1 {
 		t.Errorf("%+v", s.Totals)
 	}
 }
@@ -322,14 +322,14 @@ func TestGiveUp(t *testing.T) {
 // rule carriers 9.8: an owner that takes its time delays neither answers nor enquire_link.
 func TestSlowOwnerDelaysNothing(t *testing.T) {
 	release := make(chan struct{})
-	l, p, _ := boundLink(t, func(o *Options) {
+	b, p, _ := newBound(t, func(o *Options) {
 		o.Deliver = func(d *Delivery) { <-release; d.Respond(StatusOK) }
 	})
 	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
 	p.send(rawDeliver, 0, 2, deliverBody(4, 0, receiptText)...)
 	p.send(rawEnquire, 0, 3)
 	p.expect(rawEnquireResp)
-	results := submit(t, l)
+	results := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "1")
 	result(t, results)
 	close(release)
@@ -341,7 +341,7 @@ func TestSlowOwnerDelaysNothing(t *testing.T) {
 // goes out as it is.
 func TestRespond(t *testing.T) {
 	got := make(chan *Delivery, 1)
-	_, p, _ := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	_, p, _ := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
 	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
 	d := <-got
 	p.silent(50 * time.Millisecond)
@@ -355,13 +355,13 @@ func TestRespond(t *testing.T) {
 
 func TestRespondAfterTheSessionEnded(t *testing.T) {
 	got := make(chan *Delivery, 1)
-	l, p, stop := boundLink(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	b, p, stop := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
 	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
 	d := <-got
 	_ = p.conn.Close()
-	until(t, "down", func() bool { return l.Snapshot().State != Bound })
+	until(t, "down", func() bool { return b.Snapshot().State != Bound })
 	d.Respond(StatusOK)
-	if n := l.Snapshot().Deliveries; n != 0 {
+	if n := b.Snapshot().Deliveries; n != 0 {
 		t.Errorf("%d deliveries unanswered", n)
 	}
 	stop()
@@ -370,7 +370,7 @@ func TestRespondAfterTheSessionEnded(t *testing.T) {
 
 func TestDeliverQueueFull(t *testing.T) {
 	got := make(chan *Delivery, 10)
-	l, p, _ := boundLink(t, func(o *Options) {
+	b, p, _ := newBound(t, func(o *Options) {
 		o.DeliverQueue = 2
 		o.Deliver = func(d *Delivery) { got <- d }
 	})
@@ -389,16 +389,16 @@ func TestDeliverQueueFull(t *testing.T) {
 	(<-got).Respond(StatusOK)
 	p.expect(rawDeliverResp)
 	p.expect(rawDeliverResp)
-	if s := l.Snapshot(); s.Totals.Refused != 1 || s.Totals.Delivered != 3 || s.Deliveries != 0 {
+	if s := b.Snapshot(); s.Totals.Refused != 1 || s.Totals.Delivered != 3 || s.Deliveries != 0 {
 		t.Errorf("%+v", s.Totals)
 	}
 }
 
 // rule carriers 9.10: the pace holds submits only.
 func TestPaceDoesNotDelayControl(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.TPS = 0.2 })
-	submit(t, l)
-	submit(t, l) // waits 5 s for its token
+	b, p, _ := newBound(t, func(o *Options) { o.TPS = 0.2 })
+	submit(t, b)
+	submit(t, b) // waits 5 s for its token
 	p.expect(rawSubmit)
 	began := time.Now()
 	for i := range uint32(20) {
@@ -414,13 +414,13 @@ func TestPaceDoesNotDelayControl(t *testing.T) {
 
 // rule carriers 9.11: a full window makes Submit wait, and never lets more out.
 func TestWindow(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.Window = 10 })
+	b, p, _ := newBound(t, func(o *Options) { o.Window = 10 })
 	const n = 50
 	var done sync.WaitGroup
 	done.Add(n)
 	go func() {
 		for range n {
-			if err := l.Submit(context.Background(), sample(), func(Result) { done.Done() }); err != nil {
+			if err := b.Submit(context.Background(), sample(), func(Result) { done.Done() }); err != nil {
 				t.Errorf("Submit: %v", err)
 			}
 		}
@@ -447,33 +447,33 @@ func TestWindow(t *testing.T) {
 }
 
 func TestSetWindow(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.Window = 1 })
-	submit(t, l)
+	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
+	submit(t, b)
 	first := p.expect(rawSubmit)
 	for range 3 {
-		go func() { _ = l.Submit(context.Background(), sample(), func(Result) {}) }()
+		go func() { _ = b.Submit(context.Background(), sample(), func(Result) {}) }()
 	}
-	until(t, "three wait", func() bool { return l.Snapshot().Waiting == 3 })
-	l.SetWindow(3)
+	until(t, "three wait", func() bool { return b.Snapshot().Waiting == 3 })
+	b.SetWindow(3)
 	second, third := p.expect(rawSubmit), p.expect(rawSubmit)
 	p.silent(30 * time.Millisecond)
-	l.SetWindow(-5) // 1
+	b.SetWindow(-5) // 1
 	p.accepted(first, "1")
 	p.accepted(second, "2")
 	p.silent(30 * time.Millisecond)
 	p.accepted(third, "3")
 	p.accepted(p.expect(rawSubmit), "4")
-	until(t, "empty", func() bool { return l.Snapshot().InFlight == 0 })
+	until(t, "empty", func() bool { return b.Snapshot().InFlight == 0 })
 }
 
 func TestSubmitContextEnds(t *testing.T) {
-	l, p, _ := boundLink(t, func(o *Options) { o.Window = 1 })
-	first := submit(t, l)
+	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
+	first := submit(t, b)
 	sent := p.expect(rawSubmit)
 	ctx, cancel := context.WithCancel(context.Background())
 	refused := make(chan error, 1)
-	go func() { refused <- l.Submit(ctx, sample(), func(Result) { t.Error("done of a refused submit") }) }()
-	until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
+	go func() { refused <- b.Submit(ctx, sample(), func(Result) { t.Error("done of a refused submit") }) }()
+	until(t, "one waits", func() bool { return b.Snapshot().Waiting == 1 })
 	cancel()
 	if err := <-refused; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -484,48 +484,45 @@ func TestSubmitContextEnds(t *testing.T) {
 }
 
 func TestSubmitInvalid(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
+	b, p, _ := newBound(t, nil)
 	m := sample()
 	m.Source = "AB\x00CD"
 	var field *FieldError
-	if err := l.Submit(context.Background(), m, func(Result) { t.Error("done of a refused submit") }); !errors.As(err, &field) {
+	if err := b.Submit(context.Background(), m, func(Result) { t.Error("done of a refused submit") }); !errors.As(err, &field) {
 		t.Errorf("got %v", err)
 	}
 	p.silent(20 * time.Millisecond)
 }
 
 func TestPause(t *testing.T) {
-	states := make(chan State, 10)
-	l, p, _ := boundLink(t, func(o *Options) {
-		o.Window = 1
-		o.OnState = func(s State) { states <- s }
-	})
-	first := submit(t, l)
+	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
+	first := submit(t, b)
 	sent := p.expect(rawSubmit)
 	waiting := make(chan error, 1)
-	go func() { waiting <- l.Submit(context.Background(), sample(), func(Result) {}) }()
-	until(t, "one waits", func() bool { return l.Snapshot().Waiting == 1 })
-	l.Pause()
-	l.Pause()
+	go func() { waiting <- b.Submit(context.Background(), sample(), func(Result) {}) }()
+	until(t, "one waits", func() bool { return b.Snapshot().Waiting == 1 })
+	b.Pause()
+	b.Pause()
+	if state := b.Snapshot().State; state != Paused {
+		t.Errorf("state %s", state)
+	}
 	if err := <-waiting; !errors.Is(err, ErrPaused) {
 		t.Errorf("waiting submit: %v", err)
 	}
-	if err := l.Submit(context.Background(), sample(), func(Result) {}); !errors.Is(err, ErrPaused) {
+	if err := b.Submit(context.Background(), sample(), func(Result) {}); !errors.Is(err, ErrPaused) {
 		t.Errorf("Submit while paused: %v", err)
 	}
 	p.send(rawDeliver, 0, 9, deliverBody(4, 0, receiptText)...)
 	p.expect(rawDeliverResp)
 	p.accepted(sent, "1")
 	result(t, first)
-	l.Resume()
-	waitBound(t, l)
-	second := submit(t, l)
+	b.Resume()
+	waitBound(t, b)
+	second := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "2")
 	result(t, second)
-	for _, want := range []State{Connecting, Bound, Paused, Bound} {
-		if got := <-states; got != want {
-			t.Fatalf("state %s, want %s", got, want)
-		}
+	if s := b.Snapshot(); s.State != Bound || s.Totals.Binds != 1 {
+		t.Errorf("bound anew: %s, %d binds", s.State, s.Totals.Binds)
 	}
 }
 
@@ -534,10 +531,10 @@ func TestPeerUnbinds(t *testing.T) {
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.TPS = 0.5
-	l, _ := run(t, o)
+	b, _ := run(t, o)
 	p := c.bound()
-	waitBound(t, l)
-	written, queued := submit(t, l), submit(t, l)
+	waitBound(t, b)
+	written, queued := submit(t, b), submit(t, b)
 	sent := p.expect(rawSubmit)
 	p.send(rawUnbind, 0, 5)
 	if r := result(t, queued); r.Outcome != NotWritten {
@@ -554,19 +551,19 @@ func TestPeerUnbinds(t *testing.T) {
 	}
 	_ = p.conn.Close()
 	c.bound()
-	waitBound(t, l)
+	waitBound(t, b)
 }
 
 // rule carriers 9.16: a generic_nack is a refusal with its status.
 func TestGenericNack(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
-	results := submit(t, l)
+	b, p, _ := newBound(t, nil)
+	results := submit(t, b)
 	p.send(rawGenericNack, 0x03, p.expect(rawSubmit).sequence)
 	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusInvCmdID {
 		t.Errorf("got %+v", r)
 	}
 	// Even one that says ESME_ROK is no acceptance.
-	results = submit(t, l)
+	results = submit(t, b)
 	p.send(rawGenericNack, 0, p.expect(rawSubmit).sequence)
 	if r := result(t, results); r.Outcome != Rejected || r.Err == nil {
 		t.Errorf("got %+v", r)
@@ -577,8 +574,8 @@ func TestGenericNack(t *testing.T) {
 }
 
 func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
-	results := submit(t, l)
+	b, p, _ := newBound(t, nil)
+	results := submit(t, b)
 	sent := p.expect(rawSubmit)
 	for _, command := range []uint32{rawDeliverResp, rawDataResp, 0x80000003, rawEnquireResp, 0x80000009} {
 		p.send(command, 0, sent.sequence, 'x', 0)
@@ -603,10 +600,10 @@ func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
 // Outcome of ESME_RINVBNDSTS: the carrier forgot us, so we bind again.
 func TestNotBoundAtPeer(t *testing.T) {
 	c := newCarrier(t)
-	l, _ := run(t, options(c.ln.Addr().String()))
+	b, _ := run(t, options(c.ln.Addr().String()))
 	p := c.bound()
-	waitBound(t, l)
-	results := submit(t, l)
+	waitBound(t, b)
+	results := submit(t, b)
 	p.send(rawSubmitResp, 0x04, p.expect(rawSubmit).sequence)
 	r := result(t, results)
 	var refused *StatusError
@@ -615,17 +612,17 @@ func TestNotBoundAtPeer(t *testing.T) {
 	}
 	p.expectClose()
 	c.bound()
-	waitBound(t, l)
+	waitBound(t, b)
 }
 
 func TestMessageIDForms(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
+	b, p, _ := newBound(t, nil)
 	long := strings.Repeat("f", 64)
 	for _, c := range []struct{ body, want string }{
 		{"\x00", ""}, {"", ""}, {"7\x00", "7"}, {"no-nul", "no-nul"},
 		{long + "\x00", long}, {"a\x00\x04\x28\x00\x01\x05", "a"}, {strings.Repeat("x", 300), ""},
 	} {
-		results := submit(t, l)
+		results := submit(t, b)
 		p.send(rawSubmitResp, 0, p.expect(rawSubmit).sequence, []byte(c.body)...)
 		if r := result(t, results); r.Outcome != Accepted || r.MessageID != c.want {
 			t.Errorf("%q: got %+v", c.body, r)
@@ -635,8 +632,8 @@ func TestMessageIDForms(t *testing.T) {
 
 // Frames may come in any pieces.
 func TestFragmentedStream(t *testing.T) {
-	l, p, _ := boundLink(t, nil)
-	results := submit(t, l)
+	b, p, _ := newBound(t, nil)
+	results := submit(t, b)
 	sent := p.expect(rawSubmit)
 	for _, b := range encodeRaw(packet{rawSubmitResp, 0, sent.sequence, []byte("piecemeal\x00")}) {
 		p.write([]byte{b})

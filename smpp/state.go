@@ -2,7 +2,7 @@ package smpp
 
 import "time"
 
-// State is what a Link is doing, as operators see it.
+// State is what a Bind is doing, as operators see it.
 type State uint8
 
 const (
@@ -10,7 +10,7 @@ const (
 	Down State = iota
 	// Connecting: dialling or waiting for a bind response.
 	Connecting
-	// Bound: every session of the link is bound; Submit works.
+	// Bound: every session of the bind is bound; Submit works.
 	Bound
 	// Paused: held by Pause, whatever the sessions do. Receipts still arrive.
 	Paused
@@ -34,7 +34,7 @@ func (s State) String() string {
 	return "invalid"
 }
 
-// Snapshot is a Link at one moment.
+// Snapshot is a Bind at one moment.
 type Snapshot struct {
 	Carrier string
 	Name    string
@@ -55,7 +55,7 @@ type Snapshot struct {
 	Deliveries int // deliver_sm not yet answered by their owner
 	TPS        float64
 
-	LastError string    // the last reason for not being bound; of a bound link with the time since when it is over
+	LastError string    // the last reason for not being bound; of a bound bind with the time since when it is over
 	LastPDU   time.Time // last PDU received; zero when never
 
 	Totals Totals

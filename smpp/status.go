@@ -36,16 +36,16 @@ type Class uint8
 const (
 	// ClassOK: accepted.
 	ClassOK Class = iota
-	// ClassThrottled: the carrier is full; slow the link, send again.
+	// ClassThrottled: the carrier is full; slow the bind, send again.
 	ClassThrottled
 	// ClassTemporary: send again later. Vendor and unknown statuses are here.
 	ClassTemporary
 	// ClassPermanent: this message will never pass.
 	ClassPermanent
-	// ClassConfiguration: it would be the same for every message; the link's
+	// ClassConfiguration: it would be the same for every message; the bind's
 	// settings are wrong.
 	ClassConfiguration
-	// ClassSession: the carrier does not hold the session for bound; the link
+	// ClassSession: the carrier does not hold the session for bound; the bind
 	// rebinds by itself, the message can be sent again.
 	ClassSession
 )
@@ -172,5 +172,5 @@ func (e *StatusError) Temporary() bool {
 	return false
 }
 
-// Throttled reports whether the carrier asks the link to slow down.
+// Throttled reports whether the carrier asks the bind to slow down.
 func (e *StatusError) Throttled() bool { return e.Status.Class() == ClassThrottled }

@@ -19,12 +19,12 @@ func TestRandomDisconnects(t *testing.T) {
 	o := options(c.ln.Addr().String())
 	o.Window = window
 	o.Deliver = func(d *Delivery) { go d.Respond(StatusOK) }
-	l, err := New(o)
+	b, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.retry.base, l.retry.most = 2*time.Millisecond, 10*time.Millisecond
-	stop := runLink(t, l)
+	b.retry.base, b.retry.most = 2*time.Millisecond, 10*time.Millisecond
+	stop := runLink(t, b)
 
 	var seen sync.Map // the texts the carrier read
 	var most atomic.Int64
@@ -55,7 +55,7 @@ func TestRandomDisconnects(t *testing.T) {
 				text := string(m.ShortMessage)
 				var once atomic.Bool
 				calls.Add(1)
-				err := l.Submit(ctx, m, func(r Result) {
+				err := b.Submit(ctx, m, func(r Result) {
 					if once.Swap(true) {
 						t.Error("settled twice")
 					}
@@ -70,7 +70,7 @@ func TestRandomDisconnects(t *testing.T) {
 				if err != nil {
 					refused.Add(1)
 					if errors.Is(err, ErrNotBound) {
-						_ = l.WaitBound(ctx)
+						_ = b.WaitBound(ctx)
 					}
 				}
 			}
@@ -86,7 +86,7 @@ func TestRandomDisconnects(t *testing.T) {
 	if most.Load() > window {
 		t.Errorf("%d unanswered at the carrier, window %d", most.Load(), window)
 	}
-	s := l.Snapshot()
+	s := b.Snapshot()
 	t.Logf("%d binds, %d accepted, %d rejected, %d no answer, %d not written, %d refused", s.Totals.Binds,
 		outcomes[Accepted].Load(), outcomes[Rejected].Load(), outcomes[NoAnswer].Load(), outcomes[NotWritten].Load(), refused.Load())
 	if s.InFlight != 0 || s.Waiting != 0 || s.Deliveries != 0 || s.Totals.Binds < 10 || outcomes[Accepted].Load() == 0 {

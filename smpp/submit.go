@@ -39,9 +39,9 @@ type TLV struct {
 // ShortMessage holds the UDH, if any, and the payload as they go out; whoever
 // sets a UDH sets ESMClass 0x40 with it. Validity is empty or the 16 characters
 // of validity_period. No tag may come twice in TLVs. The caller may reuse every
-// slice as soon as Link.Submit has returned.
+// slice as soon as Bind.Submit has returned.
 //
-// Key is the caller's own name for it (Link.Overdue, Link.GiveUp); it is not
+// Key is the caller's own name for it (Bind.Overdue, Bind.GiveUp); it is not
 // sent.
 type Submit struct {
 	Key                uint64

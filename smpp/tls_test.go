@@ -86,24 +86,24 @@ func TestTLS(t *testing.T) {
 			sim := newCarrier(t)
 			o := options(sim.ln.Addr().String())
 			o.TLS = c.client
-			l, stop := run(t, o)
+			b, stop := run(t, o)
 			raw := sim.accept()
 			secure := tls.Server(raw.conn, &tls.Config{Certificates: []tls.Certificate{c.server}})
 			p := newPeer(t, secure)
 			if c.fails != "" {
 				_ = secure.Handshake()
-				until(t, "refused", func() bool { return strings.Contains(l.Snapshot().LastError, c.fails) })
+				until(t, "refused", func() bool { return strings.Contains(b.Snapshot().LastError, c.fails) })
 				return
 			}
 			p.acceptBind()
-			waitBound(t, l)
+			waitBound(t, b)
 			if got := secure.ConnectionState().Version; got < tls.VersionTLS12 {
 				t.Errorf("version %#x", got)
 			}
-			if left := time.Until(l.certificateExpiry()); left < 50*time.Minute || left > 70*time.Minute {
+			if left := time.Until(b.certificateExpiry()); left < 50*time.Minute || left > 70*time.Minute {
 				t.Errorf("certificate ends in %s", left)
 			}
-			results := submit(t, l)
+			results := submit(t, b)
 			p.accepted(p.expect(rawSubmit), "sealed")
 			if r := result(t, results); r.MessageID != "sealed" {
 				t.Errorf("got %+v", r)
@@ -120,7 +120,7 @@ func TestTLSToPlainPort(t *testing.T) {
 	o := options(c.ln.Addr().String())
 	o.TLS = &tls.Config{}
 	o.DialTimeout = 200 * time.Millisecond
-	l, _ := run(t, o)
+	b, _ := run(t, o)
 	c.accept() // and say nothing
-	until(t, "handshake timeout", func() bool { return strings.Contains(l.Snapshot().LastError, "TLS handshake") })
+	until(t, "handshake timeout", func() bool { return strings.Contains(b.Snapshot().LastError, "TLS handshake") })
 }

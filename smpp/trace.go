@@ -66,7 +66,7 @@ type TracedTLV struct {
 var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSARTotalSegments, TagSARSegmentSeqnum,
 	TagNetworkErrorCode, TagMessageState, TagCongestionState}
 
-// tracer collects what passes on a link for one who looks.
+// tracer collects what passes on a bind for one who looks.
 type tracer struct {
 	pdus    chan tracedOctets
 	waiting atomic.Int64 // octets of pdus
@@ -79,20 +79,20 @@ type tracedOctets struct {
 	octets []byte
 }
 
-// tracers are those who look at a link; nobody, as a rule.
+// tracers are those who look at a bind; nobody, as a rule.
 type tracers struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]*tracer] // nil: nobody
 }
 
-// Trace calls show for every PDU that the link sends or receives, in order,
+// Trace calls show for every PDU that the bind sends or receives, in order,
 // until ctx ends or show returns an error, which it returns. show may block:
 // what it is too slow for is left out and counted in Dropped. A link that
 // nobody traces pays one atomic load a PDU.
-func (l *Link) Trace(ctx context.Context, show func(TracedPDU) error) error {
+func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
 	t := &tracer{pdus: make(chan tracedOctets, traceBacklog)}
-	l.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
-	defer l.tracers.change(func(list []*tracer) []*tracer {
+	b.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
+	defer b.tracers.change(func(list []*tracer) []*tracer {
 		return slices.DeleteFunc(list, func(other *tracer) bool { return other == t })
 	})
 	for {
@@ -102,7 +102,7 @@ func (l *Link) Trace(ctx context.Context, show func(TracedPDU) error) error {
 		case octets := <-t.pdus:
 			t.waiting.Add(-int64(len(octets.octets)))
 			pdu := describe(octets)
-			pdu.Link, pdu.Dropped = l.opts.Name, int(t.dropped.Swap(0))
+			pdu.Link, pdu.Dropped = b.opts.Name, int(t.dropped.Swap(0))
 			if err := show(pdu); err != nil {
 				return err
 			}

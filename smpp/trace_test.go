@@ -63,20 +63,20 @@ func TestMaskAddress(t *testing.T) {
 // nobody is looked for when all have gone.
 func TestTrace(t *testing.T) {
 	c := newCarrier(t)
-	l, stop := run(t, options(c.ln.Addr().String()))
+	b, stop := run(t, options(c.ln.Addr().String()))
 	defer stop()
 	p := c.bound()
-	waitBound(t, l)
+	waitBound(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
 	seen, ended := make(chan TracedPDU, 4096), make(chan error, 2)
 	release := make(chan struct{})
 	go func() {
-		ended <- l.Trace(ctx, func(pdu TracedPDU) error { seen <- pdu; return nil })
+		ended <- b.Trace(ctx, func(pdu TracedPDU) error { seen <- pdu; return nil })
 	}()
 	go func() { // a slow one
-		ended <- l.Trace(ctx, func(pdu TracedPDU) error { <-release; seen <- pdu; return nil })
+		ended <- b.Trace(ctx, func(pdu TracedPDU) error { <-release; seen <- pdu; return nil })
 	}()
-	until(t, "both look", func() bool { list := l.tracers.list.Load(); return list != nil && len(*list) == 2 })
+	until(t, "both look", func() bool { list := b.tracers.list.Load(); return list != nil && len(*list) == 2 })
 	for i := range uint32(traceBacklog + 100) {
 		p.send(uint32(cmdEnquireLink), 0, i+100)
 		if p.next().command != uint32(cmdEnquireLinkResp) {
@@ -106,12 +106,12 @@ func TestTrace(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if l.tracers.list.Load() != nil {
+	if b.tracers.list.Load() != nil {
 		t.Error("somebody looks still")
 	}
 	gone := errors.New("gone")
-	go func() { ended <- l.Trace(t.Context(), func(TracedPDU) error { return gone }) }()
-	until(t, "one looks", func() bool { return l.tracers.list.Load() != nil })
+	go func() { ended <- b.Trace(t.Context(), func(TracedPDU) error { return gone }) }()
+	until(t, "one looks", func() bool { return b.tracers.list.Load() != nil })
 	p.send(uint32(cmdEnquireLink), 0, 7)
 	if err := <-ended; !errors.Is(err, gone) {
 		t.Errorf("a trace whose reader has gone ended with %v", err)
@@ -150,11 +150,11 @@ func TestCongestionIsTold(t *testing.T) {
 	o := options(c.ln.Addr().String())
 	told := make(chan uint8, 1)
 	o.OnCongestion = func(state uint8) { told <- state }
-	l, stop := run(t, o)
+	b, stop := run(t, o)
 	defer stop()
 	p := c.bound()
-	waitBound(t, l)
-	results := submit(t, l)
+	waitBound(t, b)
+	results := submit(t, b)
 	request := p.next()
 	p.send(uint32(cmdSubmitSMResp), 0, request.sequence, append([]byte("1\x00"), 0x04, 0x28, 0, 1, 85)...)
 	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "1" {

@@ -9,7 +9,7 @@ import (
 // to unbind, before it gets its unbind_resp and closes.
 const unbindGrace = time.Second
 
-// unbindAsked notes the peer's unbind: nothing new goes out; the link finishes
+// unbindAsked notes the peer's unbind: nothing new goes out; the bind finishes
 // the session. What was not written yet never will be.
 func (s *session) unbindAsked(sequence uint32) {
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *session) yield() {
 
 // unbind drains the window and the deliveries, then unbinds and closes.
 func (s *session) unbind(why *closure) {
-	o := &s.link.opts
+	o := &s.owner.opts
 	deadline := time.Now().Add(o.DrainTimeout)
 	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 })
 	s.refusing.Store(true)
@@ -128,7 +128,7 @@ func (s *session) settleRest() {
 	}
 	s.returnUnwritten(unwritten, why)
 	if unknown > 0 {
-		s.link.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them",
+		s.owner.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them",
 			"count", unknown, "reason", cause.reason)
 	}
 }
@@ -136,9 +136,9 @@ func (s *session) settleRest() {
 // returnUnwritten ends submits as NotWritten.
 func (s *session) returnUnwritten(unwritten []*pending, why error) {
 	for _, p := range unwritten {
-		s.link.totals.notWritten.Add(1)
+		s.owner.totals.notWritten.Add(1)
 		r := Result{Outcome: NotWritten, Err: why}
-		s.link.metrics.answered(r)
+		s.owner.metrics.answered(r)
 		p.finish(r)
 	}
 }

@@ -65,7 +65,7 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 	if s.queue.len() > 0 {
 		now := time.Now()
 		for s.queue.len() > 0 && len(b.octets) < writeBatch {
-			if w := s.link.pace.take(now); w > 0 {
+			if w := s.owner.pace.take(now); w > 0 {
 				wait = w
 				break
 			}
@@ -89,11 +89,11 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 // flush writes the batch in one go and notes which submits the connection took.
 // One that it took only in part cannot be read by the peer: it is not written.
 func (s *session) flush(b *batch) *closure {
-	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.link.opts.WriteTimeout))
+	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout))
 	if err == nil {
 		n, err = s.conn.Write(b.octets)
 	}
-	s.link.tracers.wrote(b.octets[:n])
+	s.owner.tracers.wrote(b.octets[:n])
 	whole := len(b.ends)
 	for whole > 0 && b.ends[whole-1] > n {
 		whole--
@@ -102,14 +102,14 @@ func (s *session) flush(b *batch) *closure {
 		s.mu.Lock()
 		s.sent = b.first + uint64(whole) - 1
 		s.mu.Unlock()
-		s.link.pace.written(time.Now())
-		s.link.metrics.submitsWritten(whole)
+		s.owner.pace.written(time.Now())
+		s.owner.metrics.submitsWritten(whole)
 	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.link.opts.WriteTimeout)}
+		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.owner.opts.WriteTimeout)}
 	}
 	return &closure{reasonWriteError, fmt.Errorf("writing: %w", err)}
 }
@@ -127,7 +127,7 @@ func (s *session) sendLocked(h header, body ...byte) {
 	}
 	s.control = appendPDU(s.control, h, body...)
 	s.wakeLocked()
-	s.link.metrics.sent(h.command, h.status)
+	s.owner.metrics.sent(h.command, h.status)
 }
 
 // awaitControlRoom stops the reader while too many answers wait to be written.

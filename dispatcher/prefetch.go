@@ -12,68 +12,68 @@ import (
 // waits: they have most of the link, never all of it.
 const singlesBeforeBatch = 9
 
-// shelf holds the messages that a lane has claimed and not begun, singles and
-// batches apart.
-type shelf struct {
+// prefetch holds the messages that a link worker has claimed and not begun, by
+// lane.
+type prefetch struct {
 	mu     sync.Mutex
-	size   int // of each side
-	sides  [2][]*journey
-	row    int           // singles taken since a batch went or none waited
+	size   int // of each lane
+	lanes  [2][]*inFlight
+	inARow int           // singles taken since a batch went or none waited
 	filled chan struct{} // something was put
 	freed  [2]chan struct{}
 }
 
-func newShelf(size int) *shelf {
-	return &shelf{size: size, filled: make(chan struct{}, 1),
+func newPrefetch(size int) *prefetch {
+	return &prefetch{size: size, filled: make(chan struct{}, 1),
 		freed: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 }
 
-// resize changes how much each side holds.
-func (s *shelf) resize(size int) {
-	s.mu.Lock()
-	s.size = size
-	s.mu.Unlock()
-	ring(s.freed[queue.Single])
-	ring(s.freed[queue.Batch])
+// resize changes how much each lane holds.
+func (p *prefetch) resize(size int) {
+	p.mu.Lock()
+	p.size = size
+	p.mu.Unlock()
+	signal(p.freed[queue.Single])
+	signal(p.freed[queue.Batch])
 }
 
-// waitRoom waits until a side is at most half full and answers its room, so
+// waitRoom waits until a lane is at most half full and returns its room, so
 // that a busy link claims by the dozen and not one by one.
-func (s *shelf) waitRoom(ctx context.Context, side queue.Lane) (int, error) {
+func (p *prefetch) waitRoom(ctx context.Context, lane queue.Lane) (int, error) {
 	for {
-		s.mu.Lock()
-		n, size := len(s.sides[side]), s.size
-		s.mu.Unlock()
+		p.mu.Lock()
+		n, size := len(p.lanes[lane]), p.size
+		p.mu.Unlock()
 		if n <= size/2 {
 			return size - n, nil
 		}
 		select {
-		case <-s.freed[side]:
+		case <-p.freed[lane]:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
 }
 
-func (s *shelf) put(side queue.Lane, journeys []*journey) {
-	if len(journeys) == 0 {
+func (p *prefetch) put(lane queue.Lane, ms []*inFlight) {
+	if len(ms) == 0 {
 		return
 	}
-	s.mu.Lock()
-	s.sides[side] = append(s.sides[side], journeys...)
-	s.mu.Unlock()
-	ring(s.filled)
+	p.mu.Lock()
+	p.lanes[lane] = append(p.lanes[lane], ms...)
+	p.mu.Unlock()
+	signal(p.filled)
 }
 
 // next takes the next message, singles first but for the batches' share. One
 // caller at a time.
-func (s *shelf) next(ctx context.Context) (*journey, error) {
+func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
 	for {
-		if j := s.poll(); j != nil {
-			return j, nil
+		if m := p.poll(); m != nil {
+			return m, nil
 		}
 		select {
-		case <-s.filled:
+		case <-p.filled:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -81,58 +81,58 @@ func (s *shelf) next(ctx context.Context) (*journey, error) {
 }
 
 // poll takes the next message; nil when there is none.
-func (s *shelf) poll() *journey {
-	s.mu.Lock()
-	side := queue.Single
-	batchWaits := len(s.sides[queue.Batch]) > 0
-	if len(s.sides[queue.Single]) == 0 || (batchWaits && s.row >= singlesBeforeBatch) {
-		side = queue.Batch
+func (p *prefetch) poll() *inFlight {
+	p.mu.Lock()
+	lane := queue.Single
+	batchWaits := len(p.lanes[queue.Batch]) > 0
+	if len(p.lanes[queue.Single]) == 0 || (batchWaits && p.inARow >= singlesBeforeBatch) {
+		lane = queue.Batch
 	}
-	var j *journey
-	if waiting := s.sides[side]; len(waiting) > 0 {
-		j, waiting[0] = waiting[0], nil
-		s.sides[side] = waiting[1:]
-		if side == queue.Single && batchWaits {
-			s.row++
+	var m *inFlight
+	if waiting := p.lanes[lane]; len(waiting) > 0 {
+		m, waiting[0] = waiting[0], nil
+		p.lanes[lane] = waiting[1:]
+		if lane == queue.Single && batchWaits {
+			p.inARow++
 		} else {
-			s.row = 0
+			p.inARow = 0
 		}
 	}
-	s.mu.Unlock()
-	if j != nil {
-		ring(s.freed[side])
+	p.mu.Unlock()
+	if m != nil {
+		signal(p.freed[lane])
 	}
-	return j
+	return m
 }
 
 // pollSingle takes the next single send; nil when there is none.
-func (s *shelf) pollSingle() *journey {
-	s.mu.Lock()
-	var j *journey
-	if waiting := s.sides[queue.Single]; len(waiting) > 0 {
-		j, waiting[0] = waiting[0], nil
-		s.sides[queue.Single] = waiting[1:]
+func (p *prefetch) pollSingle() *inFlight {
+	p.mu.Lock()
+	var m *inFlight
+	if waiting := p.lanes[queue.Single]; len(waiting) > 0 {
+		m, waiting[0] = waiting[0], nil
+		p.lanes[queue.Single] = waiting[1:]
 	}
-	s.mu.Unlock()
-	if j != nil {
-		ring(s.freed[queue.Single])
+	p.mu.Unlock()
+	if m != nil {
+		signal(p.freed[queue.Single])
 	}
-	return j
+	return m
 }
 
-// empty takes everything off the shelf.
-func (s *shelf) empty() []*journey {
-	s.mu.Lock()
-	all := append(s.sides[queue.Single], s.sides[queue.Batch]...)
-	s.sides = [2][]*journey{}
-	s.mu.Unlock()
-	ring(s.freed[queue.Single])
-	ring(s.freed[queue.Batch])
+// takeAll takes all messages.
+func (p *prefetch) takeAll() []*inFlight {
+	p.mu.Lock()
+	all := append(p.lanes[queue.Single], p.lanes[queue.Batch]...)
+	p.lanes = [2][]*inFlight{}
+	p.mu.Unlock()
+	signal(p.freed[queue.Single])
+	signal(p.freed[queue.Batch])
 	return all
 }
 
-// ring wakes the one that waits, or the next that comes to wait.
-func ring(bell chan struct{}) {
+// signal wakes the one that waits, or the next that comes to wait.
+func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
 	default:
@@ -226,5 +226,5 @@ func (s *slots) give(n int) {
 	s.free += n
 	s.since = time.Now()
 	s.mu.Unlock()
-	ring(s.freed)
+	signal(s.freed)
 }

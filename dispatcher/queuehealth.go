@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// trustInterval lies between two probes.
-	trustInterval = 500 * time.Millisecond
+	// probeInterval lies between two probes.
+	probeInterval = 500 * time.Millisecond
 	lookInterval  = 250 * time.Millisecond // between two looks at the database
 	// overlookedAfter is how long a message may be due and unclaimed while the
 	// queue says that nothing waits.
@@ -27,41 +27,41 @@ const (
 	idleAfter = 300 * time.Millisecond
 
 	goodProbes      = 2                // in a row, before the queue is used again
-	distrustFirst   = time.Second      // how long it is not, at least
-	distrustLongest = time.Minute      // and at most, when it fails again and again
+	unusableFirst   = time.Second      // how long it is not, at least
+	unusableLongest = time.Minute      // and at most, when it fails again and again
 	relapseAfter    = time.Minute      // a failure that comes later is a new one
 	resetStrikes    = 3                // so many relapses, and the lane is emptied before it is used again
 	probeLimit      = 10 * time.Second // a round that takes longer is given up
 )
 
-// trust says of each carrier's lane whether the queue can be relied upon. It is
-// the one place that decides so; the lanes take from the database as long as it
-// cannot, and nothing is pushed there again.
+// queueHealth says of each carrier's lane whether the queue in Redis is usable. It
+// is the one place that decides so; while a lane is not usable, link workers take
+// from the database and nothing is pushed there again.
 //
-// A lane loses trust by any error of any call, by a probe that fails (a message
+// A lane becomes unusable by any error of any call, by a probe that fails (a message
 // to nobody, queue.Queue.Probe), and by missing progress: the queue says that
 // nothing waits, and the database has messages that have been due for a second
 // and that nobody has claimed. So a queue that lies is treated like one that is
-// away. It has trust again when probes pass and some time has gone by, longer
+// away. It is usable again when probes pass and some time has gone by, longer
 // each time that it fails again soon.
-type trust struct {
+type queueHealth struct {
 	d      *Dispatcher
 	usable *prometheus.GaugeVec   // carrier, lane
 	faults *prometheus.CounterVec // carrier, lane, fault
 
 	mu    sync.Mutex
-	lanes map[ackKey]*standing
+	lanes map[laneKey]*laneHealth
 }
 
-// standing is what is known of one lane of the queue.
-type standing struct {
+// laneHealth is what is known of one lane of the queue.
+type laneHealth struct {
 	lost    bool
 	fault   queue.Fault // by which it was lost
 	until   time.Time   // not before
-	strikes int         // times in a row that it was lost soon after it was regained
+	strikes int         // times in a row that it failed soon after it was restored
 	since   time.Time   // of lost, or of not lost
 	good    int         // probes in a row
-	during  context.Context
+	usable  context.Context
 	end     context.CancelFunc // of during: takes that wait return
 
 	idle     time.Time // since when takes bring less than they could; zero: they do not
@@ -69,8 +69,8 @@ type standing struct {
 	neverFor time.Time // since when it is that one
 }
 
-func newTrust(d *Dispatcher) *trust {
-	return &trust{d: d, lanes: make(map[ackKey]*standing),
+func newQueueHealth(d *Dispatcher) *queueHealth {
+	return &queueHealth{d: d, lanes: make(map[laneKey]*laneHealth),
 		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
 			Help: "1 while this process takes a carrier's messages from Redis, 0 while it takes them from the database because Redis fails or lies."}, []string{"carrier", "lane"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
@@ -78,37 +78,37 @@ func newTrust(d *Dispatcher) *trust {
 	}
 }
 
-// atLocked is the standing of a lane, which begins trusted.
-func (t *trust) atLocked(key ackKey) *standing {
-	s := t.lanes[key]
+// atLocked is the health of a lane, which begins usable.
+func (h *queueHealth) atLocked(key laneKey) *laneHealth {
+	s := h.lanes[key]
 	if s == nil {
-		s = &standing{}
-		s.during, s.end = context.WithCancel(context.Background())
-		t.lanes[key] = s
-		t.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)
+		s = &laneHealth{}
+		s.usable, s.end = context.WithCancel(context.Background())
+		h.lanes[key] = s
+		h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)
 	}
 	return s
 }
 
-// during tells whether a lane has trust; the context ends when it loses it.
-func (t *trust) during(carrier string, lane queue.Lane) (ctx context.Context, trusted bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.atLocked(ackKey{carrier, lane})
-	return s.during, !s.lost
+// whileUsable tells whether a lane is usable; the context ends when it is no more.
+func (h *queueHealth) whileUsable(carrier string, lane queue.Lane) (ctx context.Context, usable bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.atLocked(laneKey{carrier, lane})
+	return s.usable, !s.lost
 }
 
-func (t *trust) trusts(carrier string, lane queue.Lane) bool {
-	_, trusted := t.during(carrier, lane)
-	return trusted
+func (h *queueHealth) isUsable(carrier string, lane queue.Lane) bool {
+	_, usable := h.whileUsable(carrier, lane)
+	return usable
 }
 
 // took notes what a take brought of what it asked for. A queue that gave less
 // says that nothing more waits.
-func (t *trust) took(carrier string, lane queue.Lane, got, asked int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch s := t.atLocked(ackKey{carrier, lane}); {
+func (h *queueHealth) took(carrier string, lane queue.Lane, got, asked int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch s := h.atLocked(laneKey{carrier, lane}); {
 	case got >= asked:
 		s.idle = time.Time{}
 	case s.idle.IsZero():
@@ -118,16 +118,16 @@ func (t *trust) took(carrier string, lane queue.Lane, got, asked int) {
 
 // failed notes an error of the queue. That the caller itself gave up, as at the
 // end of the process, is none.
-func (t *trust) failed(carrier string, lane queue.Lane, err error) {
+func (h *queueHealth) failed(carrier string, lane queue.Lane, err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	fault := queue.FaultOf(err)
-	t.faults.WithLabelValues(carrier, lane.String(), string(fault)).Inc()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	h.faults.WithLabelValues(carrier, lane.String(), string(fault)).Inc()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now := time.Now()
-	s := t.atLocked(ackKey{carrier, lane})
+	s := h.atLocked(laneKey{carrier, lane})
 	s.good = 0
 	if s.lost {
 		s.fault = fault
@@ -138,79 +138,79 @@ func (t *trust) failed(carrier string, lane queue.Lane, err error) {
 	}
 	s.strikes++
 	s.lost, s.fault, s.since, s.idle, s.never = true, fault, now, time.Time{}, 0
-	s.until = now.Add(min(distrustFirst<<min(s.strikes-1, 10), distrustLongest))
+	s.until = now.Add(min(unusableFirst<<min(s.strikes-1, 10), unusableLongest))
 	s.end()
-	t.usable.WithLabelValues(carrier, lane.String()).Set(0)
-	t.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", carrier, "lane", lane.String(),
+	h.usable.WithLabelValues(carrier, lane.String()).Set(0)
+	h.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", carrier, "lane", lane.String(),
 		"fault", string(fault), "times", s.strikes, "error", err)
 }
 
-// probed notes how a probe of a carrier's part of the queue ended, and gives the
-// lanes their trust back that have earned it.
-func (t *trust) probed(ctx context.Context, carrier string, err error) {
+// probed notes how a probe of a carrier's part of the queue ended, and makes
+// the lanes usable again that may be.
+func (h *queueHealth) probed(ctx context.Context, carrier string, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		if err != nil {
-			t.failed(carrier, lane, err)
+			h.failed(carrier, lane, err)
 			continue
 		}
-		if t.passed(carrier, lane) {
-			t.regain(ctx, carrier, lane)
+		if h.passed(carrier, lane) {
+			h.restore(ctx, carrier, lane)
 		}
 	}
 }
 
-// passed notes a probe that passed, and answers whether the lane may have trust
+// passed notes a probe that passed, and returns whether the lane may be used
 // again.
-func (t *trust) passed(carrier string, lane queue.Lane) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.atLocked(ackKey{carrier, lane})
+func (h *queueHealth) passed(carrier string, lane queue.Lane) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.atLocked(laneKey{carrier, lane})
 	s.good++
 	return s.lost && s.good >= goodProbes && !time.Now().Before(s.until)
 }
 
-// regain gives a lane its trust back. One that has lost it again and again is
-// emptied first: something stands there that no single call comes upon.
-func (t *trust) regain(ctx context.Context, carrier string, lane queue.Lane) {
-	t.mu.Lock()
-	strikes := t.atLocked(ackKey{carrier, lane}).strikes
-	t.mu.Unlock()
+// restore makes a lane usable again. One that failed again and again is emptied
+// first: something stands there that no single call comes upon.
+func (h *queueHealth) restore(ctx context.Context, carrier string, lane queue.Lane) {
+	h.mu.Lock()
+	strikes := h.atLocked(laneKey{carrier, lane}).strikes
+	h.mu.Unlock()
 	if strikes >= resetStrikes {
-		t.d.log.Warn("redis queue of a lane is emptied: it failed repeatedly; it is refilled from the database", "carrier", carrier, "lane", lane.String())
-		if err := t.d.queue.Reset(ctx, carrier, lane); err != nil {
-			t.failed(carrier, lane, err)
+		h.d.log.Warn("redis queue of a lane is emptied: it failed repeatedly; it is refilled from the database", "carrier", carrier, "lane", lane.String())
+		if err := h.d.queue.Reset(ctx, carrier, lane); err != nil {
+			h.failed(carrier, lane, err)
 			return
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.atLocked(ackKey{carrier, lane})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.atLocked(laneKey{carrier, lane})
 	now := time.Now()
-	t.d.log.Info("redis queue is usable again", "carrier", carrier, "lane", lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	h.d.log.Info("redis queue is usable again", "carrier", carrier, "lane", lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since, s.idle = false, now, time.Time{}
-	s.during, s.end = context.WithCancel(context.Background())
-	t.usable.WithLabelValues(carrier, lane.String()).Set(1)
+	s.usable, s.end = context.WithCancel(context.Background())
+	h.usable.WithLabelValues(carrier, lane.String()).Set(1)
 }
 
 // run probes the queue and looks for what it keeps back, until ctx ends.
-func (t *trust) run(ctx context.Context) {
+func (h *queueHealth) run(ctx context.Context) {
 	var looks sync.WaitGroup
-	looks.Go(func() { t.runLooks(ctx) })
+	looks.Go(func() { h.runLooks(ctx) })
 	defer looks.Wait()
 	for {
 		start := time.Now()
-		t.round(ctx)
-		if sleep(ctx, max(trustInterval-time.Since(start), trustInterval/5)) != nil {
+		h.round(ctx)
+		if sleep(ctx, max(probeInterval-time.Since(start), probeInterval/5)) != nil {
 			return
 		}
 	}
 }
 
-func (t *trust) runLooks(ctx context.Context) {
+func (h *queueHealth) runLooks(ctx context.Context) {
 	for {
 		start := time.Now()
-		if err := t.look(ctx); err != nil && ctx.Err() == nil {
-			t.d.log.Debug("looking for what the queue keeps back", "error", err)
+		if err := h.look(ctx); err != nil && ctx.Err() == nil {
+			h.d.log.Debug("looking for what the queue keeps back", "error", err)
 		}
 		// A backlog of millions is not counted without pause.
 		if sleep(ctx, max(lookInterval, 10*time.Since(start))) != nil {
@@ -220,14 +220,14 @@ func (t *trust) runLooks(ctx context.Context) {
 }
 
 // round probes every carrier's part of the queue, side by side.
-func (t *trust) round(ctx context.Context) {
+func (h *queueHealth) round(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var probes sync.WaitGroup
-	for _, c := range t.d.running() {
+	for _, c := range h.d.running() {
 		probes.Go(func() {
-			if err := t.d.queue.Probe(ctx, c.name); ctx.Err() == nil {
-				t.probed(ctx, c.name, err)
+			if err := h.d.queue.Probe(ctx, c.name); ctx.Err() == nil {
+				h.probed(ctx, c.name, err)
 			}
 		})
 	}
@@ -236,30 +236,30 @@ func (t *trust) round(ctx context.Context) {
 
 // look asks the database for messages that wait while the queue says that none
 // does.
-func (t *trust) look(ctx context.Context) error {
-	carriers, lanes := t.idle()
+func (h *queueHealth) look(ctx context.Context) error {
+	carriers, lanes := h.idle()
 	if len(carriers) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.d.opts.DeadAfter)
+	ctx, cancel := context.WithTimeout(ctx, h.d.opts.DeadAfter)
 	defer cancel()
-	overlooked, err := t.d.store.Overlooked(ctx, carriers, lanes, overlookedAfter)
+	overlooked, err := h.d.store.Overlooked(ctx, carriers, lanes, overlookedAfter)
 	if err != nil {
 		return err
 	}
-	never := make(map[ackKey]int64)
+	never := make(map[laneKey]int64)
 	for _, o := range overlooked {
-		key := ackKey{o.Carrier, queue.Lane(o.Lane)}
+		key := laneKey{o.Carrier, queue.Lane(o.Lane)}
 		never[key] = o.Never
 		if o.Pushed > 0 {
-			t.failed(o.Carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
+			h.failed(o.Carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
 				Text: fmt.Sprintf("%d messages have been due for more than %s, and the queue says that nothing waits", o.Pushed, overlookedAfter)})
 		}
 	}
 	for i := range carriers {
-		key := ackKey{carriers[i], queue.Lane(lanes[i])}
-		if t.neverPushed(key, never[key]) {
-			t.failed(key.carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
+		key := laneKey{carriers[i], queue.Lane(lanes[i])}
+		if h.neverPushed(key, never[key]) {
+			h.failed(key.carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
 				Text: fmt.Sprintf("a message has been due for more than %s and was not put on the queue", neverPushedAfter)})
 		}
 	}
@@ -268,10 +268,10 @@ func (t *trust) look(ctx context.Context) error {
 
 // idle are the lanes, in pairs with their carriers, of which the queue has said
 // for a while that nothing more waits.
-func (t *trust) idle() (carriers []string, lanes []int16) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for key, s := range t.lanes {
+func (h *queueHealth) idle() (carriers []string, lanes []int16) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, s := range h.lanes {
 		if !s.lost && !s.idle.IsZero() && time.Since(s.idle) >= idleAfter {
 			carriers, lanes = append(carriers, key.carrier), append(lanes, int16(key.lane))
 		}
@@ -281,10 +281,10 @@ func (t *trust) idle() (carriers []string, lanes []int16) {
 
 // neverPushed notes which message is the first that waits off the queue, and
 // answers whether it has been that one for too long.
-func (t *trust) neverPushed(key ackKey, id int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.atLocked(key)
+func (h *queueHealth) neverPushed(key laneKey, id int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.atLocked(key)
 	if s.never != id {
 		s.never, s.neverFor = id, time.Now()
 	}

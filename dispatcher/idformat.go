@@ -12,29 +12,29 @@ import (
 	"intumwa/messages"
 )
 
-// votesToLearn is how many receipts must agree before a link's form of ids is
+// votesToLearn is how many receipts must agree before a link's format of ids is
 // taken for known.
 const votesToLearn = 3
 
-// formNames are the forms as the configuration and the links table spell them.
-var formNames = map[IDFormat]string{IDAuto: "", IDSame: "same", IDHexToDecimal: "hex_to_decimal", IDDecimalToHex: "decimal_to_hex"}
+// formatNames are the formats as the configuration and the links table spell them.
+var formatNames = map[IDFormat]string{IDAuto: "", IDSame: "same", IDHexToDecimal: "hex_to_decimal", IDDecimalToHex: "decimal_to_hex"}
 
-// idForm is how one link's receipts write message ids. Where the configuration
+// formatLearner is how one link's receipts write message ids. Where the configuration
 // says auto, it is learnt, and a receipt settles a segment only when the
 // handset's number agrees too: the same digits can be one message's id in
 // hexadecimal and another's in decimal, and two SMSCs of one carrier may count
-// alike. A form that is configured is taken at its word: there are carriers
+// alike. A format that is configured is taken at its word: there are carriers
 // that hide the handset.
-type idForm struct {
+type formatLearner struct {
 	mu     sync.Mutex
 	fixed  bool
 	format IDFormat // IDAuto: not known yet
 	votes  map[IDFormat]int
 }
 
-func newIDForm(configured IDFormat, learnt string) *idForm {
-	f := &idForm{fixed: configured != IDAuto, format: configured, votes: make(map[IDFormat]int)}
-	for format, name := range formNames {
+func newFormatLearner(configured IDFormat, learnt string) *formatLearner {
+	f := &formatLearner{fixed: configured != IDAuto, format: configured, votes: make(map[IDFormat]int)}
+	for format, name := range formatNames {
 		if !f.fixed && name == learnt {
 			f.format = format
 		}
@@ -43,7 +43,7 @@ func newIDForm(configured IDFormat, learnt string) *idForm {
 }
 
 // configure takes over what the configuration says, when that has changed.
-func (f *idForm) configure(configured IDFormat) {
+func (f *formatLearner) configure(configured IDFormat) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch fixed := configured != IDAuto; {
@@ -55,54 +55,54 @@ func (f *idForm) configure(configured IDFormat) {
 	}
 }
 
-// name is how the configuration spells the form; "" while it is not known.
-func (f *idForm) name() string {
+// name is how the configuration spells the format; "" while it is not known.
+func (f *formatLearner) name() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return formNames[f.format]
+	return formatNames[f.format]
 }
 
 // unsure tells whether it has to be found out.
-func (f *idForm) unsure() bool {
+func (f *formatLearner) unsure() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.fixed
 }
 
-// otherForms are the forms in which a receipt may have the id of otherKeys;
+// otherFormats are the formats in which a receipt may have the id of otherKeys;
 // the first is the id itself.
-var otherForms = [...]IDFormat{IDSame, IDHexToDecimal, IDDecimalToHex}
+var otherFormats = [...]IDFormat{IDSame, IDHexToDecimal, IDDecimalToHex}
 
 // otherKeys are the keys of a submit_sm_resp's id as a receipt would have it in
-// the other forms; "" where it cannot be in one.
+// the other formats; "" where it cannot be in one.
 func otherKeys(id string) []string {
 	key := messages.Key(id)
 	decimal, _ := rebase(key, 16, 10)
 	hex, _ := rebase(key, 10, 16)
-	if decimal == key || len(key) == 0 { // one digit is itself in every form
+	if decimal == key || len(key) == 0 { // one digit is itself in every format
 		return nil
 	}
 	return []string{decimal, hex}
 }
 
 // key is the key of the segment that a receipt speaks of; verify says that the
-// handset's number must agree, guess that the form is not known.
-func (f *idForm) key(id string) (key string, verify, guess bool) {
+// handset's number must agree, guess that the format is not known.
+func (f *formatLearner) key(id string) (key string, verify, guess bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return receiptKey(f.format, id), !f.fixed, f.format == IDAuto
 }
 
-// confirm notes that a receipt found its segment under the form that is known.
-func (f *idForm) confirm() {
+// confirm notes that a receipt found its segment under the format that is known.
+func (f *formatLearner) confirm() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.votes)
 }
 
-// vote notes that a receipt found its segment under a form, the handset's
-// number agreeing. It answers the form's name when that made it known.
-func (f *idForm) vote(format IDFormat) (learnt string) {
+// vote notes that a receipt found its segment under a format, the handset's
+// number agreeing. It returns the format's name when that made it known.
+func (f *formatLearner) vote(format IDFormat) (learnt string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fixed || f.format == format {
@@ -115,10 +115,10 @@ func (f *idForm) vote(format IDFormat) (learnt string) {
 	}
 	f.format = format
 	clear(f.votes)
-	return formNames[format]
+	return formatNames[format]
 }
 
-// A receipt is looked for under other forms once it has waited for inboxAge:
+// A receipt is looked for under other formats once it has waited for inboxAge:
 // by then its own response is in, if it was only late.
 const (
 	inboxAge    = 2 * time.Second
@@ -126,7 +126,7 @@ const (
 	inboxRounds = 5 // the task looks at so many times inboxLimit
 )
 
-// rematch looks for receipts of a carrier that were found under no form of
+// rematch looks for receipts of a carrier that were found under no format of
 // their id that was tried, and tries the others.
 func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	if c.config().IDFormat != IDAuto {
@@ -155,7 +155,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	return nil
 }
 
-// rematchSome does so for the next of them and answers how many it looked at.
+// rematchSome does so for the next of them and returns how many it looked at.
 func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err error) {
 	var settled []messages.Settled
 	type ballot struct {
@@ -218,16 +218,16 @@ func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err er
 
 // learn counts a vote and, when it decides, writes down what was learnt.
 func (d *Dispatcher) learn(ctx context.Context, c *carrier, link string, format IDFormat) {
-	form := c.form(link)
-	if form == nil {
+	learner := c.format(link)
+	if learner == nil {
 		return
 	}
-	learnt := form.vote(format)
+	learnt := learner.vote(format)
 	if learnt == "" {
 		return
 	}
 	d.log.Info("learnt how a link writes message ids in receipts", "carrier", c.name, "link", link, "message_id_format", learnt)
-	d.metrics.formOf(c.name, link, learnt)
+	d.metrics.showFormat(c.name, link, learnt)
 	if _, err := d.pool.Exec(ctx, `UPDATE links SET id_format = $2 WHERE name = $1`, link, learnt); err != nil {
 		d.log.Warn("writing down what was learnt; it is learnt again after a restart", "link", link, "error", err)
 	}

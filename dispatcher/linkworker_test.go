@@ -16,8 +16,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// TestLane: what a carrier can do to one message, all at once over one link.
-func TestLane(t *testing.T) {
+// TestLinkWorker: what a carrier can do to one message, all at once over one link.
+func TestLinkWorker(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno())
@@ -90,8 +90,8 @@ func TestEnd(t *testing.T) {
 	if left := w.count(`SELECT count(*) FROM outbox`); left == 0 || left == n {
 		t.Fatalf("%d of %d wait: the end did not come in the middle", left, n)
 	}
-	if seats := w.count(`SELECT count(*) FROM dispatchers`); seats != 0 {
-		t.Errorf("%d dispatchers on the list", seats)
+	if left := w.count(`SELECT count(*) FROM dispatchers`); left != 0 {
+		t.Errorf("%d dispatchers on the list", left)
 	}
 	if s := w.linkState("lumitel-1"); s.State != "down" || s.InFlight != 0 {
 		t.Errorf("link %+v", s)
@@ -154,17 +154,17 @@ func TestTakeOver(t *testing.T) {
 }
 
 // TestReplaced: a dispatcher that was taken for dead finds that out, takes a
-// new seat and goes on.
+// new registration and goes on.
 func TestReplaced(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno())
 	w.await("sent", 10*time.Second, w.sendTo("00"))
-	seat := w.count(`SELECT id FROM dispatchers`)
+	old := w.count(`SELECT id FROM dispatchers`)
 	if _, err := w.pool.Exec(t.Context(), `DELETE FROM dispatchers`); err != nil {
 		t.Fatal(err)
 	}
-	w.until("a new seat", func() bool { return w.count(`SELECT count(*) FROM dispatchers WHERE id <> $1`, seat) == 1 })
+	w.until("a new registration", func() bool { return w.count(`SELECT count(*) FROM dispatchers WHERE id <> $1`, old) == 1 })
 	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
 	w.clean(mno)
 }

@@ -11,13 +11,13 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
-// seatLock is the first key of the lock that says that a dispatcher lives.
-const seatLock = 0x64697370
+// sessionLockKey is the first key of the lock that says that a dispatcher lives.
+const sessionLockKey = 0x64697370
 
-// TestSeatOfDead: a dispatcher whose session is gone is dead at once, however
+// TestSessionLockOfDead: a dispatcher whose session is gone is dead at once, however
 // long its silence may be; one whose session is there lives, as does one of a
 // release that had none.
-func TestSeatOfDead(t *testing.T) {
+func TestSessionLockOfDead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno, other := w.carrier(carriersim.Options{NoFates: true}), w.carrier(carriersim.Options{NoFates: true})
@@ -26,7 +26,7 @@ func TestSeatOfDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = living.Close(context.Background()) }()
-	if _, err := living.Exec(t.Context(), `SELECT pg_advisory_lock($1, 78)`, seatLock); err != nil {
+	if _, err := living.Exec(t.Context(), `SELECT pg_advisory_lock($1, 78)`, sessionLockKey); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name, session) OVERRIDING SYSTEM VALUE
@@ -52,9 +52,9 @@ func TestSeatOfDead(t *testing.T) {
 	w.awaitLink("leo-1", "bound")
 }
 
-// TestSeatLost: a dispatcher whose session is cut while it lives has it back
+// TestSessionLockLost: a dispatcher whose session is cut while it lives has it back
 // before the others could take it for dead, and its binds stay.
-func TestSeatLost(t *testing.T) {
+func TestSessionLockLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
@@ -65,13 +65,13 @@ func TestSeatLost(t *testing.T) {
 	ids := w.sendMany(100, "00")
 	for range 3 {
 		if n := w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1::int AND objid = $2
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, seatLock, id); n > 1 {
-			t.Fatalf("%d sessions have the seat", n)
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, sessionLockKey, id); n > 1 {
+			t.Fatalf("%d sessions have the lock", n)
 		}
 		ids = append(ids, w.sendMany(20, "00")...)
 		w.until("its session is back", func() bool {
 			return w.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1::int AND objid = $2 AND granted
-				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, seatLock, id) == 1
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, sessionLockKey, id) == 1
 		})
 	}
 	w.await("sent", 20*time.Second, ids...)

@@ -11,32 +11,32 @@ import (
 	"intumwa/queue"
 )
 
-func journeysOf(lane queue.Lane, n int) []*journey {
-	list := make([]*journey, n)
+func journeysOf(lane queue.Lane, n int) []*inFlight {
+	list := make([]*inFlight, n)
 	for i := range list {
-		list[i] = &journey{msg: &messages.Claimed{ID: int64(i + 1), Lane: int(lane)}}
+		list[i] = &inFlight{msg: &messages.Claimed{ID: int64(i + 1), Lane: int(lane)}}
 	}
 	return list
 }
 
-// TestShelfFairness: single sends have most of the link, batches their share
+// TestPrefetchFairness: single sends have most of the link, batches their share
 // of it, and each side keeps its order.
-func TestShelfFairness(t *testing.T) {
-	s := newShelf(1000)
-	s.put(queue.Single, journeysOf(queue.Single, 90))
-	s.put(queue.Batch, journeysOf(queue.Batch, 30))
+func TestPrefetchFairness(t *testing.T) {
+	p := newPrefetch(1000)
+	p.put(queue.Single, journeysOf(queue.Single, 90))
+	p.put(queue.Batch, journeysOf(queue.Batch, 30))
 	var last [2]int64
 	singles, batches := 0, 0
 	for range 120 {
-		j, err := s.next(t.Context())
+		m, err := p.next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j.msg.ID != last[j.msg.Lane]+1 {
-			t.Fatalf("lane %d: %d after %d", j.msg.Lane, j.msg.ID, last[j.msg.Lane])
+		if m.msg.ID != last[m.msg.Lane]+1 {
+			t.Fatalf("lane %d: %d after %d", m.msg.Lane, m.msg.ID, last[m.msg.Lane])
 		}
-		last[j.msg.Lane] = j.msg.ID
-		if j.msg.Lane == int(queue.Single) {
+		last[m.msg.Lane] = m.msg.ID
+		if m.msg.Lane == int(queue.Single) {
 			singles++
 		} else {
 			batches++
@@ -46,35 +46,35 @@ func TestShelfFairness(t *testing.T) {
 		}
 	}
 	// A batch that comes late does not find its share saved up against it.
-	s.put(queue.Single, journeysOf(queue.Single, 50))
+	p.put(queue.Single, journeysOf(queue.Single, 50))
 	for range 20 {
-		if _, err := s.next(t.Context()); err != nil {
+		if _, err := p.next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.put(queue.Batch, journeysOf(queue.Batch, 1))
+	p.put(queue.Batch, journeysOf(queue.Batch, 1))
 	for i := range singlesBeforeBatch + 1 {
-		j, err := s.next(t.Context())
-		if err != nil || (j.msg.Lane == int(queue.Batch)) != (i == singlesBeforeBatch) {
-			t.Errorf("message %d of lane %d, %v", i, j.msg.Lane, err)
+		m, err := p.next(t.Context())
+		if err != nil || (m.msg.Lane == int(queue.Batch)) != (i == singlesBeforeBatch) {
+			t.Errorf("message %d of lane %d, %v", i, m.msg.Lane, err)
 		}
 	}
 }
 
-func TestShelfRoom(t *testing.T) {
+func TestPrefetchRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(10)
+		p := newPrefetch(10)
 		ctx, cancel := context.WithCancel(t.Context())
-		if room, err := s.waitRoom(ctx, queue.Single); room != 10 || err != nil {
-			t.Errorf("an empty shelf has room for %d, %v", room, err)
+		if room, err := p.waitRoom(ctx, queue.Single); room != 10 || err != nil {
+			t.Errorf("an empty prefetch has room for %d, %v", room, err)
 		}
-		s.put(queue.Single, journeysOf(queue.Single, 8))
-		if room, err := s.waitRoom(ctx, queue.Batch); room != 10 || err != nil {
+		p.put(queue.Single, journeysOf(queue.Single, 8))
+		if room, err := p.waitRoom(ctx, queue.Batch); room != 10 || err != nil {
 			t.Errorf("the other side has room for %d, %v", room, err)
 		}
 		got := make(chan int)
 		wait := func() {
-			room, err := s.waitRoom(ctx, queue.Single)
+			room, err := p.waitRoom(ctx, queue.Single)
 			if err != nil {
 				room = -1
 			}
@@ -82,7 +82,7 @@ func TestShelfRoom(t *testing.T) {
 		}
 		go wait()
 		for range 2 { // 8, 7, 6: still more than half full
-			if _, err := s.next(ctx); err != nil {
+			if _, err := p.next(ctx); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -92,29 +92,29 @@ func TestShelfRoom(t *testing.T) {
 			default:
 			}
 		}
-		if _, err := s.next(ctx); err != nil {
+		if _, err := p.next(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if room := <-got; room != 5 {
 			t.Errorf("room for %d, want 5", room)
 		}
-		s.put(queue.Single, journeysOf(queue.Single, 5))
+		p.put(queue.Single, journeysOf(queue.Single, 5))
 		go wait()
 		synctest.Wait()
-		if all := s.empty(); len(all) != 10 {
+		if all := p.takeAll(); len(all) != 10 {
 			t.Errorf("%d taken off", len(all))
 		}
 		if room := <-got; room != 10 {
 			t.Errorf("room for %d, want 10", room)
 		}
-		s.put(queue.Single, journeysOf(queue.Single, 10))
+		p.put(queue.Single, journeysOf(queue.Single, 10))
 		go wait()
 		synctest.Wait()
-		s.resize(40)
+		p.resize(40)
 		if room := <-got; room != 30 {
-			t.Errorf("room for %d on a larger shelf, want 30", room)
+			t.Errorf("room for %d in a larger prefetch, want 30", room)
 		}
-		s.put(queue.Single, journeysOf(queue.Single, 30))
+		p.put(queue.Single, journeysOf(queue.Single, 30))
 		go wait()
 		synctest.Wait()
 		cancel()
@@ -124,20 +124,20 @@ func TestShelfRoom(t *testing.T) {
 	})
 }
 
-func TestShelfNextWaits(t *testing.T) {
+func TestPrefetchNextWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(10)
+		p := newPrefetch(10)
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan error)
 		go func() {
-			_, err := s.next(ctx)
+			_, err := p.next(ctx)
 			got <- err
-			_, err = s.next(ctx)
+			_, err = p.next(ctx)
 			got <- err
 		}()
 		synctest.Wait()
-		s.put(queue.Batch, nil)
-		s.put(queue.Batch, journeysOf(queue.Batch, 1))
+		p.put(queue.Batch, nil)
+		p.put(queue.Batch, journeysOf(queue.Batch, 1))
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
@@ -148,13 +148,13 @@ func TestShelfNextWaits(t *testing.T) {
 	})
 }
 
-func TestShelfSize(t *testing.T) {
+func TestPrefetchSize(t *testing.T) {
 	for _, c := range []struct {
 		window int
 		tps    float64
 		want   int
 	}{{10, 100, 25}, {10, 1, 1}, {10, 0, 20}, {100, 0, 200}, {1, 0, 20}, {1000, 0, 500}, {1, 1e6, 500}} {
-		if got := shelfSize(c.window, c.tps); got != c.want {
+		if got := prefetchSize(c.window, c.tps); got != c.want {
 			t.Errorf("window %d, tps %v: %d, want %d", c.window, c.tps, got, c.want)
 		}
 	}

@@ -1,0 +1,209 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/sms"
+	"intumwa/submission"
+)
+
+// inFlight is one claimed message on its way over one link. Its segments go out
+// in order; their results come back in any order and are taken by the
+// settler, which alone touches the fields below the line.
+type inFlight struct {
+	worker  *linkWorker
+	msg     *messages.Claimed
+	entry   string // on the queue; "" when it was claimed past it
+	total   int    // segments on the wire
+	stopped atomic.Bool
+	began   time.Time
+
+	// The settler's, once the first segment is out.
+	attempt submission.Attempt
+	late    *submission.Effect // a segment that the message was claimed without was refused for now
+}
+
+// result is what became of one segment.
+type result struct {
+	message *inFlight
+	segment int // from 1; 0: none was to be sent
+	smpp.Result
+	at    time.Time
+	slot  bool             // it held a slot
+	event submission.Event // what that is, once it was asked (heard)
+}
+
+// heard is what the result is to the segment's submission.
+func (r *result) heard() submission.Event {
+	if r.event == nil {
+		r.event = r.message.worker.carrier.config().event(r.Result, r.message.msg.Attempt)
+	}
+	return r.event
+}
+
+// event is what the fate of a segment is to its submission. attempt is the
+// number of its message's attempt.
+func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
+	switch r.Outcome {
+	case smpp.Accepted:
+		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
+	case smpp.Rejected:
+		return submission.Rejected{Permanent: c.class(r.Status) == smpp.ClassPermanent, Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+	case smpp.NoAnswer:
+		if errors.Is(r.Err, errEchoed) {
+			return submission.Echoed{}
+		}
+		return submission.NoAnswer{Delay: ambiguousDelay}
+	}
+	if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
+		return submission.Unsendable{Reason: field.Error()}
+	}
+	return submission.NotWritten{}
+}
+
+// begin submits the segments that no carrier has yet. It blocks for window and
+// pace. Every segment gets a result, also when ctx ends or the link goes down
+// in the middle.
+func (m *inFlight) begin(ctx context.Context) {
+	w := m.worker
+	m.began = time.Now()
+	if !m.began.Before(m.msg.ExpiresAt) { // it expired while it waited here; the task expire ends it
+		m.attempt.Open = 1
+		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
+		return
+	}
+	submits := w.carrier.config().segments(m.msg, m.began)
+	if m.total = len(submits); m.total > sms.MaxSegments {
+		m.attempt.Open = 1
+		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten,
+			Err: &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", m.total, sms.MaxSegments)}}})
+		return
+	}
+	policy := w.carrier.config().OnAmbiguous
+	var left []int
+	for i := range submits {
+		if _, _, mayGo := submission.Next(m.stateOf(i+1), submission.Writing{}, policy); mayGo {
+			left = append(left, i)
+		}
+	}
+	m.attempt.Open = len(left)
+	if len(left) == 0 { // the carrier has them all, or may have, the outbox did not know it yet
+		m.attempt.Open = 1
+		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
+		return
+	}
+	var bind *smpp.Bind
+	// Another process, that knows nothing of this carrier, has freed it although
+	// the carrier may have it: that is decided here.
+	lost := m.msg.Begun && policy != AmbiguousResend
+	for n, i := range left {
+		if n > 0 && m.msg.Lane == messages.LaneBatch && !lost && !m.stopped.Load() {
+			w.submitSingles(ctx)
+		}
+		r := result{message: m, segment: i + 1}
+		if lost {
+			r.Outcome, r.at = smpp.NoAnswer, m.began
+			w.carrier.settler.take(r)
+			continue
+		}
+		if m.stopped.Load() || w.slots.take(ctx) != nil {
+			r.Outcome, r.at = smpp.NotWritten, time.Now()
+			w.carrier.settler.take(r)
+			continue
+		}
+		r.slot = true
+		if bind == nil { // all segments go over one bind, so that they arrive in order
+			bind = w.binds.next()
+		}
+		var err error
+		if !w.d.member.fresh() {
+			err = smpp.ErrNotBound
+		} else {
+			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)
+			err = bind.Submit(ctx, &submits[i], func(res smpp.Result) {
+				r.Result, r.at = res, time.Now()
+				m.answered(&r)
+				w.carrier.settler.take(r)
+			})
+		}
+		if err != nil {
+			m.stopped.Store(true)
+			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
+			w.carrier.settler.take(r)
+		} else if m.msg.Begun || slices.Contains(m.msg.Unanswered, i+1) {
+			w.d.metrics.resent.WithLabelValues(w.carrier.name).Inc()
+		}
+	}
+}
+
+// stateOf is what is known of a segment as the attempt begins.
+func (m *inFlight) stateOf(segment int) submission.State {
+	switch {
+	case slices.Contains(m.msg.Accepted, segment):
+		return submission.Accepted
+	case slices.Contains(m.msg.Unanswered, segment):
+		return submission.Unanswered
+	}
+	return submission.Waiting
+}
+
+// answered reacts at once to an answer, before it is settled: the link slows
+// when its carrier says so, its breaker counts, and no further segment of a
+// refused message goes out.
+func (m *inFlight) answered(r *result) {
+	w := m.worker
+	if _, f, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); f.Stop {
+		m.stopped.Store(true)
+	}
+	switch r.Outcome {
+	case smpp.Accepted:
+		w.pace.answered(r.at)
+		w.closeBreaker()
+	case smpp.Rejected:
+		switch w.carrier.config().class(r.Status) {
+		case smpp.ClassThrottled:
+			// A queue that is full for one handset, again, while others pass is
+			// that handset's, and no reason to slow the link.
+			if r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at) {
+				w.pace.throttled(r.at, r.at.Add(-r.Latency))
+			}
+			w.closeBreaker()
+		case smpp.ClassConfiguration:
+			if w.breaker.refused(r.at, string(m.msg.Number), r.Status.String()) {
+				w.d.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
+				w.d.log.Error("link stopped: the carrier refuses every message, probably for our settings; messages wait",
+					"carrier", w.carrier.name, "link", w.link, "status", r.Status.String())
+			}
+		default:
+			w.closeBreaker()
+		}
+	}
+}
+
+func (w *linkWorker) closeBreaker() {
+	if w.breaker.answered() {
+		w.d.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(0)
+		w.d.log.Info("link resumed: the carrier accepts messages again", "carrier", w.carrier.name, "link", w.link)
+	}
+}
+
+// reference is the user_message_reference of a segment: 16 bits by which a
+// receipt can name it although its response was lost.
+func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
+
+// ack takes the message's entry off the queue.
+func (m *inFlight) ack() {
+	if m.entry != "" {
+		m.worker.d.acker.ack(m.worker.carrier.name, queue.Lane(m.msg.Lane), m.entry)
+		m.entry = ""
+	}
+}

@@ -1,0 +1,178 @@
+package smpp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// bindFirst is the sequence_number of the bind.
+const bindFirst = 1
+
+// The results of bind attempts, as metrics spell them.
+const (
+	bindOK         = "ok"
+	bindDialFailed = "dial_failed"
+	bindRejected   = "rejected"
+	bindTimeout    = "timeout"
+	bindBroken     = "broken" // closed or not SMPP
+)
+
+// dialCarrier connects: TCP, then TLS when configured, in DialTimeout.
+func (b *Bind) dialCarrier(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.DialTimeout)
+	defer cancel()
+	dialer := &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4},
+		Control:         limitUnacknowledged,
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", b.opts.Address)
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetNoDelay(true) // Go's default; one write is one flush here
+	}
+	if b.opts.TLS == nil {
+		return conn, nil
+	}
+	secure := tls.Client(conn, b.tlsConfig())
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return secure, nil
+}
+
+func (b *Bind) tlsConfig() *tls.Config {
+	c := b.opts.TLS.Clone()
+	if c.ServerName == "" {
+		c.ServerName, _, _ = net.SplitHostPort(b.opts.Address) // New has checked it
+	}
+	if c.MinVersion == 0 {
+		c.MinVersion = tls.VersionTLS12
+	}
+	return c
+}
+
+// bindSession dials and binds one session. It does not start it.
+func (b *Bind) bindSession(ctx context.Context, r role, lost chan<- *session) (*session, error) {
+	conn, err := b.dial(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			b.metrics.bindAttempt(bindDialFailed, StatusOK)
+		}
+		return nil, fmt.Errorf("dialling: %w", err)
+	}
+	s := newSession(b, r, conn, lost)
+	if secure, ok := conn.(*tls.Conn); ok {
+		if certs := secure.ConnectionState().PeerCertificates; len(certs) > 0 {
+			s.cert = certs[0].NotAfter
+		}
+	}
+	err = s.bind(ctx)
+	if ctx.Err() == nil {
+		b.metrics.bindAttempt(bindResult(err), bindStatus(err))
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func bindResult(err error) string {
+	switch {
+	case err == nil:
+		return bindOK
+	case bindStatus(err) != StatusOK:
+		return bindRejected
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return bindTimeout
+	}
+	return bindBroken
+}
+
+// bind sends the bind and waits for its answer, at most BindTimeout. Meanwhile
+// it answers what a peer may ask of a session that is not bound yet.
+func (s *session) bind(ctx context.Context) error {
+	o := &s.owner.opts
+	cmd := s.role.command()
+	s.sequence = bindFirst
+	pdu, err := encodeBind(o, cmd, bindFirst)
+	if err != nil {
+		return err
+	}
+	// The reader sets read deadlines of its own, so time and ctx end the wait
+	// by closing the connection.
+	limited, cancel := context.WithTimeout(ctx, o.BindTimeout)
+	defer cancel()
+	stop := context.AfterFunc(limited, func() { _ = s.conn.Close() })
+	err = s.awaitBind(cmd, pdu)
+	if stop() {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("no answer to %s for %s: %w", cmd, o.BindTimeout, os.ErrDeadlineExceeded)
+}
+
+func (s *session) awaitBind(cmd command, pdu []byte) error {
+	s.owner.metrics.sent(cmd, StatusOK)
+	if err := s.writeNow(pdu); err != nil {
+		return err
+	}
+	for {
+		h, body, err := s.frames.next()
+		if err != nil {
+			return err
+		}
+		s.owner.tracers.read(h, body)
+		s.owner.metrics.received(h.command, h.status)
+		s.owner.lastPDU.Store(s.heard.get().UnixNano())
+		ours := h.sequence == bindFirst
+		switch {
+		case ours && (h.command == cmd|responseBit || h.command == cmdGenericNack):
+			if h.status != StatusOK || h.command == cmdGenericNack {
+				return &StatusError{Command: cmd.String(), Status: h.status}
+			}
+			return nil
+		case h.command == cmdEnquireLink:
+			err = s.answerNow(header{cmdEnquireLinkResp, StatusOK, h.sequence})
+		case h.command == cmdUnbind:
+			_ = s.answerNow(header{cmdUnbindResp, StatusOK, h.sequence})
+			return errPeerUnbind
+		case h.command == cmdDeliverSM, h.command == cmdDataSM:
+			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, 0)
+		case h.command.response(), h.command == cmdOutbind, h.command == cmdAlertNotification:
+			s.owner.metrics.unmatched.Inc()
+		default:
+			err = s.answerNow(header{cmdGenericNack, StatusInvCmdID, h.sequence})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// answerNow answers a PDU before the writer runs.
+func (s *session) answerNow(h header, body ...byte) error {
+	s.owner.metrics.sent(h.command, h.status)
+	return s.writeNow(appendPDU(nil, h, body...))
+}
+
+func (s *session) writeNow(pdu []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout)); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	if _, err := s.conn.Write(pdu); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	s.owner.tracers.wrote(pdu)
+	return nil
+}
