@@ -158,10 +158,10 @@ func writeCapture(name string) (emitted, error) {
 			e.pdus++
 			e.commands[binary.BigEndian.Uint32(rest[4:])]++
 			for pdu := rest[:n]; len(pdu) > 0; {
-				part := pdu[:min(len(pdu), 60_000)]
-				writePacket(w, uint16(10_000+i%50_000), sequence, part)
-				sequence += uint32(len(part))
-				pdu = pdu[len(part):]
+				segment := pdu[:min(len(pdu), 60_000)]
+				writePacket(w, uint16(10_000+i%50_000), sequence, segment)
+				sequence += uint32(len(segment))
+				pdu = pdu[len(segment):]
 			}
 			rest = rest[n:]
 		}
@@ -183,8 +183,8 @@ func writePacket(w *bufio.Writer, port uint16, sequence uint32, payload []byte) 
 	now := packets.Add(1)
 	record := le.AppendUint32(le.AppendUint32(nil, uint32(1_700_000_000+now/1_000_000)), uint32(now%1_000_000))
 	record = le.AppendUint32(le.AppendUint32(record, uint32(total)), uint32(total))
-	for _, part := range [][]byte{record, ip, tcp, payload} {
-		_, _ = w.Write(part) // Flush tells
+	for _, segment := range [][]byte{record, ip, tcp, payload} {
+		_, _ = w.Write(segment) // Flush tells
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason, Claimant: s.d.member.id.Load()})
 	}
 	switch a.End() {
-	case submission.Going, submission.Failed: // the outbox row goes with the verdict
+	case submission.Ongoing, submission.Failed: // the outbox row goes with the verdict
 	case submission.Retried:
 		delay, counts := a.Retry()
 		p.retries = append(p.retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
@@ -90,7 +90,7 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 // answered; a stand-in's message is its own settler's.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
-	if effect.Record == submission.InItsPlace {
+	if effect.Record == submission.ReplaceUnanswered {
 		part := s.accepted(a.link, a.messageID, a.segment, a.total, a.MessageID, a.at)
 		part.Late = true
 		p.parts = append(p.parts, part)

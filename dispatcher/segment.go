@@ -47,16 +47,16 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 		return submits
 	}
 	split := sms.SplitEncoded(encoding, payload, c.Concat == ConcatUDH16)
-	submits := make([]smpp.Submit, len(split.Parts))
+	submits := make([]smpp.Submit, len(split.Segments))
 	defer c.referTo(m.ID, submits)
-	for i, part := range split.Parts {
+	for i, segment := range split.Segments {
 		submits[i] = template
-		text := c.alphabet(split.Encoding, part)
-		if len(split.Parts) == 1 {
+		text := c.alphabet(split.Encoding, segment)
+		if len(split.Segments) == 1 {
 			submits[i].ShortMessage = text
 			continue
 		}
-		total, seq := byte(len(split.Parts)), byte(i+1)
+		total, seq := byte(len(split.Segments)), byte(i+1)
 		switch c.Concat {
 		case ConcatUDH16:
 			header := sms.UDH16(uint16(m.ID), total, seq)

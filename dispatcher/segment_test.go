@@ -73,12 +73,12 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func total(c *Carrier, body string) (submits []smpp.Submit, parts [][]byte) {
+func total(c *Carrier, body string) (submits []smpp.Submit, segments [][]byte) {
 	submits = c.segments(claimed(body), noon)
 	for _, s := range submits {
-		parts = append(parts, s.ShortMessage)
+		segments = append(segments, s.ShortMessage)
 	}
-	return submits, parts
+	return submits, segments
 }
 
 // TestConcatenation: header, esm_class and sizes of each way of marking
@@ -89,14 +89,14 @@ func TestConcatenation(t *testing.T) {
 	for _, text := range texts {
 		encoding, billed := sms.Count(text)
 		c := &Carrier{NoReference: true}
-		submits, parts := total(c, text)
+		submits, segments := total(c, text)
 		if len(submits) != billed {
 			t.Errorf("%d segments go out, %d were billed", len(submits), billed)
 		}
-		join := func(name string, header int, parts [][]byte) {
+		join := func(name string, header int, segments [][]byte) {
 			t.Helper()
 			var rest [][]byte
-			for _, p := range parts {
+			for _, p := range segments {
 				rest = append(rest, p[header:])
 				if len(p) > 140 && encoding == sms.UCS2 || len(p)-header > 153 {
 					t.Errorf("%s: a segment of %d octets", name, len(p))
@@ -111,10 +111,10 @@ func TestConcatenation(t *testing.T) {
 				t.Errorf("UDH8: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:6], want)
 			}
 		}
-		join("UDH8", 6, parts)
+		join("UDH8", 6, segments)
 
 		c.Concat = ConcatUDH16
-		submits, parts = total(c, text)
+		submits, segments = total(c, text)
 		for i, s := range submits {
 			if want := []byte{6, 8, 4, 0x23, 0x45, byte(len(submits)), byte(i + 1)}; s.ESMClass != 0x40 || !bytes.Equal(s.ShortMessage[:7], want) {
 				t.Errorf("UDH16: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:7], want)
@@ -123,10 +123,10 @@ func TestConcatenation(t *testing.T) {
 				t.Errorf("UDH16: %d octets behind the header", body)
 			}
 		}
-		join("UDH16", 7, parts)
+		join("UDH16", 7, segments)
 
 		c.Concat = ConcatSAR
-		submits, parts = total(c, text)
+		submits, segments = total(c, text)
 		for i, s := range submits {
 			want := []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{0, 0xAB}}, {Tag: smpp.TagSARTotalSegments, Value: []byte{byte(billed)}},
 				{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{byte(i + 1)}}}
@@ -134,7 +134,7 @@ func TestConcatenation(t *testing.T) {
 				t.Errorf("SAR: esm_class %#x, %v, want %v", s.ESMClass, s.TLVs, want)
 			}
 		}
-		join("SAR", 0, parts)
+		join("SAR", 0, segments)
 
 		c.Concat = ConcatPayload
 		submits, _ = total(c, text)
@@ -186,8 +186,8 @@ func TestAlphabets(t *testing.T) {
 		}
 	}
 	c := &Carrier{Alphabet: AlphabetLatin1}
-	if s, parts := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(parts[0][6:]) != strings.Repeat("{", 76) || string(parts[1][6:]) != strings.Repeat("{", 24) {
-		t.Errorf("Latin-1 in segments: % x", parts)
+	if s, segments := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(segments[0][6:]) != strings.Repeat("{", 76) || string(segments[1][6:]) != strings.Repeat("{", 24) {
+		t.Errorf("Latin-1 in segments: % x", segments)
 	}
 }
 

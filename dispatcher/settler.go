@@ -412,7 +412,7 @@ func (s *settler) committed(w work, p plan, outcomes []messages.Outcome, inbound
 		m.late = effect
 	}
 	for _, m := range p.order {
-		if m.attempt = p.attempts[m]; m.attempt.End() != submission.Going {
+		if m.attempt = p.attempts[m]; m.attempt.End() != submission.Ongoing {
 			m.ack()
 			s.d.inFlight.remove(m)
 			m.worker.open.Done()

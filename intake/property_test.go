@@ -39,7 +39,7 @@ func TestChargedIsCut(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "messages") {
 			text := texts().Draw(rt, "text")
 			req.Messages = append(req.Messages, BulkMessage{numbers().Draw(rt, "number"), text})
-			want += len(sms.SplitText(text).Parts)
+			want += len(sms.SplitText(text).Segments)
 		}
 		answer, err := in.SendBulk(t.Context(), d.principal, req)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestChargedIsCut(t *testing.T) {
 		}
 		for i, m := range recorded {
 			encoding, payload := sms.Encode(m.Body) // as dispatcher.Carrier does
-			parts := sms.SplitEncoded(encoding, payload, false).Parts
+			parts := sms.SplitEncoded(encoding, payload, false).Segments
 			text, err := sms.Join(encoding, parts)
 			if err != nil || text != req.Messages[i].Message || len(parts) != m.Segments {
 				rt.Fatalf("message %d, charged as %d segments, is cut into %d that say %q, not %q: %v",

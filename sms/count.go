@@ -8,7 +8,7 @@ type Size struct {
 	Segments   int // short messages it takes; the credits it costs
 }
 
-// Measure answers the size of a text, without allocating. An empty text has no
+// Measure returns the size of a text, without allocating. An empty text has no
 // segments.
 func Measure(text string) Size {
 	size, ok := measureGSM7(text)
@@ -18,8 +18,8 @@ func Measure(text string) Size {
 	return size
 }
 
-// Count answers the encoding of a text and the segments it takes, without
-// allocating. It is the count that is billed, and always the number of parts
+// Count returns the encoding of a text and the segments it takes, without
+// allocating. It is the count that is billed, and always the number of segments
 // that SplitText cuts (rule choices 4.1).
 func Count(text string) (Encoding, int) {
 	size := Measure(text)
@@ -30,7 +30,7 @@ func Count(text string) (Encoding, int) {
 // in the alphabet.
 func measureGSM7(text string) (Size, bool) {
 	size := Size{Encoding: GSM7}
-	count := counter{part: partSeptets}
+	count := counter{capacity: concatSeptets}
 	for _, r := range text {
 		code := septetsOf(r)
 		if code == notGSM7 {
@@ -50,7 +50,7 @@ func measureGSM7(text string) (Size, bool) {
 // measureUCS2 counts UTF-16 code units.
 func measureUCS2(text string) Size {
 	size := Size{Encoding: UCS2}
-	count := counter{part: partUnits}
+	count := counter{capacity: concatUnits}
 	for _, r := range text {
 		size.Characters++
 		count.add(unitsOf(r))
@@ -62,22 +62,22 @@ func measureUCS2(text string) Size {
 // counter fills segments with characters of one or two units that must not be
 // cut.
 type counter struct {
-	part  int // units a segment of several holds
-	total int // units so far
-	parts int // full segments so far
-	fill  int // units in the segment that is being filled
+	capacity int // units a segment of several holds
+	total    int // units so far
+	full     int // segments so far that are full
+	fill     int // units in the segment that is being filled
 }
 
 func (c *counter) add(width int) {
 	c.total += width
 	c.fill += width
-	if c.fill > c.part {
-		c.parts++
+	if c.fill > c.capacity {
+		c.full++
 		c.fill = width
 	}
 }
 
-// result answers the units and the segments, one if all fits where no
+// result returns the units and the segments, one if all fits where no
 // concatenation header is needed.
 func (c *counter) result(single int) (units, segments int) {
 	switch {
@@ -86,10 +86,10 @@ func (c *counter) result(single int) (units, segments int) {
 	case c.total <= single:
 		return c.total, 1
 	}
-	return c.total, c.parts + 1
+	return c.total, c.full + 1
 }
 
-// UnicodeCharacters answers the characters of a text that are not GSM-7, and so
+// UnicodeCharacters returns the characters of a text that are not GSM-7, and so
 // make the whole of it UCS-2: each once, in order of first use. Nil when the
 // text is GSM-7.
 func UnicodeCharacters(text string) []string {

@@ -35,8 +35,8 @@ const (
 	singleSeptets = 160
 	singleUnits   = 70
 
-	partSeptets = 153 // beside a header of 6 octets: an 8-bit reference
-	partUnits   = 67
+	concatSeptets = 153 // beside a header of 6 octets: an 8-bit reference
+	concatUnits   = 67
 
 	widePartSeptets = 152 // beside a header of 7 octets: a 16-bit reference
 	widePartUnits   = 66

@@ -77,7 +77,7 @@ func extensionTable() (table [128]rune) {
 	return table
 }
 
-// septetsOf answers a character's septets, or notGSM7.
+// septetsOf returns a character's septets, or notGSM7.
 func septetsOf(r rune) uint16 {
 	switch {
 	case r < 256: // runes of a string are never negative

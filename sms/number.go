@@ -16,7 +16,7 @@ const (
 // makes them; one read back from storage may be converted.
 type Number string
 
-// National answers the eight national digits.
+// National returns the eight national digits.
 func (n Number) National() string {
 	if len(n) != e164Length {
 		return ""
@@ -24,7 +24,7 @@ func (n Number) National() string {
 	return string(n[len("+")+len(countryCode):])
 }
 
-// Digits answers the number without its plus sign, as it stands in a submit_sm:
+// Digits returns the number without its plus sign, as it stands in a submit_sm:
 // "257XXXXXXXX".
 func (n Number) Digits() string {
 	if len(n) != e164Length {
@@ -33,7 +33,7 @@ func (n Number) Digits() string {
 	return string(n[len("+"):])
 }
 
-// Masked answers the number as logs may show it: "+25779****56".
+// Masked returns the number as logs may show it: "+25779****56".
 func (n Number) Masked() string {
 	if len(n) != e164Length {
 		return "****"
@@ -41,7 +41,7 @@ func (n Number) Masked() string {
 	return string(n[:6]) + "****" + string(n[10:])
 }
 
-// Country answers the ISO 3166-1 alpha-2 code of the number's country.
+// Country returns the ISO 3166-1 alpha-2 code of the number's country.
 func (n Number) Country() string { return "BI" }
 
 // digits collects the significant characters of a number as typed.
@@ -73,7 +73,7 @@ func (d *digits) read(s string) bool {
 	return true
 }
 
-// national answers the eight national digits of the four accepted forms:
+// national returns the eight national digits of the four accepted forms:
 // +257 and 8, 257 and 8, 00257 and 8, or 8 alone (rule choices 2.1).
 func (d *digits) national() ([]byte, bool) {
 	all := d.at[:d.n]

@@ -71,7 +71,7 @@ func ValidPrefix(prefix string) bool {
 	return true
 }
 
-// rangeOf answers the national numbers that begin with a prefix.
+// rangeOf returns the national numbers that begin with a prefix.
 func rangeOf(prefix string) numberRange {
 	first, width := uint32(0), uint32(1)
 	for i := range nationalDigits {

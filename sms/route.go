@@ -44,7 +44,7 @@ func NewRoutes(routes []Route) (*Routes, error) {
 	return table, nil
 }
 
-// Carrier answers who takes a number: the longest prefix that matches, else the
+// Carrier returns who takes a number: the longest prefix that matches, else the
 // default carrier, else nobody.
 func (r *Routes) Carrier(n Number) (string, bool) {
 	if r == nil {

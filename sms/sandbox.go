@@ -27,7 +27,7 @@ var sandbox = [...]SandboxFate{
 // SandboxFates are the numbers of the sandbox with their fates.
 func SandboxFates() []SandboxFate { return sandbox[:] }
 
-// SandboxFateOf answers the fate of a number of the sandbox; ok is false for any other.
+// SandboxFateOf returns the fate of a number of the sandbox; ok is false for any other.
 func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
 	for _, fate := range sandbox {
 		if fate.Number == n {

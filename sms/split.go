@@ -7,19 +7,19 @@ import (
 // Split is a text cut into segments, in the order they are to be sent.
 type Split struct {
 	Encoding Encoding
-	// Parts are the payloads: septets one an octet, or UTF-16BE; without the
-	// concatenation header that more than one part calls for. They share one
+	// Segments are the payloads: septets one an octet, or UTF-16BE; without the
+	// concatenation header that more than one segment calls for. They share one
 	// buffer but cannot grow into each other.
-	Parts [][]byte
+	Segments [][]byte
 }
 
 // SplitText cuts a text for carriers that take an 8-bit reference (UDH8) or SAR
 // parameters: 160 septets or 70 code units in a single segment, else 153 or 67
 // in each. No escape pair and no surrogate pair is cut. An empty text has no
-// parts; a long one may have more than MaxSegments, which callers refuse.
+// segments; a long one may have more than MaxSegments, which callers refuse.
 func SplitText(text string) Split {
 	encoding, payload := Encode(text)
-	return cut(encoding, payload, partSeptets, partUnits)
+	return cut(encoding, payload, concatSeptets, concatUnits)
 }
 
 // SplitTextWide cuts for carriers that insist on a 16-bit reference (UDH16):
@@ -42,10 +42,10 @@ func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	if wide {
 		return cut(encoding, payload, widePartSeptets, widePartUnits)
 	}
-	return cut(encoding, payload, partSeptets, partUnits)
+	return cut(encoding, payload, concatSeptets, concatUnits)
 }
 
-// Encode answers the payload of a text uncut, for carriers that take it whole
+// Encode returns the payload of a text uncut, for carriers that take it whole
 // in message_payload.
 func Encode(text string) (Encoding, []byte) {
 	size := Measure(text)
@@ -56,48 +56,48 @@ func Encode(text string) (Encoding, []byte) {
 }
 
 func cut(encoding Encoding, payload []byte, septets, units int) Split {
-	single, part := singleSeptets, septets
+	single, several := singleSeptets, septets
 	if encoding == UCS2 {
-		single, part = 2*singleUnits, 2*units
+		single, several = 2*singleUnits, 2*units
 	}
 	if len(payload) == 0 {
 		return Split{Encoding: encoding}
 	}
 	if len(payload) <= single {
-		return Split{Encoding: encoding, Parts: [][]byte{payload[:len(payload):len(payload)]}}
+		return Split{Encoding: encoding, Segments: [][]byte{payload[:len(payload):len(payload)]}}
 	}
-	parts := make([][]byte, 0, len(payload)/(part-2)+1)
-	for len(payload) > part {
-		end := part
+	segments := make([][]byte, 0, len(payload)/(several-2)+1)
+	for len(payload) > several {
+		end := several
 		switch {
 		case encoding == UCS2 && isHighSurrogate(payload[end-2]):
 			end -= 2
 		case encoding == GSM7 && payload[end-1] == escape:
 			end-- // a second septet is never 0x1B, so this one opens a pair
 		}
-		parts = append(parts, payload[:end:end])
+		segments = append(segments, payload[:end:end])
 		payload = payload[end:]
 	}
-	parts = append(parts, payload[:len(payload):len(payload)])
-	return Split{Encoding: encoding, Parts: parts}
+	segments = append(segments, payload[:len(payload):len(payload)])
+	return Split{Encoding: encoding, Segments: segments}
 }
 
-// Join answers the text of segments, each without its header. As on a handset,
-// every part must stand on its own: one that is cut inside a pair, or holds
+// Join returns the text of segments, each without its header. As on a handset,
+// every segment must stand on its own: one that is cut inside a pair, or holds
 // what is not in its alphabet, is an error.
-func Join(encoding Encoding, parts [][]byte) (string, error) {
+func Join(encoding Encoding, segments [][]byte) (string, error) {
 	decode := decodeGSM7
 	if encoding == UCS2 {
 		decode = decodeUCS2
 	}
 	octets := 0
-	for _, part := range parts {
-		octets += len(part)
+	for _, segment := range segments {
+		octets += len(segment)
 	}
 	text := make([]byte, 0, 2*octets)
 	var err error
-	for i, part := range parts {
-		if text, err = decode(text, part); err != nil {
+	for i, segment := range segments {
+		if text, err = decode(text, segment); err != nil {
 			return "", fmt.Errorf("decoding segment %d as %s: %w", i+1, encoding, err)
 		}
 	}

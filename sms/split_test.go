@@ -102,10 +102,10 @@ func TestWideSplit(t *testing.T) {
 		strings.Repeat("a", 151) + "€" + strings.Repeat("a", 151): 3,
 	} {
 		split := sms.SplitTextWide(text)
-		if len(split.Parts) != want {
-			t.Errorf("%d characters: %d parts, want %d", utf8.RuneCountInString(text), len(split.Parts), want)
+		if len(split.Segments) != want {
+			t.Errorf("%d characters: %d segments, want %d", utf8.RuneCountInString(text), len(split.Segments), want)
 		}
-		if joined, err := sms.Join(split.Encoding, split.Parts); err != nil || joined != text {
+		if joined, err := sms.Join(split.Encoding, split.Segments); err != nil || joined != text {
 			t.Errorf("joined %q, %v", joined, err)
 		}
 	}
@@ -135,25 +135,25 @@ func checkSplit(t testing.TB, text string) {
 	t.Helper()
 	encoding, segments := sms.Count(text)
 	split := sms.SplitText(text)
-	if split.Encoding != encoding || len(split.Parts) != segments {
-		t.Fatalf("SplitText(%q): %v in %d parts, Count says %v in %d", text, split.Encoding, len(split.Parts), encoding, segments)
+	if split.Encoding != encoding || len(split.Segments) != segments {
+		t.Fatalf("SplitText(%q): %v in %d segments, Count says %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
 	}
 	single, part := 160, 153
 	if encoding == sms.UCS2 {
 		single, part = 140, 134
 	}
 	units := 0
-	for i, octets := range split.Parts {
+	for i, octets := range split.Segments {
 		limit := part
 		if segments == 1 {
 			limit = single
 		}
 		if len(octets) == 0 || len(octets) > limit || cap(octets) != len(octets) {
-			t.Fatalf("SplitText(%q): part %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
+			t.Fatalf("SplitText(%q): segment %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
 		}
 		// Greedy: the next character would not have fitted.
 		if i+1 < segments && len(octets) < limit-2 {
-			t.Fatalf("SplitText(%q): part %d has only %d octets of %d", text, i+1, len(octets), limit)
+			t.Fatalf("SplitText(%q): segment %d has only %d octets of %d", text, i+1, len(octets), limit)
 		}
 		units += len(octets)
 	}
@@ -161,9 +161,9 @@ func checkSplit(t testing.TB, text string) {
 		units /= 2
 	}
 	if size := sms.Measure(text); size.Units != units || size.Characters != utf8.RuneCountInString(text) {
-		t.Fatalf("Measure(%q) = %+v, parts hold %d units", text, size, units)
+		t.Fatalf("Measure(%q) = %+v, segments hold %d units", text, size, units)
 	}
-	joined, err := sms.Join(split.Encoding, split.Parts)
+	joined, err := sms.Join(split.Encoding, split.Segments)
 	if want := string([]rune(text)); err != nil || joined != want {
 		t.Fatalf("Join(SplitText(%q)) = %q, %v", text, joined, err)
 	}
@@ -186,7 +186,7 @@ func TestSplitProperties(t *testing.T) {
 
 // TestSplitAgreesWithOracle compares with warthog618/sms where it can be
 // trusted: not on U+001B, which it passes through as an escape, and not beyond
-// 255 parts, where its counter wraps.
+// 255 segments, where its counter wraps.
 func TestSplitAgreesWithOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ReplaceAll(strings.ToValidUTF8(bodies().Draw(t, "text"), ""), "\x1b", "")
@@ -198,12 +198,12 @@ func TestSplitAgreesWithOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		ours := sms.SplitText(text)
-		if len(theirs) != len(ours.Parts) {
-			t.Fatalf("%d parts, the oracle has %d", len(ours.Parts), len(theirs))
+		if len(theirs) != len(ours.Segments) {
+			t.Fatalf("%d segments, the oracle has %d", len(ours.Segments), len(theirs))
 		}
 		for i := range theirs {
-			if want := []byte(theirs[i].UD); !bytes.Equal(ours.Parts[i], want) {
-				t.Fatalf("part %d is % X, the oracle has % X", i+1, ours.Parts[i], want)
+			if want := []byte(theirs[i].UD); !bytes.Equal(ours.Segments[i], want) {
+				t.Fatalf("segment %d is % X, the oracle has % X", i+1, ours.Segments[i], want)
 			}
 		}
 	})

@@ -77,7 +77,7 @@ func placeholder(text string) (name string, length int) {
 	return name, end + len("}}")
 }
 
-// skipSpace answers the first position from at on that is not whitespace
+// skipSpace returns the first position from at on that is not whitespace
 // (Unicode White_Space).
 func skipSpace(text string, at int) int {
 	for at < len(text) {
@@ -100,11 +100,11 @@ func isNameByte(c byte, first bool) bool {
 	return false
 }
 
-// Names answers the placeholders, each once, in order of first use. The slice
+// Names returns the placeholders, each once, in order of first use. The slice
 // is the template's own: read it only.
 func (t *Template) Names() []string { return t.names }
 
-// Missing answers the placeholders that have no value, in order of first use.
+// Missing returns the placeholders that have no value, in order of first use.
 // A key that is there with a null (nil) has one: the empty string.
 func (t *Template) Missing(variables map[string]*string) []string {
 	var missing []string

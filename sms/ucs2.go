@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// unitsOf answers how many UTF-16 code units a character takes.
+// unitsOf returns how many UTF-16 code units a character takes.
 func unitsOf(r rune) int {
 	if r > 0xFFFF {
 		return 2

@@ -2,9 +2,8 @@ package submission
 
 import "time"
 
-// Attempt is what one attempt at a message has come to. It is a value: what
-// becomes of it is worked out before the transaction and kept when that is
-// committed.
+// Attempt is one attempt at a message, as far as it is known. It is a value: the
+// next one is worked out before the transaction and kept when that is committed.
 type Attempt struct {
 	Open     int // segments without a result
 	accepted int
@@ -50,18 +49,18 @@ type End uint8
 
 // Ends.
 const (
-	Going   End = iota // a segment's result is still to come
+	Ongoing End = iota // a segment's result is still to come
 	Failed             // the message fails (Failure)
 	Retried            // it is to be tried again (Retry)
 	Held               // the carrier may have it, and it is not to be sent again
 	Carried            // the carrier has all of it
 )
 
-// End answers how the attempt ends, once every segment has its result.
+// End returns how the attempt ends, once every segment has its result.
 func (a Attempt) End() End {
 	switch {
 	case a.Open > 0:
-		return Going
+		return Ongoing
 	case a.failed:
 		return Failed
 	case a.again:
@@ -72,12 +71,12 @@ func (a Attempt) End() End {
 	return Carried
 }
 
-// Failure answers why the message fails; failed is false when it does not, by
+// Failure returns why the message fails; failed is false when it does not, by
 // what is known so far. A message fails with its first segment, whatever becomes
 // of the others.
 func (a Attempt) Failure() (f Failure, failed bool) { return a.failure, a.failed }
 
-// Retry answers after how long the message is tried again, and whether the
+// Retry returns after how long the message is tried again, and whether the
 // attempt counts: one of which a segment was accepted does, so that the next
 // asks which are out.
 func (a Attempt) Retry() (delay time.Duration, counts bool) {

@@ -250,7 +250,7 @@ func (p *play) endAttempt() {
 		a = a.Note(*p.late, time.Time{})
 	}
 	switch a.End() {
-	case Going:
+	case Ongoing:
 		return
 	case Failed, Held, Carried:
 		p.outbox = false
@@ -272,7 +272,7 @@ func (p *play) lateAnswer() {
 		}
 		s, f := p.next(Unanswered, e)
 		switch f.Record {
-		case InItsPlace:
+		case ReplaceUnanswered:
 			p.rows[r].answered, p.rows[r].status = true, confirmed(s)
 			if f.Done && p.segments == 1 && !p.inHand {
 				p.outbox = false

@@ -9,9 +9,10 @@
 // never answered. That a carrier may have a segment is told by two states and
 // nothing else: InFlight and Unanswered.
 //
-// Three more functions of the same kind are built on it: an Attempt is what one
-// attempt at a message has come to by the results of its segments, End says how
-// it ends, and Verdict is what a message is by the states of its segments.
+// Three more values and functions of the same kind are built on it: Attempt sums
+// up the results of the segments in one attempt at a message, End says how the
+// attempt ends, and Verdict gives the status of a message by the states of its
+// segments.
 package submission
 
 import (
@@ -118,13 +119,13 @@ type Record uint8
 
 // Records.
 const (
-	Nothing      Record = iota
-	Mark                // that it is begun, before the first octet goes out
-	AsAccepted          // a row with the carrier's id
-	AsUnanswered        // a row without an id: a receipt may echo its reference
-	InItsPlace          // a row with the carrier's id, in place of the unanswered one
-	Forget              // the unanswered row goes: the carrier does not have it
-	Outcome             // its final state
+	Nothing           Record = iota
+	Mark                     // that it is begun, before the first octet goes out
+	AsAccepted               // a row with the carrier's id
+	AsUnanswered             // a row without an id: a receipt may echo its reference
+	ReplaceUnanswered        // a row with the carrier's id, in place of the unanswered one
+	Forget                   // the unanswered row goes: the carrier does not have it
+	Outcome                  // its final state
 )
 
 // Effect is what has to be done.
@@ -140,7 +141,7 @@ type Effect struct {
 	Fail   string        // the message fails, for this reason
 }
 
-// Next answers what is known of a segment after an event, and what has to be
+// Next returns what is known of a segment after an event, and what has to be
 // done. possible is false for what cannot happen; nothing changes then.
 func Next(s State, e Event, p Policy) (next State, f Effect, possible bool) {
 	if s.Final() { // the first final state stands (rule choices 5.3)
@@ -201,7 +202,7 @@ func answered(s State, e Answered) (State, Effect, bool) {
 	f := Effect{Record: AsAccepted}
 	switch s {
 	case Unanswered: // late
-		f = Effect{Record: InItsPlace, Done: true}
+		f = Effect{Record: ReplaceUnanswered, Done: true}
 	case InFlight:
 	default:
 		return s, Effect{}, false

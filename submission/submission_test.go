@@ -200,7 +200,7 @@ func TestAttempt(t *testing.T) {
 		for _, order := range permutations(c.results) {
 			a := Attempt{Open: len(order)}
 			for i, letter := range order {
-				if a.End() != Going {
+				if a.End() != Ongoing {
 					t.Fatalf("%s: it ends before the last result", order)
 				}
 				s, f, _ := Next(InFlight, results[string(letter)], c.policy)

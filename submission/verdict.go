@@ -15,7 +15,7 @@ type Copy struct {
 	Reason   string     // of Failed
 }
 
-// Verdict answers what a message of so many segments is by the copies of them:
+// Verdict returns what a message of so many segments is by the copies of them:
 // failed as soon as one segment is, sent when all are (rule choices 5.4). at is
 // when that was known. The order of the copies says nothing.
 func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reason string) {

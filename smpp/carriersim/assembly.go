@@ -9,7 +9,7 @@ type assembly struct {
 	base     int // the number of messages[0]
 	complete int // messages complete since the beginning
 	messages []Message
-	parts    [][][]byte // of messages, by segment, until they are complete
+	segments [][][]byte // of messages, by segment, until they are complete
 	open     map[assemblyKey]int
 }
 
@@ -48,8 +48,8 @@ func (c *Carrier) assemble(e *logEntry) {
 	at, there := a.open[key]
 	there = there && at >= a.base && total > 1
 	if there {
-		parts := a.parts[at-a.base]
-		if have := parts[seq-1]; have != nil && string(have) == string(m.text) {
+		segments := a.segments[at-a.base]
+		if have := segments[seq-1]; have != nil && string(have) == string(m.text) {
 			a.messages[at-a.base].Duplicates++
 			return
 		} else if have != nil {
@@ -60,7 +60,7 @@ func (c *Carrier) assemble(e *logEntry) {
 		if len(a.messages) >= a.limit+a.limit/4 {
 			drop := len(a.messages) - a.limit
 			a.messages = append(a.messages[:0], a.messages[drop:]...)
-			a.parts = append(a.parts[:0], a.parts[drop:]...)
+			a.segments = append(a.segments[:0], a.segments[drop:]...)
 			a.base += drop
 			for k, n := range a.open {
 				if n < a.base {
@@ -73,28 +73,28 @@ func (c *Carrier) assemble(e *logEntry) {
 			Source: key.source, Destination: key.destination, Segments: int(total), Reference: key.ref,
 			InOrder: true, IDs: make([]string, total), Fate: scriptOf(m.dst).Name, First: c.wall(e.at),
 		})
-		a.parts = append(a.parts, make([][]byte, total))
+		a.segments = append(a.segments, make([][]byte, total))
 		if total > 1 {
 			a.open[key] = at
 		}
 	}
-	message, parts := &a.messages[at-a.base], a.parts[at-a.base]
-	if message.add(parts, int(seq), m.text, e, c.wall(e.at)); message.Complete {
+	message, segments := &a.messages[at-a.base], a.segments[at-a.base]
+	if message.add(segments, int(seq), m.text, e, c.wall(e.at)); message.Complete {
 		a.complete++
 	}
 	var text []byte
-	for _, part := range parts {
-		text = append(text, part...)
+	for _, segment := range segments {
+		text = append(text, segment...)
 	}
 	message.Text, message.Encoding = decodeText(text, m.coding, c.opts.Alphabet)
 }
 
-func (m *Message) add(parts [][]byte, seq int, text []byte, e *logEntry, at time.Time) {
+func (m *Message) add(segments [][]byte, seq int, text []byte, e *logEntry, at time.Time) {
 	if m.Received != seq-1 || m.Received > 0 && m.session != e.session {
 		m.InOrder = false
 	}
 	m.session = e.session
-	parts[seq-1] = append([]byte{}, text...)
+	segments[seq-1] = append([]byte{}, text...)
 	m.IDs[seq-1] = e.id
 	m.Received++
 	m.Complete = m.Received == m.Segments
