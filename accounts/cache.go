@@ -36,6 +36,7 @@ func (e *entry) noteUse() bool { return !e.used.Load() && e.used.CompareAndSwap(
 // once, one created elsewhere too unless somebody tried its id before, when it works within entryAge.
 type cache struct {
 	load   func(ctx context.Context, tokenID int64) (*entry, error)
+	age    time.Duration // entryAge
 	misses singleflight.Group
 
 	mu      sync.RWMutex
@@ -68,6 +69,7 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 	}
 	return &cache{
 		load:    load,
+		age:     entryAge,
 		entries: make(map[int64]*entry),
 		unknown: make(map[int64]*entry),
 		next:    make(map[int64]*freshRead),
@@ -85,7 +87,7 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 		e = c.unknown[id]
 	}
 	c.mu.RUnlock()
-	if e != nil && time.Since(e.readAt) < entryAge {
+	if e != nil && time.Since(e.readAt) < c.age {
 		c.hits.Inc()
 		return e, nil
 	}
@@ -188,7 +190,7 @@ func (c *cache) keep(id int64, e *entry) {
 // evict makes room: what is too old goes, and a tenth at random when nothing is.
 func (c *cache) evict() {
 	for id, e := range c.entries {
-		if time.Since(e.readAt) >= entryAge {
+		if time.Since(e.readAt) >= c.age {
 			delete(c.entries, id)
 		}
 	}
@@ -203,7 +205,7 @@ func (c *cache) evict() {
 // evictUnknown makes room: what is too old goes, and a tenth at random when nothing is.
 func (c *cache) evictUnknown() {
 	for id, e := range c.unknown {
-		if time.Since(e.readAt) >= entryAge {
+		if time.Since(e.readAt) >= c.age {
 			delete(c.unknown, id)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/billing"
 	"intumwa/internal/postgres"
@@ -24,12 +25,12 @@ type Cancellation struct {
 // told as of every failure, and unless refund is RefundNever their credits come back, each once, in the same transaction.
 // What a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record who did
 // it. It may be called again, also after an error: what is cancelled stays so.
-func Cancel(ctx context.Context, db postgres.Beginner, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued, refund Refund,
+func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued, refund Refund,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
 	for after, first := int64(0), true; first || after > 0; first = false {
 		var lot Cancellation
 		var next int64
-		err := postgres.InTx(ctx, db, func(tx pgx.Tx) error {
+		err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 			lot = Cancellation{} // it may be tried again
 			if first {
 				if err := begun(tx); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // What a failed statement says of the database, by its SQLSTATE
@@ -80,14 +81,20 @@ func Retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// Beginner is a pool or a connection.
-type Beginner interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-}
-
-// InTx does something in a transaction, which it commits unless do fails, and
-// does it again, three times at most, when the database rolled it back for
-// another's sake. What do has set outside itself it must set anew.
-func InTx(ctx context.Context, db Beginner, do func(tx pgx.Tx) error) error {
-	return Retry(ctx, func() error { return pgx.BeginFunc(ctx, db, do) })
+// InTx does something in a transaction ([Tx]), which it commits unless do fails,
+// and does it again, three times at most, when the database rolled it back for
+// another's sake. What do has set outside itself it must set anew; what it left
+// to [Later] has happened when InTx returns.
+func InTx(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
+	return Retry(ctx, func() error {
+		tx, err := Begin(ctx, pool)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }() // after the commit it does nothing
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	})
 }
