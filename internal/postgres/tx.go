@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Tx is a transaction that saves round trips: BEGIN travels with its first
+// statements, what was handed to [Later] with the next ones, and COMMIT with
+// what is left of that. Each round trip costs a message both latency and, at
+// one message a transaction, most of the processor time that it takes.
+//
+// It is a pgx.Tx for one goroutine. Nested transactions, COPY and large objects
+// are not supported.
+type Tx struct {
+	conn    *pgxpool.Conn
+	begun   bool // BEGIN was sent
+	closed  bool
+	waiting []waiting
+}
+
+// waiting is a statement that nobody needs the result of yet.
+type waiting struct {
+	*pgx.QueuedQuery
+	doing string // for its error: what it is part of
+}
+
+// Begin takes a connection out of pool for a transaction. Nothing is sent yet.
+// The transaction must be ended by Commit or Rollback.
+func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Tx{conn: conn}, nil
+}
+
+// Later runs the statements of b in tx before anything that is run in it after
+// them, at the latest with its COMMIT; their callbacks are called then. doing
+// says in errors what the statements are part of. In a transaction that is no
+// [Tx] they run at once.
+func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
+	t, ok := tx.(*Tx)
+	if !ok {
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		return nil
+	}
+	if t.closed {
+		return pgx.ErrTxClosed
+	}
+	for _, q := range b.QueuedQueries {
+		t.waiting = append(t.waiting, waiting{q, doing})
+	}
+	return nil
+}
+
+// head takes what has to run before the next statement.
+func (t *Tx) head() []waiting {
+	head := t.waiting
+	t.waiting = nil
+	if !t.begun {
+		t.begun = true
+		head = append([]waiting{{&pgx.QueuedQuery{SQL: "begin"}, "beginning"}}, head...)
+	}
+	return head
+}
+
+// send sends head and then tail in one pipeline, and reads the results of head.
+// On an error there is nothing left to read.
+func (t *Tx) send(ctx context.Context, head []waiting, tail ...*pgx.QueuedQuery) (pgx.BatchResults, error) {
+	b := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(head)+len(tail))}
+	for _, w := range head {
+		b.QueuedQueries = append(b.QueuedQueries, w.QueuedQuery)
+	}
+	b.QueuedQueries = append(b.QueuedQueries, tail...)
+	results := t.conn.SendBatch(ctx, b)
+	for _, w := range head {
+		var err error
+		if w.Fn != nil {
+			err = w.Fn(results)
+		} else {
+			_, err = results.Exec()
+		}
+		if err != nil {
+			_ = drop(results) // which says the same, or what follows from it
+			return nil, fmt.Errorf("%s: %w", w.doing, err)
+		}
+	}
+	return results, nil
+}
+
+// drop reads what is left without calling anybody.
+func drop(results pgx.BatchResults) error {
+	for {
+		if _, err := results.Exec(); err != nil {
+			return results.Close()
+		}
+	}
+}
+
+// flush sends what waits.
+func (t *Tx) flush(ctx context.Context) error {
+	if t.closed {
+		return pgx.ErrTxClosed
+	}
+	head := t.head()
+	if len(head) == 0 {
+		return nil
+	}
+	results, err := t.send(ctx, head)
+	if err != nil {
+		return err
+	}
+	return results.Close()
+}
+
+// SendBatch sends b, and before it what waits, in one round trip.
+func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if t.closed {
+		return failed{pgx.ErrTxClosed}
+	}
+	head := t.head()
+	if len(head) == 0 {
+		return t.conn.SendBatch(ctx, b)
+	}
+	results, err := t.send(ctx, head, b.QueuedQueries...)
+	if err != nil {
+		return failed{err}
+	}
+	return results
+}
+
+// Exec runs one statement, and before it what waits, in one round trip.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	if t.closed {
+		return tag, pgx.ErrTxClosed
+	}
+	head := t.head()
+	if len(head) == 0 {
+		return t.conn.Exec(ctx, sql, args...)
+	}
+	results, err := t.send(ctx, head, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+	if err != nil {
+		return tag, err
+	}
+	tag, err = results.Exec()
+	return tag, errors.Join(err, results.Close())
+}
+
+// Query runs one statement. What waits takes a round trip of its own.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := t.flush(ctx); err != nil {
+		return failedRows{err: err}, err
+	}
+	return t.conn.Query(ctx, sql, args...)
+}
+
+// QueryRow runs one statement. What waits takes a round trip of its own.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := t.flush(ctx); err != nil {
+		return failedRows{err: err}
+	}
+	return t.conn.QueryRow(ctx, sql, args...)
+}
+
+// Commit runs what waits and commits. When a statement that waited failed,
+// nothing was committed. Any error that is not PostgreSQL's own answer leaves
+// open whether it was.
+func (t *Tx) Commit(ctx context.Context) error {
+	if t.closed {
+		return pgx.ErrTxClosed
+	}
+	if !t.begun && len(t.waiting) == 0 {
+		return t.Rollback(ctx)
+	}
+	results, err := t.send(ctx, t.head(), &pgx.QueuedQuery{SQL: "commit"})
+	if err != nil {
+		return errors.Join(err, t.Rollback(ctx))
+	}
+	tag, err := results.Exec()
+	if err = errors.Join(err, results.Close()); err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback
+	}
+	t.release()
+	return err
+}
+
+// Rollback gives up what was done. After a Commit it does nothing.
+func (t *Tx) Rollback(ctx context.Context) (err error) {
+	if t.closed {
+		return pgx.ErrTxClosed
+	}
+	if t.begun && !t.conn.Conn().IsClosed() {
+		_, err = t.conn.Exec(ctx, "rollback")
+	}
+	t.release()
+	return err
+}
+
+// release gives the connection back; the pool closes one that is still in a
+// transaction.
+func (t *Tx) release() {
+	t.closed, t.waiting = true, nil
+	t.conn.Release()
+}
+
+// Conn is the connection of the transaction, or nil when it has ended.
+func (t *Tx) Conn() *pgx.Conn {
+	if t.closed {
+		return nil
+	}
+	return t.conn.Conn()
+}
+
+var errUnsupported = errors.New("postgres: not supported in this transaction")
+
+// Begin is not supported.
+func (t *Tx) Begin(context.Context) (pgx.Tx, error) { return nil, errUnsupported }
+
+// CopyFrom is not supported.
+func (t *Tx) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
+	return 0, errUnsupported
+}
+
+// LargeObjects is not supported.
+func (t *Tx) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
+
+// Prepare is not supported: statements are prepared by the connection.
+func (t *Tx) Prepare(context.Context, string, string) (*pgconn.StatementDescription, error) {
+	return nil, errUnsupported
+}
+
+// failed are the results of statements that were not run.
+type failed struct{ err error }
+
+func (f failed) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, f.err }
+func (f failed) Query() (pgx.Rows, error)         { return failedRows{err: f.err}, f.err }
+func (f failed) QueryRow() pgx.Row                { return failedRows{err: f.err} }
+func (f failed) Close() error                     { return f.err }
+func (f failed) Tx() pgx.Tx                       { return nil }
+
+// failedRows are no rows.
+type failedRows struct {
+	pgx.Rows // nothing else is called of rows with an error
+	err      error
+}
+
+func (r failedRows) Close()                        {}
+func (r failedRows) Err() error                    { return r.err }
+func (r failedRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
+func (r failedRows) Next() bool                    { return false }
+func (r failedRows) Scan(...any) error             { return r.err }
