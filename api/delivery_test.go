@@ -31,8 +31,7 @@ func (w *world) told(customer string, n int64) {
 			}
 			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: at})
 		}
-		_, err := w.rooms.Webhooks.Enqueue(ctx, tx, events)
-		return err
+		return w.rooms.Webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		w.t.Fatal(err)

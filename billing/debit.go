@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"intumwa/internal/postgres"
 )
 
 // Debit is what one API request asks of one company.
@@ -114,8 +116,5 @@ func (e *entries) write(ctx context.Context, tx pgx.Tx, kind string, balances ma
 	batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 		SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,
 		kind, e.company, e.amount, e.after, e.ref)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("writing the ledger: %w", err)
-	}
-	return nil
+	return postgres.Later(ctx, tx, "writing the ledger", batch)
 }

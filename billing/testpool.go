@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // TestSpend is what one test message asks of an account's pool.
@@ -58,9 +60,11 @@ func SpendTests(ctx context.Context, tx pgx.Tx, spends []TestSpend, quota int) (
 	if len(spent.whose) == 0 {
 		return receipts, nil
 	}
-	if _, err := tx.Exec(ctx, `UPDATE test_pools p SET used = p.used + u.n FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
-		WHERE p.user_id = u.user_id`, spent.whose, spent.n); err != nil {
-		return nil, fmt.Errorf("spending of test pools: %w", err)
+	batch = &pgx.Batch{}
+	batch.Queue(`UPDATE test_pools p SET used = p.used + u.n FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
+		WHERE p.user_id = u.user_id`, spent.whose, spent.n)
+	if err := postgres.Later(ctx, tx, "spending of test pools", batch); err != nil {
+		return nil, err
 	}
 	return receipts, nil
 }

@@ -89,8 +89,7 @@ func (w *world) enqueue(company int64, from int64, n int) {
 		events = append(events, e)
 	}
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
-		_, err := w.hooks.Enqueue(w.t.Context(), tx, events)
-		return err
+		return w.hooks.Enqueue(w.t.Context(), tx, events)
 	})
 	if err != nil {
 		w.t.Fatal(err)

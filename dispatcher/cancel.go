@@ -60,7 +60,7 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 					lot.Credits += int64(m.Segments)
 				}
 			}
-			if _, err := hooks.Enqueue(ctx, tx, events); err != nil {
+			if err := hooks.Enqueue(ctx, tx, events); err != nil {
 				return err
 			}
 			_, err = billing.GiveBack(ctx, tx, refunds, tests)

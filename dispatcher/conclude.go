@@ -36,7 +36,7 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 			refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
 		}
 	}
-	if _, err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
+	if err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, err
 	}
 	refunded, err := billing.GiveBack(ctx, tx, refunds, tests)

@@ -27,33 +27,70 @@ func (c *committer) commit(requests []*request, patience time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	tx, err := c.in.pool.Begin(ctx)
+	tx, err := postgres.Begin(ctx, c.in.pool)
 	if err != nil {
 		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
 
-	xid, items, err := c.write(ctx, tx, requests, patience)
-	if err != nil {
+	var w written
+	if err := c.write(ctx, tx, requests, patience, &w); err != nil {
 		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		if postgres.GaveWay(err) {
+		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
 		}
-		return &inDoubt{xid: xid, items: items, err: err}
+		return &inDoubt{written: w, err: err}
 	}
-	c.committed(requests, items)
+	c.committed(requests, w)
 	return nil
 }
 
+// written is what a group's transaction writes. What PostgreSQL returns is in it
+// when the transaction is committed, at the latest.
+type written struct {
+	xid                string
+	carried, sandboxed recorded
+}
+
+// recorded are the messages of requests, one after the other, and their ids.
+type recorded struct {
+	requests []*request
+	messages []*messages.Message
+	ids      []int64
+}
+
+// name notes the ids of the requests' first messages.
+func (r recorded) name() {
+	first := 0
+	for _, q := range r.requests {
+		q.firstID = r.ids[first]
+		first += len(q.messages)
+	}
+}
+
+// items is what the dispatchers are told of the messages, as far as their ids
+// are known.
+func (r recorded) items() []queue.Item {
+	items := make([]queue.Item, 0, len(r.ids))
+	for i, m := range r.messages {
+		if r.ids[i] != 0 {
+			items = append(items, queue.Item{MessageID: r.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
+		}
+	}
+	return items
+}
+
 // committed does what follows a commit.
-func (c *committer) committed(requests []*request, items []queue.Item) {
+func (c *committer) committed(requests []*request, w written) {
+	w.carried.name()
+	w.sandboxed.name()
 	c.count(requests)
-	if len(items) > 0 {
+	if items := w.carried.items(); len(items) > 0 {
 		select {
 		case c.push <- items:
 		default:
@@ -64,9 +101,8 @@ func (c *committer) committed(requests []*request, items []queue.Item) {
 
 // inDoubt is a COMMIT without an answer.
 type inDoubt struct {
-	xid   string
-	items []queue.Item
-	err   error
+	written
+	err error
 }
 
 // Error says what became of the connection.
@@ -78,75 +114,60 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), recheckTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(recheckGrace, cancel) })()
-	committed, err := c.tookEffect(limited, requests, doubt.xid)
+	committed, err := c.tookEffect(limited, requests, &doubt.written)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w; looking again: %w", ErrUnavailable, doubt, err)
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}
-	c.committed(requests, doubt.items)
+	c.committed(requests, doubt.written)
 	return nil
 }
 
-func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration) (xid string, items []queue.Item, err error) {
-	if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`,
-		strconv.FormatInt(patience.Milliseconds(), 10)).Scan(&xid); err != nil {
-		return "", nil, fmt.Errorf("reading the transaction's id: %w", err)
+// write writes what requests ask for and can be paid; w is filled as it goes.
+func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) error {
+	b := &pgx.Batch{}
+	b.Queue(`SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&w.xid) })
+	if err := postgres.Later(ctx, tx, "reading the transaction's id", b); err != nil {
+		return err
 	}
 	if err := c.reserve(ctx, tx, requests); err != nil {
-		return "", nil, err
+		return err
 	}
 	if err := c.charge(ctx, tx, requests); err != nil {
-		return "", nil, err
+		return err
 	}
-	var carried, sandboxed []*request
-	for _, r := range requests {
+	for _, q := range requests {
 		switch {
-		case !r.admitted:
+		case !q.admitted:
 			continue
-		case r.kind == kindSandbox:
-			sandboxed = append(sandboxed, r)
+		case q.kind == kindSandbox:
+			w.sandboxed.add(q)
 		default:
-			carried = append(carried, r)
+			w.carried.add(q)
 		}
-		r.body = marshal(r.response(r.remaining))
+		q.body = marshal(q.response(q.remaining))
 	}
 	if err := c.remember(ctx, tx, requests); err != nil {
-		return "", nil, err
+		return err
 	}
-	if _, _, err := record(ctx, tx, sandboxed, c.in.messages.InsertSandbox); err != nil {
-		return "", nil, err
+	if err := w.sandboxed.insert(ctx, tx, c.in.messages.InsertSandbox); err != nil {
+		return err
 	}
-	all, ids, err := record(ctx, tx, carried, c.in.messages.Insert)
-	if err != nil || len(all) == 0 {
-		return xid, nil, err
-	}
-	items = make([]queue.Item, len(all))
-	for i, m := range all {
-		items[i] = queue.Item{MessageID: ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())}
-	}
-	return xid, items, nil
+	return w.carried.insert(ctx, tx, c.in.messages.Insert)
 }
 
-// record writes the messages of requests and notes the ids of the first of each.
-func record(ctx context.Context, tx pgx.Tx, requests []*request, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (
-	all []*messages.Message, ids []int64, err error) {
-	for _, r := range requests {
-		all = append(all, r.messages...)
+func (r *recorded) add(q *request) {
+	r.requests, r.messages = append(r.requests, q), append(r.messages, q.messages...)
+}
+
+func (r *recorded) insert(ctx context.Context, tx pgx.Tx, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (err error) {
+	if len(r.messages) > 0 {
+		r.ids, err = insert(ctx, tx, r.messages)
 	}
-	if len(all) == 0 {
-		return nil, nil, nil
-	}
-	if ids, err = insert(ctx, tx, all); err != nil {
-		return nil, nil, err
-	}
-	first := 0
-	for _, r := range requests {
-		r.firstID = ids[first]
-		first += len(r.messages)
-	}
-	return all, ids, nil
+	return err
 }
 
 // admitSandbox admits messages to numbers of the sandbox, up to each user's daily quota.
@@ -214,22 +235,27 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 
 // tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits
 // until the transaction is over on the server, then looks for the ULIDs it wrote.
-func (c *committer) tookEffect(ctx context.Context, requests []*request, xid string) (bool, error) {
+func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
 	var refs []ulid.ULID
-	for _, r := range requests {
-		if r.admitted {
-			refs = append(refs, r.ref)
+	for _, q := range requests {
+		if q.admitted {
+			refs = append(refs, q.ref)
 		}
 	}
 	if len(refs) == 0 {
 		return true, nil // nothing was written; what is remembered of the keys does not matter
 	}
 	for {
-		var status *string
-		err := c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		status := new(string)
+		var err error
+		if w.xid != "" { // else it was codes alone, for which nobody pays: all went out at once, and the ULIDs have to tell
+			err = c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, w.xid).Scan(&status)
+		}
 		if err == nil && (status == nil || *status != "in progress") {
-			known, err := c.in.messages.Known(ctx, refs)
-			if err == nil {
+			var known map[ulid.ULID]int64
+			if known, err = c.in.messages.Known(ctx, refs); err == nil {
+				w.carried.find(known)
+				w.sandboxed.find(known)
 				return len(known) > 0, nil
 			}
 		}
@@ -237,6 +263,16 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, xid str
 		case <-ctx.Done():
 			return false, fmt.Errorf("whether %d requests were recorded is not known: %w", len(refs), errors.Join(err, ctx.Err()))
 		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// find notes the ids that went down with the answer: of single messages. Those
+// of batches are left to the dispatcher.
+func (r recorded) find(known map[ulid.ULID]int64) {
+	for i, m := range r.messages {
+		if r.ids[i] == 0 {
+			r.ids[i] = known[m.ULID]
 		}
 	}
 }

@@ -165,10 +165,7 @@ func (c *committer) remember(ctx context.Context, tx pgx.Tx, requests []*request
 	if batch.Len() == 0 {
 		return nil
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("storing idempotency keys: %w", err)
-	}
-	return nil
+	return postgres.Later(ctx, tx, "storing idempotency keys", batch)
 }
 
 // Keys past their life are deleted so often and so many at a time.

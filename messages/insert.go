@@ -9,11 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
 )
 
 // Insert records messages, their batches and their outbox rows within the
 // caller's transaction and returns the messages' ids (the message_id of
-// rule api 2.3) in the order given. One statement for any number of messages.
+// rule api 2.3) in the order given, which are set when the transaction is
+// committed, at the latest (postgres.Later). One statement for any number of
+// messages.
 func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	batchIDs, err := insertBatches(ctx, tx, messages)
 	if err != nil {
@@ -25,6 +29,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	}
 	n := len(messages)
 	var (
+		ids                                 = make([]int64, n)
 		ulids                               = make([]pgtype.UUID, n)
 		companies, users                    = make([]int64, n), make([]int64, n)
 		batches                             = make([]*int64, n)
@@ -50,7 +55,8 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	}
 	// The ids are drawn first, so that messages and outbox need no join (which,
 	// with the planner kept to nested loops, would cost the square of n).
-	rows, err := tx.Query(ctx, `
+	b := &pgx.Batch{}
+	b.Queue(`
 		WITH input AS MATERIALIZED (
 			SELECT nextval('messages_id_seq') AS id, u.*
 			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
@@ -65,15 +71,20 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 			SELECT id, company, carrier, lane, now() + make_interval(secs => validity) FROM input
 		)
 		SELECT id FROM input ORDER BY n`,
-		ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity)
-	if err != nil {
-		return nil, fmt.Errorf("inserting %d messages: %w", n, err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("inserting %d messages: %w", n, err)
+		ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity).Query(collectIDs(ids))
+	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
+		return nil, err
 	}
 	return ids, nil
+}
+
+// collectIDs reads the ids of inserted messages into ids.
+func collectIDs(ids []int64) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		i, id := 0, int64(0)
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids[i], i = id, i+1; return nil })
+		return err
+	}
 }
 
 // concatRefs gives each message of several segments the next 8-bit reference
@@ -131,21 +142,23 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	return refs, nil
 }
 
-// Known tells which of the ULIDs are recorded, as a message or as a batch: the
-// question to ask after a COMMIT whose answer was lost.
-func (s *Store) Known(ctx context.Context, ids []ulid.ULID) (map[ulid.ULID]bool, error) {
-	args := make([]pgtype.UUID, len(ids))
-	for i, id := range ids {
+// Known returns which of the ULIDs are recorded, as a message or as a batch,
+// with the message's id (0: it is a batch): the question to ask after a COMMIT
+// whose answer was lost.
+func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int64, error) {
+	args := make([]pgtype.UUID, len(ulids))
+	for i, id := range ulids {
 		args[i] = uuid(id)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT ulid FROM messages WHERE ulid = ANY($1)
-		UNION ALL SELECT ulid FROM batches WHERE ulid = ANY($1)`, args)
+	rows, err := s.pool.Query(ctx, `SELECT ulid, id FROM messages WHERE ulid = ANY($1)
+		UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
 	if err != nil {
 		return nil, fmt.Errorf("looking up ULIDs: %w", err)
 	}
-	known := make(map[ulid.ULID]bool, len(ids))
-	var id pgtype.UUID
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error { known[id.Bytes] = true; return nil })
+	known := make(map[ulid.ULID]int64, len(ulids))
+	var name pgtype.UUID
+	var id int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &id}, func() error { known[name.Bytes] = id; return nil })
 	if err != nil {
 		return nil, fmt.Errorf("looking up ULIDs: %w", err)
 	}

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -117,11 +118,11 @@ func TestKnown(t *testing.T) {
 	d := newDesk(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "SHOP", Recipients: 1, Segments: 1}
 	single, batched := d.compose(), d.compose(func(m *messages.Message) { m.Batch = b })
-	d.insert(single, batched)
+	ids := d.insert(single, batched)
 	stranger := ulid.Make()
 	known, err := d.Known(t.Context(), []ulid.ULID{single.ULID, b.ULID, batched.ULID, stranger})
-	if err != nil || !known[single.ULID] || !known[b.ULID] || !known[batched.ULID] || known[stranger] {
-		t.Errorf("%v, %v", known, err)
+	if want := map[ulid.ULID]int64{single.ULID: ids[0], batched.ULID: ids[1], b.ULID: 0}; err != nil || !maps.Equal(known, want) {
+		t.Errorf("%v, not %v; %v", known, want, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -33,10 +34,12 @@ func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[
 
 // InsertSandbox records messages to numbers of the sandbox, which are to become what
 // their numbers' fates say, within the caller's transaction. It returns their ids in
-// the order given. They are in no outbox: no dispatcher ever sees them.
+// the order given, which are set when the transaction is committed, at the latest.
+// They are in no outbox: no dispatcher ever sees them.
 func (s *Store) InsertSandbox(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	n := len(messages)
 	var (
+		ids                      = make([]int64, n)
 		ulids                    = make([]pgtype.UUID, n)
 		companies, users         = make([]int64, n), make([]int64, n)
 		numbers, senders, bodies = make([]string, n), make([]string, n), make([]string, n)
@@ -55,7 +58,8 @@ func (s *Store) InsertSandbox(ctx context.Context, tx pgx.Tx, messages []*Messag
 		encodings[i], segments[i] = int16(m.Encoding), int16(m.Segments)
 		after[i], status[i], reasons[i] = fate.After.Seconds(), int16(fate.Status), fate.Reason
 	}
-	rows, err := tx.Query(ctx, `
+	b := &pgx.Batch{}
+	b.Queue(`
 		WITH input AS MATERIALIZED (
 			SELECT nextval('messages_id_seq') AS id, u.*
 			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::smallint[],
@@ -70,13 +74,9 @@ func (s *Store) InsertSandbox(ctx context.Context, tx pgx.Tx, messages []*Messag
 			SELECT id, usr, now() + make_interval(secs => after), status, reason FROM input
 		)
 		SELECT id FROM input ORDER BY n`,
-		ulids, companies, users, numbers, senders, bodies, encodings, segments, after, status, reasons, sms.SandboxCarrier)
-	if err != nil {
-		return nil, fmt.Errorf("inserting %d messages of the sandbox: %w", n, err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("inserting %d messages of the sandbox: %w", n, err)
+		ulids, companies, users, numbers, senders, bodies, encodings, segments, after, status, reasons, sms.SandboxCarrier).Query(collectIDs(ids))
+	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages of the sandbox", n), b); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }

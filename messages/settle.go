@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -49,17 +50,21 @@ type Settled struct {
 // that is final already is not among those returned (rule api 3). It ends the
 // journeys of those that failed, and then the others as ends says. Whoever calls it
 // emits the events and the refunds in the same transaction. It costs one round
-// trip.
+// trip at most.
 func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends) ([]Settled, error) {
 	b := &pgx.Batch{}
 	done := finishing{finals: finals}
 	done.queue(b)
-	if ends.queue(b); b.Len() == 0 {
+	ends.queue(b)
+	doing := fmt.Sprintf("finishing %d messages, ending %d journeys, putting off %d", len(finals), len(ends.Carried), len(ends.Retries))
+	switch {
+	case b.Len() == 0:
 		return nil, nil
+	case len(finals) == 0: // nobody waits for what comes of it
+		return nil, postgres.Later(ctx, tx, doing, b)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("finishing %d messages, ending %d journeys, putting off %d: %w",
-			len(finals), len(ends.Carried), len(ends.Retries), err)
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	for i := range done.settled {
 		m := &done.settled[i]

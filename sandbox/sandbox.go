@@ -114,8 +114,7 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 		for i := range settled {
 			events[i] = event(&settled[i])
 		}
-		_, err = s.webhooks.Enqueue(ctx, tx, events)
-		return err
+		return s.webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("settling messages of the sandbox: %w", err)

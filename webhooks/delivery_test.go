@@ -55,7 +55,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 99, Name: Sent, At: at}}); err != nil {
+	if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 99, Name: Sent, At: at}}); err != nil {
 		t.Error(err)
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -65,8 +65,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 		t.Errorf("rolled back, yet %d deliveries, %v", len(found), err)
 	}
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		_, err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 98, Name: "sms.read"}})
-		return err
+		return w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 98, Name: "sms.read"}})
 	})
 	if err == nil {
 		t.Error("an event that rule api 6 does not have was recorded")

@@ -86,8 +86,18 @@ func enqueue(t testing.TB, w *Webhooks, company, from int64, n int) int {
 
 func enqueueAll(t testing.TB, w *Webhooks, events []Event) (inserted int) {
 	t.Helper()
-	err := pgx.BeginFunc(context.Background(), w.pool, func(tx pgx.Tx) (err error) {
-		inserted, err = w.Enqueue(context.Background(), tx, events)
+	ctx := context.Background()
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		var before, after int
+		count := `SELECT count(*) FROM webhook_deliveries`
+		if err := tx.QueryRow(ctx, count).Scan(&before); err != nil {
+			return err
+		}
+		if err := w.Enqueue(ctx, tx, events); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, count).Scan(&after)
+		inserted = after - before
 		return err
 	})
 	if err != nil {

@@ -148,7 +148,7 @@ func TestLateCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = late.Rollback(context.Background()) }()
-	if _, err := w.Enqueue(t.Context(), late, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+	if err := w.Enqueue(t.Context(), late, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(t, w, 1, 3, 10)

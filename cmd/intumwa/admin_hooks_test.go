@@ -139,8 +139,7 @@ func TestWebhookHands(t *testing.T) {
 		for i := range int64(5) {
 			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent, PhoneNumber: "+25761000001", At: at})
 		}
-		_, err := hooks.Enqueue(t.Context(), tx, events)
-		return err
+		return hooks.Enqueue(t.Context(), tx, events)
 	})
 	if err != nil {
 		t.Fatal(err)
