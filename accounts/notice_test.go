@@ -61,7 +61,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestChangesHoldAtOnceElsewhere: what one process changes, or a hand at psql,
+// TestChangesHoldAtOnceElsewhere: what one process changes, or somebody in psql,
 // another process that has the token in memory obeys at once.
 func TestChangesHoldAtOnceElsewhere(t *testing.T) {
 	url := testenv.Database(t)

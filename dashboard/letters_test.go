@@ -90,7 +90,7 @@ func TestDecisionsAreMailed(t *testing.T) {
 	}
 	root.wants(root.post(sender+"/approve"), http.StatusSeeOther)
 	hear(bob.Email, 4, "Your sender ID BOB is approved", "/messages/new")
-	w.exec(`update senders set approved = false, refused_at = now() where id = $1`, wish.ID) // a hand at psql
+	w.exec(`update senders set approved = false, refused_at = now() where id = $1`, wish.ID) // somebody in psql
 	hear(bob.Email, 5, "Your sender ID BOB is not approved", "taken back")
 
 	w.until("nothing waits", func() bool { return w.unsent() == 0 })

@@ -35,7 +35,7 @@ func (d *Dispatcher) expire(ctx context.Context) error {
 func (d *Dispatcher) overdue(ctx context.Context) error {
 	carriers := d.running()
 	names := make([]string, len(carriers))
-	longest := time.Hour // what a carrier that is configured no more had at least
+	longest := time.Hour // what a carrier that is no longer configured had at least
 	for i, c := range carriers {
 		config := c.config()
 		names[i], longest = c.name, max(longest, config.ReceiptTimeout)

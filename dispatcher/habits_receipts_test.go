@@ -158,7 +158,7 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w.clean(silent, late)
 }
 
-// TestHabitOfRemovedCarrier: a message whose carrier is configured no more gets
+// TestHabitOfRemovedCarrier: a message whose carrier is no longer configured gets
 // its end all the same.
 //
 // Source: rule carriers 10.4.

@@ -215,7 +215,7 @@ func TestReloadWithoutDatabase(t *testing.T) {
 	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
 }
 
-// TestForgottenLinks: links that are configured no more leave the list, also
+// TestForgottenLinks: links that are no longer configured leave the list, also
 // when nobody was there to take them off; others' do not.
 func TestForgottenLinks(t *testing.T) {
 	t.Parallel()

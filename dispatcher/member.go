@@ -240,7 +240,7 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	return m.disown(ctx, id, names)
 }
 
-// disown takes links off the list that are configured no more, once their
+// disown takes links off the list that are no longer configured, once their
 // workers have ended: one's own, and those that no living dispatcher has had for
 // long, unless an operator has paused them: an operator may want them back.
 func (m *member) disown(ctx context.Context, id int64, names []string) error {

@@ -66,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		direct: counter("intumwa_queue_bypassed_total", "Messages taken from the database because the queue in Redis could not be relied upon.", "carrier", "lane"),
 		resent: counter("intumwa_segments_resent_total",
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
-		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is configured no more.", "carrier"),
+		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is no longer configured.", "carrier"),
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",

@@ -88,9 +88,9 @@ func TestTaskTimes(t *testing.T) {
 // so is that it can again; its metric stands still meanwhile.
 func TestTaskTrouble(t *testing.T) {
 	b := newBench(t)
-	trouble := errors.New("no")
+	failure := errors.New("no")
 	ran := 0
-	forget := &task{name: "forget", run: func(context.Context) error { ran++; return trouble }}
+	forget := &task{name: "forget", run: func(context.Context) error { ran++; return failure }}
 	for range 2 {
 		if err := b.d.round(t.Context(), []*task{forget}); err != nil {
 			t.Error(err)
@@ -100,7 +100,7 @@ func TestTaskTrouble(t *testing.T) {
 	if n := b.metric("intumwa_task_last_success_timestamp_seconds"); n != 0 || !forget.failing || ran != 2 {
 		t.Errorf("metric %v, failing %v, ran %d times", n, forget.failing, ran)
 	}
-	trouble = nil
+	failure = nil
 	if err := b.d.round(t.Context(), []*task{forget}); err != nil || forget.failing {
 		t.Errorf("%v, failing %v", err, forget.failing)
 	}

@@ -103,7 +103,7 @@ func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time
 		}
 		i := slices.IndexFunc(links, func(l dispatcher.LinkState) bool { return l.Link == link })
 		if i < 0 {
-			return "", fmt.Errorf("%s: %w", link, dispatcher.ErrNoLink) // configured no more, since a moment ago
+			return "", fmt.Errorf("%s: %w", link, dispatcher.ErrNoLink) // removed from the configuration a moment ago
 		}
 		if links[i].State != statePaused {
 			return links[i].State, nil

@@ -55,7 +55,7 @@ func (l *life) abandonLate(log *slog.Logger) (stop func()) {
 		}
 		select {
 		case <-time.After(endWithin):
-			log.Error("the end took too long and is abandoned; what is in hand is freed as after a crash", "still_running", strings.Join(l.still(), ","))
+			log.Error("shutdown timed out; what is in flight is freed as after a crash", "still_running", strings.Join(l.still(), ","))
 			os.Exit(1)
 		case <-over:
 		}

@@ -21,6 +21,6 @@ func init() { redis.SetLogger(&redisLog) } // once, before anybody uses it
 // Printf is a line of go-redis.
 func (r *redisLines) Printf(ctx context.Context, format string, v ...any) {
 	if log := r.to.Load(); log != nil {
-		log.WarnContext(ctx, "redis: trouble with a connection", "error", fmt.Sprintf(format, v...))
+		log.WarnContext(ctx, "redis: connection error", "error", fmt.Sprintf(format, v...))
 	}
 }

@@ -200,7 +200,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	if n := count("link is down"); n > 3 { // at most one for each reason
 		t.Errorf("%d times that the link is down:\n%s", n, log.String())
 	}
-	if n := count("redis: trouble"); n < 1 || n > 3 {
+	if n := count("redis: connection error"); n < 1 || n > 3 {
 		t.Errorf("%d lines of go-redis", n)
 	}
 	database.Start()

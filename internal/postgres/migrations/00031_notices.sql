@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Every process keeps some rows in memory for a moment. Whoever changes one of
--- them, a page, a command or a hand at psql, tells all: in the transaction of
+-- them, a page, a command or somebody in psql, tells all: in the transaction of
 -- the change, so that nobody hears of what was rolled back and nobody reads
 -- before it can be seen. The arguments are the subject and the key's column.
 

@@ -22,7 +22,7 @@ CREATE FUNCTION letter(kind text, company bigint, subject bigint, said jsonb) RE
     SET said = excluded.said, written_at = clock_timestamp(), due_at = excluded.due_at, tries = 0
 $$;
 
--- As with the notices: whoever decides, a page, a command or a hand at psql, in
+-- As with the notices: whoever decides, a page, a command or somebody in psql, in
 -- the transaction of the decision.
 
 -- +goose StatementBegin

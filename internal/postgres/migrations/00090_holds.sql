@@ -3,7 +3,7 @@
 -- Companies that lost their approval while they may have messages queued. The
 -- relay puts these off to the end of time (outbox.due_at); once the company is
 -- approved again they are due. Whoever takes the approval away, a page, a command
--- or a hand at psql, holds: the trigger is in the transaction of the change.
+-- or somebody in psql, holds: the trigger is in the transaction of the change.
 CREATE TABLE holds (
     company_id bigint PRIMARY KEY,
     since      timestamptz NOT NULL DEFAULT now(),
