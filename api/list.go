@@ -88,14 +88,14 @@ func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of f
 	for i := range page {
 		ids[i] = page[i].ID
 	}
-	journeys, err := a.messages.JourneysOf(ctx, ids)
+	histories, err := a.messages.HistoriesOf(ctx, ids)
 	if err != nil {
 		a.away(c, "listing messages", err)
 		return
 	}
 	view := listView{Data: make([]messageView, len(page)), NextCursor: of.next(q, next)}
 	for i := range page {
-		view.Data[i] = viewOf(page[i], journeys[page[i].ID])
+		view.Data[i] = viewOf(page[i], histories[page[i].ID])
 	}
 	write(c, http.StatusOK, view)
 }

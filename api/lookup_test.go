@@ -61,7 +61,7 @@ func TestGetMessage(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 2, 480_000_000, time.UTC)
 	w.exec(`UPDATE messages SET status = 2, failed_at = $1, failure_reason = 'UNDELIV 027', created_at = $1::timestamptz - interval '3 s'`, at)
 	w.exec(`DELETE FROM outbox`)
-	w.exec(`INSERT INTO parts (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, error, receipt_at)
+	w.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, error, receipt_at)
 		VALUES (1, 1, 1, 'leo', 'leo-1', 'abc', $1::timestamptz - interval '1 s', 2, 'UNDELIV', '027', $1)`, at)
 	got := w.do("live", "GET", "/v1/sms/"+id, "")
 	want := strings.NewReplacer(`"pending"`, `"failed"`, `"failure_reason":null`, `"failure_reason":"UNDELIV 027"`, `"failed_at":null`, `"failed_at":"TIME"`,

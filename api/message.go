@@ -41,7 +41,7 @@ type moment struct {
 	Detail *string `json:"detail"`
 }
 
-func viewOf(r messages.Record, j messages.Journey) messageView {
+func viewOf(r messages.Record, j messages.History) messageView {
 	view := messageView{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
@@ -87,10 +87,10 @@ func (a *API) getMessage(c *gin.Context) {
 		a.away(c, "looking up a message", err)
 		return
 	}
-	journey, err := a.messages.JourneyOf(ctx, record.ID)
+	history, err := a.messages.HistoryOf(ctx, record.ID)
 	if err != nil {
 		a.away(c, "looking up a message", err)
 		return
 	}
-	write(c, http.StatusOK, viewOf(record, journey))
+	write(c, http.StatusOK, viewOf(record, history))
 }

@@ -183,7 +183,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	}
 	message := w.accept(company.ID, user.ID, "+25761000001", hostile)
 	w.exec(`UPDATE messages SET status = 2, failed_at = now(), failure_reason = $1`, hostile)
-	w.exec(`INSERT INTO parts (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) SELECT id, 1, 1, $1, $1, $1, $1, now() FROM messages`, hostile)
+	w.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) SELECT id, 1, 1, $1, $1, $1, $1, now() FROM messages`, hostile)
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ($1, $1, $1, $1, $1, $1, $1, 'unmatched')`, hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ($1, $1, $1, $1, 0, 0, $1, '')`, hostile)
 	w.exec(`INSERT INTO links (name, carrier, last_error) VALUES ($1, $1, $1)`, hostile)

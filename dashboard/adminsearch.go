@@ -154,7 +154,7 @@ type adminMessagePage struct {
 	messages.Record
 
 	CompanyName string // empty: the gateway's own
-	Journey     messages.Journey
+	Journey     messages.History
 }
 
 // adminMessage is GET /admin/messages/:id: a message's way, without its text.
@@ -173,7 +173,7 @@ func (d *Dashboard) adminMessage(v *visit, _ operator) {
 	}
 	if err == nil {
 		data.Body = "" // nobody needs it here
-		data.Journey, err = store.JourneyOf(v.ctx(), data.ID)
+		data.Journey, err = store.HistoryOf(v.ctx(), data.ID)
 	}
 	if err == nil && data.CompanyID > 0 {
 		var company accounts.Company

@@ -10,7 +10,7 @@ import (
 const straysOnPage = 50
 
 type straysPage struct {
-	Receipts []messages.Stray
+	Receipts []messages.UnmatchedReceipt
 	Next     string
 }
 
@@ -19,7 +19,7 @@ func (d *Dashboard) strays(v *visit, _ operator) {
 	var data straysPage
 	var next int64
 	var err error
-	data.Receipts, next, err = messages.New(d.rooms.Pool).Strays(v.ctx(), v.after("before"), straysOnPage)
+	data.Receipts, next, err = messages.New(d.rooms.Pool).UnmatchedReceipts(v.ctx(), v.after("before"), straysOnPage)
 	if err != nil {
 		v.fail("listing receipts", err)
 		return

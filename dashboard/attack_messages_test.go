@@ -106,7 +106,7 @@ func TestMessageMarkup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO parts (message_id, segment, total, carrier, link, key, submitted_at, receipt, error, receipt_at)
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, receipt, error, receipt_at)
 		VALUES ($1, 1, 1, $2, $2, $2, now(), $2, $2, now())`, id.ID, evil); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (m moment) place() time.Time {
 
 // life reads what became of a message.
 func (v *visit) life(t tenant, r messages.Record) (*life, error) {
-	journey, err := v.d.rooms.Messages.JourneyOf(v.ctx(), r.ID)
+	history, err := v.d.rooms.Messages.HistoryOf(v.ctx(), r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +54,15 @@ func (v *visit) life(t tenant, r messages.Record) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.tell(r, journey, deliveries), nil
+	return v.tell(r, history, deliveries), nil
 }
 
-func (v *visit) tell(r messages.Record, j messages.Journey, deliveries []webhooks.Delivery) *life {
+func (v *visit) tell(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *life {
 	T, l := v.lang.T, &life{Record: r, Live: !r.Status.Final()}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.Count("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", r.Carrier)}, rank: 1})
-	for _, s := range j.Segments {
+	for _, s := range h.Segments {
 		detail := []string{T("life.link", s.Link)}
 		if s.CarrierID != "" {
 			detail = append(detail, T("life.carrierid", s.CarrierID))
@@ -78,7 +78,7 @@ func (v *visit) tell(r messages.Record, j messages.Journey, deliveries []webhook
 			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(s.Receipt, errorOf(s.Error)), rank: 3, after: s.SubmittedAt})
 		}
 	}
-	for _, k := range j.Receipts {
+	for _, k := range h.Receipts {
 		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(k.State, errorOf(k.Error)), rank: 3})
 	}
 	if r.SentAt != nil {
@@ -91,7 +91,7 @@ func (v *visit) tell(r messages.Record, j messages.Journey, deliveries []webhook
 		}
 		l.add(m)
 	}
-	if w := j.Waiting; w != nil {
+	if w := h.Waiting; w != nil {
 		m := moment{Kind: "wait", Title: T("life.waiting", r.Carrier)}
 		switch {
 		case w.Claimed:

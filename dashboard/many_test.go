@@ -98,7 +98,7 @@ func TestManyMessages(t *testing.T) {
 			'+2577' || 5 + n / 1000000 % 5 || lpad((n % 1000000)::text, 6, '0'), 'ISOKO', repeat('Ibicuruzwa vyawe birageze. ', 20), 0, 4, false, 'leo',
 			now() - make_interval(secs => ($all - n)), case when n % 50 = 0 then 2 else 1 end, now()
 		 from generate_series(1, $all) n`,
-		`insert into parts (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at)
+		`insert into segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at)
 		 select id, 1, 1, 'leo', 'leo-1', id::text, created_at, 1, 'DELIVRD', created_at from messages`,
 		`insert into webhook_endpoints (company_id, url, secret, active) values ($company, 'https://isoko.example/hook', 'whsec_x', true)`,
 		`insert into webhook_deliveries (company_id, id, at, phone_number)
@@ -259,7 +259,7 @@ func TestManyMessages(t *testing.T) {
 			}
 			seen[s.sql] = true
 			plan := explain(t, w.pool, s)
-			for _, table := range []string{"messages", "parts", "webhook_deliveries", "ledger", "receipts", "inbound", "acts"} {
+			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "acts"} {
 				if strings.Contains(plan, "Seq Scan on "+table+" ") || strings.HasSuffix(plan, "Seq Scan on "+table) {
 					t.Errorf("%s reads the whole table %s:\n%s\n%s", try.name, table, s.sql, plan)
 				}

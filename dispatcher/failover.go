@@ -136,7 +136,7 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 
 // readdress hands messages that wait for a carrier which is configured nowhere
 // any more to the carrier that now takes their numbers.
-func (d *Dispatcher) readdress(ctx context.Context) error {
+func (d *Dispatcher) rerouteStranded(ctx context.Context) error {
 	const most = 5000 // messages a round
 	if d.opts.Route == nil {
 		return nil

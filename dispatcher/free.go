@@ -76,16 +76,16 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 			if n = len(begun); err != nil || n == 0 {
 				return err
 			}
-			var parts []messages.Part
+			var segments []messages.Segment
 			var finals []messages.Final
 			for _, m := range begun {
 				unanswered := c.config().unanswered(m, c.name)
-				parts = append(parts, unanswered...)
+				segments = append(segments, unanswered...)
 				if effect.Fail != "" && len(unanswered) > 0 {
 					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: effect.Fail})
 				}
 			}
-			recorded, err := d.carrying.Record(ctx, tx, c.name, parts, nil, 0)
+			recorded, err := d.carrying.Record(ctx, tx, c.name, segments, nil, 0)
 			if err != nil {
 				return err
 			}
@@ -109,13 +109,13 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 
 // unanswered are the segments of a message of which it is not known that the
 // carrier has them, as segments to be recorded.
-func (c *Carrier) unanswered(m *messages.Claimed, name string) (parts []messages.Part) {
+func (c *Carrier) unanswered(m *messages.Claimed, name string) (segments []messages.Segment) {
 	total := len(c.segments(m, time.Now()))
 	for n := 1; n <= total; n++ {
 		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
-			parts = append(parts, messages.Part{MessageID: m.ID, Segment: n, Total: total, Carrier: name,
+			segments = append(segments, messages.Segment{MessageID: m.ID, Segment: n, Total: total, Carrier: name,
 				At: time.Now(), Unanswered: true, Reference: reference(m.ID, n)})
 		}
 	}
-	return parts
+	return segments
 }

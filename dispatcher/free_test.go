@@ -22,14 +22,14 @@ import (
 // claimed is sent in any case.
 func TestFreeObeysOnAmbiguous(t *testing.T) {
 	for policy, want := range map[Ambiguous]struct {
-		status sms.Status
-		reason string
-		left   int // in the outbox
-		parts  int // unanswered ones
+		status   sms.Status
+		reason   string
+		left     int // in the outbox
+		segments int // unanswered ones
 	}{
 		AmbiguousResend: {status: sms.Pending, left: 2},
-		AmbiguousHold:   {status: sms.Pending, left: 1, parts: 2},
-		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, parts: 2},
+		AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
+		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
 	} {
 		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
 		begun, claimed := b.begun(3), b.begun(1)
@@ -52,8 +52,8 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != want.left {
 			t.Errorf("policy %d: %d are to be sent, want %d", policy, n, want.left)
 		}
-		if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.parts {
-			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.parts)
+		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.segments {
+			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.segments)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if err := b.d.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.count(`SELECT count(*) FROM parts WHERE key LIKE '?%'`); n != 1 {
+	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 1 {
 		t.Error("the next round does not take it")
 	}
 }
@@ -167,7 +167,7 @@ func TestLateRefusalForNow(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 		t.Error("it is not to be sent again")
 	}
-	if n := b.count(`SELECT count(*) FROM parts`); n != 0 {
+	if n := b.count(`SELECT count(*) FROM segments`); n != 0 {
 		t.Error("it counts as unanswered still")
 	}
 }
@@ -282,12 +282,12 @@ func TestStaleVerdict(t *testing.T) {
 // for another that has claimed it since.
 func TestInFlightOfTwoWorkers(t *testing.T) {
 	f := newInFlightMessages()
-	first := &inFlight{msg: &messages.Claimed{ID: 1, Turn: 1}}
-	second := &inFlight{msg: &messages.Claimed{ID: 1, Turn: 2}}
+	first := &inFlight{msg: &messages.Claimed{ID: 1, Epoch: 1}}
+	second := &inFlight{msg: &messages.Claimed{ID: 1, Epoch: 2}}
 	f.add(first)
 	f.add(second)
 	f.remove(first)
-	now, before := messages.Claim{MessageID: 1, Turn: 2}, messages.Claim{MessageID: 1, Turn: 1}
+	now, before := messages.Claim{MessageID: 1, Epoch: 2}, messages.Claim{MessageID: 1, Epoch: 1}
 	for range 2 {
 		if orphans := f.orphaned([]messages.Claim{now}); len(orphans) != 0 {
 			t.Errorf("orphans %v", orphans)

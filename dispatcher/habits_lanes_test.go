@@ -238,10 +238,10 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	start := time.Now()
 	small := w.campaign(2, 50, "small")
 	w.until("the small one is through", func() bool {
-		return w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, small) == len(small)
+		return w.count(`SELECT count(*) FROM segments WHERE message_id = ANY($1)`, small) == len(small)
 	})
 	t.Logf("50 recipients beside 4,000 took %s", elapsed(start))
-	if n := w.count(`SELECT count(*) FROM parts WHERE message_id = ANY($1)`, big); n > 1500 {
+	if n := w.count(`SELECT count(*) FROM segments WHERE message_id = ANY($1)`, big); n > 1500 {
 		t.Errorf("the big campaign got %d out before the small one was through", n)
 	}
 	w.stop()

@@ -219,13 +219,13 @@ func TestHabitOfDatabaseAway(t *testing.T) {
 	mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
 	w.start(mno.mno())
 	ids := w.sendMany(20, "00")
-	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM parts`) == len(ids) })
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE parts RENAME TO away`); err != nil {
+	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
 	mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
 	w.until("receipts are refused", func() bool { return w.metric("intumwa_receipts_refused_total") > 0 })
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO parts`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO segments`); err != nil {
 		t.Fatal(err)
 	}
 	w.await("sent", 15*time.Second, ids...)

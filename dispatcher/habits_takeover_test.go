@@ -29,7 +29,7 @@ func TestHabitOfLateAnswers(t *testing.T) {
 			to := w.number("00")
 			id := w.send(note{to: to})[0]
 			w.until("the answer is taken", func() bool {
-				return w.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key NOT LIKE '?%'`, id) == 1
+				return w.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key NOT LIKE '?%'`, id) == 1
 			})
 			mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
 			w.await("sent", 10*time.Second, id)

@@ -53,7 +53,7 @@ func TestLateRefusals(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL`, id); n != 1 {
 				t.Error("it is not to be sent again")
 			}
-			if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND segment = $2`, id, missing); n != 0 {
+			if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND segment = $2`, id, missing); n != 0 {
 				t.Errorf("segment %d counts as out", missing)
 			}
 			b.clean()
@@ -111,7 +111,7 @@ func TestBegunIsRemembered(t *testing.T) {
 	}
 	again.begin(ctx) // without a link: nothing is submitted
 	b.settle(b.s.grab())
-	if n := b.count(`SELECT count(*) FROM parts WHERE message_id = $1 AND key LIKE '?%'`, m.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox`) != 0 {
+	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, m.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox`) != 0 {
 		t.Error("it is not held")
 	}
 }
@@ -120,7 +120,7 @@ func TestBegunIsRemembered(t *testing.T) {
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Turn: 1}, attempt: submission.Attempt{Open: 1}}
+	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Epoch: 1}, attempt: submission.Attempt{Open: 1}}
 	b.d.inFlight.add(m)
 	b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
 	if m.late != nil {

@@ -96,8 +96,8 @@ func TestEnd(t *testing.T) {
 	if s := w.linkState("lumitel-1"); s.State != "down" || s.InFlight != 0 {
 		t.Errorf("link %+v", s)
 	}
-	if st := mno.Stats(); st.Unbinds != 1 || int(st.Accepted) != w.count(`SELECT count(*) FROM parts`) {
-		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM parts`))
+	if st := mno.Stats(); st.Unbinds != 1 || int(st.Accepted) != w.count(`SELECT count(*) FROM segments`) {
+		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM segments`))
 	}
 	mno.stop()
 	goleak.VerifyNone(t, before)

@@ -55,7 +55,7 @@ func (f *inFlightMessages) orphaned(claims []messages.Claim) []messages.Claim {
 	suspects := make(map[messages.Claim]struct{})
 	var orphans []messages.Claim
 	for _, claim := range claims {
-		if m := f.byID[claim.MessageID]; m != nil && m.msg.Turn == claim.Turn {
+		if m := f.byID[claim.MessageID]; m != nil && m.msg.Epoch == claim.Epoch {
 			continue
 		}
 		if _, again := f.suspects[claim]; again {

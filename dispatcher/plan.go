@@ -13,7 +13,7 @@ import (
 // what the messages' attempts have come to, once that is committed. After a
 // failed transaction it is made anew.
 type plan struct {
-	parts    []messages.Part
+	segments []messages.Segment
 	finals   []messages.Final
 	carried  []int64
 	held     []int64
@@ -54,9 +54,9 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	switch {
 	case r.segment == 0: // nothing was to be sent
 	case effect.Record == submission.AsAccepted:
-		p.parts = append(p.parts, s.accepted(m.worker.link, m.msg.ID, r.segment, m.total, r.MessageID, r.at))
+		p.segments = append(p.segments, s.accepted(m.worker.link, m.msg.ID, r.segment, m.total, r.MessageID, r.at))
 	case effect.Record == submission.AsUnanswered:
-		p.parts = append(p.parts, messages.Part{
+		p.segments = append(p.segments, messages.Segment{
 			MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Carrier: s.carrier.name, Link: m.worker.link,
 			At: r.at, Unanswered: true, Reference: reference(m.msg.ID, r.segment),
 		})
@@ -91,9 +91,9 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	if effect.Record == submission.ReplaceUnanswered {
-		part := s.accepted(a.link, a.messageID, a.segment, a.total, a.MessageID, a.at)
-		part.Late = true
-		p.parts = append(p.parts, part)
+		segment := s.accepted(a.link, a.messageID, a.segment, a.total, a.MessageID, a.at)
+		segment.Late = true
+		p.segments = append(p.segments, segment)
 	}
 	if effect.Done && a.total == 1 {
 		p.carried = append(p.carried, a.messageID)
@@ -113,17 +113,17 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 }
 
 // accepted is a segment that the carrier has taken, to be recorded.
-func (s *settler) accepted(link string, messageID int64, segment, total int, carrierID string, at time.Time) messages.Part {
+func (s *settler) accepted(link string, messageID int64, segment, total int, carrierID string, at time.Time) messages.Segment {
 	config := s.carrier.config()
-	part := messages.Part{MessageID: messageID, Segment: segment, Total: total, Carrier: s.carrier.name, Link: link,
+	record := messages.Segment{MessageID: messageID, Segment: segment, Total: total, Carrier: s.carrier.name, Link: link,
 		CarrierID: carrierID, At: at, Confirmed: config.Confirm == ConfirmBySubmit}
 	if !config.NoReference {
-		part.Reference = reference(messageID, segment)
+		record.Reference = reference(messageID, segment)
 	}
 	if format := s.carrier.format(link); format != nil && format.unsure() {
-		if part.Unsure = true; time.Since(s.parked) < messages.InboxReach {
-			part.Other = otherKeys(carrierID)
+		if record.Unsure = true; time.Since(s.parked) < messages.InboxReach {
+			record.Other = otherKeys(carrierID)
 		}
 	}
-	return part
+	return record
 }

@@ -47,7 +47,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 	}
 	ahead := redisNow.Sub(now)
 	unknown := now.Add(-pushSlack)
-	var delivered []messages.Delivered
+	var delivered []messages.Watermark
 	var failed error // one lane's failure does not stop the others
 	for _, at := range lanes {
 		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
@@ -57,7 +57,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 			continue
 		}
 		if len(marks) == 0 {
-			delivered = append(delivered, messages.Delivered{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
+			delivered = append(delivered, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
 		}
 		for company, mark := range marks {
 			until := unknown
@@ -67,7 +67,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 			if until.After(now) { // an entry of a time to come: somebody else wrote it
 				until = unknown
 			}
-			delivered = append(delivered, messages.Delivered{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
+			delivered = append(delivered, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
 		}
 	}
 	waiting, err := d.store.Missing(ctx, delivered, unknown, pushLimit)

@@ -35,7 +35,7 @@ func TestSessionLockOfDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := w.sendTo("00")
-	if _, err := w.pool.Exec(t.Context(), `UPDATE outbox SET claimed_by = 77, turn = 1, attempts = 1`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `UPDATE outbox SET claimed_by = 77, epoch = 1, attempts = 1`); err != nil {
 		t.Fatal(err)
 	}
 	w.startWith(dispatcher.Options{DeadAfter: time.Hour}, mno.mno(), named("leo", other))

@@ -265,7 +265,7 @@ func (s *settler) commit(w work) error {
 	var recorded messages.Recorded
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.parts, receipts, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.segments, receipts, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
@@ -291,7 +291,7 @@ func (s *settler) commit(w work) error {
 	}
 	s.carrier.handsets.take(kept)
 	s.committed(w, plan, recorded.Outcomes, len(inbound))
-	s.learn(w, plan.parts, recorded)
+	s.learn(w, plan.segments, recorded)
 	early := receiptsIn(recorded.Submitted)
 	s.carrier.unmatched.give(early)
 	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(early))
@@ -324,7 +324,7 @@ func receiptsIn(states []messages.SegmentState) (n int) {
 // learn looks at what a lot says of how links write ids in receipts. What was
 // found by its reference says nothing of that, nor does an id that is the same
 // in every format.
-func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorded) {
+func (s *settler) learn(w work, segments []messages.Segment, recorded messages.Recorded) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	echoed := map[int]bool{}
@@ -350,7 +350,7 @@ func (s *settler) learn(w work, parts []messages.Part, recorded messages.Recorde
 		n++
 	}
 	telling := map[int64]bool{}
-	for _, p := range parts {
+	for _, p := range segments {
 		telling[p.MessageID] = telling[p.MessageID] || p.Other != nil
 	}
 	for _, st := range recorded.Submitted {

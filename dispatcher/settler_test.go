@@ -201,12 +201,12 @@ func (b *bench) free() int {
 // lot and one by one.
 func TestSettle(t *testing.T) {
 	type outcome struct {
-		status  sms.Status
-		reason  string
-		waits   bool // in the outbox, to be sent again
-		attempt int  // attempts that count
-		delay   time.Duration
-		parts   int
+		status   sms.Status
+		reason   string
+		waits    bool // in the outbox, to be sent again
+		attempt  int  // attempts that count
+		delay    time.Duration
+		segments int
 	}
 	gone := errors.New("connection lost")
 	cases := []struct {
@@ -216,24 +216,24 @@ func TestSettle(t *testing.T) {
 		fates  []fate
 		result outcome
 	}{
-		{"accepted", 0, 0, []fate{accepted("a")}, outcome{parts: 1}},
-		{"confirmed by the acceptance", 0, ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, parts: 2}},
+		{"accepted", 0, 0, []fate{accepted("a")}, outcome{segments: 1}},
+		{"confirmed by the acceptance", 0, ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, segments: 2}},
 		{"refused for good", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)}, outcome{status: sms.Failed, reason: "ESME_RINVDSTADR"}},
 		{"throttled", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusThrottled, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
 		{"a setting of ours", 0, 0, []fate{ended(smpp.Rejected, 0x48, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
 		{"not written", 0, 0, []fate{ended(smpp.NotWritten, 0, smpp.ErrNotBound)}, outcome{waits: true}},
 		{"cannot be written", 0, 0, []fate{ended(smpp.NotWritten, 0, &smpp.FieldError{Field: "source_addr", Problem: "is odd"})},
 			outcome{status: sms.Failed, reason: "smpp: source_addr is odd"}},
-		{"unanswered, sent again", AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: ambiguousDelay, parts: 1}},
-		{"unanswered, held", AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{parts: 1}},
-		{"unanswered, given up", AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", parts: 1}},
+		{"unanswered, sent again", AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: ambiguousDelay, segments: 1}},
+		{"unanswered, held", AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
+		{"unanswered, given up", AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
 		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
-			outcome{waits: true, attempt: 1, delay: time.Second, parts: 1}},
+			outcome{waits: true, attempt: 1, delay: time.Second, segments: 1}},
 		// The attempt counts although the rest was never written: the next
 		// claim then asks which segments are out.
-		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, parts: 1}},
+		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, segments: 1}},
 		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
-			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", parts: 2}},
+			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", segments: 2}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -254,8 +254,8 @@ func TestSettle(t *testing.T) {
 				b.clean()
 				var got outcome
 				got.status, got.reason = b.status(m.msg.ID)
-				got.parts = b.count(`SELECT count(*) FROM parts WHERE message_id = $1`, m.msg.ID)
-				rest, err := b.d.store.JourneyOf(t.Context(), m.msg.ID)
+				got.segments = b.count(`SELECT count(*) FROM segments WHERE message_id = $1`, m.msg.ID)
+				rest, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -304,7 +304,7 @@ func TestResumed(t *testing.T) {
 // among others, result or receipt.
 func TestPoison(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE parts ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
 		t.Fatal(err)
 	}
 	good, bad := []*inFlight{b.begun(1), b.begun(1)}, b.begun(1)
@@ -335,7 +335,7 @@ func TestPoison(t *testing.T) {
 // TestDatabaseAway: results are kept, and their slots, until they are written.
 func TestDatabaseAway(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE parts RENAME TO away`); err != nil {
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -359,11 +359,11 @@ func TestDatabaseAway(t *testing.T) {
 	if free := b.free(); free != 8 {
 		t.Errorf("%d slots are free while nothing could be written, want 8", free)
 	}
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO parts`); err != nil {
+	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO segments`); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()
-	if n := b.count(`SELECT count(*) FROM parts`); n != 2 {
+	if n := b.count(`SELECT count(*) FROM segments`); n != 2 {
 		t.Errorf("%d segments recorded, want 2", n)
 	}
 	cancel()

@@ -46,7 +46,7 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "match_receipts", every: often, rest: worked, run: d.rematchAll},
 		{name: "fail_over", every: often, rest: worked, run: d.failover},
 		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
-		{name: "readdress", every: seldom, rest: swept, run: d.readdress},
+		{name: "readdress", every: seldom, rest: swept, run: d.rerouteStranded},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "clear_queue", every: seldom, rest: worked, run: d.reclaim},

@@ -136,11 +136,11 @@ func (s *Store) Count(ctx context.Context, company sms.CompanyID, since time.Tim
 	return c, nil
 }
 
-// straysScanned is how many kept receipts one page of Strays looks through.
-const straysScanned = 5_000
+// unmatchedScanned is how many kept receipts one page of UnmatchedReceipts looks through.
+const unmatchedScanned = 5_000
 
-// Stray is a receipt that no message was found for.
-type Stray struct {
+// UnmatchedReceipt is a receipt that no message was found for.
+type UnmatchedReceipt struct {
 	ID        int64
 	At        time.Time // when it came, or came again
 	Carrier   string
@@ -151,23 +151,23 @@ type Stray struct {
 	Error     string
 }
 
-// Strays returns up to limit receipts that no message was found for, of all
+// UnmatchedReceipts returns up to limit receipts that no message was found for, of all
 // carriers, the latest first, from the first with an id below before (0: the
 // latest there is) on, and where to go on from: 0 when there are no more. What
 // is found later leaves the list.
-func (s *Store) Strays(ctx context.Context, before int64, limit int) (page []Stray, next int64, err error) {
+func (s *Store) UnmatchedReceipts(ctx context.Context, before int64, limit int) (page []UnmatchedReceipt, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
 	var last, seen int64
 	batch := &pgx.Batch{}
-	batch.Queue(`SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r`, before, straysScanned).
+	batch.Queue(`SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r`, before, unmatchedScanned).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&last, &seen) })
 	batch.Queue(`SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM
 			(SELECT * FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r
-		WHERE message_id IS NULL ORDER BY id DESC LIMIT $3`, before, straysScanned, limit+1).
+		WHERE message_id IS NULL ORDER BY id DESC LIMIT $3`, before, unmatchedScanned, limit+1).
 		Query(func(rows pgx.Rows) (err error) {
-			page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Stray])
+			page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[UnmatchedReceipt])
 			return err
 		})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
@@ -177,7 +177,7 @@ func (s *Store) Strays(ctx context.Context, before int64, limit int) (page []Str
 	case len(page) > limit:
 		page = page[:limit]
 		return page, page[limit-1].ID, nil
-	case seen == straysScanned:
+	case seen == unmatchedScanned:
 		return page, last, nil
 	}
 	return page, 0, nil

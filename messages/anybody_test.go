@@ -69,7 +69,7 @@ func TestAnybodys(t *testing.T) {
 		FROM generate_series(1, 12000) n`)
 	strays, pages := 0, 0
 	for before := int64(0); ; {
-		page, next, err := store.Strays(ctx, before, 2)
+		page, next, err := store.UnmatchedReceipts(ctx, before, 2)
 		if err != nil || len(page) > 2 {
 			t.Fatalf("%d strays, %v", len(page), err)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // paid writes the ledger row of a request as billing would.
-func (d *desk) paid(ref ulid.ULID, company, amount int64) {
+func (d *testStore) paid(ref ulid.ULID, company, amount int64) {
 	d.Helper()
 	d.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES ($1, 'send', $2, 0, $3)`, company, -amount, [16]byte(ref))
 }
@@ -20,39 +20,39 @@ func (d *desk) paid(ref ulid.ULID, company, amount int64) {
 func TestAudit(t *testing.T) {
 	type fault struct {
 		name string
-		make func(d *desk, paidFor *messages.Message, id int64)
+		make func(d *testStore, paidFor *messages.Message, id int64)
 		want messages.Audit
 	}
 	faults := []fault{
-		{"nothing", func(*desk, *messages.Message, int64) {}, messages.Audit{}},
-		{"a message nobody paid for", func(d *desk, _ *messages.Message, _ int64) { d.pending(2) }, messages.Audit{Unpaid: 2}},
-		{"a message paid by another", func(d *desk, _ *messages.Message, _ int64) {
+		{"nothing", func(*testStore, *messages.Message, int64) {}, messages.Audit{}},
+		{"a message nobody paid for", func(d *testStore, _ *messages.Message, _ int64) { d.pending(2) }, messages.Audit{Unpaid: 2}},
+		{"a message paid by another", func(d *testStore, _ *messages.Message, _ int64) {
 			m := d.compose()
 			d.insert(m)
 			d.paid(m.ULID, 2, 1)
 		}, messages.Audit{Unpaid: 1, Unrecorded: 1}},
-		{"a wrong amount", func(d *desk, _ *messages.Message, _ int64) {
+		{"a wrong amount", func(d *testStore, _ *messages.Message, _ int64) {
 			m := d.compose(segments(2))
 			d.insert(m)
 			d.paid(m.ULID, 1, 1)
 		}, messages.Audit{Unpaid: 1}},
-		{"a debit for nothing", func(d *desk, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) }, messages.Audit{Unrecorded: 1}},
-		{"a batch that lost a message", func(d *desk, _ *messages.Message, _ int64) {
+		{"a debit for nothing", func(d *testStore, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) }, messages.Audit{Unrecorded: 1}},
+		{"a batch that lost a message", func(d *testStore, _ *messages.Message, _ int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(id) FROM messages)`)
 			d.exec(`DELETE FROM messages WHERE id = (SELECT max(id) FROM messages)`)
 		}, messages.Audit{Unpaid: 1}},
-		{"pending, and nobody carries it", func(d *desk, _ *messages.Message, id int64) {
+		{"pending, and nobody carries it", func(d *testStore, _ *messages.Message, id int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 		}, messages.Audit{StuckPending: 1}},
-		{"with a carrier for too long", func(d *desk, _ *messages.Message, id int64) {
-			d.settle([]messages.Part{part(id, "x")})
+		{"with a carrier for too long", func(d *testStore, _ *messages.Message, id int64) {
+			d.settle([]messages.Segment{accepted(id, "x")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 			d.exec(`UPDATE messages SET created_at = now() - interval '3 hours' WHERE id = $1`, id)
 		}, messages.Audit{StuckPending: 1}},
-		{"final and in the outbox", func(d *desk, _ *messages.Message, id int64) {
+		{"final and in the outbox", func(d *testStore, _ *messages.Message, id int64) {
 			d.finish(messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()})
 		}, messages.Audit{OrphanQueue: 1}},
-		{"in the outbox and nowhere else", func(d *desk, _ *messages.Message, _ int64) {
+		{"in the outbox and nowhere else", func(d *testStore, _ *messages.Message, _ int64) {
 			d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES (999, 1, 'x', 0, now())`)
 		}, messages.Audit{OrphanQueue: 1}},
 	}
@@ -67,7 +67,7 @@ func TestAudit(t *testing.T) {
 			carried := d.compose()
 			atCarrier := d.insert(test, code, carried)[2]
 			d.paid(carried.ULID, 1, 1)
-			d.settle([]messages.Part{part(atCarrier, "c")})
+			d.settle([]messages.Segment{accepted(atCarrier, "c")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, atCarrier)
 			b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 3}
 			in := func(m *messages.Message) { m.Batch = b }

@@ -14,7 +14,7 @@ import (
 )
 
 // insertBatches records the batches that messages belong to, in one statement,
-// and answers their keys.
+// and returns their keys.
 func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
 	var (
 		last               *Batch

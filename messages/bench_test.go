@@ -32,7 +32,7 @@ func BenchmarkInsert(b *testing.B) {
 }
 
 // BenchmarkSettle is the way of 100 messages from claim to sent: claim,
-// responses and end of their journeys, receipts.
+// responses and end of their attempts, receipts.
 func BenchmarkSettle(b *testing.B) {
 	const n = 100
 	d := newHotDesk(b)
@@ -46,14 +46,14 @@ func BenchmarkSettle(b *testing.B) {
 		if got := len(d.claim(1, ids...)); got != n {
 			b.Fatalf("%d claimed", got)
 		}
-		parts, receipts := make([]messages.Part, n), make([]messages.Receipt, n)
+		segments, receipts := make([]messages.Segment, n), make([]messages.Receipt, n)
 		for i, id := range ids {
 			key := fmt.Sprintf("%d-%d", round, i)
-			parts[i], receipts[i] = part(id, key, at(time.Now())), receipt(key, "DELIVRD")
+			segments[i], receipts[i] = accepted(id, key, at(time.Now())), receipt(key, "DELIVRD")
 			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as desk.compose counts them
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
-			if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
+			if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
 				return err
 			}
 			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
@@ -97,14 +97,14 @@ func BenchmarkWAL(b *testing.B) {
 							m.Number, m.Body = number(), strings.Repeat("Ibicuruzwa vyawe birageze. ", 4)
 						})
 						d.claim(1, ids...)
-						parts, receipts := make([]messages.Part, group), make([]messages.Receipt, group)
+						segments, receipts := make([]messages.Segment, group), make([]messages.Receipt, group)
 						for i, id := range ids {
 							key := fmt.Sprint(id)
-							parts[i], receipts[i] = part(id, key), receipt(key, "DELIVRD")
+							segments[i], receipts[i] = accepted(id, key), receipt(key, "DELIVRD")
 							receipts[i].Number = ""
 						}
 						d.tx(func(_ context.Context, tx pgx.Tx) error {
-							if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
+							if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
 								return err
 							}
 							return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})

@@ -59,7 +59,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 		return nil, 0, nil
 	}
 	rows, err = tx.Query(ctx, `DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
-			AND NOT EXISTS (SELECT FROM parts p WHERE p.message_id = o.message_id)
+			AND NOT EXISTS (SELECT FROM segments s WHERE s.message_id = o.message_id)
 		RETURNING o.message_id, now()`, ids)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cancelling messages: %w", err)

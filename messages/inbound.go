@@ -63,7 +63,7 @@ func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inboun
 }
 
 // ForgetInbound deletes messages from handsets older than life, up to 20,000 a
-// call, and answers how many.
+// call, and returns how many.
 func (s *Store) ForgetInbound(ctx context.Context, life time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE id IN (
 		SELECT id FROM inbound WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)

@@ -13,7 +13,7 @@ import (
 // TestInbound: messages from handsets are kept as they came, shown youngest
 // first, and forgotten after their time.
 func TestInbound(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	text := "STOP\x00"
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.KeepInbound(ctx, tx, []messages.Inbound{

@@ -51,9 +51,9 @@ type Unanswered struct {
 // waits in the inbox: it echoes their reference and names their handset.
 func (s *Store) Echoed(ctx context.Context, carrier string, segments []Unanswered) ([]Unanswered, error) {
 	n := len(segments)
-	ids, parts, references := make([]int64, n), make([]int16, n), make([]int32, n)
+	ids, numbers, references := make([]int64, n), make([]int16, n), make([]int32, n)
 	for i, seg := range segments {
-		ids[i], parts[i], references[i] = seg.MessageID, int16(seg.Segment), int32(seg.Reference)
+		ids[i], numbers[i], references[i] = seg.MessageID, int16(seg.Segment), int32(seg.Reference)
 	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT u.message_id, u.segment, u.reference
@@ -61,7 +61,7 @@ func (s *Store) Echoed(ctx context.Context, carrier string, segments []Unanswere
 		JOIN messages m ON m.id = u.message_id
 		WHERE EXISTS (SELECT FROM receipts r WHERE r.reference = u.reference AND r.carrier = $1 AND r.message_id IS NULL
 			AND r.status IS NOT NULL AND r.received_at > now() - $5::interval AND right(r.number, 8) = right(m.phone_number, 8))`,
-		carrier, ids, parts, references, InboxReach)
+		carrier, ids, numbers, references, InboxReach)
 	if err != nil {
 		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
 	}
@@ -83,7 +83,7 @@ func (s *Store) InboxEnd(ctx context.Context, age time.Duration) (id int64, err 
 }
 
 // Settle applies inbox receipts under another key and takes those that found
-// their segment out of the inbox. It answers, as Record does, the segments
+// their segment out of the inbox. It returns, as Record does, the segments
 // settled, and which receipts settled one. The caller holds LockCarrier.
 func (s *Store) Settle(ctx context.Context, tx pgx.Tx, inbox []InboxReceipt) (states []SegmentState, matched []bool, err error) {
 	if len(inbox) == 0 {

@@ -99,7 +99,7 @@ func TestInsertKeepsOrder(t *testing.T) {
 // TestInsertTwice: a ULID is recorded once, and a refused transaction leaves
 // nothing.
 func TestInsertTwice(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	m := d.compose()
 	d.insert(m)
 	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
@@ -115,7 +115,7 @@ func TestInsertTwice(t *testing.T) {
 }
 
 func TestKnown(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "SHOP", Recipients: 1, Segments: 1}
 	single, batched := d.compose(), d.compose(func(m *messages.Message) { m.Batch = b })
 	ids := d.insert(single, batched)
@@ -128,7 +128,7 @@ func TestKnown(t *testing.T) {
 
 // references are the concatenation references of a pair, in the order of the
 // messages.
-func (d *desk) references(sender string, number sms.Number) []int {
+func (d *testStore) references(sender string, number sms.Number) []int {
 	d.Helper()
 	rows, err := d.pool.Query(d.Context(), `SELECT coalesce(concat_ref, -1) FROM messages
 		WHERE sender = $1 AND phone_number = $2 AND segments > 1 ORDER BY id`, sender, string(number))

@@ -141,7 +141,7 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	return page, nil
 }
 
-// reach answers the ids between which the messages of a filter's times lie,
+// reach returns the ids between which the messages of a filter's times lie,
 // after included and until not.
 func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err error) {
 	until = math.MaxInt64

@@ -76,7 +76,7 @@ func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Reco
 // some minutes' at the least.
 const codesScanned = 1000
 
-// LastCode answers what became of the latest message of the gateway's own, a
+// LastCode returns what became of the latest message of the gateway's own, a
 // one-time code, to a user's number: ErrNotFound when it is not among the latest.
 func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (status sms.Status, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT status FROM (
@@ -109,4 +109,23 @@ func (s *Store) one(ctx context.Context, name any, condition string, args ...any
 		return Record{}, fmt.Errorf("looking up message %v: %w", name, err)
 	}
 	return r, nil
+}
+
+// ULIDs are the ULIDs of messages by their ids, for a log. Unknown ids are not
+// in the answer.
+func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the ULIDs of %d messages: %w", len(ids), err)
+	}
+	names := make(map[int64]ulid.ULID, len(ids))
+	var id int64
+	var name pgtype.UUID
+	if _, err := pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+		names[id] = name.Bytes
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("looking up the ULIDs of %d messages: %w", len(ids), err)
+	}
+	return names, nil
 }

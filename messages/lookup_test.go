@@ -18,7 +18,7 @@ import (
 
 // TestTenancy: another's message or batch is not found.
 func TestTenancy(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
 	m := d.compose(func(m *messages.Message) { m.Batch = b })
 	id := d.insert(m)[0]
@@ -60,33 +60,33 @@ func TestTenancy(t *testing.T) {
 
 // TestJourney: of a message nothing is known about, and of one on its way.
 func TestJourney(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2, segments(2))
 	d.claim(1, ids[0])
 	first := time.Now().Add(-time.Second).Truncate(time.Microsecond)
-	d.settle([]messages.Part{
-		part(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))), part(ids[0], "A", segment(1, 2), at(first)),
+	d.settle([]messages.Segment{
+		accepted(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))), accepted(ids[0], "A", segment(1, 2), at(first)),
 	}, receipt("a", "DELIVRD"), receipt("b", "BUFFRED"))
-	journeys, err := d.JourneysOf(t.Context(), append(ids, 999))
+	histories, err := d.HistoriesOf(t.Context(), append(ids, 999))
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := journeys[ids[0]]
-	if len(j.Segments) != 2 || j.Segments[0].Segment != 1 || j.Segments[0].CarrierID != "A" || !j.Segments[0].SubmittedAt.Equal(first) ||
-		j.Segments[0].Receipt != "DELIVRD" || j.Segments[1].Receipt != "" || j.Segments[1].ReceiptAt != nil || j.Segments[1].Link != "lumitel-1" {
-		t.Errorf("segments %+v", j.Segments)
+	h := histories[ids[0]]
+	if len(h.Segments) != 2 || h.Segments[0].Segment != 1 || h.Segments[0].CarrierID != "A" || !h.Segments[0].SubmittedAt.Equal(first) ||
+		h.Segments[0].Receipt != "DELIVRD" || h.Segments[1].Receipt != "" || h.Segments[1].ReceiptAt != nil || h.Segments[1].Link != "lumitel-1" {
+		t.Errorf("segments %+v", h.Segments)
 	}
-	if len(j.Receipts) != 1 || j.Receipts[0].State != "BUFFRED" || j.Receipts[0].Outcome != messages.Intermediate {
-		t.Errorf("receipts %+v", j.Receipts)
+	if len(h.Receipts) != 1 || h.Receipts[0].State != "BUFFRED" || h.Receipts[0].Outcome != messages.Intermediate {
+		t.Errorf("receipts %+v", h.Receipts)
 	}
-	if j.Waiting == nil || !j.Waiting.Claimed || j.Waiting.Attempts != 1 {
-		t.Errorf("waiting %+v", j.Waiting)
+	if h.Waiting == nil || !h.Waiting.Claimed || h.Waiting.Attempts != 1 {
+		t.Errorf("waiting %+v", h.Waiting)
 	}
-	if j := journeys[ids[1]]; len(j.Segments)+len(j.Receipts) != 0 || j.Waiting == nil || j.Waiting.Claimed {
-		t.Errorf("the other %+v", j)
+	if h := histories[ids[1]]; len(h.Segments)+len(h.Receipts) != 0 || h.Waiting == nil || h.Waiting.Claimed {
+		t.Errorf("the other %+v", h)
 	}
-	if j, err := d.JourneyOf(t.Context(), 999); err != nil || j.Waiting != nil || j.Segments != nil {
-		t.Errorf("nobody's %+v, %v", j, err)
+	if h, err := d.HistoryOf(t.Context(), 999); err != nil || h.Waiting != nil || h.Segments != nil {
+		t.Errorf("nobody's %+v, %v", h, err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestTimeline(t *testing.T) {
 	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	pointer := func(at time.Time) *time.Time { return &at }
 	r := messages.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
-	j := messages.Journey{
+	h := messages.History{
 		Segments: []messages.SegmentRecord{
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
 			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
@@ -106,7 +106,7 @@ func TestTimeline(t *testing.T) {
 		Receipts: []messages.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: messages.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: messages.Intermediate}},
 	}
 	var got []string
-	for _, m := range messages.Timeline(r, j) {
+	for _, m := range messages.Timeline(r, h) {
 		got = append(got, m.Event+" "+m.Detail)
 	}
 	want := []string{
@@ -120,7 +120,7 @@ func TestTimeline(t *testing.T) {
 
 // TestList: pages from the newest on, by every filter.
 func TestList(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 3, Segments: 3}
 	ids := slices.Concat(d.pending(4), d.pending(3, func(m *messages.Message) { m.Batch = b }), d.pending(1, to("+25761222333")))
 	d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
@@ -178,7 +178,7 @@ func TestList(t *testing.T) {
 // TestListCost: however a list is filtered and however long the history is, a
 // page takes a handful of statements.
 func TestListCost(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	d.pending(300)
 	d.exec(`UPDATE messages SET created_at = now() - (300 - id) * interval '1 hour'`)
 	config := d.pool.Config()

@@ -22,31 +22,31 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 const carrier = "lumitel"
 
 // desk is a store on a database of its own, and what tests do to it.
-type desk struct {
+type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
 	*messages.Store
 	numbered int
 }
 
-func newDesk(t testing.TB) *desk {
+func newTestStore(t testing.TB) *testStore {
 	pool := testenv.Pool(t)
-	return &desk{TB: t, pool: pool, Store: messages.New(pool)}
+	return &testStore{TB: t, pool: pool, Store: messages.New(pool)}
 }
 
 // newHotDesk is a desk whose connections plan as those of the dispatcher and
 // of intake do.
-func newHotDesk(t testing.TB) *desk {
+func newHotDesk(t testing.TB) *testStore {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &desk{TB: t, pool: pool, Store: messages.New(pool)}
+	return &testStore{TB: t, pool: pool, Store: messages.New(pool)}
 }
 
-func (d *desk) tx(do func(ctx context.Context, tx pgx.Tx) error) {
+func (d *testStore) tx(do func(ctx context.Context, tx pgx.Tx) error) {
 	d.Helper()
 	ctx := d.Context()
 	if err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return do(ctx, tx) }); err != nil {
@@ -54,7 +54,7 @@ func (d *desk) tx(do func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-func (d *desk) exec(statement string, args ...any) {
+func (d *testStore) exec(statement string, args ...any) {
 	d.Helper()
 	if _, err := d.pool.Exec(d.Context(), statement, args...); err != nil {
 		d.Fatal(err)
@@ -62,7 +62,7 @@ func (d *desk) exec(statement string, args ...any) {
 }
 
 // count runs a query that answers one number.
-func (d *desk) count(query string, args ...any) (n int) {
+func (d *testStore) count(query string, args ...any) (n int) {
 	d.Helper()
 	if err := d.pool.QueryRow(d.Context(), query, args...).Scan(&n); err != nil {
 		d.Fatal(err)
@@ -71,7 +71,7 @@ func (d *desk) count(query string, args ...any) (n int) {
 }
 
 // compose makes a message of one segment of company 1 for carrier.
-func (d *desk) compose(change ...func(*messages.Message)) *messages.Message {
+func (d *testStore) compose(change ...func(*messages.Message)) *messages.Message {
 	d.numbered++
 	m := &messages.Message{
 		ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", d.numbered)), Sender: "DEMO",
@@ -90,7 +90,7 @@ func to(number sms.Number) func(*messages.Message) {
 }
 
 // insert records messages in one transaction.
-func (d *desk) insert(list ...*messages.Message) (ids []int64) {
+func (d *testStore) insert(list ...*messages.Message) (ids []int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		ids, err = d.Insert(ctx, tx, list)
@@ -100,7 +100,7 @@ func (d *desk) insert(list ...*messages.Message) (ids []int64) {
 }
 
 // pending records n plain messages.
-func (d *desk) pending(n int, change ...func(*messages.Message)) []int64 {
+func (d *testStore) pending(n int, change ...func(*messages.Message)) []int64 {
 	d.Helper()
 	list := make([]*messages.Message, n)
 	for i := range list {
@@ -109,7 +109,7 @@ func (d *desk) pending(n int, change ...func(*messages.Message)) []int64 {
 	return d.insert(list...)
 }
 
-func (d *desk) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
+func (d *testStore) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
 	d.Helper()
 	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids)
 	if err != nil {
@@ -126,19 +126,19 @@ func idsOf(claimed []*messages.Claimed) []int64 {
 	return ids
 }
 
-func part(message int64, id string, change ...func(*messages.Part)) messages.Part {
-	p := messages.Part{MessageID: message, Segment: 1, Total: 1, Carrier: carrier, Link: "lumitel-1", CarrierID: id, At: time.Now()}
+func accepted(message int64, id string, change ...func(*messages.Segment)) messages.Segment {
+	p := messages.Segment{MessageID: message, Segment: 1, Total: 1, Carrier: carrier, Link: "lumitel-1", CarrierID: id, At: time.Now()}
 	for _, c := range change {
 		c(&p)
 	}
 	return p
 }
 
-func segment(n, total int) func(*messages.Part) {
-	return func(p *messages.Part) { p.Segment, p.Total = n, total }
+func segment(n, total int) func(*messages.Segment) {
+	return func(p *messages.Segment) { p.Segment, p.Total = n, total }
 }
 
-func at(moment time.Time) func(*messages.Part) { return func(p *messages.Part) { p.At = moment } }
+func at(moment time.Time) func(*messages.Segment) { return func(p *messages.Segment) { p.At = moment } }
 
 // receipt is a receipt with the usual meaning of state.
 func receipt(id, state string) messages.Receipt {
@@ -160,19 +160,19 @@ type settlement struct {
 }
 
 // settle does what a settler does with accepted segments and receipts.
-func (d *desk) settle(parts []messages.Part, receipts ...messages.Receipt) settlement {
+func (d *testStore) settle(segments []messages.Segment, receipts ...messages.Receipt) settlement {
 	d.Helper()
-	s, err := d.trySettle(parts, receipts...)
+	s, err := d.trySettle(segments, receipts...)
 	if err != nil {
 		d.Fatal(err)
 	}
 	return s
 }
 
-func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s settlement, err error) {
+func (d *testStore) trySettle(segments []messages.Segment, receipts ...messages.Receipt) (s settlement, err error) {
 	ctx := d.Context()
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		recorded, err := d.Record(ctx, tx, carrier, parts, receipts, 1000)
+		recorded, err := d.Record(ctx, tx, carrier, segments, receipts, 1000)
 		if err != nil {
 			return err
 		}
@@ -188,26 +188,26 @@ func (d *desk) trySettle(parts []messages.Part, receipts ...messages.Receipt) (s
 }
 
 // held is the claim in which a message stands.
-func (d *desk) held(id int64) messages.Claim {
+func (d *testStore) held(id int64) messages.Claim {
 	d.Helper()
-	return messages.Claim{MessageID: id, Turn: d.count(`SELECT turn FROM outbox WHERE message_id = $1`, id)}
+	return messages.Claim{MessageID: id, Epoch: d.count(`SELECT epoch FROM outbox WHERE message_id = $1`, id)}
 }
 
-func (d *desk) helds(ids ...int64) (claims []messages.Claim) {
+func (d *testStore) helds(ids ...int64) (claims []messages.Claim) {
 	for _, id := range ids {
 		claims = append(claims, d.held(id))
 	}
 	return claims
 }
 
-// end ends journeys, or puts them off, without a verdict.
-func (d *desk) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
+// end ends attempts, or puts them off, without a verdict.
+func (d *testStore) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
 	_, err := d.Finish(ctx, tx, nil, ends)
 	return err
 }
 
 // status is a message's status and reason.
-func (d *desk) status(id int64) (status sms.Status, reason string) {
+func (d *testStore) status(id int64) (status sms.Status, reason string) {
 	d.Helper()
 	err := d.pool.QueryRow(d.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason)
 	if err != nil {

@@ -6,7 +6,7 @@
 //   - outbox: what still has to reach a carrier. A row is written with its
 //     message and deleted in the transaction that records its last segment's
 //     carrier id or its failure. Redis can be rebuilt from it at any moment.
-//   - parts: one row a segment that a carrier accepted, with the carrier's id.
+//   - segments: one row a segment that a carrier accepted, with the carrier's id.
 //   - receipts: those that settled nothing, among them the inbox of receipts
 //     that came before the response they belong to.
 //   - batches: the bulk and template requests.

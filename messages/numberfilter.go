@@ -35,7 +35,7 @@ const (
 // anybody is the company of the keys that stand for all companies together.
 const anybody sms.CompanyID = 0
 
-// filterKey answers where a filter keeps what it knows of a company's number:
+// filterKey returns where a filter keeps what it knows of a company's number:
 // the octet at which the block begins, and the bits within it.
 func filterKey(company sms.CompanyID, number sms.Number) (offset int, bits [filterProbes]byte) {
 	sum := sha256.Sum256([]byte(strconv.FormatInt(int64(company), 10) + string(number)))
@@ -63,7 +63,7 @@ func passes(block []byte, bits [filterProbes]byte) bool {
 }
 
 // FilterNumbers makes the filter of the next chunk that is complete, the oldest
-// first, and answers whether there was one. Of several processes one makes it.
+// first, and returns whether there was one. Of several processes one makes it.
 func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var mine bool
@@ -114,7 +114,7 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	return made, nil
 }
 
-// skip answers below which id a search for a company's messages to a number
+// skip returns below which id a search for a company's messages to a number
 // may begin that was to begin below before: the filters know that there is none
 // between. What lies from floor on down has filters: a search that comes there
 // asks again. floor is 0 when it is there, or when there are no filters.

@@ -10,8 +10,8 @@ import (
 	"intumwa/sms"
 )
 
-// filter makes all filters that can be made, by several processes at once, and answers how many there are.
-func (d *desk) filter() int {
+// filter makes all filters that can be made, by several processes at once, and returns how many there are.
+func (d *testStore) filter() int {
 	d.Helper()
 	var wait sync.WaitGroup
 	for range 4 {
@@ -40,7 +40,7 @@ func (d *desk) filter() int {
 }
 
 // find are the ids of a company's messages to a number, and how many pages were read for them.
-func (d *desk) find(company sms.CompanyID, number string) (ids []int64, pages int) {
+func (d *testStore) find(company sms.CompanyID, number string) (ids []int64, pages int) {
 	d.Helper()
 	for before := int64(0); ; {
 		page, next, err := d.List(d.Context(), company, messages.Filter{Number: sms.Number(number)}, before, 3)
@@ -63,7 +63,7 @@ func (d *desk) find(company sms.CompanyID, number string) (ids []int64, pages in
 // TestNumberFilters: what is found of a number is what there is, with filters and without; with them what lies far back,
 // or is not there, is known in a few pages. Whose filters say what is told apart.
 func TestNumberFilters(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	const all = 95_000 // chunks 0 to 8 whole, and a part of the tenth
 	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
 		SELECT gen_random_uuid(), CASE WHEN i % 10 = 0 THEN 2 ELSE 1 END, 1, '+257' || 61000000 + i % 40000, 'D', 'x', 0, 1, false, 'leo', 1, now() - interval '2 hours'
@@ -122,7 +122,7 @@ func TestNumberFilters(t *testing.T) {
 
 // TestNumberFilterWaits: a chunk gets no filter while a message of it may still come.
 func TestNumberFilterWaits(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	const insert = `INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, created_at)
 		OVERRIDING SYSTEM VALUE VALUES ($1, gen_random_uuid(), 1, 1, $2, 'D', 'x', 0, 1, false, 'leo', $3)`
 	d.exec(insert, 1, "+25761000001", time.Now().Add(-time.Hour))

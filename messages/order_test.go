@@ -19,32 +19,34 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 		what  string
 		hold  string // rows that somebody holds; they are of one message of two
 		setup string
-		do    func(ctx context.Context, d *desk, ids []int64) (int64, error)
+		do    func(ctx context.Context, d *testStore, ids []int64) (int64, error)
 	}{
 		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
-			func(ctx context.Context, d *desk, _ []int64) (int64, error) {
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
 				return d.Reroute(ctx, carrier, "other", 0, 10, false)
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
-			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.Return(ctx, carrier, 10) }},
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Return(ctx, carrier, 10) }},
 		{"readdressing", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
-			func(ctx context.Context, d *desk, ids []int64) (int64, error) {
+			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
 				return d.Readdress(ctx, ids, carrier, "other")
 			}},
 		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
-			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
 		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
-			func(ctx context.Context, d *desk, ids []int64) (n int64, err error) {
+			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
 				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
 				err = d.Pushed(ctx, ids)
 				return int64(before - d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)), err
 			}},
 		{"forgetting", `SELECT FROM receipts WHERE id = $1 FOR UPDATE`, `INSERT INTO receipts (id, received_at, carrier, link, key, carrier_id, number, state, error, outcome)
 			OVERRIDING SYSTEM VALUE SELECT id, now() - interval '2 hours', 'lumitel', 'l', id, id, '', 'DELIVRD', '', 'unmatched' FROM messages`,
-			func(ctx context.Context, d *desk, _ []int64) (int64, error) { return d.ForgetReceipts(ctx, time.Hour) }},
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
+				return d.ForgetReceipts(ctx, time.Hour)
+			}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			d := newDesk(t)
+			d := newTestStore(t)
 			ids := d.pending(2)
 			if c.setup != "" {
 				d.exec(c.setup)

@@ -13,19 +13,19 @@ import (
 	"intumwa/sms"
 )
 
-// Claim is one holding of a message by a dispatcher. A message that is given
-// back and claimed again has another Turn, so that what is said late of the
-// claim before touches nothing.
+// Claim is one dispatcher's right to carry a message. Epoch fences it: a message
+// that is given back and claimed again has a higher one, so that what is written
+// late under the claim before changes nothing.
 type Claim struct {
 	MessageID int64
-	Turn      int
+	Epoch     int
 	Begun     bool // as Claimed.Begun: so it is again when it is given back
 }
 
 // Claimed is a message that one dispatcher alone may carry now.
 type Claimed struct {
 	ID        int64
-	Turn      int
+	Epoch     int
 	ULID      ulid.ULID
 	CompanyID int64
 	Carrier   string
@@ -50,14 +50,14 @@ type Claimed struct {
 }
 
 // Claim is the holding of the message that m is.
-func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Turn, m.Begun} }
+func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch, m.Begun} }
 
-const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
-// carrier's is not among it, so an id that stands on the belt twice is harmless.
+// carrier's is not among it, so an id that stands on the queue twice is harmless.
 //
 // The rows are found by their ids whatever the planner knows: with statistics of
 // a time when the lane was empty it would read the whole lane (carrier || ”).
@@ -68,7 +68,7 @@ const claimedColumns = `o.message_id, o.turn, o.begun, o.carrier, m.ulid, o.comp
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	return s.claim(ctx, `
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, epoch = o.epoch + 1
 		FROM unnest($2::bigint[]) u(id) JOIN messages m ON m.id = u.id
 		WHERE o.message_id = u.id AND o.carrier || '' = $3 AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
 		RETURNING `+claimedColumns, dispatcher, ids, carrier)
@@ -84,7 +84,7 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 			ORDER BY message_id LIMIT $4
 			FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, turn = o.turn + 1
+		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, epoch = o.epoch + 1
 		FROM free JOIN messages m ON m.id = free.message_id
 		WHERE o.message_id = free.message_id
 		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
@@ -110,7 +110,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var id [16]byte
 	var number string
 	var ref int16
-	if err := row.Scan(&c.ID, &c.Turn, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
 		return nil, err
 	}
@@ -144,10 +144,10 @@ func segmentsOut(ctx context.Context, db interface {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := db.Query(ctx, `SELECT p.message_id, p.segment, bool_or(p.key NOT LIKE '?%' OR coalesce(p.state = 1, false))
-		FROM parts p JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
-		WHERE p.carrier = o.carrier OR p.key NOT LIKE '?%' OR p.state = 1
-		GROUP BY p.message_id, p.segment ORDER BY p.message_id, p.segment`, ids, carriers)
+	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(s.key NOT LIKE '?%' OR coalesce(s.state = 1, false))
+		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
+		WHERE s.carrier = o.carrier OR s.key NOT LIKE '?%' OR s.state = 1
+		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, ids, carriers)
 	if err != nil {
 		return fmt.Errorf("reading which segments are out: %w", err)
 	}
@@ -188,12 +188,12 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, d
 // should the dispatcher die from now on, the carrier may have them. Claims that
 // are over are left alone.
 func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) error {
-	ids, turns := make([]int64, len(claims)), make([]int32, len(claims))
+	ids, epochs := make([]int64, len(claims)), make([]int32, len(claims))
 	for i, c := range claims {
-		ids[i], turns[i] = c.MessageID, int32(c.Turn)
+		ids[i], epochs[i] = c.MessageID, int32(c.Epoch)
 	}
-	if _, err := s.pool.Exec(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, turn)
-		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, dispatcher, ids, turns); err != nil {
+	if _, err := s.pool.Exec(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, dispatcher, ids, epochs); err != nil {
 		return fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
 	}
 	return nil
@@ -201,7 +201,7 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) err
 
 // ClaimsOf lists what a dispatcher has claimed.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
-	rows, err := s.pool.Query(ctx, `SELECT message_id, turn, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
+	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
 	if err != nil {
 		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
 	}
@@ -225,7 +225,7 @@ func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// Free gives out again what is claimed by dead dispatchers, and answers how many
+// Free gives out again what is claimed by dead dispatchers, and returns how many
 // messages that were. Carriers named as marking have it noted before a message
 // is written to them (Begin): what they may have is left to TakeBegun. The
 // others may have any of it (Claimed.Begun).
@@ -269,13 +269,13 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 	for i, c := range begun {
 		ids[i] = c.ID
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, turn, expires_at) `+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, epoch, expires_at) `+holdGone, ids); err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
 	return begun, nil
 }
 
-// Waiting is an outbox row that is due and not on the belt.
+// Waiting is an outbox row that is due and not on the queue.
 type Waiting struct {
 	ID        int64
 	CompanyID int64
@@ -284,7 +284,7 @@ type Waiting struct {
 }
 
 // Unpushed returns up to limit unclaimed due rows of lanes of carriers, named in
-// pairs, that were not put on the belt since they became due again: those due
+// pairs, that were not put on the queue since they became due again: those due
 // longest first. What it costs does not grow with what else waits.
 func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, limit int) ([]Waiting, error) {
 	rows, err := s.pool.Query(ctx, `
@@ -302,28 +302,28 @@ func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, 
 	return waiting, nil
 }
 
-// Delivered says how far the belt has come with one of its queues: of what was
-// put there before Until, nothing is left waiting on it.
-type Delivered struct {
+// Watermark says how far consumers have come with a company's messages of a lane:
+// of what was put on the queue before Until, nothing waits there any more.
+type Watermark struct {
 	Carrier   string
 	Lane      int
 	CompanyID int64
 	Until     time.Time
 }
 
-// Missing returns up to limit unclaimed due rows that the belt does not hold:
+// Missing returns up to limit unclaimed due rows that the queue does not hold:
 // those never pushed (or due again), and those pushed so long ago that the
-// belt would have handed them out. Of a lane that delivered names, companies of
+// queue would have handed them out. Of a lane that marks names, companies of
 // which it says nothing have nothing there that is older than unknown; lanes that
-// it does not name at all have nobody who takes from the belt, and are left out.
-func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time.Time, limit int) ([]Waiting, error) {
+// it does not name at all have nobody who takes from the queue, and are left out.
+func (s *Store) Missing(ctx context.Context, marks []Watermark, unknown time.Time, limit int) ([]Waiting, error) {
 	var (
-		carriers  = make([]string, len(delivered))
-		lanes     = make([]int16, len(delivered))
-		companies = make([]int64, len(delivered))
-		until     = make([]time.Time, len(delivered))
+		carriers  = make([]string, len(marks))
+		lanes     = make([]int16, len(marks))
+		companies = make([]int64, len(marks))
+		until     = make([]time.Time, len(marks))
 	)
-	for i, d := range delivered {
+	for i, d := range marks {
 		carriers[i], lanes[i], companies[i], until[i] = d.Carrier, int16(d.Lane), d.CompanyID, d.Until
 	}
 	rows, err := s.pool.Query(ctx, `
@@ -334,16 +334,16 @@ func (s *Store) Missing(ctx context.Context, delivered []Delivered, unknown time
 			AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(d.until, $5))
 		ORDER BY o.message_id LIMIT $6`, carriers, lanes, companies, until, unknown, limit)
 	if err != nil {
-		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
+		return nil, fmt.Errorf("looking for messages off the queue: %w", err)
 	}
 	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
 	if err != nil {
-		return nil, fmt.Errorf("looking for messages off the belt: %w", err)
+		return nil, fmt.Errorf("looking for messages off the queue: %w", err)
 	}
 	return waiting, nil
 }
 
-// Pushed notes that the messages are on the belt (now). One that somebody is
+// Pushed notes that the messages are on the queue (now). One that somebody is
 // just claiming needs no note.
 func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 	if _, err := s.pool.Exec(ctx, `
@@ -354,11 +354,11 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// NotPushed notes that messages are not on the belt after all: it did not take
+// NotPushed notes that messages are not on the queue after all: it did not take
 // them.
 func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
 	if _, err := s.pool.Exec(ctx, `UPDATE outbox SET pushed_at = NULL WHERE message_id = ANY($1) AND claimed_by IS NULL`, ids); err != nil {
-		return fmt.Errorf("noting messages that the belt did not take: %w", err)
+		return fmt.Errorf("noting messages that the queue did not take: %w", err)
 	}
 	return nil
 }
@@ -368,7 +368,7 @@ func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
 type Overlooked struct {
 	Carrier string
 	Lane    int
-	Pushed  int64 // so many were put on the belt longer ago than asked for
+	Pushed  int64 // so many were put on the queue longer ago than asked for
 	Never   int64 // the first of those that are not on it, and due so long; 0: there is none
 }
 
@@ -416,4 +416,18 @@ func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 		return nil, fmt.Errorf("counting the outbox: %w", err)
 	}
 	return backlogs, nil
+}
+
+// Queues counts by company what no carrier has yet, of all that waits.
+func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
+	rows, err := s.pool.Query(ctx, `SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
+	if err != nil {
+		return nil, fmt.Errorf("counting what companies have queued: %w", err)
+	}
+	queues := make(map[int64]int64)
+	var company, n int64
+	if _, err := pgx.ForEachRow(rows, []any{&company, &n}, func() error { queues[company] = n; return nil }); err != nil {
+		return nil, fmt.Errorf("counting what companies have queued: %w", err)
+	}
+	return queues, nil
 }

@@ -74,7 +74,7 @@ func TestClaimOnce(t *testing.T) {
 }
 
 func TestClaimDue(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(4)
 	batched := d.pending(1, func(m *messages.Message) {
 		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
@@ -96,16 +96,16 @@ func TestClaimDue(t *testing.T) {
 }
 
 // waiting is a message's row in the outbox.
-func (d *desk) waiting(id int64) messages.WaitingRecord {
+func (d *testStore) waiting(id int64) messages.WaitingRecord {
 	d.Helper()
-	j, err := d.JourneyOf(d.Context(), id)
-	if err != nil || j.Waiting == nil {
+	h, err := d.HistoryOf(d.Context(), id)
+	if err != nil || h.Waiting == nil {
 		d.Fatalf("message %d is not in the outbox: %v", id, err)
 	}
-	return *j.Waiting
+	return *h.Waiting
 }
 
-func (d *desk) claimants() []int64 {
+func (d *testStore) claimants() []int64 {
 	d.Helper()
 	ids, err := d.Claimants(d.Context())
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *desk) claimants() []int64 {
 
 // TestFencing: whoever has lost a message to another changes nothing of it.
 func TestFencing(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	const ghost, heir = 1, 2
 	ids := d.pending(3)
 	d.claim(ghost, ids...)
@@ -126,7 +126,7 @@ func TestFencing(t *testing.T) {
 	}
 	same(t, "claimants", d.claimants(), nil)
 	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL AND claimed_by IS NULL AND attempts = 1`); n != 3 {
-		t.Errorf("%d free and off the belt, want 3", n)
+		t.Errorf("%d free and off the queue, want 3", n)
 	}
 	d.claim(heir, ids...)
 	if err := d.Release(t.Context(), ghost, d.helds(ids...), 0); err != nil {
@@ -157,7 +157,7 @@ func TestFencing(t *testing.T) {
 // TestCarriedAfterFree: a message whose answer came after its claim was freed,
 // and that nobody has taken since, is carried.
 func TestCarriedAfterFree(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(1)
 	d.claim(1, ids...)
 	if _, err := d.Free(t.Context(), []int64{1}, nil); err != nil {
@@ -170,7 +170,7 @@ func TestCarriedAfterFree(t *testing.T) {
 }
 
 func TestReleaseAndRetry(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3)
 	d.claim(1, ids...)
 	if err := d.Release(t.Context(), 1, d.helds(ids[0]), time.Minute); err != nil {
@@ -189,7 +189,7 @@ func TestReleaseAndRetry(t *testing.T) {
 		}
 	}
 	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`); n != 3 {
-		t.Errorf("%d off the belt, want 3", n)
+		t.Errorf("%d off the queue, want 3", n)
 	}
 	same(t, "claimed", idsOf(d.claim(2, ids...)), ids[2:])
 	if err := d.Release(t.Context(), 1, nil, 0); err != nil {
@@ -200,10 +200,10 @@ func TestReleaseAndRetry(t *testing.T) {
 
 // TestAcceptedSegments: what a carrier has already is told on the next claim.
 func TestAcceptedSegments(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2, segments(3))
 	d.claim(1, ids...)
-	d.settle([]messages.Part{part(ids[0], "a", segment(3, 3)), part(ids[0], "b", segment(1, 3)), part(ids[0], "c", segment(1, 3))})
+	d.settle([]messages.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)), accepted(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[0]), Counts: true}, {Claim: d.held(ids[1]), Counts: true}}})
 	})
@@ -218,9 +218,9 @@ func TestAcceptedSegments(t *testing.T) {
 	}
 }
 
-// TestMissing: what is due and not on the belt, by what the belt says of itself.
+// TestMissing: what is due and not on the queue, by what the queue says of itself.
 func TestMissing(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	now := time.Now().Truncate(time.Microsecond)
 	batch := func(company int64) func(*messages.Message) {
 		return func(m *messages.Message) {
@@ -231,10 +231,10 @@ func TestMissing(t *testing.T) {
 	ids := append(d.pending(5), append(d.pending(1, batch(1)), d.pending(1, batch(2))...)...)
 	stray := d.pending(1, func(m *messages.Message) { m.Carrier = "gone" })
 	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, stray[0]) // nobody would take it
-	// The belt has handed out, of the single lane, what was pushed before a
+	// The queue has handed out, of the single lane, what was pushed before a
 	// minute ago; of company 1's batches what was pushed before an hour ago; of
 	// company 2's it holds nothing that is older than 10 s.
-	delivered := []messages.Delivered{
+	marks := []messages.Watermark{
 		{Carrier: carrier, Lane: 0, Until: now.Add(-time.Minute)},
 		{Carrier: carrier, Lane: 1, CompanyID: 1, Until: now.Add(-time.Hour)},
 	}
@@ -250,7 +250,7 @@ func TestMissing(t *testing.T) {
 	pushed(6, 2*time.Minute)
 	missing := func(limit int) []int64 {
 		t.Helper()
-		waiting, err := d.Missing(t.Context(), delivered, now.Add(-10*time.Second), limit)
+		waiting, err := d.Missing(t.Context(), marks, now.Add(-10*time.Second), limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestReroute(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(4)
 	d.claim(1, ids[0])
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
@@ -310,13 +310,13 @@ func TestReroute(t *testing.T) {
 // TestRerouteKeeps: a message of which a carrier may have a segment stays with
 // it if that carrier holds; one of which it has a segment stays in any case.
 func TestRerouteKeeps(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
 	d.claim(1, ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := d.Record(ctx, tx, carrier, []messages.Part{
-			part(ids[0], "", segment(1, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 5 }),
-			part(ids[1], "A", segment(1, 2)),
+		if _, err := d.Record(ctx, tx, carrier, []messages.Segment{
+			accepted(ids[0], "", segment(1, 2), func(p *messages.Segment) { p.Unanswered, p.Reference = true, 5 }),
+			accepted(ids[1], "A", segment(1, 2)),
 		}, nil, 0); err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func TestRerouteKeeps(t *testing.T) {
 
 // TestReturn: what a stand-in has not tried goes back to its carrier.
 func TestReturn(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(4)
 	if _, err := d.Reroute(t.Context(), carrier, "leo", 0, 3, false); err != nil {
 		t.Fatal(err)
@@ -363,7 +363,7 @@ func TestReturn(t *testing.T) {
 // TestTurns: what is said late of a claim that is over changes nothing of the
 // next, also by the same dispatcher.
 func TestTurns(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(1)
 	d.exec(`UPDATE outbox SET due_at = now() - interval '1 hour'`)
 	first := d.claim(1, ids...)[0].Claim()
@@ -390,13 +390,13 @@ func TestTurns(t *testing.T) {
 // TestBegun: what a dispatcher had begun when it died is taken by whoever does
 // not send it again; the rest is given out, said to be out perhaps.
 func TestBegun(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
 	d.claim(1, ids...)
 	if err := d.Begin(t.Context(), 1, d.helds(ids[:2]...)); err != nil {
 		t.Fatal(err)
 	}
-	d.settle([]messages.Part{part(ids[0], "A", segment(2, 2))})
+	d.settle([]messages.Segment{accepted(ids[0], "A", segment(2, 2))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		for _, dead := range [][]int64{nil, {2}} {
 			if begun, err := d.TakeBegun(ctx, tx, carrier, dead, 10); err != nil || len(begun) != 0 {
@@ -434,7 +434,7 @@ func TestBegun(t *testing.T) {
 }
 
 func TestBacklogs(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	if b, err := d.Backlogs(t.Context()); err != nil || len(b) != 0 {
 		t.Errorf("%v, %v", b, err)
 	}

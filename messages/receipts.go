@@ -169,19 +169,19 @@ func (l *lookups) queue(b *pgx.Batch, carrier string) {
 		return
 	}
 	b.Queue(`
-		UPDATE parts p SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
+		UPDATE segments s SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
 		FROM unnest($2::int[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[], $10::boolean[])
 			u(n, key, word, status, error, at, handset, link, verify)
 		CROSS JOIN LATERAL (
-			SELECT c.ctid AS address FROM parts c JOIN messages m ON m.id = c.message_id
+			SELECT c.ctid AS address FROM segments c JOIN messages m ON m.id = c.message_id
 			WHERE c.key = u.key AND c.carrier = $1 AND c.state IS NULL
 				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link AND NOT EXISTS (
-					SELECT FROM parts d JOIN messages n ON n.id = d.message_id
+					SELECT FROM segments d JOIN messages n ON n.id = d.message_id
 					WHERE d.key = u.key AND d.carrier = $1 AND right(n.phone_number, 8) = u.handset)))
 			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1
 		) youngest
-		WHERE p.ctid = youngest.address
-		RETURNING u.n, p.message_id, p.segment, p.total, p.state, p.receipt, p.error, p.receipt_at, p.key LIKE '?%'`,
+		WHERE s.ctid = youngest.address
+		RETURNING u.n, s.message_id, s.segment, s.total, s.state, s.receipt, s.error, s.receipt_at, s.key LIKE '?%'`,
 		carrier, l.n, l.keys, l.words, l.status, l.errors, l.at, l.handsets, l.links, l.verify).
 		Query(func(rows pgx.Rows) (err error) {
 			l.states, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
@@ -236,7 +236,7 @@ func keepRest(ctx context.Context, tx pgx.Tx, receipts []Receipt, outcomes []Out
 			SELECT FROM receipts k WHERE k.message_id = p.message_id LIMIT $7::int * p.total) kept)
 		FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::boolean[]) u(n, key, handset, link, verify)
 		CROSS JOIN LATERAL (
-			SELECT c.message_id, c.state, c.total FROM parts c JOIN messages m ON m.id = c.message_id
+			SELECT c.message_id, c.state, c.total FROM segments c JOIN messages m ON m.id = c.message_id
 			WHERE c.key = u.key AND u.key <> '' AND c.carrier = $1
 				AND (u.handset = '' OR right(m.phone_number, 8) = u.handset OR (NOT u.verify AND c.link = u.link))
 			ORDER BY right(m.phone_number, 8) = u.handset DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT 1

@@ -51,7 +51,7 @@ func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
 func TestReceiptAfterResponse(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(2)
-	s := d.settle([]messages.Part{part(ids[0], "00AB"), part(ids[1], "00AC")})
+	s := d.settle([]messages.Segment{accepted(ids[0], "00AB"), accepted(ids[1], "00AC")})
 	settledAs(t, s, sms.Sent)
 	s = d.settle(nil, receipt("00ab", "ENROUTE"), receipt("AB", "DELIVRD"), receipt("ac", "UNDELIV"))
 	outcomes(t, s, messages.Intermediate, messages.Matched, messages.Matched)
@@ -67,15 +67,15 @@ func TestReceiptAfterResponse(t *testing.T) {
 	if status, _ := d.status(ids[0]); status != sms.Sent {
 		t.Errorf("a contradiction made it %v", status)
 	}
-	j, err := d.JourneyOf(t.Context(), ids[0])
+	h, err := d.HistoryOf(t.Context(), ids[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(j.Segments) != 1 || j.Segments[0].Receipt != "DELIVRD" || j.Segments[0].CarrierID != "00AB" || j.Segments[0].ReceiptAt == nil {
-		t.Errorf("segments %+v", j.Segments)
+	if len(h.Segments) != 1 || h.Segments[0].Receipt != "DELIVRD" || h.Segments[0].CarrierID != "00AB" || h.Segments[0].ReceiptAt == nil {
+		t.Errorf("segments %+v", h.Segments)
 	}
 	var kept []string
-	for _, r := range j.Receipts {
+	for _, r := range h.Receipts {
 		kept = append(kept, r.State+" "+string(r.Outcome))
 	}
 	if want := []string{"ENROUTE intermediate", "UNDELIV contradiction"}; !slices.Equal(kept, want) {
@@ -90,7 +90,7 @@ func TestReceiptAfterResponse(t *testing.T) {
 func TestReceiptsInOneLot(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(1)
-	s := d.settle([]messages.Part{part(ids[0], "7")},
+	s := d.settle([]messages.Segment{accepted(ids[0], "7")},
 		receipt("7", "UNDELIV"), receipt("07", "DELIVRD"), receipt("7", "UNDELIV"), receipt("7", "ENROUTE"))
 	outcomes(t, s, messages.Matched, messages.Contradiction, messages.Duplicate, messages.Intermediate)
 	settledAs(t, s, sms.Failed, ids[0])
@@ -105,7 +105,7 @@ func TestReceiptBeforeResponse(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
 		t.Errorf("%d in the inbox, want 4: the second A1 says nothing new", n)
 	}
-	s = d.settle([]messages.Part{part(ids[0], "a1"), part(ids[1], "a2"), part(ids[2], "a3")})
+	s = d.settle([]messages.Segment{accepted(ids[0], "a1"), accepted(ids[1], "a2"), accepted(ids[2], "a3")})
 	if len(s.settled) != 2 {
 		t.Errorf("settled %+v", s.settled)
 	}
@@ -121,11 +121,11 @@ func TestReceiptBeforeResponse(t *testing.T) {
 	d.settle(nil, receipt("A4", "DELIVRD"))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '16 minutes' WHERE key = 'a4'`)
 	late := d.pending(1)
-	settledAs(t, d.settle([]messages.Part{part(late[0], "a4")}), sms.Sent)
+	settledAs(t, d.settle([]messages.Segment{accepted(late[0], "a4")}), sms.Sent)
 	// Another carrier's id is another id.
 	d.settle(nil, receipt("A5", "DELIVRD"))
 	d.exec(`UPDATE receipts SET carrier = 'onatel' WHERE key = 'a5'`)
-	settledAs(t, d.settle([]messages.Part{part(d.pending(1)[0], "a5")}), sms.Sent)
+	settledAs(t, d.settle([]messages.Segment{accepted(d.pending(1)[0], "a5")}), sms.Sent)
 }
 
 // TestReceiptAndResponseRace: response and receipt of each message are worked
@@ -149,7 +149,7 @@ func TestReceiptAndResponseRace(t *testing.T) {
 	}
 	for i, id := range ids {
 		key := fmt.Sprintf("R%d", i)
-		wg.Go(func() { note(d.trySettle([]messages.Part{part(id, key)})) })
+		wg.Go(func() { note(d.trySettle([]messages.Segment{accepted(id, key)})) })
 		wg.Go(func() { note(d.trySettle(nil, receipt(key, "DELIVRD"))) })
 		wg.Go(func() { note(d.trySettle(nil, receipt(key, "DELIVRD"))) })
 	}
@@ -170,7 +170,7 @@ func TestReusedIDs(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(3)
 	hour := time.Now().Add(-time.Hour)
-	d.settle([]messages.Part{part(ids[0], "1", at(hour)), part(ids[1], "1", at(hour.Add(30*time.Minute)))})
+	d.settle([]messages.Segment{accepted(ids[0], "1", at(hour)), accepted(ids[1], "1", at(hour.Add(30*time.Minute)))})
 	hidden := func(state string) messages.Receipt {
 		r := receipt("1", state)
 		r.Number = "hidden"
@@ -179,7 +179,7 @@ func TestReusedIDs(t *testing.T) {
 	settledAs(t, d.settle(nil, hidden("DELIVRD")), sms.Sent, ids[1])
 	settledAs(t, d.settle(nil, hidden("DELIVRD")), sms.Sent, ids[0])
 	outcomes(t, d.settle(nil, hidden("DELIVRD")), messages.Duplicate)
-	settledAs(t, d.settle([]messages.Part{part(ids[2], "1")}, hidden("UNDELIV")), sms.Failed, ids[2])
+	settledAs(t, d.settle([]messages.Segment{accepted(ids[2], "1")}, hidden("UNDELIV")), sms.Failed, ids[2])
 }
 
 // TestSameIDs: two SMSCs of a carrier give the same ids. A receipt is its
@@ -197,23 +197,23 @@ func TestSameIDs(t *testing.T) {
 			}
 			return r
 		}
-		on := func(link string) func(*messages.Part) {
-			return func(p *messages.Part) { p.Link, p.Unsure = link, verify }
+		on := func(link string) func(*messages.Segment) {
+			return func(p *messages.Segment) { p.Link, p.Unsure = link, verify }
 		}
 		// The other's receipt comes before its response.
-		outcomes(t, d.settle([]messages.Part{part(ids[0], "5", on("a"))}, of("5", 1, "b", "UNDELIV")), messages.Unmatched)
-		settledAs(t, d.settle([]messages.Part{part(ids[1], "5", on("b"))}), sms.Failed, ids[1])
+		outcomes(t, d.settle([]messages.Segment{accepted(ids[0], "5", on("a"))}, of("5", 1, "b", "UNDELIV")), messages.Unmatched)
+		settledAs(t, d.settle([]messages.Segment{accepted(ids[1], "5", on("b"))}), sms.Failed, ids[1])
 		settledAs(t, d.settle(nil, of("5", 0, "b", "DELIVRD")), sms.Sent, ids[0]) // over the other link
 		// And the other way around: its response is not the receipt's.
 		outcomes(t, d.settle(nil, of("6", 2, "b", "UNDELIV")), messages.Unmatched)
-		if s := d.settle([]messages.Part{part(ids[3], "6", on("a"))}); len(s.settled) != 0 {
+		if s := d.settle([]messages.Segment{accepted(ids[3], "6", on("a"))}); len(s.settled) != 0 {
 			t.Errorf("verify %t: another's receipt settled %+v", verify, s.settled)
 		}
-		settledAs(t, d.settle([]messages.Part{part(ids[2], "6", on("b"))}), sms.Failed, ids[2])
+		settledAs(t, d.settle([]messages.Segment{accepted(ids[2], "6", on("b"))}), sms.Failed, ids[2])
 		// What is decided is told again, and otherwise, on the link where the id is
 		// open for another.
 		ids = append(ids, d.pending(2)...)
-		d.settle([]messages.Part{part(ids[4], "8", on("a")), part(ids[5], "8", on("a"))}, of("8", 4, "a", "DELIVRD"))
+		d.settle([]messages.Segment{accepted(ids[4], "8", on("a")), accepted(ids[5], "8", on("a"))}, of("8", 4, "a", "DELIVRD"))
 		outcomes(t, d.settle(nil, of("8", 4, "a", "DELIVRD"), of("8", 4, "a", "UNDELIV")), messages.Duplicate, messages.Contradiction)
 		if status, _ := d.status(ids[5]); status != sms.Pending {
 			t.Errorf("verify %t: another's segment was settled: %v", verify, status)
@@ -230,7 +230,7 @@ func TestSameIDs(t *testing.T) {
 // TestNamelessSegments: a segment that was accepted without an id is found by
 // the reference that its receipt echoes, whichever comes first.
 func TestNamelessSegments(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2)
 	echo := func(n int, id string) messages.Receipt {
 		r := receipt(id, "DELIVRD")
@@ -241,26 +241,26 @@ func TestNamelessSegments(t *testing.T) {
 		}
 		return r
 	}
-	nameless := func(n int) messages.Part {
-		return part(ids[n], "", func(p *messages.Part) { p.Reference = uint16(7 + n) })
+	nameless := func(n int) messages.Segment {
+		return accepted(ids[n], "", func(p *messages.Segment) { p.Reference = uint16(7 + n) })
 	}
-	settledAs(t, d.settle([]messages.Part{nameless(0)}, echo(0, "x1")), sms.Sent, ids[0])
+	settledAs(t, d.settle([]messages.Segment{nameless(0)}, echo(0, "x1")), sms.Sent, ids[0])
 	outcomes(t, d.settle(nil, echo(1, "")), messages.Unmatched)
-	settledAs(t, d.settle([]messages.Part{nameless(1)}), sms.Sent, ids[1])
+	settledAs(t, d.settle([]messages.Segment{nameless(1)}), sms.Sent, ids[1])
 }
 
 // TestPutBack: what is refused after all, for now, is to be sent again: once,
 // within its validity, and all that the carrier does not have of it.
 func TestPutBack(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
 	d.claim(1, ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		var parts []messages.Part
+		var segments []messages.Segment
 		for _, id := range ids {
-			parts = append(parts, part(id, "A", segment(1, 2)), part(id, "", segment(2, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, 9 }))
+			segments = append(segments, accepted(id, "A", segment(1, 2)), accepted(id, "", segment(2, 2), func(p *messages.Segment) { p.Unanswered, p.Reference = true, 9 }))
 		}
-		if _, err := d.Record(ctx, tx, carrier, parts, nil, 0); err != nil {
+		if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
 			return err
 		}
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: ids})
@@ -283,15 +283,15 @@ func TestPutBack(t *testing.T) {
 }
 
 // TestPutBackKeepsItsOwn: a message that goes back has the time that it was
-// given, not what messages have as a rule, and no claim of it has the turn of one
+// given, not what messages have as a rule, and no claim of it has the epoch of one
 // before; also when it was held by a release that did not write that down, and
 // when the row was taken from a dispatcher that died.
 func TestPutBackKeepsItsOwn(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3)
-	d.exec(`UPDATE outbox SET turn = 40, expires_at = now() + interval '10 minutes' WHERE message_id = ANY($1)`, ids)
+	d.exec(`UPDATE outbox SET epoch = 40, expires_at = now() + interval '10 minutes' WHERE message_id = ANY($1)`, ids)
 	first := d.claim(1, ids...)
-	if err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[2], Turn: 41}}); err != nil {
+	if err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[2], Epoch: 41}}); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -309,8 +309,8 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 		t.Fatalf("%d of 3 are back", len(again))
 	}
 	for _, c := range again {
-		if c.Turn <= first[0].Turn {
-			t.Errorf("message %d: turn %d after turn %d", c.ID, c.Turn, first[0].Turn)
+		if c.Epoch <= first[0].Epoch {
+			t.Errorf("message %d: epoch %d after epoch %d", c.ID, c.Epoch, first[0].Epoch)
 		}
 		if left := time.Until(c.ExpiresAt); c.ID != ids[1] && left > 10*time.Minute+time.Second {
 			t.Errorf("message %d: it has %s left of ten minutes", c.ID, left)
@@ -328,8 +328,8 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 // TestForgetHeld: what was kept of a held message goes when no message of its age
 // is put back.
 func TestForgetHeld(t *testing.T) {
-	d := newDesk(t)
-	d.exec(`INSERT INTO held (message_id, turn, expires_at) VALUES (1, 1, now() - interval '1 hour'), (2, 1, now() - interval '1 minute')`)
+	d := newTestStore(t)
+	d.exec(`INSERT INTO held (message_id, epoch, expires_at) VALUES (1, 1, now() - interval '1 hour'), (2, 1, now() - interval '1 minute')`)
 	if n, err := d.ForgetHeld(t.Context(), 30*time.Minute); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -338,20 +338,20 @@ func TestForgetHeld(t *testing.T) {
 // TestLateAnswer: an answer after the segment was given up takes the place of
 // what was recorded then; its receipt finds it.
 func TestLateAnswer(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2)
-	unanswered := func(id int64) messages.Part {
-		return part(id, "", func(p *messages.Part) { p.Unanswered, p.Reference = true, 9 })
+	unanswered := func(id int64) messages.Segment {
+		return accepted(id, "", func(p *messages.Segment) { p.Unanswered, p.Reference = true, 9 })
 	}
-	late := func(id int64, key string) messages.Part {
-		return part(id, key, func(p *messages.Part) { p.Late = true })
+	late := func(id int64, key string) messages.Segment {
+		return accepted(id, key, func(p *messages.Segment) { p.Late = true })
 	}
-	d.settle([]messages.Part{unanswered(ids[0]), unanswered(ids[1])})
-	d.settle([]messages.Part{late(ids[0], "L0")})
+	d.settle([]messages.Segment{unanswered(ids[0]), unanswered(ids[1])})
+	d.settle([]messages.Segment{late(ids[0], "L0")})
 	settledAs(t, d.settle(nil, receipt("L0", "DELIVRD")), sms.Sent, ids[0])
 	outcomes(t, d.settle(nil, receipt("L1", "DELIVRD")), messages.Unmatched)
-	settledAs(t, d.settle([]messages.Part{late(ids[1], "L1")}), sms.Sent, ids[1])
-	if n := d.count(`SELECT count(*) FROM parts WHERE key LIKE '?%'`); n != 0 {
+	settledAs(t, d.settle([]messages.Segment{late(ids[1], "L1")}), sms.Sent, ids[1])
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 0 {
 		t.Errorf("%d parts are unanswered still", n)
 	}
 }
@@ -361,11 +361,11 @@ func TestLateAnswer(t *testing.T) {
 func TestSegments(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(3, segments(3))
-	parts := func(message int, keys ...string) (parts []messages.Part) {
+	parts := func(message int, keys ...string) (segments []messages.Segment) {
 		for i, key := range keys {
-			parts = append(parts, part(ids[message], key, segment(i+1, 3)))
+			segments = append(segments, accepted(ids[message], key, segment(i+1, 3)))
 		}
-		return parts
+		return segments
 	}
 	settledAs(t, d.settle(parts(0, "a", "b", "c"), receipt("b", "DELIVRD")), sms.Sent)
 	settledAs(t, d.settle(nil, receipt("c", "DELIVRD"), receipt("b", "DELIVRD")), sms.Sent)
@@ -373,8 +373,8 @@ func TestSegments(t *testing.T) {
 
 	// All in one lot, and before the last response.
 	settledAs(t, d.settle(parts(1, "d", "e"), receipt("d", "DELIVRD"), receipt("e", "DELIVRD"), receipt("f", "DELIVRD")), sms.Sent)
-	last := part(ids[1], "f", segment(3, 3))
-	settledAs(t, d.settle([]messages.Part{last}), sms.Sent, ids[1])
+	last := accepted(ids[1], "f", segment(3, 3))
+	settledAs(t, d.settle([]messages.Segment{last}), sms.Sent, ids[1])
 
 	s := d.settle(parts(2, "g", "h", "i"), receipt("g", "DELIVRD"), receipt("h", "UNDELIV"), receipt("i", "DELIVRD"))
 	settledAs(t, s, sms.Failed, ids[2])
@@ -384,26 +384,26 @@ func TestSegments(t *testing.T) {
 
 	// A segment that was sent twice counts once.
 	twice := d.pending(1, segments(2))
-	settledAs(t, d.settle([]messages.Part{part(twice[0], "j", segment(1, 2)), part(twice[0], "k", segment(1, 2))},
+	settledAs(t, d.settle([]messages.Segment{accepted(twice[0], "j", segment(1, 2)), accepted(twice[0], "k", segment(1, 2))},
 		receipt("j", "DELIVRD"), receipt("k", "DELIVRD")), sms.Sent)
-	settledAs(t, d.settle([]messages.Part{part(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent, twice[0])
+	settledAs(t, d.settle([]messages.Segment{accepted(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent, twice[0])
 }
 
 // TestConfirmedBySubmit: for a carrier without receipts the response decides.
 func TestConfirmedBySubmit(t *testing.T) {
 	d := newHotDesk(t)
-	confirmed := func(p *messages.Part) { p.Confirmed = true }
+	confirmed := func(p *messages.Segment) { p.Confirmed = true }
 	one, two := d.pending(1), d.pending(1, segments(2))
-	s := d.settle([]messages.Part{part(one[0], "", confirmed), part(two[0], "", segment(1, 2), confirmed)})
+	s := d.settle([]messages.Segment{accepted(one[0], "", confirmed), accepted(two[0], "", segment(1, 2), confirmed)})
 	settledAs(t, s, sms.Sent, one[0])
-	settledAs(t, d.settle([]messages.Part{part(two[0], "", segment(2, 2), confirmed)}), sms.Sent, two[0])
+	settledAs(t, d.settle([]messages.Segment{accepted(two[0], "", segment(2, 2), confirmed)}), sms.Sent, two[0])
 }
 
 // TestEmptyIDs: accepted without an id; no receipt can speak of it.
 func TestEmptyIDs(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(2)
-	settledAs(t, d.settle([]messages.Part{part(ids[0], ""), part(ids[1], "")}, receipt("", "DELIVRD")), sms.Sent)
+	settledAs(t, d.settle([]messages.Segment{accepted(ids[0], ""), accepted(ids[1], "")}, receipt("", "DELIVRD")), sms.Sent)
 	if status, _ := d.status(ids[0]); status != sms.Pending {
 		t.Errorf("it is %v", status)
 	}
@@ -417,7 +417,7 @@ func TestDirtyReceipts(t *testing.T) {
 	r.State, r.Error, r.Number = "DELI\x00VRD", "\xfe0", "\x00257\xc3"
 	stranger := r
 	stranger.CarrierID, stranger.Key = "S\x00", messages.Key("S\x00")
-	s := d.settle([]messages.Part{part(ids[0], "\x00D1\xff")}, r, stranger)
+	s := d.settle([]messages.Segment{accepted(ids[0], "\x00D1\xff")}, r, stranger)
 	outcomes(t, s, messages.Matched, messages.Unmatched)
 	settledAs(t, s, sms.Sent, ids[0])
 }
@@ -426,9 +426,9 @@ func TestDirtyReceipts(t *testing.T) {
 // reports each of them; they may come in one lot or one by one.
 func TestSegmentsOfOneID(t *testing.T) {
 	for _, lots := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
-		d := newDesk(t)
+		d := newTestStore(t)
 		ids := d.pending(1, segments(3))
-		d.settle([]messages.Part{part(ids[0], "A", segment(1, 3)), part(ids[0], "A", segment(2, 3)), part(ids[0], "A", segment(3, 3))})
+		d.settle([]messages.Segment{accepted(ids[0], "A", segment(1, 3)), accepted(ids[0], "A", segment(2, 3)), accepted(ids[0], "A", segment(3, 3))})
 		var s settlement
 		for _, n := range lots {
 			if len(s.settled) != 0 {
@@ -448,20 +448,20 @@ func TestSegmentsOfOneID(t *testing.T) {
 // TestInboxOfReusedIDs: a receipt that is like one which waits in vain since
 // long ago is the newer message's.
 func TestInboxOfReusedIDs(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(1)
 	outcomes(t, d.settle(nil, receipt("7", "DELIVRD")), messages.Unmatched)
 	d.exec(`UPDATE receipts SET received_at = now() - interval '1 day'`)
 	outcomes(t, d.settle(nil, receipt("7", "DELIVRD")), messages.Unmatched)
-	settledAs(t, d.settle([]messages.Part{part(ids[0], "7")}), sms.Sent, ids[0])
+	settledAs(t, d.settle([]messages.Segment{accepted(ids[0], "7")}), sms.Sent, ids[0])
 }
 
 // TestInboxIsBounded: receipts that nobody waits for go after their time, and
 // so do those that are kept beside a message. fault 25
 func TestInboxIsBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(1)
-	d.settle([]messages.Part{part(ids[0], "k")}, receipt("k", "ENROUTE"), receipt("old", "DELIVRD"), receipt("new", "DELIVRD"))
+	d.settle([]messages.Segment{accepted(ids[0], "k")}, receipt("k", "ENROUTE"), receipt("old", "DELIVRD"), receipt("new", "DELIVRD"))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours' WHERE key <> 'new'`)
 	if n, err := d.ForgetReceipts(t.Context(), time.Hour); err != nil || n != 2 {
 		t.Errorf("%d forgotten, %v", n, err)
@@ -478,10 +478,10 @@ func TestUnanswered(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(2, to("+25761222333"), segments(2))
 	d.claim(1, ids...)
-	lost := func(id int64, n int, reference uint16) messages.Part {
-		return part(id, "", segment(n, 2), func(p *messages.Part) { p.Unanswered, p.Reference = true, reference })
+	lost := func(id int64, n int, reference uint16) messages.Segment {
+		return accepted(id, "", segment(n, 2), func(p *messages.Segment) { p.Unanswered, p.Reference = true, reference })
 	}
-	d.settle([]messages.Part{part(ids[0], "x1", segment(1, 2)), lost(ids[0], 2, 77), lost(ids[1], 1, 78)})
+	d.settle([]messages.Segment{accepted(ids[0], "x1", segment(1, 2)), lost(ids[0], 2, 77), lost(ids[1], 1, 78)})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[0]), Counts: true}, {Claim: d.held(ids[1]), Counts: true}}})
 	})
@@ -513,7 +513,7 @@ func TestUnanswered(t *testing.T) {
 func TestVerify(t *testing.T) {
 	d := newHotDesk(t)
 	ids := append(d.pending(1, to("+25761222333")), d.pending(1, to("+25779444555"))...)
-	d.settle([]messages.Part{part(ids[0], "10"), part(ids[1], "16")})
+	d.settle([]messages.Segment{accepted(ids[0], "10"), accepted(ids[1], "16")})
 	r := receipt("16", "DELIVRD") // decimal for hexadecimal 10
 	r.Verify, r.Number = true, "25761222333"
 	outcomes(t, d.settle(nil, r), messages.Unmatched)

@@ -10,7 +10,7 @@ import (
 )
 
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another
-// carrier and answers how many. They are off the belt then; refilling pushes
+// carrier and returns how many. They are off the queue then; refilling pushes
 // them into the other's lanes. A message of which the carrier has accepted a
 // segment stays: the other could only send it twice, or cut it otherwise. With
 // held, so does one of which the carrier may have a segment.
@@ -20,7 +20,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 				AND NOT ($5 AND w.begun)
-				AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id AND ($5 OR p.key NOT LIKE '?%')))
+				AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM segments s WHERE s.message_id = w.message_id AND ($5 OR s.key NOT LIKE '?%')))
 			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
@@ -33,7 +33,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 }
 
 // Return hands up to limit messages back to the carrier that they were taken
-// from, if nobody has tried them yet, and answers how many.
+// from, if nobody has tried them yet, and returns how many.
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH back AS (
@@ -73,7 +73,7 @@ func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Str
 	rows, err := s.pool.Query(ctx, `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier <> ALL($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM parts p WHERE p.message_id = w.message_id))
+			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM segments s WHERE s.message_id = w.message_id))
 		ORDER BY w.message_id LIMIT $2`, served, limit)
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
@@ -86,7 +86,7 @@ func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Str
 }
 
 // Readdress hands unclaimed messages of one carrier, by their ids, to another
-// and answers how many. They are off the belt then.
+// and returns how many. They are off the queue then.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (

@@ -17,7 +17,7 @@ const (
 
 // SkipIDs moves the next message's id ahead, for a database that was restored: ids that were given out after the moment
 // that it is of are in customers' hands (message_id, and the webhook-id that is made of it), who drop what they have seen.
-// ahead is by how much; 0 is 5,000 for each second since the newest message, and 10 million at least. It answers the last
+// ahead is by how much; 0 is 5,000 for each second since the newest message, and 10 million at least. It returns the last
 // id that was given out and the next one. Afterwards as before, ids only grow.
 func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err error) {
 	var newest *time.Time

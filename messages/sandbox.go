@@ -15,7 +15,7 @@ import (
 // sandboxDay is how long a message of the sandbox counts as one of its user's.
 const sandboxDay = 24 * time.Hour
 
-// SandboxUsed answers how many messages of the sandbox each of users has had within a
+// SandboxUsed returns how many messages of the sandbox each of users has had within a
 // day; who had none is not in the answer.
 func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[int64]int, error) {
 	rows, err := tx.Query(ctx, `SELECT user_id, count(*) FROM sandbox

@@ -48,7 +48,7 @@ type Settled struct {
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
 // that is final already is not among those returned (rule api 3). It ends the
-// journeys of those that failed, and then the others as ends says. Whoever calls it
+// attempts of those that failed, and then the others as ends says. Whoever calls it
 // emits the events and the refunds in the same transaction. It costs one round
 // trip at most.
 func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends) ([]Settled, error) {
@@ -56,7 +56,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends
 	done := finishing{finals: finals}
 	done.queue(b)
 	ends.queue(b)
-	doing := fmt.Sprintf("finishing %d messages, ending %d journeys, putting off %d", len(finals), len(ends.Carried), len(ends.Retries))
+	doing := fmt.Sprintf("finishing %d messages, ending %d attempts, putting off %d", len(finals), len(ends.Carried), len(ends.Retries))
 	switch {
 	case b.Len() == 0:
 		return nil, nil
@@ -133,7 +133,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
-	b.Queue(`SELECT DISTINCT message_id FROM parts WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
+	b.Queue(`SELECT DISTINCT message_id FROM segments WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
 		Query(func(rows pgx.Rows) error {
 			f.submitted = map[int64]bool{}
 			var id int64
@@ -142,7 +142,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		})
 }
 
-// Verdicts answers the verdicts on the messages of segments that just became
+// Verdicts returns the verdicts on the messages of segments that just became
 // final (submission.Verdict). Messages that still wait for a segment are not
 // among them.
 func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) ([]Final, error) {
@@ -192,7 +192,7 @@ func reasonOf(receipt, code string) string {
 // copiesOf reads the copies of the segments of messages.
 func (s *Store) copiesOf(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64][]submission.Copy, error) {
 	rows, err := tx.Query(ctx, `SELECT message_id, segment, key NOT LIKE '?%', coalesce(state, 0), coalesce(receipt_at, submitted_at),
-		coalesce(receipt, ''), coalesce(error, '') FROM parts WHERE message_id = ANY($1)`, ids)
+		coalesce(receipt, ''), coalesce(error, '') FROM segments WHERE message_id = ANY($1)`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
 	}
@@ -317,7 +317,7 @@ func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, 
 }
 
 // ForgetHeld forgets what was kept of held messages that are not put back any
-// more, whatever validity they had. It answers how many, up to 20,000 a call.
+// more, whatever validity they had. It returns how many, up to 20,000 a call.
 func (s *Store) ForgetHeld(ctx context.Context, validity time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM held WHERE message_id IN (
 		SELECT message_id FROM held WHERE expires_at < now() - $1::interval LIMIT $2)`, validity, forgetLimit)

@@ -15,7 +15,7 @@ import (
 	"intumwa/submission"
 )
 
-func (d *desk) finish(finals ...messages.Final) (settled []messages.Settled) {
+func (d *testStore) finish(finals ...messages.Final) (settled []messages.Settled) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		settled, err = d.Finish(ctx, tx, finals, messages.Ends{})
@@ -29,7 +29,7 @@ func TestFinish(t *testing.T) {
 	d := newHotDesk(t)
 	ids := d.pending(4)
 	when := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
-	d.settle([]messages.Part{part(ids[1], "x")})
+	d.settle([]messages.Segment{accepted(ids[1], "x")})
 	got := d.finish(
 		messages.Final{MessageID: ids[0], Status: sms.Sent, At: when, Reason: "not looked at"},
 		messages.Final{MessageID: ids[1], Status: sms.Failed, At: when, Reason: "UNDELIV \x00027"},
@@ -109,7 +109,7 @@ func TestFinishOnce(t *testing.T) {
 }
 
 func TestExpired(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(4)
 	d.exec(`UPDATE outbox SET expires_at = now() - interval '1 second' WHERE message_id <> $1`, ids[0])
 	d.exec(`UPDATE outbox SET claimed_by = 1 WHERE message_id = $1`, ids[1]) // being carried: its result comes first
@@ -137,7 +137,7 @@ func TestExpired(t *testing.T) {
 // TestOverdueOfNewCarrier: its sweep begins where the one over all others
 // stands.
 func TestOverdueOfNewCarrier(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(3)
 	d.exec(`DELETE FROM outbox`)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -159,7 +159,7 @@ func TestOverdueOfNewCarrier(t *testing.T) {
 // TestVerdictOfAClaim: what came of a dispatcher's own attempt is no verdict
 // once another has the message.
 func TestVerdictOfAClaim(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2)
 	d.claim(7, ids...)
 	d.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, ids[0])
@@ -174,7 +174,7 @@ func TestVerdictOfAClaim(t *testing.T) {
 // TestFirstCopyFails: the first copy of a segment was never answered and the
 // second accepted: a receipt that fails the first is no verdict.
 func TestFirstCopyFails(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(2)
 	ref := uint16(9)
 	echo := func(n int) messages.Receipt {
@@ -187,8 +187,8 @@ func TestFirstCopyFails(t *testing.T) {
 		return r
 	}
 	for n, id := range ids {
-		d.settle([]messages.Part{part(id, "", func(p *messages.Part) { p.Unanswered, p.Reference = true, ref })})
-		d.settle([]messages.Part{part(id, fmt.Sprint("second", n))})
+		d.settle([]messages.Segment{accepted(id, "", func(p *messages.Segment) { p.Unanswered, p.Reference = true, ref })})
+		d.settle([]messages.Segment{accepted(id, fmt.Sprint("second", n))})
 	}
 	if s := d.settle(nil, echo(0)); len(s.settled) != 0 {
 		t.Errorf("settled %+v", s.settled)
@@ -202,7 +202,7 @@ func TestFirstCopyFails(t *testing.T) {
 
 // TestOverdue: the sweep visits each message once and stops at its horizon.
 func TestOverdue(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	ids := d.pending(10)
 	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours' WHERE id <= $1`, ids[6])
 	d.exec(`UPDATE messages SET carrier = 'onatel' WHERE id = $1`, ids[1])

@@ -93,7 +93,7 @@ type Day struct {
 	Failed  int64
 }
 
-// Daily answers a company's messages by day and carrier, from the first day to
+// Daily returns a company's messages by day and carrier, from the first day to
 // the last, as Tally has counted them: of the newest it may lack those of the
 // last half minute.
 func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {

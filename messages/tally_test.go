@@ -13,7 +13,7 @@ import (
 // TestTally: counts are what there is, also when messages change after they were counted and when several count at
 // once; what is final for good is not counted again.
 func TestTally(t *testing.T) {
-	d := newDesk(t)
+	d := newTestStore(t)
 	// Ids around the end of a chunk; days around midnight in Burundi, which is 22:00 UTC.
 	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 99901`)
 	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)

@@ -105,7 +105,7 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, fmt.Errorf("message %s: %w", c.ID, err)
 		}
-		journey, err := store.JourneyOf(ctx, r.ID)
+		history, err := store.HistoryOf(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -113,25 +113,25 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, err
 		}
-		return describe(r, journey, deliveries), nil
+		return describe(r, history, deliveries), nil
 	})
 }
 
-func describe(r messages.Record, journey messages.Journey, deliveries []webhooks.Delivery) adminMessage {
+func describe(r messages.Record, history messages.History, deliveries []webhooks.Delivery) adminMessage {
 	m := adminMessage{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, CompanyID: r.CompanyID, Status: r.Status.String(), To: string(r.Number),
 		Sender: r.Sender, Encoding: r.Encoding.String(), SegmentCount: r.Segments, Test: r.Test, Carrier: r.Carrier,
 		FailureReason: r.FailureReason, CreatedAt: r.CreatedAt, SentAt: r.SentAt, FailedAt: r.FailedAt,
 		Segments: []adminSegment{}, History: []adminMoment{}, Webhooks: []adminWebhookLog{},
 	}
-	if w := journey.Waiting; w != nil {
+	if w := history.Waiting; w != nil {
 		waiting := adminWaiting(*w)
 		m.Waiting = &waiting
 	}
-	for _, s := range journey.Segments {
+	for _, s := range history.Segments {
 		m.Segments = append(m.Segments, adminSegment(s))
 	}
-	for _, moment := range messages.Timeline(r, journey) {
+	for _, moment := range messages.Timeline(r, history) {
 		m.History = append(m.History, adminMoment(moment))
 	}
 	for _, d := range deliveries {

@@ -90,7 +90,7 @@ func TestCancelRacesWithDispatch(t *testing.T) {
 	if n := ask[int64](w, `SELECT count(*) FROM messages WHERE failure_reason = 'cancelled'`); n != stopped || n == 0 {
 		t.Errorf("%d messages are cancelled, the commands said %d", n, stopped)
 	}
-	if n := ask[int](w, `SELECT count(*) FROM messages m WHERE failure_reason = 'cancelled' AND EXISTS (SELECT FROM parts p WHERE p.message_id = m.id)`); n != 0 {
+	if n := ask[int](w, `SELECT count(*) FROM messages m WHERE failure_reason = 'cancelled' AND EXISTS (SELECT FROM segments s WHERE s.message_id = m.id)`); n != 0 {
 		t.Errorf("%d messages are cancelled and carried", n)
 	}
 	if got, want := int64(w.lumitel.Stats().Submits), campaigns*size-stopped; got != want {

@@ -67,7 +67,7 @@ CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
 
 -- One row a segment that a carrier accepted. A segment sent twice (after an
 -- answer was lost) has two rows, each with its own carrier id.
-CREATE TABLE parts (
+CREATE TABLE segments (
     message_id   bigint      NOT NULL,
     segment      smallint    NOT NULL, -- from 1
     total        smallint    NOT NULL,
@@ -81,8 +81,8 @@ CREATE TABLE parts (
     error        text,
     receipt_at   timestamptz
 ) WITH (fillfactor = 60);
-CREATE INDEX parts_key ON parts (key, carrier);
-CREATE INDEX parts_message ON parts (message_id);
+CREATE INDEX segments_key ON segments (key, carrier);
+CREATE INDEX segments_message ON segments (message_id);
 
 -- Receipts that settled no segment. Without a message they are the inbox: the
 -- segment's own response may still be on its way. With one they are kept for

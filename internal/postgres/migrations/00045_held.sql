@@ -6,6 +6,6 @@
 -- after the message's.
 CREATE TABLE held (
     message_id bigint      PRIMARY KEY,
-    turn       integer     NOT NULL, -- of its last claim
+    epoch       integer     NOT NULL, -- of its last claim
     expires_at timestamptz NOT NULL
 );

@@ -15,8 +15,9 @@ import (
 	"intumwa/sms"
 )
 
-// Part is a segment that a carrier accepted (submit_sm_resp with status 0).
-type Part struct {
+// Segment is one that a carrier accepted (submit_sm_resp with status 0), or may
+// have (Unanswered).
+type Segment struct {
 	MessageID int64
 	Segment   int // from 1
 	Total     int
@@ -38,9 +39,9 @@ type Part struct {
 	Late bool
 
 	// Unsure says that how the link's receipts write ids was, or is yet to be,
-	// found out: a receipt that came before the response counts only when it
-	// names the message's handset. Other are the keys of the other forms that it
-	// may have the id in.
+	// learnt: a receipt that came before the response counts only when it names
+	// the message's handset. Other are the keys of the id in the other formats
+	// that the receipt may use.
 	Unsure bool
 	Other  []string
 }
@@ -52,8 +53,8 @@ func referenceKey(reference uint16) string { return "?" + strconv.Itoa(int(refer
 
 func namelessKey(reference uint16) string { return "!" + strconv.Itoa(int(reference)) }
 
-// key is the key under which a part is filed.
-func (p *Part) key() string {
+// key is the key under which a segment is stored.
+func (p *Segment) key() string {
 	switch key := Key(p.CarrierID); {
 	case p.Unanswered:
 		return referenceKey(p.Reference)
@@ -64,7 +65,7 @@ func (p *Part) key() string {
 	}
 }
 
-// Key is the form of a carrier's message id by which a receipt finds its
+// Key is the normal form of a carrier's message id by which a receipt finds its
 // segment: carriers write the same id in upper and lower case, with and
 // without leading zeros. NUL and invalid UTF-8, which no id should hold and
 // no database takes, are left out.
@@ -93,7 +94,7 @@ type SegmentState struct {
 	Error     string
 	At        time.Time
 	Link      string // the segment's, where it was settled by Submitted
-	Other     int    // which of Part.Other the receipt had the id in, from 1; 0: the id itself
+	Other     int    // which of Segment.Other the receipt had the id in, from 1; 0: the id itself
 	From      int    // index of the receipt, where it was settled by Receipts
 
 	// Unanswered: the receipt settled a segment whose answer never came. The
@@ -101,7 +102,7 @@ type SegmentState struct {
 	Unanswered bool
 }
 
-// LockCarrier makes the caller's transaction the only one that records parts
+// LockCarrier makes the caller's transaction the only one that records segments
 // or receipts of carrier, until it ends. A receipt and the response that it
 // belongs to may be worked on in two transactions (or two processes) at once;
 // without the lock each could miss what the other is just writing.
@@ -133,17 +134,17 @@ type Recorded struct {
 // that came before the response) are among Submitted. Of the receipts that no
 // segment is found for, room are kept; the others are Throttled. Commonly it
 // costs one round trip.
-func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, parts []Part, receipts []Receipt, room int) (Recorded, error) {
+func (s *Store) Record(ctx context.Context, tx pgx.Tx, carrier string, segments []Segment, receipts []Receipt, room int) (Recorded, error) {
 	b := &pgx.Batch{}
 	b.Queue(lockCarrier, carrier)
-	written := submitted{parts: parts}
+	written := submitted{segments: segments}
 	written.queue(b)
 	reports := newReports(receipts, room)
 	reports.byID.queue(b, carrier)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return Recorded{}, fmt.Errorf("recording %d segments and %d receipts of carrier %s: %w", len(parts), len(receipts), carrier, err)
+		return Recorded{}, fmt.Errorf("recording %d segments and %d receipts of carrier %s: %w", len(segments), len(receipts), carrier, err)
 	}
-	otherwise, err := s.earlyOtherwise(ctx, tx, parts, written.early)
+	otherwise, err := s.earlyOtherwise(ctx, tx, segments, written.early)
 	if err != nil {
 		return Recorded{}, err
 	}
@@ -163,32 +164,32 @@ const InboxReach = 15 * time.Minute
 
 // submitted is the recording of accepted segments, on its way in a pipeline.
 type submitted struct {
-	parts     []Part
+	segments  []Segment
 	confirmed []SegmentState // final by their acceptance
 	early     []SegmentState // final by a receipt that came before the response
 }
 
-// queue adds the recording of parts, all of one carrier, to a pipeline.
+// queue adds the recording of segments, all of one carrier, to a pipeline.
 func (r *submitted) queue(b *pgx.Batch) {
-	parts := r.parts
-	if len(parts) == 0 {
+	segments := r.segments
+	if len(segments) == 0 {
 		return
 	}
-	n := len(parts)
+	n := len(segments)
 	var (
-		ids              = make([]int64, n)
-		segments, totals = make([]int16, n), make([]int16, n)
-		links, keys      = make([]string, n), make([]string, n)
-		raw              = make([]*string, n)
-		at               = make([]time.Time, n)
-		states           = make([]*int16, n)
-		unsure           = make([]bool, n)
-		lateIDs          []int64
-		lateSegments     []int16
+		ids             = make([]int64, n)
+		numbers, totals = make([]int16, n), make([]int16, n)
+		links, keys     = make([]string, n), make([]string, n)
+		raw             = make([]*string, n)
+		at              = make([]time.Time, n)
+		states          = make([]*int16, n)
+		unsure          = make([]bool, n)
+		lateIDs         []int64
+		lateSegments    []int16
 	)
 	sent := int16(sms.Sent)
-	for i, p := range parts {
-		ids[i], segments[i], totals[i], links[i], at[i] = p.MessageID, int16(p.Segment), int16(p.Total), p.Link, p.At
+	for i, p := range segments {
+		ids[i], numbers[i], totals[i], links[i], at[i] = p.MessageID, int16(p.Segment), int16(p.Total), p.Link, p.At
 		keys[i], unsure[i] = p.key(), p.Unsure || p.Unanswered
 		if p.Unanswered {
 			continue
@@ -205,11 +206,11 @@ func (r *submitted) queue(b *pgx.Batch) {
 		}
 	}
 	if len(lateIDs) > 0 {
-		b.Queue(`DELETE FROM parts p USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
-			WHERE p.message_id = u.message_id AND p.segment = u.segment AND p.key LIKE '?%' AND p.state IS NULL`, lateIDs, lateSegments)
+		b.Queue(`DELETE FROM segments s USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+			WHERE s.message_id = u.message_id AND s.segment = u.segment AND s.key LIKE '?%' AND s.state IS NULL`, lateIDs, lateSegments)
 	}
 	// Every answer that a carrier confirms by receipt may have its receipt in
-	// the inbox. The part takes over its state as it is written.
+	// the inbox. The segment takes over its state as it is written.
 	b.Queue(`
 		WITH input AS (
 			SELECT * FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::smallint[], $11::boolean[])
@@ -224,13 +225,13 @@ func (r *submitted) queue(b *pgx.Batch) {
 		), first AS (
 			SELECT DISTINCT ON (key) * FROM early ORDER BY key, id
 		), written AS (
-			INSERT INTO parts (message_id, segment, total, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
+			INSERT INTO segments (message_id, segment, total, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
 			SELECT i.message_id, i.segment, i.total, $1, i.link, i.key, i.raw, i.at, coalesce(i.state, f.status), f.state, f.error, f.received_at
 			FROM input i LEFT JOIN first f USING (key)
 		)
 		SELECT i.message_id, i.segment, i.total, i.link, i.key LIKE '?%', f.status, f.state, f.error, f.received_at
 		FROM input i JOIN first f USING (key)`,
-		parts[0].Carrier, ids, segments, totals, links, keys, raw, at, states, InboxReach, unsure).
+		segments[0].Carrier, ids, numbers, totals, links, keys, raw, at, states, InboxReach, unsure).
 		Query(func(rows pgx.Rows) (err error) {
 			r.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st SegmentState, err error) {
 				err = row.Scan(&st.MessageID, &st.Segment, &st.Total, &st.Link, &st.Unanswered, &st.Status, &st.Receipt, &st.Error, &st.At)
@@ -243,10 +244,10 @@ func (r *submitted) queue(b *pgx.Batch) {
 		})
 }
 
-// earlyOtherwise settles parts just recorded by receipts of the inbox that name
-// them otherwise than by their id: in another form of it, or, where there is
+// earlyOtherwise settles segments just recorded by receipts of the inbox that name
+// them otherwise than by their id: in another format of it, or, where there is
 // none, by their user_message_reference; and always by their handset.
-func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, settled []SegmentState) ([]SegmentState, error) {
+func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, segments []Segment, settled []SegmentState) ([]SegmentState, error) {
 	type segment struct {
 		message int64
 		n       int
@@ -256,18 +257,18 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 		done[segment{st.MessageID, st.Segment}] = true
 	}
 	var (
-		ids              []int64
-		segments, others []int16
-		keys, names      []string
-		references       []*int32
+		ids             []int64
+		numbers, others []int16
+		keys, names     []string
+		references      []*int32
 	)
-	for _, p := range parts {
+	for _, p := range segments {
 		if p.Confirmed || done[segment{p.MessageID, p.Segment}] {
 			continue
 		}
 		key := p.key()
 		add := func(name string, reference *int32, other int) {
-			ids, segments, others = append(ids, p.MessageID), append(segments, int16(p.Segment)), append(others, int16(other))
+			ids, numbers, others = append(ids, p.MessageID), append(numbers, int16(p.Segment)), append(others, int16(other))
 			keys, names, references = append(keys, key), append(names, name), append(references, reference)
 		}
 		if p.Unanswered || key == namelessKey(p.Reference) {
@@ -301,10 +302,10 @@ func (s *Store) earlyOtherwise(ctx context.Context, tx pgx.Tx, parts []Part, set
 			DELETE FROM receipts r USING first f WHERE r.id = f.id
 			RETURNING f.message_id, f.segment, f.key, f.other, r.status, r.state, r.error, r.received_at
 		)
-		UPDATE parts p SET state = t.status, receipt = t.state, error = t.error, receipt_at = t.received_at
-		FROM taken t WHERE p.message_id = t.message_id AND p.segment = t.segment AND p.key = t.key AND p.carrier = $1 AND p.state IS NULL
-		RETURNING p.message_id, p.segment, p.total, p.link, p.key LIKE '?%', t.other, p.state, p.receipt, p.error, p.receipt_at`,
-		parts[0].Carrier, ids, segments, keys, names, references, others, InboxReach)
+		UPDATE segments s SET state = t.status, receipt = t.state, error = t.error, receipt_at = t.received_at
+		FROM taken t WHERE s.message_id = t.message_id AND s.segment = t.segment AND s.key = t.key AND s.carrier = $1 AND s.state IS NULL
+		RETURNING s.message_id, s.segment, s.total, s.link, s.key LIKE '?%', t.other, s.state, s.receipt, s.error, s.receipt_at`,
+		segments[0].Carrier, ids, numbers, keys, names, references, others, InboxReach)
 	if err != nil {
 		return nil, fmt.Errorf("looking for early receipts of %d segments: %w", len(ids), err)
 	}
@@ -326,9 +327,9 @@ type Refused struct {
 	Delay     time.Duration
 }
 
-// turnUnknown is where the claims of a message are counted on that was held by a
+// epochUnknown is where the claims of a message are counted on that was held by a
 // release which did not write down how many it had: far above any count.
-const turnUnknown = 1 << 30
+const epochUnknown = 1 << 30
 
 // PutBack puts pending messages on the outbox again whose segments were refused
 // late, if they are within their validity and not on it already. Each has the
@@ -339,22 +340,22 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 		return nil
 	}
 	n := len(refused)
-	ids, segments, delays := make([]int64, n), make([]int16, n), make([]float64, n)
+	ids, numbers, delays := make([]int64, n), make([]int16, n), make([]float64, n)
 	for i, r := range refused {
-		ids[i], segments[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
+		ids[i], numbers[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
 	}
 	b := &pgx.Batch{}
-	b.Queue(`DELETE FROM parts p USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
-		WHERE p.message_id = u.message_id AND p.segment = u.segment AND p.key LIKE '?%' AND p.state IS NULL`, ids, segments)
+	b.Queue(`DELETE FROM segments s USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+		WHERE s.message_id = u.message_id AND s.segment = u.segment AND s.key LIKE '?%' AND s.state IS NULL`, ids, numbers)
 	b.Queue(`WITH input AS (
 			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id
 		)
-		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, turn)
+		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch)
 		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
-			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.created_at + $3::interval), NULL, coalesce(b.turn, $6)
+			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.created_at + $3::interval), NULL, coalesce(b.epoch, $6)
 		FROM input i JOIN messages m ON m.id = i.id LEFT JOIN held b ON b.message_id = i.id
 		WHERE m.status = 0 AND coalesce(b.expires_at, m.created_at + $3::interval) > now()
-		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch), turnUnknown)
+		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch), epochUnknown)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)
 	}
@@ -362,10 +363,10 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 }
 
 // holdGone writes down what PutBack needs of the outbox rows in gone.
-const holdGone = `INSERT INTO held (message_id, turn, expires_at) SELECT message_id, turn, expires_at FROM gone
-	ON CONFLICT (message_id) DO UPDATE SET turn = greatest(held.turn, excluded.turn), expires_at = excluded.expires_at`
+const holdGone = `INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
+	ON CONFLICT (message_id) DO UPDATE SET epoch = greatest(held.epoch, excluded.epoch), expires_at = excluded.expires_at`
 
-// Ends says how the journeys of messages go on that a dispatcher had claimed.
+// Ends says how the attempts of messages go on that a dispatcher had claimed.
 type Ends struct {
 	Dispatcher int64
 	Carried    []int64 // a carrier has all their segments
@@ -380,7 +381,7 @@ type Retry struct {
 	Counts bool          // whether this attempt counts
 }
 
-// queue adds the statements that end journeys, or put them off, to a pipeline.
+// queue adds the statements that end attempts, or put them off, to a pipeline.
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		slices.Sort(e.Carried) // here and below the order of locking
@@ -388,7 +389,7 @@ func (e Ends) queue(b *pgx.Batch) {
 	}
 	if len(e.Held) > 0 {
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL) RETURNING message_id, turn, expires_at
+				DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL) RETURNING message_id, epoch, expires_at
 			) `+holdGone, e.Held, e.Dispatcher)
 	}
 	if len(e.Retries) == 0 {
@@ -396,15 +397,15 @@ func (e Ends) queue(b *pgx.Batch) {
 	}
 	slices.SortFunc(e.Retries, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(e.Retries)
-	ids, turns, begun, delays, free := make([]int64, n), make([]int32, n), make([]bool, n), make([]float64, n), make([]int32, n)
+	ids, epochs, begun, delays, free := make([]int64, n), make([]int32, n), make([]bool, n), make([]float64, n), make([]int32, n)
 	for i, r := range e.Retries {
-		ids[i], turns[i], begun[i], delays[i] = r.MessageID, int32(r.Turn), r.Begun, r.Delay.Seconds()
+		ids[i], epochs[i], begun[i], delays[i] = r.MessageID, int32(r.Epoch), r.Begun, r.Delay.Seconds()
 		if !r.Counts {
 			free[i] = 1
 		}
 	}
 	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = u.begun,
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
-		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, turn, delay, free, begun)
-		WHERE o.message_id = u.id AND o.turn = u.turn AND o.claimed_by = $1`, e.Dispatcher, ids, turns, delays, free, begun)
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, epoch, delay, free, begun)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, e.Dispatcher, ids, epochs, delays, free, begun)
 }

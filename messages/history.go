@@ -32,8 +32,8 @@ type ReceiptRecord struct {
 	Outcome   Outcome
 }
 
-// Journey is how far a message has come with the carriers.
-type Journey struct {
+// History is how far a message has come with the carriers.
+type History struct {
 	Segments []SegmentRecord
 	Receipts []ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
@@ -47,27 +47,27 @@ type WaitingRecord struct {
 	Claimed   bool
 }
 
-// JourneyOf returns what is known of a message's way.
-func (s *Store) JourneyOf(ctx context.Context, id int64) (Journey, error) {
-	journeys, err := s.JourneysOf(ctx, []int64{id})
-	return journeys[id], err
+// HistoryOf returns what carriers have and said of a message.
+func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
+	histories, err := s.HistoriesOf(ctx, []int64{id})
+	return histories[id], err
 }
 
-// JourneysOf returns what is known of the ways of messages, by their ids, with
+// HistoriesOf returns the same of many messages, by their ids, with
 // three queries for any number of them.
-func (s *Store) JourneysOf(ctx context.Context, ids []int64) (map[int64]Journey, error) {
-	journeys := make(map[int64]Journey, len(ids))
+func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
+	histories := make(map[int64]History, len(ids))
 	batch := &pgx.Batch{}
 	var id int64
 	var seg SegmentRecord
 	batch.Queue(`SELECT message_id, segment, carrier, link, coalesce(carrier_id, key), submitted_at,
 			coalesce(receipt, ''), coalesce(error, ''), receipt_at
-		FROM parts WHERE message_id = ANY($1) ORDER BY submitted_at, segment`, ids).Query(func(rows pgx.Rows) error {
+		FROM segments WHERE message_id = ANY($1) ORDER BY submitted_at, segment`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &seg.Segment, &seg.Carrier, &seg.Link, &seg.CarrierID, &seg.SubmittedAt,
 			&seg.Receipt, &seg.Error, &seg.ReceiptAt}, func() error {
-			j := journeys[id]
-			j.Segments = append(j.Segments, seg)
-			journeys[id] = j
+			h := histories[id]
+			h.Segments = append(h.Segments, seg)
+			histories[id] = h
 			seg.ReceiptAt = nil // the next one's own
 			return nil
 		})
@@ -78,9 +78,9 @@ func (s *Store) JourneysOf(ctx context.Context, ids []int64) (map[int64]Journey,
 		WHERE message_id = ANY($1) ORDER BY id`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &rec.At, &rec.Carrier, &rec.Link, &rec.CarrierID, &rec.State, &rec.Error, &rec.Outcome},
 			func() error {
-				j := journeys[id]
-				j.Receipts = append(j.Receipts, rec)
-				journeys[id] = j
+				h := histories[id]
+				h.Receipts = append(h.Receipts, rec)
+				histories[id] = h
 				return nil
 			})
 		return err
@@ -89,17 +89,17 @@ func (s *Store) JourneysOf(ctx context.Context, ids []int64) (map[int64]Journey,
 	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox
 		WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
-			j, waiting := journeys[id], w
-			j.Waiting = &waiting
-			journeys[id] = j
+			h, waiting := histories[id], w
+			h.Waiting = &waiting
+			histories[id] = h
 			return nil
 		})
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("reading the journeys of %d messages: %w", len(ids), err)
+		return nil, fmt.Errorf("reading the history of %d messages: %w", len(ids), err)
 	}
-	return journeys, nil
+	return histories, nil
 }
 
 // Moment is one entry of a message's timeline. Event is from a closed set:
@@ -111,15 +111,15 @@ type Moment struct {
 }
 
 // Timeline tells a message's life in the order in which it happened.
-func Timeline(r Record, j Journey) []Moment {
+func Timeline(r Record, h History) []Moment {
 	moments := []Moment{{At: r.CreatedAt, Event: "accepted"}}
-	for _, s := range j.Segments {
+	for _, s := range h.Segments {
 		moments = append(moments, Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)})
 		if s.ReceiptAt != nil && s.Receipt != "" {
 			moments = append(moments, Moment{At: *s.ReceiptAt, Event: "receipt", Detail: fmt.Sprintf("segment %d: %s", s.Segment, s.Receipt)})
 		}
 	}
-	for _, k := range j.Receipts {
+	for _, k := range h.Receipts {
 		moments = append(moments, Moment{At: k.At, Event: "receipt", Detail: fmt.Sprintf("%s (%s)", k.State, k.Outcome)})
 	}
 	if r.SentAt != nil {
