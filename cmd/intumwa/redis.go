@@ -57,6 +57,7 @@ func redisOptions(c *configs.Redis) (*redis.UniversalOptions, error) {
 		options.TLSConfig = secure
 	}
 	options.ContextTimeoutEnabled = true
+	options.Protocol = cmp.Or(options.Protocol, 2) // with 3 go-redis looks for pushed news before every reply; none are for us
 	options.DialTimeout = cmp.Or(options.DialTimeout, redisPatience)
 	options.DialerRetries = 1
 	options.ReadTimeout = cmp.Or(options.ReadTimeout, redisPatience)

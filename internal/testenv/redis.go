@@ -38,6 +38,7 @@ func dialRedis(t testing.TB, url string) *redis.Client {
 	if err != nil {
 		t.Fatalf("reading the address of Redis: %v", err)
 	}
+	options.Protocol = 2 // as the gateway does
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
