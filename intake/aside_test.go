@@ -173,7 +173,7 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 	}
 	t.Logf("%d sends took %s", sends, took)
 	for _, log := range logs {
-		if n := log.lines("aside") + log.lines("gave way"); n != 0 {
+		if n := log.lines("aside") + log.lines("lost to other transactions repeatedly"); n != 0 {
 			t.Errorf("somebody waited for somebody: %s", log.text.String())
 		}
 	}
@@ -235,7 +235,7 @@ func TestHeldBalance(t *testing.T) {
 			}
 		})
 	}
-	if n := log.lines("holds a balance"); n < 1 || n > 4 {
+	if n := log.lines("is locked by another transaction"); n < 1 || n > 4 {
 		t.Errorf("%d lines of it: %s", n, log.text.String())
 	}
 	d.sound(t, 80+4+1)
@@ -326,7 +326,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 			t.Errorf("request %d: admitted %v, %v", i, r.admitted, r.err)
 		}
 	}
-	if n := log.lines("gave way"); n != 1 {
+	if n := log.lines("lost to other transactions repeatedly"); n != 1 {
 		t.Errorf("%d lines of it, want 1: %s", n, log.text.String())
 	}
 	d.sound(t, 8)
