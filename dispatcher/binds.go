@@ -54,7 +54,7 @@ func (b *binds) run(ctx context.Context) {
 	running.Wait()
 }
 
-// up tells whether any bind can submit.
+// up reports whether any bind can submit.
 func (b *binds) up() bool {
 	for _, bind := range b.all {
 		if bind.Snapshot().State == smpp.Bound {

@@ -62,7 +62,7 @@ func (b *breaker) answered() (closed bool) {
 	return closed
 }
 
-// ready tells whether messages, or at least a probe, may be taken.
+// ready reports whether messages, or at least a probe, may be taken.
 func (b *breaker) ready(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *breaker) enter(now time.Time) bool {
 	return true
 }
 
-// state tells whether it is open, and why.
+// state reports whether it is open, and why.
 func (b *breaker) state() (open bool, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,10 +28,10 @@ type Cancellation struct {
 func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued, refund Refund,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
 	for after, first := int64(0), true; first || after > 0; first = false {
-		var lot Cancellation
+		var batch Cancellation
 		var next int64
 		err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-			lot = Cancellation{} // it may be tried again
+			batch = Cancellation{} // it may be tried again
 			if first {
 				if err := begun(tx); err != nil {
 					return err
@@ -50,14 +50,14 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 			var tests []billing.TestReturn
 			var events []webhooks.Event
 			for _, m := range settled {
-				lot.Cancelled++
+				batch.Cancelled++
 				events = append(events, event(m))
 				switch {
 				case m.Test:
 					tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
 				case refund != RefundNever:
 					refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
-					lot.Credits += int64(m.Segments)
+					batch.Credits += int64(m.Segments)
 				}
 			}
 			if err := hooks.Enqueue(ctx, tx, events); err != nil {
@@ -69,7 +69,7 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 		if err != nil {
 			return done, err
 		}
-		done.Cancelled, done.Credits = done.Cancelled+lot.Cancelled, done.Credits+lot.Credits
+		done.Cancelled, done.Credits = done.Cancelled+batch.Cancelled, done.Credits+batch.Credits
 		after = next
 	}
 	return done, nil

@@ -224,7 +224,7 @@ func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 	return min(max(delay, c.RetryMin), c.RetryMax)
 }
 
-// equal tells whether two configurations of a link make the same link.
+// equal reports whether two configurations of a link make the same link.
 func (l *Link) equal(other *Link) bool {
 	a, b := *l, *other
 	// Set by the dispatcher, or compared by what they say.

@@ -49,8 +49,8 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 	return settled, nil
 }
 
-// payOwed gives back what settling had to put off because somebody else held
-// the balance.
+// payOwed gives back what settling had to put off because another transaction
+// had locked the balance.
 func (d *Dispatcher) payOwed(ctx context.Context) error {
 	refunded, held, err := billing.New(d.pool).PayOwed(ctx)
 	if err != nil {

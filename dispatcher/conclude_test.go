@@ -34,7 +34,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	}
 	start := time.Now()
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
-	b.settle(work{results: []result{refused(live, 1), refused(test, 1)}})
+	b.settle(settlement{results: []result{refused(live, 1), refused(test, 1)}})
 	if err := b.d.payOwed(t.Context()); err != nil { // they are held still
 		t.Error(err)
 	}
@@ -94,8 +94,8 @@ func TestSettlingIsTriedAgain(t *testing.T) {
 		})
 	}()
 	<-holds
-	// commit is what settle calls; an error of it refuses the receipts of the lot.
-	if err := b.s.commit(work{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(m, 1)}}); err != nil {
+	// commit is what settle calls; an error of it refuses the receipts that came with it.
+	if err := b.s.commit(settlement{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(m, 1)}}); err != nil {
 		t.Errorf("%v (it gave way: %v)", err, postgres.GaveWay(err))
 	}
 	if err := <-over; err != nil {

@@ -17,7 +17,7 @@ const (
 	absentFor = 300 * time.Millisecond
 )
 
-// someDied takes those off the list whose sessions are gone, and returns whether
+// someDied takes those off the list whose session locks are gone, and returns whether
 // there were any.
 func (m *member) someDied(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, m.d.opts.Heartbeat)
@@ -29,7 +29,7 @@ func (m *member) someDied(ctx context.Context) bool {
 	return m.died
 }
 
-// mayDeclareDead tells whether the others' silence is theirs. When this process could
+// mayDeclareDead reports whether the others' silence is theirs. When this process could
 // not be heard for a while (a database that was away, a machine that stood
 // still), they may not have been heard for the same reason: they get the time
 // to come back.
@@ -114,7 +114,7 @@ func (m *member) removeAbsent(ctx context.Context) error {
 	return nil
 }
 
-// deaths tells the tasks that a dispatcher is gone whose claims are to be freed.
+// deaths wakes the tasks when a dispatcher died whose claims are to be freed.
 type deaths struct {
 	some atomic.Bool
 	wake chan struct{}

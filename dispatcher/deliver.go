@@ -61,7 +61,7 @@ func handset(source, dest string) string {
 	return ""
 }
 
-// subscriber tells whether national digits can be a handset's: which ranges are
+// subscriber reports whether national digits can be a handset's: which ranges are
 // open is for the carriers to say.
 func subscriber(digits string) bool {
 	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""

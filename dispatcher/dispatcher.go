@@ -25,7 +25,7 @@
 // answer is committed. A receipt is acknowledged after its commit; with the
 // database away the carrier gets ESME_RMSGQFUL and delivers it again.
 //
-// A message may arrive twice only where nobody can know whether it arrived at
+// A message may arrive twice only where it cannot be known whether it arrived at
 // all: a segment that was written to a carrier and whose answer was not
 // committed when the link or this process died. Those are never more than the
 // link's window, because a slot is given back only after the commit.
@@ -99,7 +99,7 @@ type Dispatcher struct {
 	health    *queueHealth
 	deaths    deaths
 
-	refundsHeld bool // somebody holds a balance that gets something back; the task's
+	refundsHeld bool // another transaction has locked a balance that gets a refund; the task's
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were
@@ -247,7 +247,7 @@ func (d *Dispatcher) removed() []*carrier {
 	return gone
 }
 
-// Check tells whether Reload would take a set of carriers, and why not.
+// Check reports whether Reload would take a set of carriers, and why not.
 func (d *Dispatcher) Check(carriers []Carrier) error {
 	_, err := d.check(carriers)
 	return err

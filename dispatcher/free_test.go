@@ -36,7 +36,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID); err != nil {
 			t.Fatal(err)
 		}
-		b.settle(work{results: []result{accepted("A")(begun, 2)}})
+		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
 		if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
@@ -63,14 +63,14 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 func TestBeginWithoutDatabase(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(0)
-	if lot := b.worker.lot(m, b.worker.prefetch.poll); len(lot) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
-		t.Fatalf("lot %v: it is not noted", lot)
+	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+		t.Fatalf("group %v: it is not marked", group)
 	}
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE outbox RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
-	if lot := b.worker.lot(m, b.worker.prefetch.poll); len(lot) != 0 {
-		t.Errorf("lot %v goes out", lot)
+	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 0 {
+		t.Errorf("group %v goes out", group)
 	}
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO outbox`); err != nil {
 		t.Fatal(err)
@@ -158,11 +158,11 @@ func TestTasksWithoutQueue(t *testing.T) {
 func TestLateRefusalForNow(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
-	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Fatal("it is not held")
 	}
-	b.settle(work{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
+	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
 		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}}})
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 		t.Error("it is not to be sent again")
@@ -268,7 +268,7 @@ func TestStaleVerdict(t *testing.T) {
 	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	b.settle(work{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
+	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
 	if status, reason := b.status(m.msg.ID); status != sms.Pending {
 		t.Errorf("it is %v %q", status, reason)
 	}

@@ -25,7 +25,7 @@ func (s *settler) gather(ctx context.Context) {
 	end, receipts, since := now.Add(gatherMost), s.receiptsWaiting(), now
 	timer := time.NewTimer(gatherMost)
 	defer timer.Stop()
-	for !s.pressed() {
+	for !s.urgent() {
 		wait := min(gatherGap, time.Until(end))
 		if receipts > 0 { // answers that keep coming do not hold them up
 			wait = min(wait, time.Until(since.Add(gatherGap)))
@@ -48,14 +48,14 @@ func (s *settler) gather(ctx context.Context) {
 	}
 }
 
-// pressed tells whether somebody waits for what is to be settled.
-func (s *settler) pressed() bool {
+// urgent reports whether what is to be settled must not wait.
+func (s *settler) urgent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.results)+len(s.receipts) >= gatherEnough || len(s.late) > 0 || len(s.returned) > 0 {
 		return true
 	}
-	if len(s.receipts) > 0 && time.Now().Before(s.urgency.until) {
+	if len(s.receipts) > 0 && time.Now().Before(s.lingering.until) {
 		return true
 	}
 	for _, r := range s.results {
@@ -73,28 +73,28 @@ func (s *settler) receiptsWaiting() int {
 }
 
 const (
-	urgencySure  = 8 // so many waits in a row brought no second receipt, and it is so
-	urgencyLasts = time.Second
+	lingerTries = 8 // waits in a row that brought no second receipt: lingering does not pay
+	lingerPause = time.Second
 )
 
-// urgency finds out whether waiting brings receipts together. It does not where few
-// come, nor where a carrier delivers the next only when the last is answered, and
-// that one has to be answered soon.
-type urgency struct {
-	alone int // so many waits in a row that brought one receipt
-	until time.Time
+// lingering finds out whether waiting for more receipts pays. It does not where few
+// come, nor where a carrier delivers the next only when the last is answered: for
+// a while they are then settled at once.
+type lingering struct {
+	single int // waits in a row that brought one receipt
+	until  time.Time
 }
 
 // waited notes how many receipts a wait brought together.
 func (s *settler) waited(receipts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch h := &s.urgency; {
+	switch h := &s.lingering; {
 	case receipts > 1:
-		h.alone = 0
+		h.single = 0
 	case receipts == 1:
-		if h.alone++; h.alone >= urgencySure {
-			h.alone, h.until = 0, time.Now().Add(urgencyLasts)
+		if h.single++; h.single >= lingerTries {
+			h.single, h.until = 0, time.Now().Add(lingerPause)
 		}
 	}
 }

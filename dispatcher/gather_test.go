@@ -37,7 +37,7 @@ func TestGather(t *testing.T) {
 		"the carrier waits for our answer": {receipt, 0, 1, waitsForAnswers, 0, 1},
 		"it waited once": {receipt, 0, 1, func(s *settler) {
 			waitsForAnswers(s)
-			time.Sleep(urgencyLasts)
+			time.Sleep(lingerPause)
 		}, gatherGap, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestGather(t *testing.T) {
 // waitsForAnswers has a carrier deliver each receipt behind the answer to the one
 // before.
 func waitsForAnswers(s *settler) {
-	for range urgencySure {
+	for range lingerTries {
 		s.receive(arrival{})
 		<-s.wake
 		s.gather(context.Background())

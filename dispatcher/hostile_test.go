@@ -22,11 +22,11 @@ func (b *bench) text(octets int) arrival {
 // make room again.
 func TestStrangersAreThrottled(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
-	var w work
+	var w settlement
 	ours := make([]*inFlight, 5)
 	for i := range ours {
 		ours[i] = b.begun(1)
-		b.settle(work{results: []result{accepted(fmt.Sprint("ours", i))(ours[i], 1)}})
+		b.settle(settlement{results: []result{accepted(fmt.Sprint("ours", i))(ours[i], 1)}})
 		for n := range 20 {
 			w.receipts = append(w.receipts, b.receipt(fmt.Sprint("theirs", i, "-", n), "DELIVRD"), b.text(10))
 		}
@@ -52,8 +52,8 @@ func TestStrangersAreThrottled(t *testing.T) {
 	b = newBench(t, func(c *Carrier) { c.MaxUnmatched = 10 })
 	for i := range 30 {
 		m, id := b.begun(1), fmt.Sprint("early", i)
-		b.settle(work{receipts: []arrival{b.receipt(id, "DELIVRD")}})
-		b.settle(work{results: []result{accepted(id)(m, 1)}})
+		b.settle(settlement{receipts: []arrival{b.receipt(id, "DELIVRD")}})
+		b.settle(settlement{results: []result{accepted(id)(m, 1)}})
 		if status, _ := b.status(m.msg.ID); status != sms.Sent {
 			t.Fatalf("message %d of those whose receipt is early is %v", i, status)
 		}
@@ -62,7 +62,7 @@ func TestStrangersAreThrottled(t *testing.T) {
 	// A long message counts as its segments.
 	b = newBench(t, func(c *Carrier) { c.MaxInbound = 100 })
 	for range 10 {
-		b.settle(work{receipts: []arrival{b.text(30_000)}})
+		b.settle(settlement{receipts: []arrival{b.text(30_000)}})
 	}
 	if n := b.count(`SELECT count(*) FROM inbound`); n != 1 {
 		t.Errorf("%d long messages are kept", n)
@@ -74,10 +74,10 @@ func TestStrangersAreThrottled(t *testing.T) {
 func TestNoticesAreBounded(t *testing.T) {
 	b := newBench(t)
 	m := b.begun(1)
-	b.settle(work{results: []result{accepted("a")(m, 1)}})
+	b.settle(settlement{results: []result{accepted("a")(m, 1)}})
 	for _, state := range []string{"ENROUTE", "DELIVRD", "UNDELIV"} {
 		for range 3 {
-			var w work
+			var w settlement
 			for range 20 {
 				a := b.receipt("a", state)
 				a.Status, a.Final = b.d.running()[0].config().meaning(state)
@@ -102,14 +102,14 @@ func TestPoisonAlone(t *testing.T) {
 	for i := uint32(1); long.Len() < 60_000; i++ {
 		_, _ = fmt.Fprintf(&long, "%08x", i*2654435761)
 	}
-	var w work
+	var w settlement
 	var ms []*inFlight
 	for i := range 10 {
 		m := b.begun(1)
 		ms = append(ms, m)
 		w.results = append(w.results, accepted(fmt.Sprint("x", i))(m, 1))
 	}
-	b.settle(work{results: w.results})
+	b.settle(settlement{results: w.results})
 	w.results = nil
 	for i := range 10 {
 		w.receipts = append(w.receipts, b.receipt(fmt.Sprint("x", i), "DELIVRD"))

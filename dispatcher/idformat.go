@@ -19,12 +19,12 @@ const votesToLearn = 3
 // formatNames are the formats as the configuration and the links table spell them.
 var formatNames = map[IDFormat]string{IDAuto: "", IDSame: "same", IDHexToDecimal: "hex_to_decimal", IDDecimalToHex: "decimal_to_hex"}
 
-// formatLearner is how one link's receipts write message ids. Where the configuration
-// says auto, it is learnt, and a receipt settles a segment only when the
+// formatLearner knows how one link's receipts write message ids. Where the
+// configuration says auto, it is learnt, and a receipt settles a segment only when the
 // handset's number agrees too: the same digits can be one message's id in
 // hexadecimal and another's in decimal, and two SMSCs of one carrier may count
-// alike. A format that is configured is taken at its word: there are carriers
-// that hide the handset.
+// alike. A configured format needs no such check: there are carriers that hide
+// the handset.
 type formatLearner struct {
 	mu     sync.Mutex
 	fixed  bool
@@ -62,7 +62,7 @@ func (f *formatLearner) name() string {
 	return formatNames[f.format]
 }
 
-// unsure tells whether it has to be found out.
+// unsure reports whether it has to be found out.
 func (f *formatLearner) unsure() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func otherKeys(id string) []string {
 	return []string{decimal, hex}
 }
 
-// key is the key of the segment that a receipt speaks of; verify says that the
+// key is the key of the segment that a receipt names; verify says that the
 // handset's number must agree, guess that the format is not known.
 func (f *formatLearner) key(id string) (key string, verify, guess bool) {
 	f.mu.Lock()

@@ -23,27 +23,27 @@ func TestLateRefusals(t *testing.T) {
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
 			m := b.begun(1)
-			b.settle(work{results: []result{no(m, 1)}, late: []lateAnswer{throttledLate(m, 1, 1)}})
+			b.settle(settlement{results: []result{no(m, 1)}, late: []lateAnswer{throttledLate(m, 1, 1)}})
 			return m.msg.ID, 1
 		},
 		"while another segment is out": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(work{results: []result{no(m, 1)}})
-			b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
-			b.settle(work{results: []result{accepted("x2")(m, 2)}})
+			b.settle(settlement{results: []result{no(m, 1)}})
+			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settlement{results: []result{accepted("x2")(m, 2)}})
 			return m.msg.ID, 1
 		},
 		"while another that was refused late is out again": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(work{results: []result{no(m, 1), no(m, 2)}})
-			b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
+			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 			if _, err := b.pool.Exec(b.Context(), `UPDATE outbox SET due_at = now()`); err != nil {
 				b.Fatal(err)
 			}
 			again := b.claim(m.msg.ID, 1)
 			again.total = 2
-			b.settle(work{late: []lateAnswer{throttledLate(m, 2, 2)}})
-			b.settle(work{results: []result{accepted("x1")(again, 1)}})
+			b.settle(settlement{late: []lateAnswer{throttledLate(m, 2, 2)}})
+			b.settle(settlement{results: []result{accepted("x1")(again, 1)}})
 			return m.msg.ID, 2
 		},
 	} {
@@ -74,9 +74,9 @@ func TestSentBesideRefused(t *testing.T) {
 		a.Reference, a.Number = &ref, string(m.msg.Number)
 		receipts = append(receipts, a)
 	}
-	b.settle(work{receipts: receipts})
+	b.settle(settlement{receipts: receipts})
 	no := ended(smpp.NoAnswer, 0, smpp.ErrNotBound)
-	b.settle(work{results: []result{no(m, 1), no(m, 2)}})
+	b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
 	if status, reason := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v %q", status, reason)
 	}
@@ -122,7 +122,7 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Epoch: 1}, attempt: submission.Attempt{Open: 1}}
 	b.d.inFlight.add(m)
-	b.settle(work{late: []lateAnswer{throttledLate(m, 1, 2)}})
+	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 	if m.late != nil {
 		t.Error("its attempt was touched")
 	}

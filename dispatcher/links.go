@@ -34,7 +34,7 @@ type LinkState struct {
 	Unheld    bool      `json:"unheld"`    // no dispatcher has it, or has reported lately
 }
 
-// Links returns all links by carrier and name. One that nobody holds is down.
+// Links returns all links by carrier and name. One that no dispatcher holds is down.
 func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
@@ -77,7 +77,7 @@ func SetPaused(ctx context.Context, pool database, link string, paused bool) (st
 	return state, nil
 }
 
-// IsPaused tells whether an operator has paused a link, and keeps it so until
+// IsPaused reports whether an operator has paused a link, and keeps it so until
 // the transaction ends.
 func IsPaused(ctx context.Context, tx pgx.Tx, link string) (paused bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT paused FROM links WHERE name = $1 FOR UPDATE`, link).Scan(&paused)

@@ -100,7 +100,7 @@ func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
 	return snap, broken
 }
 
-// prefetchSize is how many claimed messages may wait in hand in each lane: enough
+// prefetchSize is how many claimed messages may wait in each lane: enough
 // to keep the link busy over a claim, no more than a quarter of a second.
 func prefetchSize(window int, tps float64) int {
 	if tps > 0 {
@@ -365,16 +365,16 @@ func (w *linkWorker) submitPrefetched(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		w.send(ctx, w.lot(m, w.prefetch.poll))
+		w.send(ctx, w.group(m, w.prefetch.poll))
 	}
 }
 
 // send submits messages, one after another.
-func (w *linkWorker) send(ctx context.Context, lot []*inFlight) {
-	if len(lot) == 0 {
+func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
+	if len(group) == 0 {
 		_ = sleep(ctx, 200*time.Millisecond) // whoever calls looks at ctx next
 	}
-	for _, m := range lot {
+	for _, m := range group {
 		if !w.breaker.enter(time.Now()) {
 			w.giveBack([]*inFlight{m})
 			continue
@@ -395,30 +395,30 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 		if m == nil {
 			return
 		}
-		lot := w.lot(m, func() *inFlight { return nil })
-		if len(lot) == 0 {
+		group := w.group(m, func() *inFlight { return nil })
+		if len(group) == 0 {
 			return
 		}
-		w.send(ctx, lot)
+		w.send(ctx, group)
 	}
 }
 
-// lot is what goes out next, first at the head, and more where that helps. A carrier that may have what it
-// was sent is not always to be sent it again (on_ambiguous): for such a one it
-// is noted before a message goes out, for several at once and never more than
-// the window has room for.
-func (w *linkWorker) lot(first *inFlight, more func() *inFlight) []*inFlight {
-	lot := []*inFlight{first}
+// group returns what is submitted next: first, and more messages where that saves
+// statements. Where the carrier must not be sent again what it may have
+// (on_ambiguous), the messages are marked as begun before they go out, several at
+// once and never more than the window has room for.
+func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
+	group := []*inFlight{first}
 	if _, f, _ := submission.Next(submission.Waiting, submission.Writing{}, w.carrier.config().OnAmbiguous); f.Record != submission.Mark {
-		return lot
+		return group
 	}
 	claims := []messages.Claim{first.msg.Claim()}
-	for len(lot) < w.slots.left() {
+	for len(group) < w.slots.left() {
 		m := more()
 		if m == nil {
 			break
 		}
-		lot, claims = append(lot, m), append(claims, m.msg.Claim())
+		group, claims = append(group, m), append(claims, m.msg.Claim())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -426,10 +426,10 @@ func (w *linkWorker) lot(first *inFlight, more func() *inFlight) []*inFlight {
 		if n, due := w.notBegun.Due(time.Now()); due {
 			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
 		}
-		w.giveBack(lot)
+		w.giveBack(group)
 		return nil
 	}
-	return lot
+	return group
 }
 
 // late takes the answer to a segment that had been given up.

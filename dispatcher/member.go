@@ -34,14 +34,14 @@ type member struct {
 	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
 
-	others map[int64]time.Time // on the list, and since when their sessions are gone: zero while they are there; run's
-	died   bool                // somebody was taken off the list, and the leases were not asked for since; run's
+	others map[int64]time.Time // the dispatchers on the list, and since when their session locks are gone; zero: they are held; run's
+	died   bool                // a dispatcher was taken off the list since the leases were last asked for; run's
 }
 
 func newMember(d *Dispatcher) *member {
 	now := time.Now()
-	// At its start a process knows nothing of the others' silence: they get two
-	// heartbeats to be heard.
+	// A process that starts does not know how long the others have been silent:
+	// they get two heartbeats to be seen.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
 	return &member{d: d, start: now, healed: healed, workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
 		others: make(map[int64]time.Time)}
@@ -51,8 +51,8 @@ func (m *member) kick() {
 	signal(m.wake)
 }
 
-// fresh tells whether the others must still take this process for living, with
-// a second in hand.
+// fresh reports whether the others must still take this process for alive, with a
+// heartbeat to spare.
 func (m *member) fresh() bool {
 	if l := m.lock.Load(); l != nil && !l.held.Load() {
 		return false
@@ -303,7 +303,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 	return nil
 }
 
-// drains tells whether the bind of a link is still in use by one that ends,
+// drains reports whether the bind of a link is still in use by one that ends,
 // under another name. A carrier may allow it once only.
 func (m *member) drains(link *Link) bool {
 	for _, at := range m.workers {

@@ -12,7 +12,7 @@ import (
 // not yet settled or given back.
 //
 // The database may know of more: a claim that was committed while its answer
-// was lost. Nobody would carry such a message as long as this process lives,
+// was lost. Such a message would not be carried as long as this process lives,
 // so releaseOrphans finds and frees them.
 type inFlightMessages struct {
 	mu       sync.Mutex

@@ -59,7 +59,7 @@ func (p *pace) answered(now time.Time) {
 	p.taken.add(now)
 }
 
-// flowing tells whether the carrier takes segments now.
+// flowing reports whether the carrier takes segments now.
 func (p *pace) flowing(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

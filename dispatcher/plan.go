@@ -24,7 +24,7 @@ type plan struct {
 	late     map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
 }
 
-func (s *settler) plan(w work) plan {
+func (s *settler) plan(w settlement) plan {
 	p := plan{attempts: make(map[*inFlight]submission.Attempt, len(w.results))}
 	for _, claim := range w.returned {
 		p.retries = append(p.retries, messages.Retry{Claim: claim})
@@ -87,7 +87,7 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 
 // planLate adds an answer to what was given up as unanswered. A message that is
 // to be sent again although another of its segments is out goes on when that is
-// answered; a stand-in's message is its own settler's.
+// answered; the message of a stand-in is for its own settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	if effect.Record == submission.ReplaceUnanswered {

@@ -197,7 +197,7 @@ func (s *slots) left() int {
 	return s.free
 }
 
-// scarce tells whether more than half of the window is used up.
+// scarce reports whether more than half of the window is used up.
 func (s *slots) scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *slots) resize(size int) {
 	s.give(more)
 }
 
-// stalled tells whether none has come free for stallAfter.
+// stalled reports whether none has come free for stallAfter.
 func (s *slots) stalled(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -90,7 +90,7 @@ func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 	return s
 }
 
-// whileUsable tells whether a lane is usable; the context ends when it is no more.
+// whileUsable reports whether a lane is usable; the context ends when it is no more.
 func (h *queueHealth) whileUsable(carrier string, lane queue.Lane) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

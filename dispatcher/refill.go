@@ -47,7 +47,7 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 	}
 	ahead := redisNow.Sub(now)
 	unknown := now.Add(-pushSlack)
-	var delivered []messages.Watermark
+	var watermarks []messages.Watermark
 	var failed error // one lane's failure does not stop the others
 	for _, at := range lanes {
 		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
@@ -57,20 +57,20 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 			continue
 		}
 		if len(marks) == 0 {
-			delivered = append(delivered, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
+			watermarks = append(watermarks, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
 		}
 		for company, mark := range marks {
 			until := unknown
 			if !mark.Empty {
 				until = mark.Delivered.Add(-ahead - pushSlack)
 			}
-			if until.After(now) { // an entry of a time to come: somebody else wrote it
+			if until.After(now) { // an entry with a future time: not written by us
 				until = unknown
 			}
-			delivered = append(delivered, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
+			watermarks = append(watermarks, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
 		}
 	}
-	waiting, err := d.store.Missing(ctx, delivered, unknown, pushLimit)
+	waiting, err := d.store.Missing(ctx, watermarks, unknown, pushLimit)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -96,13 +96,13 @@ func (d *Dispatcher) pushDue(ctx context.Context) error {
 }
 
 func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
-	lots := make(map[laneKey][]messages.Waiting)
+	groups := make(map[laneKey][]messages.Waiting)
 	for _, w := range waiting {
 		at := laneKey{w.Carrier, queue.Lane(w.Lane)}
-		lots[at] = append(lots[at], w)
+		groups[at] = append(groups[at], w)
 	}
-	for at, lot := range lots {
-		failed = errors.Join(failed, d.push(ctx, at, lot))
+	for at, group := range groups {
+		failed = errors.Join(failed, d.push(ctx, at, group))
 	}
 	return failed
 }
@@ -123,9 +123,9 @@ func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 }
 
 // push puts messages on one lane of the queue.
-func (d *Dispatcher) push(ctx context.Context, at laneKey, lot []messages.Waiting) error {
-	items, ids := make([]queue.Item, len(lot)), make([]int64, len(lot))
-	for i, w := range lot {
+func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
+	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
+	for i, w := range group {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
 		ids[i] = w.ID
 	}

@@ -99,7 +99,7 @@ func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
 	return encoding, payload
 }
 
-// holds tells whether the carrier's default alphabet has every character.
+// holds reports whether the carrier's default alphabet has every character.
 func (c *Carrier) holds(text string) bool {
 	limit := c.lastRune()
 	for _, r := range text {

@@ -133,7 +133,7 @@ func (l *sessionLock) reacquire(ctx context.Context) error {
 // own lock, so it is not the one that holds the locks.
 func (l *sessionLock) notSeen() { l.back.Store(time.Now().UnixNano()) }
 
-// stable tells whether the lock has been held for long enough that the others,
+// stable reports whether the lock has been held for long enough that the others,
 // had they lost theirs together with it, would have it back.
 func (l *sessionLock) stable() bool {
 	return l.held.Load() && time.Since(time.Unix(0, l.back.Load())) >= l.d.opts.DeadAfter

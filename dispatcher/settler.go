@@ -30,7 +30,7 @@ const settleTimeout = 10 * time.Second
 // queue, and receipts acknowledged to the carrier.
 //
 // With the database away, results are kept and tried again until they are
-// written; their slots stay taken, so the link stands still by itself.
+// written; their slots stay taken, so the link stops by itself.
 // Receipts are refused with ESME_RMSGQFUL: the carrier is their queue.
 type settler struct {
 	d       *Dispatcher
@@ -39,13 +39,13 @@ type settler struct {
 
 	throttled, unwritable smpp.Seldom
 
-	mu       sync.Mutex
-	urgency  urgency
-	results  []result
-	receipts []arrival
-	late     []lateAnswer
-	returned []messages.Claim // to be given back
-	wake     chan struct{}
+	mu        sync.Mutex
+	lingering lingering
+	results   []result
+	receipts  []arrival
+	late      []lateAnswer
+	returned  []messages.Claim // to be given back
+	wake      chan struct{}
 }
 
 // lateAnswer is an answer to a segment that had been given up as unanswered.
@@ -104,18 +104,20 @@ func (s *settler) putBack(claims []messages.Claim) {
 	signal(s.wake)
 }
 
-// work is what one transaction settles.
-type work struct {
+// settlement is what one transaction settles.
+type settlement struct {
 	results  []result
 	receipts []arrival
 	late     []lateAnswer
 	returned []messages.Claim
 }
 
-func (w *work) size() int { return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned) }
+func (w *settlement) size() int {
+	return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned)
+}
 
-// halves cuts a lot in two, in the order in which commit goes through it.
-func (w *work) halves() (first, second work) {
+// halves cuts a settlement in two, in the order in which commit goes through it.
+func (w *settlement) halves() (first, second settlement) {
 	n := w.size() / 2
 	first.results, second.results = cut(w.results, &n)
 	first.receipts, second.receipts = cut(w.receipts, &n)
@@ -130,10 +132,10 @@ func cut[T any](list []T, n *int) (first, second []T) {
 	return list[:at:at], list[at:]
 }
 
-func (s *settler) grab() work {
+func (s *settler) grab() settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := work{s.results, s.receipts, s.late, s.returned}
+	w := settlement{s.results, s.receipts, s.late, s.returned}
 	s.results, s.receipts, s.late, s.returned = nil, nil, nil, nil
 	return w
 }
@@ -164,8 +166,8 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
-// settle writes one lot, for as long as it takes.
-func (s *settler) settle(ctx context.Context, w work) {
+// settle writes a settlement, for as long as that takes.
+func (s *settler) settle(ctx context.Context, w settlement) {
 	for failures := 0; ; failures++ {
 		start := time.Now()
 		err := s.commit(w)
@@ -200,12 +202,12 @@ func (s *settler) settle(ctx context.Context, w work) {
 	}
 }
 
-// settleApart writes a lot that the database refused in two halves, and so on,
-// so that a row it does not like stops nothing else and costs the others a few
-// transactions. What it does not like alone either is set aside: counted, logged
-// and let go, because it would be refused for ever. A delivery is acknowledged
+// settleApart writes a settlement that the database refused in two halves, and so
+// on, so that one refused row stops nothing else and costs the others a few
+// transactions. What is refused alone too is dropped, counted and logged, because
+// it would be refused for ever. A delivery is acknowledged
 // with it, or else the carrier would deliver it for ever.
-func (s *settler) settleApart(ctx context.Context, w work, refusal error) {
+func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) {
 	if w.size() > 1 {
 		first, second := w.halves()
 		s.settle(ctx, first)
@@ -228,10 +230,10 @@ func (s *settler) settleApart(ctx context.Context, w work, refusal error) {
 	s.release(w)
 }
 
-// release lets go of what a lot held, without having written it. The messages
+// release frees what a settlement held, without having written it. The messages
 // stay claimed, and in flight, until this process ends: what happened to them is
-// not written anywhere, so sending them again is for nobody here to decide.
-func (s *settler) release(w work) {
+// not written anywhere, so they must not be sent again from here.
+func (s *settler) release(w settlement) {
 	for _, r := range w.results {
 		if r.slot {
 			r.message.worker.slots.give(1)
@@ -242,9 +244,9 @@ func (s *settler) release(w work) {
 	}
 }
 
-// commit writes one lot in one transaction and, once it is committed, lets go
-// of what it held.
-func (s *settler) commit(w work) error {
+// commit writes a settlement in one transaction and, once it is committed, frees
+// what it held.
+func (s *settler) commit(w settlement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	plan := s.plan(w)
@@ -321,10 +323,10 @@ func receiptsIn(states []messages.SegmentState) (n int) {
 	return n
 }
 
-// learn looks at what a lot says of how links write ids in receipts. What was
+// learn looks at what a settlement says of how links write ids in receipts. What was
 // found by its reference says nothing of that, nor does an id that is the same
 // in every format.
-func (s *settler) learn(w work, segments []messages.Segment, recorded messages.Recorded) {
+func (s *settler) learn(w settlement, segments []messages.Segment, recorded messages.Recorded) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	echoed := map[int]bool{}
@@ -373,9 +375,9 @@ func (s *settler) throttle(a arrival, kind string) {
 	}
 }
 
-// committed releases, after the commit, what a lot held. Of the messages from
+// committed frees, after the commit, what a settlement held. Of the messages from
 // handsets the first inbound are kept.
-func (s *settler) committed(w work, p plan, outcomes []messages.Outcome, inbound int) {
+func (s *settler) committed(w settlement, p plan, outcomes []messages.Outcome, inbound int) {
 	n := 0 // of the receipts
 	for _, a := range w.receipts {
 		if a.inbound != nil {
@@ -426,7 +428,7 @@ func (s *settler) committed(w work, p plan, outcomes []messages.Outcome, inbound
 // logSettled logs at debug level what a committed transaction said of each message,
 // by its ULID, so that one message can be followed through the log. At other
 // levels it costs nothing.
-func (s *settler) logSettled(w work, outcomes []messages.Outcome, reported []messages.SegmentState) {
+func (s *settler) logSettled(w settlement, outcomes []messages.Outcome, reported []messages.SegmentState) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	log := s.d.log

@@ -127,7 +127,7 @@ func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
 	}
 }
 
-func (b *bench) settle(w work) {
+func (b *bench) settle(w settlement) {
 	b.Helper()
 	if err := b.s.commit(w); err != nil {
 		b.Fatal(err)
@@ -240,7 +240,7 @@ func TestSettle(t *testing.T) {
 			for _, together := range []bool{true, false} {
 				b := newBench(t, func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
 				m := b.begun(len(c.fates))
-				var w work
+				var w settlement
 				for i, f := range c.fates {
 					w.results = append(w.results, f(m, i+1))
 				}
@@ -248,7 +248,7 @@ func TestSettle(t *testing.T) {
 					b.settle(w)
 				} else {
 					for _, r := range w.results {
-						b.settle(work{results: []result{r}})
+						b.settle(settlement{results: []result{r}})
 					}
 				}
 				b.clean()
@@ -288,12 +288,12 @@ func TestSettle(t *testing.T) {
 func TestResumed(t *testing.T) {
 	b := newBench(t)
 	m := b.begun(3)
-	b.settle(work{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
+	b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
 	m = b.claim(m.msg.ID, 2)
 	if !slices.Equal(m.msg.Accepted, []int{1}) {
 		t.Errorf("accepted %v, want the first", m.msg.Accepted)
 	}
-	b.settle(work{results: []result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	b.settle(settlement{results: []result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
 	if status, _ := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
@@ -311,13 +311,13 @@ func TestPoison(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.s.settle(t.Context(), work{
+		b.s.settle(t.Context(), settlement{
 			results:  []result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
 			receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
 		})
 		alone := b.begun(1)
-		b.s.settle(t.Context(), work{results: []result{accepted("poison")(alone, 1)}})
-		b.s.settle(t.Context(), work{receipts: []arrival{b.receipt("poison", "UNDELIV")}})
+		b.s.settle(t.Context(), settlement{results: []result{accepted("poison")(alone, 1)}})
+		b.s.settle(t.Context(), settlement{receipts: []arrival{b.receipt("poison", "UNDELIV")}})
 	}()
 	select {
 	case <-done:
@@ -394,7 +394,7 @@ func TestEndWithoutDatabase(t *testing.T) {
 func TestExpiredIsRefundedOnce(t *testing.T) {
 	b := newBench(t)
 	never, half := b.begun(2), b.begun(2)
-	b.settle(work{results: []result{
+	b.settle(settlement{results: []result{
 		ended(smpp.Rejected, smpp.StatusThrottled, nil)(never, 1), ended(smpp.NotWritten, 0, nil)(never, 2),
 		accepted("a")(half, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(half, 2),
 	}})
@@ -500,7 +500,7 @@ func BenchmarkSettler(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var w, reported work
+		var w, reported settlement
 		for i, m := range claimed {
 			l.open.Add(1)
 			key := fmt.Sprintf("%d-%d", round, i)

@@ -83,7 +83,7 @@ func (s *share) turn(ctx context.Context, w *linkWorker) (done func(n int), err 
 	}, nil
 }
 
-// aheadLocked tells whether another worker that wants to take is behind.
+// aheadLocked reports whether another worker that wants to take is behind.
 func (s *share) aheadLocked(mine *portion) bool {
 	for _, other := range s.workers {
 		if other != mine && other.waiting > 0 && mine.taken > other.taken+shareSlack {

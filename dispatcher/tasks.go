@@ -37,7 +37,7 @@ const (
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{
-		{name: "free_claims", every: seldom, rest: swept, run: d.free}, // and at once when somebody died
+		{name: "free_claims", every: seldom, rest: swept, run: d.free}, // and at once when a dispatcher died
 		{name: "hold", every: often, rest: swept, run: d.holdQueued},
 		{name: "expire", every: often, rest: swept, run: d.expire},
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
@@ -153,7 +153,7 @@ func (d *Dispatcher) rematchAll(ctx context.Context) error {
 	return failed
 }
 
-// away tells whether the database is, and not only one step failed.
+// away reports whether the database is, and not only one step failed.
 func (d *Dispatcher) away(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// Serves tells whether a carrier takes the number; if not, the refusal says so.
+// Serves reports whether a carrier takes the number; if not, the refusal says so.
 func (in *Intake) Serves(number sms.Number) error {
 	if _, ok := in.routes.Load().Carrier(number); !ok {
 		return RefuseNoCarrier

@@ -22,7 +22,7 @@ type Filter struct {
 	To     time.Time // created before then
 }
 
-// narrows tells whether a message may not be among them.
+// narrows reports whether a message may not be among them.
 func (f *Filter) narrows() bool {
 	return f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
 }

@@ -52,7 +52,7 @@ func addTo(filter []byte, company sms.CompanyID, number sms.Number) {
 	}
 }
 
-// passes tells whether a block has all the bits. That of an empty filter has none.
+// passes reports whether a block has all the bits. That of an empty filter has none.
 func passes(block []byte, bits [filterProbes]byte) bool {
 	for _, bit := range bits {
 		if int(bit/8) >= len(block) || block[bit/8]&(1<<(bit%8)) == 0 {

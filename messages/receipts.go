@@ -137,7 +137,7 @@ func (l *lookups) add(i int, key string, r Receipt, verify bool) {
 // may give the same ids, so the key alone is not enough.
 func identity(key string, r Receipt) string { return key + " " + r.Link + " " + lastDigits(r.Number) }
 
-// shared tells whether another receipt before i spoke of the same segment.
+// shared reports whether another receipt before i spoke of the same segment.
 func (l *lookups) shared(i int, key string, r Receipt) bool {
 	first, ok := l.first[identity(key, r)]
 	return ok && first != i

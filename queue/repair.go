@@ -104,7 +104,7 @@ func (q *Queue) Reset(ctx context.Context, carrier string, lane Lane) error {
 	return nil
 }
 
-// isCompany tells whether a member of a ring or a set of streams is one of ours.
+// isCompany reports whether a member of a ring or a set of streams is one of ours.
 func isCompany(member string) bool {
 	_, err := strconv.ParseInt(member, 10, 64)
 	return err == nil

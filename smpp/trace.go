@@ -220,7 +220,7 @@ func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
 	}
 }
 
-// isConcat tells whether a text begins with the header of a concatenated
+// isConcat reports whether a text begins with the header of a concatenated
 // message: any other may be no header at all, but text under a wrong esm_class.
 func isConcat(text []byte) bool {
 	return len(text) >= 6 && text[0] == 5 && text[1] == 0 && text[2] == 3 ||

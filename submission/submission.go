@@ -40,7 +40,7 @@ var states = [...]string{"waiting", "in flight", "unanswered", "accepted", "deli
 
 func (s State) String() string { return states[s] }
 
-// Final tells whether nothing changes the state any more.
+// Final reports whether nothing changes the state any more.
 func (s State) Final() bool { return s >= Delivered }
 
 // Policy says what becomes of a segment that the carrier may have and did not
