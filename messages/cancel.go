@@ -35,7 +35,7 @@ func QueuedOf(ctx context.Context, db interface {
 }
 
 // Cancelled takes up to limit messages off the outbox of which no carrier has or may have anything, with ids above after,
-// and returns their verdicts. A message that a dispatcher has in hand at this moment is left alone, and so is one that is
+// and returns their verdicts. A message that a dispatcher has in flight at this moment is left alone, and so is one that is
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
 // the following call goes on; 0: there are no more.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {

@@ -15,7 +15,7 @@ const heldUntil = `'9999-12-31T00:00:00Z'::timestamptz`
 const holdAtOnce = 5_000
 
 // Hold puts off what companies that are approved no more have queued, and has what is held of those that are approved
-// again be due. Messages of the test mode need no approval. What a dispatcher has in hand goes on; when it is given back, the
+// again be due. Messages of the test mode need no approval. What a dispatcher has in flight goes on; when it is given back, the
 // next call holds it. It returns how many were held and released; without holds it is one look at an empty table.
 func (s *Store) Hold(ctx context.Context) (held, released int64, err error) {
 	rows, err := s.pool.Query(ctx, `SELECT company_id, released FROM holds ORDER BY company_id`)

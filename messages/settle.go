@@ -238,8 +238,8 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, err
 // than age ago and returns those still pending although a carrier has them:
 // their receipts are not to be expected any more. It looks at up to limit
 // messages a call; done says that it has come as far as it can: to a message
-// that is younger, or that is still to be carried (one that somebody has had in
-// hand until after it expired is not). Each message is visited
+// that is younger, or that is still to be carried (one that a dispatcher has had in
+// flight until after it expired is not). Each message is visited
 // once, so the price does not grow with the history.
 func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, age time.Duration, limit int) (ids []int64, done bool, err error) {
 	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, age, limit)
