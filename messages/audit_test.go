@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			d := newHotDesk(t)
+			d := newHotStore(t)
 			single := d.compose(segments(3))
 			id := d.insert(single)[0]
 			d.paid(single.ULID, 1, 3)

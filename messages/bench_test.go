@@ -18,7 +18,7 @@ import (
 func BenchmarkInsert(b *testing.B) {
 	for _, n := range []int{1, 64, 500, 4000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			d := newHotDesk(b)
+			d := newHotStore(b)
 			list := make([]*messages.Message, n)
 			for b.Loop() {
 				for i := range list {
@@ -35,7 +35,7 @@ func BenchmarkInsert(b *testing.B) {
 // responses and end of their attempts, receipts.
 func BenchmarkSettle(b *testing.B) {
 	const n = 100
-	d := newHotDesk(b)
+	d := newHotStore(b)
 	ctx := context.WithoutCancel(b.Context())
 	round := 0
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkSettle(b *testing.B) {
 		for i, id := range ids {
 			key := fmt.Sprintf("%d-%d", round, i)
 			segments[i], receipts[i] = accepted(id, key, at(time.Now())), receipt(key, "DELIVRD")
-			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as desk.compose counts them
+			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as testStore.compose counts them
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
 			if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
@@ -78,7 +78,7 @@ func BenchmarkWAL(b *testing.B) {
 		"hash":  `CREATE INDEX ON messages USING hash (phone_number)`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			d := newHotDesk(b)
+			d := newHotStore(b)
 			ctx := context.WithoutCancel(b.Context())
 			for _, table := range []string{"messages", "parts", "outbox"} { // a vacuum in between would be counted too
 				d.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)

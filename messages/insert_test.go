@@ -19,7 +19,7 @@ import (
 // TestInsert: every field is kept, ids come in the order given and grow, and
 // each message waits in the outbox of its carrier and lane.
 func TestInsert(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	bulk := &messages.Batch{ULID: ulid.Make(), CompanyID: 2, UserID: 3, Kind: "bulk", Sender: "SHOP", Recipients: 2, Segments: 3}
 	template := &messages.Batch{ULID: ulid.Make(), CompanyID: 4, UserID: 5, Kind: "template", Sender: "BANK", Recipients: 1, Segments: 1}
 	inBatch := func(b *messages.Batch) func(*messages.Message) {
@@ -79,7 +79,7 @@ func TestInsert(t *testing.T) {
 
 // TestInsertKeepsOrder: also of more rows than a page holds.
 func TestInsertKeepsOrder(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	list := make([]*messages.Message, 3000)
 	for i := range list {
 		list[i] = d.compose()
@@ -160,7 +160,7 @@ func distinct(t *testing.T, refs []int) {
 // TestConcatReferences: two long messages of one sender to one handset share a
 // reference only after 255 others, also within one transaction.
 func TestConcatReferences(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	const number = "+25779000001"
 	total := 0
 	for _, n := range []int{1, 3, 255, 1, 256, 2, 300} {
@@ -189,7 +189,7 @@ func TestConcatReferences(t *testing.T) {
 // TestConcatReferencesConcurrently: transactions that have the same pairs in
 // different orders neither wait for each other in a ring nor share references.
 func TestConcatReferencesConcurrently(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	const writers, rounds, pairs = 8, 6, 5
 	var wg sync.WaitGroup
 	for w := range writers {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const carrier = "lumitel"
 
-// desk is a store on a database of its own, and what tests do to it.
+// testStore is a store on a database of its own, and what tests do to it.
 type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
@@ -34,9 +34,9 @@ func newTestStore(t testing.TB) *testStore {
 	return &testStore{TB: t, pool: pool, Store: messages.New(pool)}
 }
 
-// newHotDesk is a desk whose connections plan as those of the dispatcher and
+// newHotStore is a testStore whose connections plan as those of the dispatcher and
 // of intake do.
-func newHotDesk(t testing.TB) *testStore {
+func newHotStore(t testing.TB) *testStore {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
 	if err != nil {

@@ -79,7 +79,7 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 // TestVerdictsInOneOrder: two that settle the same messages, in opposite orders,
 // never wait for each other in a ring.
 func TestVerdictsInOneOrder(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	for range 20 {
 		ids := d.pending(60)
 		errs := make(chan error, 4)

@@ -22,7 +22,7 @@ func same(t *testing.T, what string, got, want []int64) {
 
 // TestClaim: only what is there, due, in time, unclaimed and the carrier's own.
 func TestClaim(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(7)
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
 	d.exec(`UPDATE outbox SET expires_at = now() WHERE message_id = $1`, ids[2])
@@ -44,7 +44,7 @@ func TestClaim(t *testing.T) {
 
 // TestClaimOnce: dispatchers that reach for the same messages share them.
 func TestClaimOnce(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(200)
 	backwards := slices.Clone(ids)
 	slices.Reverse(backwards)

@@ -49,7 +49,7 @@ func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
 // TestReceiptAfterResponse: the usual order; whatever comes after the first
 // final word changes nothing.
 func TestReceiptAfterResponse(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(2)
 	s := d.settle([]messages.Segment{accepted(ids[0], "00AB"), accepted(ids[1], "00AC")})
 	settledAs(t, s, sms.Sent)
@@ -88,7 +88,7 @@ func TestReceiptAfterResponse(t *testing.T) {
 
 // TestReceiptsInOneLot: the first final one counts, the others are judged by it.
 func TestReceiptsInOneLot(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(1)
 	s := d.settle([]messages.Segment{accepted(ids[0], "7")},
 		receipt("7", "UNDELIV"), receipt("07", "DELIVRD"), receipt("7", "UNDELIV"), receipt("7", "ENROUTE"))
@@ -98,7 +98,7 @@ func TestReceiptsInOneLot(t *testing.T) {
 
 // TestReceiptBeforeResponse: it waits in the inbox for its response. fault 26
 func TestReceiptBeforeResponse(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(3)
 	s := d.settle(nil, receipt("A1", "DELIVRD"), receipt("A1", "DELIVRD"), receipt("A2", "EXPIRED"), receipt("A2", "DELIVRD"), receipt("A3", "ENROUTE"))
 	outcomes(t, s, messages.Unmatched, messages.Unmatched, messages.Unmatched, messages.Unmatched, messages.Unmatched)
@@ -131,7 +131,7 @@ func TestReceiptBeforeResponse(t *testing.T) {
 // TestReceiptAndResponseRace: response and receipt of each message are worked
 // on in two transactions at once; whichever comes second settles it.
 func TestReceiptAndResponseRace(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	const n = 60
 	ids := d.pending(n)
 	var mu sync.Mutex
@@ -167,7 +167,7 @@ func TestReceiptAndResponseRace(t *testing.T) {
 // TestReusedIDs: a carrier that counts its ids anew means the youngest segment
 // that nothing has been said of yet.
 func TestReusedIDs(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(3)
 	hour := time.Now().Add(-time.Hour)
 	d.settle([]messages.Segment{accepted(ids[0], "1", at(hour)), accepted(ids[1], "1", at(hour.Add(30*time.Minute)))})
@@ -187,7 +187,7 @@ func TestReusedIDs(t *testing.T) {
 // handset's that the id was given for, it is its own link's, if that is trusted.
 func TestSameIDs(t *testing.T) {
 	for _, verify := range []bool{false, true} {
-		d := newHotDesk(t)
+		d := newHotStore(t)
 		ids := d.pending(4)
 		of := func(id string, n int, link, state string) messages.Receipt {
 			r := receipt(id, state)
@@ -359,7 +359,7 @@ func TestLateAnswer(t *testing.T) {
 // TestSegments: a message is sent when all its segments are and failed as soon
 // as one is, in whatever lots that becomes known. fault 30
 func TestSegments(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(3, segments(3))
 	parts := func(message int, keys ...string) (segments []messages.Segment) {
 		for i, key := range keys {
@@ -391,7 +391,7 @@ func TestSegments(t *testing.T) {
 
 // TestConfirmedBySubmit: for a carrier without receipts the response decides.
 func TestConfirmedBySubmit(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	confirmed := func(p *messages.Segment) { p.Confirmed = true }
 	one, two := d.pending(1), d.pending(1, segments(2))
 	s := d.settle([]messages.Segment{accepted(one[0], "", confirmed), accepted(two[0], "", segment(1, 2), confirmed)})
@@ -401,7 +401,7 @@ func TestConfirmedBySubmit(t *testing.T) {
 
 // TestEmptyIDs: accepted without an id; no receipt can speak of it.
 func TestEmptyIDs(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(2)
 	settledAs(t, d.settle([]messages.Segment{accepted(ids[0], ""), accepted(ids[1], "")}, receipt("", "DELIVRD")), sms.Sent)
 	if status, _ := d.status(ids[0]); status != sms.Pending {
@@ -411,7 +411,7 @@ func TestEmptyIDs(t *testing.T) {
 
 // TestDirtyReceipts: what no database takes does not keep a receipt out of it.
 func TestDirtyReceipts(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(1)
 	r := receipt("D\x001\xff", "DELIVRD")
 	r.State, r.Error, r.Number = "DELI\x00VRD", "\xfe0", "\x00257\xc3"
@@ -475,7 +475,7 @@ func TestInboxIsBounded(t *testing.T) {
 // echoes its reference from its own handset, and by no other; until then it
 // counts as not accepted.
 func TestUnanswered(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(2, to("+25761222333"), segments(2))
 	d.claim(1, ids...)
 	lost := func(id int64, n int, reference uint16) messages.Segment {
@@ -511,7 +511,7 @@ func TestUnanswered(t *testing.T) {
 // segment's own handset settles it; the others wait in the inbox, from where
 // another form can take them.
 func TestVerify(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := append(d.pending(1, to("+25761222333")), d.pending(1, to("+25779444555"))...)
 	d.settle([]messages.Segment{accepted(ids[0], "10"), accepted(ids[1], "16")})
 	r := receipt("16", "DELIVRD") // decimal for hexadecimal 10

@@ -26,7 +26,7 @@ func (d *testStore) finish(finals ...messages.Final) (settled []messages.Settled
 
 // TestFinish: pending to sent or failed, once, with what is to be told of it.
 func TestFinish(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(4)
 	when := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
 	d.settle([]messages.Segment{accepted(ids[1], "x")})
@@ -72,7 +72,7 @@ func TestFinish(t *testing.T) {
 // TestFinishOnce: many verdicts at once on the same messages, in one order as
 // LockCarrier and the relay's lock make it: each is settled once.
 func TestFinishOnce(t *testing.T) {
-	d := newHotDesk(t)
+	d := newHotStore(t)
 	ids := d.pending(50)
 	var mu sync.Mutex
 	settled := map[int64]int{}
