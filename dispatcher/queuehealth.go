@@ -212,8 +212,8 @@ func (h *queueHealth) runLooks(ctx context.Context) {
 		if err := h.look(ctx); err != nil && ctx.Err() == nil {
 			h.d.log.Debug("looking for what the queue keeps back", "error", err)
 		}
-		// A backlog of millions is not counted without pause.
-		if sleep(ctx, max(lookInterval, 10*time.Since(start))) != nil {
+		// What a long transaction keeps in the outbox is not read without pause.
+		if sleep(ctx, max(lookInterval, min(swept*time.Since(start), restMost))) != nil {
 			return
 		}
 	}

@@ -363,8 +363,11 @@ func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
 	return nil
 }
 
+// overlookedMost is how many of a lane's messages Overlooked looks at.
+const overlookedMost = 1000
+
 // Overlooked are the messages of one carrier's lane that are due and that nobody
-// has claimed.
+// has claimed, as far as the first 1,000 of them show.
 type Overlooked struct {
 	Carrier string
 	Lane    int
@@ -373,13 +376,17 @@ type Overlooked struct {
 }
 
 // Overlooked looks at lanes of carriers, named in pairs, for messages that have
-// been due for age and should have been claimed.
+// been due for age and should have been claimed. Its price does not grow with
+// what waits.
 func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16, age time.Duration) ([]Overlooked, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT o.carrier, o.lane, count(*) FILTER (WHERE o.pushed_at < now() - $3::interval), coalesce(min(o.message_id) FILTER (WHERE o.pushed_at IS NULL), 0)
-		FROM outbox o JOIN unnest($1::text[], $2::smallint[]) u(carrier, lane) ON u.carrier = o.carrier AND u.lane = o.lane
-		WHERE o.claimed_by IS NULL AND o.due_at < now() - $3::interval AND o.expires_at > now()
-		GROUP BY o.carrier, o.lane`, carriers, lanes, age)
+		SELECT u.carrier, u.lane, count(*) FILTER (WHERE w.pushed_at < now() - $3::interval), coalesce(min(w.message_id) FILTER (WHERE w.pushed_at IS NULL), 0)
+		FROM unnest($1::text[], $2::smallint[]) u(carrier, lane) CROSS JOIN LATERAL (
+			SELECT message_id, pushed_at FROM outbox o
+			WHERE o.carrier = u.carrier AND o.lane = u.lane AND o.claimed_by IS NULL AND o.due_at < now() - $3::interval AND o.expires_at > now()
+			ORDER BY o.message_id LIMIT $4
+		) w
+		GROUP BY u.carrier, u.lane`, carriers, lanes, age, overlookedMost)
 	if err != nil {
 		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
 	}

@@ -15,8 +15,9 @@ CREATE UNIQUE INDEX batches_ulid ON batches (ulid);
 CREATE INDEX batches_company ON batches (company_id, id);
 
 -- One row a message. The status path (status, sent_at, failed_at,
--- failure_reason, carrier) is in no index and the page keeps room, so that
--- settling a message is a HOT update.
+-- failure_reason, carrier) is in no index and the page keeps room for a second
+-- version of every row, so that settling is a HOT update, also of all messages
+-- of a page in one transaction.
 CREATE TABLE messages (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- message_id of the webhooks
     ulid           uuid        NOT NULL,
@@ -36,7 +37,7 @@ CREATE TABLE messages (
     sent_at        timestamptz,
     failed_at      timestamptz,
     failure_reason text
-) WITH (fillfactor = 60);
+) WITH (fillfactor = 45);
 CREATE UNIQUE INDEX messages_ulid ON messages (ulid);
 CREATE INDEX messages_company ON messages (company_id, id);
 CREATE INDEX messages_batch ON messages (batch_id) WHERE batch_id IS NOT NULL;
@@ -54,7 +55,7 @@ CREATE TABLE outbox (
     expires_at timestamptz NOT NULL,
     pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not there
     claimed_by bigint                     -- dispatchers.id of who is carrying it
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 
 -- What is asked of one carrier's lane costs nothing for what waits in the others.
@@ -80,7 +81,7 @@ CREATE TABLE segments (
     receipt      text,                 -- the carrier's word (DELIVRD, ...)
     error        text,
     receipt_at   timestamptz
-) WITH (fillfactor = 60);
+) WITH (fillfactor = 45);
 CREATE INDEX segments_key ON segments (key, carrier);
 CREATE INDEX segments_message ON segments (message_id);
 
