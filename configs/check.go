@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"reflect"
@@ -35,7 +36,7 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 	k.listeners(c)
 	k.database(&c.Database)
 	k.redis(&c.Redis)
-	if !alphanumeric(c.TestSender, 11) {
+	if !senderName.MatchString(c.TestSender) {
 		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
 	}
 	k.dashboard(&c.Dashboard)
@@ -52,6 +53,8 @@ func (c *Config) CheckFor(roles ...string) []Problem {
 	return k.problems
 }
 
+var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
+
 // leastOTPKey is how short the key of one-time codes may be: with fewer characters it can be guessed.
 const leastOTPKey = 32
 
@@ -66,19 +69,13 @@ func (k *checker) problem(path, format string, args ...any) {
 	k.problems = append(k.problems, Problem{Key: path, Line: k.lines[path], Text: fmt.Sprintf(format, args...)})
 }
 
-// tags checks what the fields' tags demand: oneof, min and max.
+// tags checks what the fields' tags demand: min and max.
 func (k *checker) tags(c *Config) {
 	k.length("carriers", len(c.Carriers))
 	for i := range c.Carriers {
 		k.length(fmt.Sprintf("carriers[%d].links", i), len(c.Carriers[i].Links))
 	}
 	walk(c, func(l leaf) {
-		if words := l.field.Tag.Get("oneof"); words != "" {
-			allowed := strings.Split(words, "|")
-			if !slices.Contains(allowed, l.value.String()) {
-				k.problem(l.path, "must be one of %s%s", strings.Join(allowed, ", "), k.not(l.path, l.value.String()))
-			}
-		}
 		if !l.value.CanInt() {
 			return
 		}
@@ -106,8 +103,6 @@ func (k *checker) notNumber(path string, n int64) string {
 	}
 	return fmt.Sprintf(", not %d", n)
 }
-
-const strayAtText = "has an @ behind the host: in the user and the password, write / as %%2F, ? as %%3F, # as %%23 and @ as %%40"
 
 func (k *checker) length(path string, n int) {
 	if n == 0 {
@@ -162,140 +157,6 @@ func (k *checker) proxies(path string, proxies []string) {
 			at := fmt.Sprintf("%s[%d]", path, i)
 			k.problem(at, "must be an address or a range such as 10.0.0.0/8%s", k.not(at, p))
 		}
-	}
-}
-
-func (k *checker) database(d *Database) {
-	raw := string(d.URL)
-	pairs := strings.Contains(raw, "=") && !strings.Contains(raw, "://") // keyword/value form, which Postgres' client reads
-	if raw == "" && d.Host != "" {
-		raw = string(d.Whole())
-	}
-	parsed, err := url.Parse(oneHost(raw))
-	switch {
-	case raw == "":
-		k.problem("database.url", "is required, or database.host")
-	case pairs && d.Whole() != d.URL:
-		k.problem("database.url", "must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it")
-	case pairs:
-	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
-		k.problem("database.url", "must be postgres://user:password@host:port/database")
-	case strayAt(parsed):
-		k.problem("database.url", strayAtText)
-	}
-	k.host("database", d.Host)
-	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
-		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
-	}
-	if n := d.MaxConnections; n > 0 && n < leastConnections {
-		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
-			leastConnections, n)
-	}
-	if n, err := strconv.Atoi(d.Whole().parameter("pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
-		k.problem("database.url", "must not have pool_max_conns below %d; use database.max_connections", leastConnections)
-	}
-}
-
-// leastConnections is how few connections a pool works with: the tasks hold
-// one for its lock and works with a second, the heartbeat and whoever else asks
-// meanwhile have two.
-const leastConnections = 4
-
-// parameter is a parameter of a database URL in either of its forms; "" when it
-// is not there.
-func (u URL) parameter(name string) string {
-	if parsed, err := url.Parse(oneHost(string(u))); err == nil && parsed.Scheme != "" {
-		if values := parsed.Query()[name]; len(values) > 0 {
-			return values[len(values)-1]
-		}
-		return ""
-	}
-	found := regexp.MustCompile(`(?:^|\s)` + name + `\s*=\s*(?:'([^']*)'|(\S+))`).FindStringSubmatch(string(u))
-	if found == nil {
-		return ""
-	}
-	return found[1] + found[2]
-}
-
-// severalHosts are a URL's scheme and user, its first host, and the others.
-var severalHosts = regexp.MustCompile(`^([a-z]+://(?:[^/?#]*@)?[^/?#,@]*)(,[^/?#@]*)`)
-
-// oneHost leaves the first of several hosts: net/url does not read more with ports.
-func oneHost(text string) string { return severalHosts.ReplaceAllString(text, "$1") }
-
-// hosts are those of a database URL in either of its forms; net/url does not
-// read several with ports.
-func (u URL) hosts() (hosts []string) {
-	list := u.parameter("host")
-	if _, rest, ok := strings.Cut(string(u), "://"); ok && list == "" {
-		list = rest[:strings.IndexAny(rest+"/", "/?")]
-		list = list[strings.LastIndexByte(list, '@')+1:]
-	}
-	for host := range strings.SplitSeq(list, ",") {
-		if bare, _, err := net.SplitHostPort(host); err == nil {
-			host = bare
-		}
-		hosts = append(hosts, strings.Trim(host, "[]"))
-	}
-	return hosts
-}
-
-// readable tells whether somebody on the way to the database could read what
-// goes there, and nobody said so: another machine, and no encryption that is
-// insisted on.
-func (d *Database) readable() bool {
-	where := d.Whole()
-	switch where.parameter("sslmode") {
-	case "require", "verify-ca", "verify-full", "disable": // the last was meant, so say nothing of it
-		return false
-	}
-	for _, host := range where.hosts() {
-		address, _ := netip.ParseAddr(host)
-		if host != "" && host != "localhost" && !strings.HasPrefix(host, "/") && !address.IsLoopback() {
-			return true
-		}
-	}
-	return false
-}
-
-func (k *checker) host(at string, host Host) {
-	if !plainHosts.MatchString(string(host)) || at == "redis" && strings.HasPrefix(string(host), "/") {
-		k.problem(at+".host", "must be a host's name or address and nothing else")
-	}
-}
-
-var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
-
-func (k *checker) redis(r *Redis) {
-	raw := string(r.URL)
-	if raw == "" && r.Host != "" {
-		raw = string(r.Whole())
-	}
-	parsed, err := url.Parse(raw)
-	switch {
-	case len(r.Addresses) > 0 && (r.URL != "" || r.Host != "" || r.Port != 0 || r.Database != 0):
-		k.problem("redis.addresses", "cannot be given beside redis.url, host, port or database")
-	case raw == "" && len(r.Addresses) == 0:
-		k.problem("redis.url", "is required, or redis.host, or redis.addresses")
-	case raw != "" && (err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix")):
-		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://")
-	case raw != "" && strayAt(parsed):
-		k.problem("redis.url", strayAtText)
-	}
-	for i, address := range r.Addresses {
-		if err := remote(address); err != nil {
-			k.problem(fmt.Sprintf("redis.addresses[%d]", i), "%s", err)
-		}
-	}
-	k.host("redis", r.Host)
-	if len(r.Addresses) == 0 && r.MasterName != "" {
-		k.problem("redis.addresses", "is required with redis.master_name")
-	}
-	if _, err := r.TLSConfig(); err != nil {
-		k.problem("redis.tls", "%s", err)
-	}
-	if !redisPrefix.MatchString(r.Prefix) {
-		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
 	}
 }
 
@@ -379,10 +240,45 @@ func remote(address Address) error {
 	return nil
 }
 
-func alphanumeric(s string, longest int) bool {
-	ok := len(s) >= 1 && len(s) <= longest
-	for _, r := range s {
-		ok = ok && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z')
+func (k *checker) dashboard(d *Dashboard) {
+	for _, u := range []struct{ key, text string }{{"dashboard.public_url", d.PublicURL}, {"dashboard.docs_url", d.DocsURL}} {
+		if u.text == "" {
+			continue
+		}
+		parsed, err := url.Parse(u.text)
+		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+			k.problem(u.key, "must be an address such as https://sms.example.com")
+		}
 	}
-	return ok
+	if u, err := url.Parse(d.PublicURL); err == nil && !d.SecureCookies && d.PublicURL != "" && !loopback(u.Hostname()) {
+		k.problem("dashboard.secure_cookies", "can be false only while dashboard.public_url is on this machine (http://localhost, http://127.0.0.1)")
+	}
+}
+
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+func (k *checker) mail(c *Config) {
+	m := &c.Mail
+	if m.Server != "" {
+		if err := remote(m.Server); err != nil {
+			k.problem("mail.server", "%s", err)
+		}
+		if _, err := mail.ParseAddress(m.From); err != nil {
+			k.problem("mail.from", "must be an address such as Intumwa <no-reply@example.com>")
+		}
+		if m.TLS.Is == "none" && m.Password != "" {
+			if host, _, _ := net.SplitHostPort(string(m.Server)); !loopback(host) {
+				k.problem("mail.tls", "cannot be none with a password: it would go out readable")
+			}
+		}
+	}
+	if host, _, err := net.SplitHostPort(c.Dashboard.Listen); m.Server != "" && c.Dashboard.PublicURL == "" && err == nil && !loopback(host) {
+		k.problem("dashboard.public_url", "is required with mail.server: the links in mails begin with it")
+	}
+	if m.Server == "" && (m.Username != "" || m.Password != "") {
+		k.problem("mail.server", "is required with mail.username or mail.password")
+	}
 }

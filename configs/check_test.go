@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"intumwa/dispatcher"
 	"intumwa/smpp"
 )
 
@@ -22,10 +24,16 @@ carriers:
     links: [{name: lumitel-1, address: "h:2775", system_id: demo}]
 `
 
+// checked answers all mistakes, those of Load first.
 func checked(t *testing.T, text string, env ...string) []string {
 	t.Helper()
+	c, err := Load(write(t, text), env)
+	var problems Problems
+	if err != nil && !errors.As(err, &problems) {
+		t.Fatal(err)
+	}
 	var out []string
-	for _, p := range load(t, text, env...).Check() {
+	for _, p := range append(problems, c.Check()...) {
 		out = append(out, p.String())
 	}
 	return out
@@ -93,16 +101,18 @@ carriers:
   - {name: third, links: [{name: third-2, address: "h:1", system_id: x}]}
 `)
 	want := []string{
+		`log.level (line 8): must be one of debug, info, warn, error, not "loud"`,
+		`carriers[0].confirm (line 18): must be one of receipt, submit, not "maybe"`,
+		`carriers[0].receipt_states.ACCEPTD (line 19): must be one of sent, failed, none, not "good"`,
+		`carriers[0].concat (line 20): must be one of udh8, udh16, sar, payload, not "none"`,
+		`carriers[0].error_classes.0x58 (line 24): must be one of throttled, temporary, permanent, configuration, not "fatal"`,
+		`carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, not "both"`,
 		"carriers[0].links (line 27): needs at least one item",
 		"api.rate_limit_per_minute (line 5): must be at least 1, not 0",
 		"dashboard.session_idle (line 7): must be longer than 0s, not 0s",
-		`log.level (line 8): must be one of debug, info, warn, error, not "loud"`,
 		"messages.validity (line 12): must be longer than 0s, not -1s",
 		"messages.max_segments (line 12): must be from 1 to 255, not 256",
-		`carriers[0].confirm (line 18): must be one of receipt, submit, not "maybe"`,
-		`carriers[0].concat (line 20): must be one of udh8, udh16, sar, payload, not "none"`,
 		"carriers[0].source_ton (line 21): must be from 0 to 255, not 256",
-		`carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, not "both"`,
 		"carriers[1].links[0].window (line 34): must be from 1 to 1000, not 1001",
 		"carriers[1].links[0].tps (line 34): must be at least 0, not -1",
 		`api.listen (line 3): must be host:port`,
@@ -120,10 +130,8 @@ carriers:
 		`carriers[0].name (line 15): must be 1-63 letters, digits, dots, hyphens and underscores, a letter first, not "a b"`,
 		`carriers[0].prefixes[0] (line 16): must be 1 to 8 national digits, not "6x"`,
 		"carriers[0].service_type (line 22): must not be longer than 5 octets",
-		`carriers[0].receipt_states.ACCEPTD (line 19): must be one of sent, failed, none, not "good"`,
 		"carriers[0].receipt_states.unknown (line 19): must be written in upper case, as receipts have it",
 		"carriers[0].error_classes.0x00 (line 24): must be a command_status such as 0x58, other than 0",
-		`carriers[0].error_classes.0x58 (line 24): must be one of throttled, temporary, permanent, configuration, not "fatal"`,
 		"carriers[0].tlvs.0x1401 (line 23): has hex: before what are not pairs of hexadecimal digits",
 		"carriers[0].tlvs.x (line 23): must have a tag from 0x0000 to 0xFFFF",
 		"carriers[0].retry_min (line 25): must not be longer than retry_max",
@@ -211,10 +219,10 @@ func TestRoomForTLVs(t *testing.T) {
 	}{
 		{"nothing of ours", Carrier{}, nil},
 		{"a reference", Carrier{UserReference: true}, []smpp.TLV{reference}},
-		{"a segment's place", Carrier{UserReference: true, Concat: "sar"}, []smpp.TLV{reference,
+		{"a segment's place", Carrier{UserReference: true, Concat: meaning(dispatcher.ConcatSAR)}, []smpp.TLV{reference,
 			{Tag: smpp.TagSARMessageReference, Value: make([]byte, 2)},
 			{Tag: smpp.TagSARTotalSegments, Value: make([]byte, 1)}, {Tag: smpp.TagSARSegmentSeqnum, Value: make([]byte, 1)}}},
-		{"the longest text", Carrier{Concat: "payload"}, []smpp.TLV{{Tag: smpp.TagMessagePayload, Value: make([]byte, 0xFFFF)}}},
+		{"the longest text", Carrier{Concat: meaning(dispatcher.ConcatPayload)}, []smpp.TLV{{Tag: smpp.TagMessagePayload, Value: make([]byte, 0xFFFF)}}},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			sent := func(size int) error { // of static TLVs that take so many octets
@@ -300,8 +308,8 @@ func TestWarnings(t *testing.T) {
 
 // A key that the environment changed is not blamed on its line of the file.
 func TestOverriddenKeyHasNoLine(t *testing.T) {
-	got := checked(t, "log: {level: info}\n"+sound, "INTUMWA_LOG_LEVEL=loud")
-	if want := []string{`log.level: must be one of debug, info, warn, error`}; !slices.Equal(got, want) {
+	got := checked(t, "log: {level: info}\napi: {max_body: 5000}\n"+sound, "INTUMWA_LOG_LEVEL=loud", "INTUMWA_API_MAX_BODY=5")
+	if want := []string{`INTUMWA_LOG_LEVEL: must be one of debug, info, warn, error`, `api.max_body: must be at least 1024`}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -338,14 +346,14 @@ carriers: [{name: a, links: [{name: b, password: canary6, address: "h:1", system
 func TestWireValues(t *testing.T) {
 	c := &Carrier{
 		TLVs:         map[string]string{"0x1402": "hex:00ff", "5121": "abc"},
-		ErrorClasses: map[string]string{"0x45": "permanent", "88": "throttled"},
+		ErrorClasses: map[string]Word[smpp.Class]{"0x45": meaning(smpp.ClassPermanent), "88": meaning(smpp.ClassThrottled)},
 	}
 	tlvs, err := c.StaticTLVs()
 	if err != nil || fmt.Sprint(tlvs) != "[{5121 [97 98 99]} {5122 [0 255]}]" {
 		t.Errorf("StaticTLVs: %v, %v", tlvs, err)
 	}
 	classes, err := c.Classes()
-	if err != nil || fmt.Sprint(classes) != "map[69:permanent 88:throttled]" {
+	if err != nil || !maps.Equal(classes, map[smpp.Status]smpp.Class{69: smpp.ClassPermanent, 88: smpp.ClassThrottled}) {
 		t.Errorf("Classes: %v, %v", classes, err)
 	}
 	link := Link{Address: "smsc.example:2775"}

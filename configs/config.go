@@ -6,14 +6,22 @@
 // environment variable of its path, see [Load].
 //
 // Nothing below this floor reads the file: cmd/intumwa turns it into each room's Options.
+//
+// The YAML is goccy/go-yaml's, its decoding is not: with Strict it tells one mistake at a time, words and durations without
+// their line, refuses a key that overrides a merged one, reads a password 0123 as 83, and quotes the file in its errors.
 package configs
 
-import "time"
+import (
+	"log/slog"
+	"time"
+
+	"intumwa/dispatcher"
+)
 
 // Config is a whole configuration file with the defaults filled in.
 //
-// The tags say what [Config.Check] demands of a single value: oneof lists the words allowed, min and max
-// bound a number, a duration, or the length of a list.
+// The tags are the key, the value of a file that does not give it, as a variable would have it, and what [Config.Check]
+// demands: min and max bound a number, a duration, or the length of a list.
 type Config struct {
 	API        API       `yaml:"api"`
 	Ops        Ops       `yaml:"ops"`
@@ -22,7 +30,7 @@ type Config struct {
 	Log        Log       `yaml:"log"`
 	Database   Database  `yaml:"database"`
 	Redis      Redis     `yaml:"redis"`
-	TestSender string    `yaml:"test_sender"` // sender name of the test mode, rule api 4.4
+	TestSender string    `yaml:"test_sender" default:"INTUMWATEST"` // sender name of the test mode, rule api 4.4
 	Accounts   Accounts  `yaml:"accounts"`
 	Billing    Billing   `yaml:"billing"`
 	Messages   Messages  `yaml:"messages"`
@@ -38,27 +46,27 @@ type Config struct {
 
 // API is the public listener.
 type API struct {
-	Listen             string   `yaml:"listen"`
+	Listen             string   `yaml:"listen" default:"127.0.0.1:8080"`
 	TrustedProxies     []string `yaml:"trusted_proxies"` // addresses or CIDR ranges whose X-Forwarded-For counts
-	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" min:"1"`
-	MaxBody            int64    `yaml:"max_body" min:"1024"`      // octets; above it 413
-	LargeBody          int64    `yaml:"large_body" min:"1024"`    // octets; a body above it takes a large-body place
-	MaxLargeBodies     int      `yaml:"max_large_bodies" min:"1"` // large bodies held in memory at once
-	BodyMemory         int64    `yaml:"body_memory" min:"1024"`   // octets of bodies and large answers in memory at once
-	LookupsPerUser     int      `yaml:"lookups_per_user" min:"1"` // one user's look-ups at the database at once
-	MaxConnections     int      `yaml:"max_connections" min:"0"`  // open client connections, 0 = no limit
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1"`
+	MaxBody            int64    `yaml:"max_body" default:"16777216" min:"1024"`    // octets; above it 413
+	LargeBody          int64    `yaml:"large_body" default:"65536" min:"1024"`     // octets; a body above it takes a large-body place
+	MaxLargeBodies     int      `yaml:"max_large_bodies" default:"32" min:"1"`     // large bodies held in memory at once
+	BodyMemory         int64    `yaml:"body_memory" default:"67108864" min:"1024"` // octets of bodies and large answers in memory at once
+	LookupsPerUser     int      `yaml:"lookups_per_user" default:"2" min:"1"`      // one user's look-ups at the database at once
+	MaxConnections     int      `yaml:"max_connections" default:"10000" min:"0"`   // open client connections, 0 = no limit
 
-	MaxConnectionsPerAddress int `yaml:"max_connections_per_address" min:"0"` // of them, of one address that is no trusted proxy; 0 = no limit
+	MaxConnectionsPerAddress int `yaml:"max_connections_per_address" default:"1000" min:"0"` // of them, of one address that is no trusted proxy; 0 = no limit
 
-	ReadHeaderTimeout time.Duration `yaml:"read_header_timeout" min:"1"` // of a request's header
-	ReadTimeout       time.Duration `yaml:"read_timeout" min:"1"`        // of a whole request
-	WriteTimeout      time.Duration `yaml:"write_timeout" min:"1"`       // of an answer
-	IdleTimeout       time.Duration `yaml:"idle_timeout" min:"1"`        // of a kept-alive connection
+	ReadHeaderTimeout time.Duration `yaml:"read_header_timeout" default:"5s" min:"1"` // of a request's header
+	ReadTimeout       time.Duration `yaml:"read_timeout" default:"30s" min:"1"`       // of a whole request
+	WriteTimeout      time.Duration `yaml:"write_timeout" default:"30s" min:"1"`      // of an answer
+	IdleTimeout       time.Duration `yaml:"idle_timeout" default:"1m" min:"1"`        // of a kept-alive connection
 }
 
 // Ops is the operators' listener: /metrics, /healthz, /readyz.
 type Ops struct {
-	Listen string            `yaml:"listen"`
+	Listen string            `yaml:"listen" default:"127.0.0.1:9090"`
 	Roles  map[string]string `yaml:"roles"` // role -> host:port of a process that has this role alone
 }
 
@@ -72,13 +80,13 @@ func (o *Ops) ListenFor(roles ...string) string {
 
 // Dashboard is the web face's listener.
 type Dashboard struct {
-	Listen         string        `yaml:"listen"`
+	Listen         string        `yaml:"listen" default:"127.0.0.1:8081"`
 	TrustedProxies []string      `yaml:"trusted_proxies"`
 	PublicURL      string        `yaml:"public_url"` // where people reach it; empty: http:// and listen
 	DocsURL        string        `yaml:"docs_url"`   // of the API's reference; empty: no link to it
-	SecureCookies  bool          `yaml:"secure_cookies"`
-	AdminTOTP      bool          `yaml:"admin_totp"`           // administrators need a second factor
-	SessionIdle    time.Duration `yaml:"session_idle" min:"1"` // a session unused for so long ends
+	SecureCookies  bool          `yaml:"secure_cookies" default:"true"`
+	AdminTOTP      bool          `yaml:"admin_totp" default:"true"`          // administrators need a second factor
+	SessionIdle    time.Duration `yaml:"session_idle" default:"12h" min:"1"` // a session unused for so long ends
 }
 
 // Mail is the server by which people get mails.
@@ -90,13 +98,13 @@ type Mail struct {
 
 	PasswordFile SecretFile `yaml:"password_file"`
 
-	TLS string `yaml:"tls" oneof:"starttls|tls|none"`
+	TLS Word[MailTLS] `yaml:"tls" default:"starttls"`
 }
 
 // Log is what goes to standard error.
 type Log struct {
-	Level  string `yaml:"level" oneof:"debug|info|warn|error"`
-	Format string `yaml:"format" oneof:"text|json"`
+	Level  Word[slog.Level] `yaml:"level" default:"info"`
+	Format Word[LogFormat]  `yaml:"format" default:"text"`
 }
 
 // Database is Postgres, the truth. It is at [Database.Whole].
@@ -113,7 +121,7 @@ type Database struct {
 	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
 
 	LookupConnections int           `yaml:"lookup_connections" min:"0" max:"10000"` // of the pool of look-ups; 0 = one a CPU, at least 2
-	LookupTimeout     time.Duration `yaml:"lookup_timeout" min:"1"`                 // of a look-up's statement
+	LookupTimeout     time.Duration `yaml:"lookup_timeout" default:"2s" min:"1"`    // of a look-up's statement
 }
 
 // Redis is the queue and the rate limiter's counters. Either a single one, at [Redis.Whole], or Addresses.
@@ -127,16 +135,16 @@ type Redis struct {
 	Username     string     `yaml:"username"`
 	Password     Secret     `yaml:"password"`
 	PasswordFile SecretFile `yaml:"password_file"`
-	TLS          TLS        `yaml:"tls"`    // with either; rediss:// in URL is the same as true
-	Prefix       string     `yaml:"prefix"` // of every key
+	TLS          TLS        `yaml:"tls"`                      // with either; rediss:// in URL is the same as true
+	Prefix       string     `yaml:"prefix" default:"intumwa"` // of every key
 }
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
-	TestQuota              int    `yaml:"test_quota" min:"0"`               // segments
-	TestNumberReplacements int    `yaml:"test_number_replacements" min:"0"` // of a verified number
-	OTPKey                 Secret `yaml:"otp_key"`                          // key under which one-time codes are stored hashed
-	EncryptionKey          Secret `yaml:"encryption_key"`                   // encrypts second factors' secrets at rest
+	TestQuota              int    `yaml:"test_quota" default:"5" min:"0"`               // segments
+	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0"` // of a verified number
+	OTPKey                 Secret `yaml:"otp_key"`                                      // key under which one-time codes are stored hashed
+	EncryptionKey          Secret `yaml:"encryption_key"`                               // encrypts second factors' secrets at rest
 
 	OTPKeyFile        SecretFile `yaml:"otp_key_file"`
 	EncryptionKeyFile SecretFile `yaml:"encryption_key_file"`
@@ -144,34 +152,34 @@ type Accounts struct {
 
 // Billing says when credits come back.
 type Billing struct {
-	Refund string `yaml:"refund" oneof:"unsubmitted|failed|never"`
+	Refund Word[dispatcher.Refund] `yaml:"refund" default:"unsubmitted"`
 }
 
 // Messages bounds a message's life.
 type Messages struct {
-	Validity         time.Duration `yaml:"validity" min:"1"`
-	MaxSegments      int           `yaml:"max_segments" min:"1" max:"255"` // the limit of the concatenation header
-	ReceiptRetention time.Duration `yaml:"receipt_retention" min:"1"`      // of receipts that match no message
-	InboundRetention time.Duration `yaml:"inbound_retention" min:"1"`      // of messages from handsets
+	Validity         time.Duration `yaml:"validity" default:"24h" min:"1"`
+	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255"` // the limit of the concatenation header
+	ReceiptRetention time.Duration `yaml:"receipt_retention" default:"168h" min:"1"`     // of receipts that match no message
+	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1"`     // of messages from handsets
 }
 
 // Webhooks says how customers are told.
 type Webhooks struct {
-	Timeout       time.Duration   `yaml:"timeout" min:"1"`
-	RetryDelays   []time.Duration `yaml:"retry_delays"`
+	Timeout       time.Duration   `yaml:"timeout" default:"10s" min:"1"`
+	RetryDelays   []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m"`
 	AllowPrivate  bool            `yaml:"allow_private"` // development only
 	EncryptionKey Secret          `yaml:"encryption_key"`
 
 	EncryptionKeyFile SecretFile `yaml:"encryption_key_file"`
 
-	InFlight       int           `yaml:"in_flight" min:"1"`        // calls at once, per process
-	PerEndpoint    int           `yaml:"per_endpoint" min:"1"`     // of these to one endpoint, to begin with and after a failure
-	PerEndpointMax int           `yaml:"per_endpoint_max" min:"1"` // of these to one endpoint while it answers quickly
-	DisableAfter   time.Duration `yaml:"disable_after" min:"0"`    // of nothing but failures an endpoint is switched off; 0: never
-	DisableOnGone  bool          `yaml:"disable_on_gone"`          // an endpoint that answers 410 Gone is switched off
+	InFlight       int           `yaml:"in_flight" default:"1024" min:"1"`      // calls at once, per process
+	PerEndpoint    int           `yaml:"per_endpoint" default:"4" min:"1"`      // of these to one endpoint, to begin with and after a failure
+	PerEndpointMax int           `yaml:"per_endpoint_max" default:"32" min:"1"` // of these to one endpoint while it answers quickly
+	DisableAfter   time.Duration `yaml:"disable_after" min:"0"`                 // of nothing but failures an endpoint is switched off; 0: never
+	DisableOnGone  bool          `yaml:"disable_on_gone"`                       // an endpoint that answers 410 Gone is switched off
 }
 
 // Retention says how long what is over is kept.
 type Retention struct {
-	Deliveries time.Duration `yaml:"deliveries" min:"1"` // of webhooks, with their attempts
+	Deliveries time.Duration `yaml:"deliveries" default:"720h" min:"1"` // of webhooks, with their attempts
 }

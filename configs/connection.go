@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -174,4 +176,140 @@ func inURL(template string, at int) func(string) string {
 		return escapedInfo
 	}
 	return url.PathEscape
+}
+
+const strayAtText = "has an @ behind the host: in the user and the password, write / as %%2F, ? as %%3F, # as %%23 and @ as %%40"
+
+func (k *checker) database(d *Database) {
+	raw := string(d.URL)
+	pairs := strings.Contains(raw, "=") && !strings.Contains(raw, "://") // keyword/value form, which Postgres' client reads
+	if raw == "" && d.Host != "" {
+		raw = string(d.Whole())
+	}
+	parsed, err := url.Parse(oneHost(raw))
+	switch {
+	case raw == "":
+		k.problem("database.url", "is required, or database.host")
+	case pairs && d.Whole() != d.URL:
+		k.problem("database.url", "must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it")
+	case pairs:
+	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
+		k.problem("database.url", "must be postgres://user:password@host:port/database")
+	case strayAt(parsed):
+		k.problem("database.url", strayAtText)
+	}
+	k.host("database", d.Host)
+	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
+		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
+	}
+	if n := d.MaxConnections; n > 0 && n < leastConnections {
+		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
+			leastConnections, n)
+	}
+	if n, err := strconv.Atoi(parameter(d.Whole(), "pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
+		k.problem("database.url", "must not have pool_max_conns below %d; use database.max_connections", leastConnections)
+	}
+}
+
+// leastConnections is how few connections a pool works with: the tasks hold
+// one for its lock and works with a second, the heartbeat and whoever else asks
+// meanwhile have two.
+const leastConnections = 4
+
+// parameter is a parameter of a database URL in either of its forms; "" when it
+// is not there.
+func parameter(u URL, name string) string {
+	if parsed, err := url.Parse(oneHost(string(u))); err == nil && parsed.Scheme != "" {
+		if values := parsed.Query()[name]; len(values) > 0 {
+			return values[len(values)-1]
+		}
+		return ""
+	}
+	found := regexp.MustCompile(`(?:^|\s)` + name + `\s*=\s*(?:'([^']*)'|(\S+))`).FindStringSubmatch(string(u))
+	if found == nil {
+		return ""
+	}
+	return found[1] + found[2]
+}
+
+// severalHosts are a URL's scheme and user, its first host, and the others.
+var severalHosts = regexp.MustCompile(`^([a-z]+://(?:[^/?#]*@)?[^/?#,@]*)(,[^/?#@]*)`)
+
+// oneHost leaves the first of several hosts: net/url does not read more with ports.
+func oneHost(text string) string { return severalHosts.ReplaceAllString(text, "$1") }
+
+// hostsOf are those of a database URL in either of its forms; net/url does not
+// read several with ports.
+func hostsOf(u URL) (hosts []string) {
+	list := parameter(u, "host")
+	if _, rest, ok := strings.Cut(string(u), "://"); ok && list == "" {
+		list = rest[:strings.IndexAny(rest+"/", "/?")]
+		list = list[strings.LastIndexByte(list, '@')+1:]
+	}
+	for host := range strings.SplitSeq(list, ",") {
+		if bare, _, err := net.SplitHostPort(host); err == nil {
+			host = bare
+		}
+		hosts = append(hosts, strings.Trim(host, "[]"))
+	}
+	return hosts
+}
+
+// readable tells whether somebody on the way to the database could read what
+// goes there, and nobody said so: another machine, and no encryption that is
+// insisted on.
+func (d *Database) readable() bool {
+	where := d.Whole()
+	switch parameter(where, "sslmode") {
+	case "require", "verify-ca", "verify-full", "disable": // the last was meant, so say nothing of it
+		return false
+	}
+	for _, host := range hostsOf(where) {
+		address, _ := netip.ParseAddr(host)
+		if host != "" && host != "localhost" && !strings.HasPrefix(host, "/") && !address.IsLoopback() {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *checker) host(at string, host Host) {
+	if !plainHosts.MatchString(string(host)) || at == "redis" && strings.HasPrefix(string(host), "/") {
+		k.problem(at+".host", "must be a host's name or address and nothing else")
+	}
+}
+
+var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+
+func (k *checker) redis(r *Redis) {
+	raw := string(r.URL)
+	if raw == "" && r.Host != "" {
+		raw = string(r.Whole())
+	}
+	parsed, err := url.Parse(raw)
+	switch {
+	case len(r.Addresses) > 0 && (r.URL != "" || r.Host != "" || r.Port != 0 || r.Database != 0):
+		k.problem("redis.addresses", "cannot be given beside redis.url, host, port or database")
+	case raw == "" && len(r.Addresses) == 0:
+		k.problem("redis.url", "is required, or redis.host, or redis.addresses")
+	case raw != "" && (err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix")):
+		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://")
+	case raw != "" && strayAt(parsed):
+		k.problem("redis.url", strayAtText)
+	}
+	for i, address := range r.Addresses {
+		if err := remote(address); err != nil {
+			k.problem(fmt.Sprintf("redis.addresses[%d]", i), "%s", err)
+		}
+	}
+	k.host("redis", r.Host)
+	if len(r.Addresses) == 0 && r.MasterName != "" {
+		k.problem("redis.addresses", "is required with redis.master_name")
+	}
+	if _, err := r.TLSConfig(); err != nil {
+		k.problem("redis.tls", "%s", err)
+	}
+	if !redisPrefix.MatchString(r.Prefix) {
+		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/sms"
 )
 
 const twoCarriers = `
@@ -52,7 +54,7 @@ func TestOverrides(t *testing.T) {
 	check("database.url", string(c.Database.URL) == "postgres://a:b@c/d?sslmode=require")
 	lumitel, leo := c.Carriers[0], c.Carriers[1]
 	check("default", lumitel.Default)
-	check("receipt_states", maps.Equal(lumitel.ReceiptStates, map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}))
+	check("receipt_states", maps.Equal(lumitel.ReceiptStates, map[string]Word[Outcome]{"UNKNOWN": meaning(Outcome(sms.Failed)), "ACCEPTD": meaning(Outcome(sms.Pending))}))
 	check("prefixes", len(lumitel.Prefixes) == 0)
 	check("password", string(lumitel.Links[0].Password) == "p,$q")
 	check("tls.ca", lumitel.Links[0].TLS == TLS{Enabled: true, CA: "/ca.pem"})

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
+	"strings"
 
 	"intumwa/smpp"
 )
@@ -30,25 +32,24 @@ var Sample []byte
 // Load says what cannot be read; whether the values make sense says [Config.Check]. When the file is YAML at all, the
 // Config is returned beside the [Problems] so that Check can say the rest. No problem quotes a value that may be a secret.
 func Load(path string, env []string) (*Config, error) {
-	c := Default()
-	vars := newEnviron(env)
-	d := &decoder{env: vars, lines: map[string]int{}, foreign: map[string]bool{}}
+	c, r := Default(), newReader(env)
 	if path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("reading the configuration: %w", err)
 		}
-		root, problem := parse(text)
+		document, problem := parse(text)
 		if problem != nil {
 			return nil, fmt.Errorf("reading the configuration %s: %w", path, Problems{*problem})
 		}
-		d.file(root, c)
+		r.document = document
+		r.value("", document.body, reflect.ValueOf(c).Elem())
 	}
-	d.override(c)
-	d.secretFiles(c)
-	c.lines, c.foreign, c.missing = d.lines, d.foreign, d.missing
-	c.warnings = vars.unused()
-	return c, d.problems.orNil()
+	r.override(c)
+	r.secretFiles(c)
+	c.lines, c.foreign, c.missing = r.lines, r.foreign, r.missing
+	c.warnings = r.unused()
+	return c, r.problems.orNil()
 }
 
 // Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes,
@@ -86,4 +87,40 @@ func (c *Config) WarningsFor(roles ...string) []Problem {
 		}
 	}
 	return out
+}
+
+// Roles are the parts that a process may serve.
+var Roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
+
+// readers says which roles read the secrets under a key path; every role reads the others.
+var readers = []struct {
+	path  string
+	roles []string
+}{
+	{"accounts.otp_key", []string{"api", "dashboard"}},
+	{"webhooks.encryption_key", []string{"webhooks", "dashboard"}},
+	{"accounts.encryption_key", []string{"dashboard"}},
+	{"mail.password", []string{"dashboard"}},
+	{"carriers[", []string{"dispatcher"}},
+}
+
+// needs says whether one of the roles reads the secret at a key path.
+func needs(roles []string, path string) bool {
+	for _, r := range readers {
+		if strings.HasPrefix(path, r.path) {
+			return slices.ContainsFunc(r.roles, func(role string) bool { return slices.Contains(roles, role) })
+		}
+	}
+	return true
+}
+
+// Missing is the mistake of a secret that the file takes from a variable which is not set, or from a file that cannot be read; nil when it has its value.
+// Who is about to use a secret without having checked the configuration for a role asks first.
+func (c *Config) Missing(path string) *Problem {
+	for _, p := range c.missing {
+		if strings.TrimSuffix(p.Key, fileSuffix) == path {
+			return &p
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -55,9 +56,9 @@ func TestSampleIsTheDefaults(t *testing.T) {
 		t.Fatalf("the sample has mistakes: %v", problems)
 	}
 
-	carrier := DefaultCarrier()
+	carrier := *withDefaults[Carrier]()
 	carrier.Name, carrier.Prefixes = "lumitel", []string{"61", "62", "68", "69"}
-	link := DefaultLink()
+	link := *withDefaults[Link]()
 	link.Name, link.Address, link.SystemID, link.Password = "lumitel-1", "127.0.0.1:2775", "demo", "demo"
 	carrier.Links = []Link{link}
 	want := Default()
@@ -198,7 +199,7 @@ func TestExpansion(t *testing.T) {
 	c := load(t, `
 redis: {prefix: "x${A}y$$z$${A}$1", password: "${P}"}
 messages: {max_segments: "${N}"}
-carriers: [{name: c, receipt_states: {UNKNOWN: "${A}"}}]
+carriers: [{name: c, tlvs: {0x1401: "${A}"}}]
 `, "A=1", "N=12", "P=p${A}", "B")
 	if got, want := c.Redis.Prefix, "x1y$z${A}$1"; got != want {
 		t.Errorf("prefix %q, want %q", got, want)
@@ -206,8 +207,8 @@ carriers: [{name: c, receipt_states: {UNKNOWN: "${A}"}}]
 	if got := string(c.Redis.Password); got != "p${A}" {
 		t.Errorf("a variable's value was expanded again: %q", got)
 	}
-	if c.Messages.MaxSegments != 12 || c.Carriers[0].ReceiptStates["UNKNOWN"] != "1" {
-		t.Errorf("got %d and %q", c.Messages.MaxSegments, c.Carriers[0].ReceiptStates)
+	if c.Messages.MaxSegments != 12 || c.Carriers[0].TLVs["0x1401"] != "1" {
+		t.Errorf("got %d and %q", c.Messages.MaxSegments, c.Carriers[0].TLVs)
 	}
 	got := refused(t, "redis:\n  prefix: ${GONE}\n  username: ${open\nmessages: {max_segments: '${GONE}'}\n")
 	want := []string{
@@ -218,4 +219,28 @@ carriers: [{name: c, receipt_states: {UNKNOWN: "${A}"}}]
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+}
+
+// FuzzLoad: whatever the file is, Load answers, and every mistake is one line.
+func FuzzLoad(f *testing.F) {
+	f.Add(string(Sample))
+	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c", "!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Load(write(t, text), []string{"A=b"})
+		var problems Problems
+		if err != nil && !errors.As(err, &problems) {
+			t.Fatal(err)
+		}
+		if c != nil {
+			problems = append(append(problems, c.Check()...), c.Warnings()...)
+			_ = c.Redacted()
+		}
+		for _, p := range problems {
+			if strings.ContainsAny(p.String(), "\n\r") {
+				t.Errorf("%q", p)
+			}
+		}
+	})
 }

@@ -16,10 +16,10 @@ func keysOf(t reflect.Type, path string) (keys []string) {
 			continue
 		}
 		at, inner := path+name, f.Type
-		if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
+		if inner.Kind() == reflect.Slice && isSection(inner.Elem()) {
 			at, inner = at+"[]", inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct {
+		if isSection(inner) {
 			keys = append(keys, keysOf(inner, at+".")...)
 			continue
 		}

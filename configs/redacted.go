@@ -41,18 +41,19 @@ func (l leaf) shown() any {
 			out[i] = textShown(text)
 		}
 		return out
-	case map[string]string:
-		out := make(map[string]string, len(v))
-		for key, text := range v {
-			out[keyShown(key)] = textShown(text)
-			if keyOf(l.field) == "roles" {
-				out[keyShown(key)] = Address(text).redacted()
-			}
-		}
-		return out
-	default:
-		return v
 	}
+	if l.value.Kind() != reflect.Map {
+		return l.value.Interface()
+	}
+	out := map[string]string{}
+	for it := l.value.MapRange(); it.Next(); {
+		text := fmt.Sprint(it.Value().Interface())
+		if keyOf(l.field) == "roles" {
+			text = Address(text).redacted()
+		}
+		out[keyShown(it.Key().String())] = textShown(text)
+	}
+	return out
 }
 
 // textShown hides a text with a URL, a user and password, or lines of a file in it.

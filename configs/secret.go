@@ -1,53 +1,73 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
+	"os"
+	"reflect"
 	"regexp"
 	"strings"
 )
 
 const hidden = "[hidden]"
 
-// Secret is a value that never prints itself: not through fmt, slog or an encoder.
-// string(s) is the value.
-type Secret string
+// guarded is a text that may hold a secret, by right or by mistake. Neither fmt nor slog nor an encoder ever prints more
+// of it than its kind lets through. string(g) is the value.
+type guarded[K kind] string
 
-// Format hides the value under every verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.redacted()) }
+// kind says what of a text may be shown; it is never asked of an empty one.
+type kind interface{ shown(text string) string }
 
-// LogValue hides the value from slog.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.redacted()) }
+// Format prints what may be shown, under every verb.
+func (g guarded[K]) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, g.redacted()) }
 
-// MarshalText hides the value from encoders.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.redacted()), nil }
+// LogValue gives slog what may be shown.
+func (g guarded[K]) LogValue() slog.Value { return slog.StringValue(g.redacted()) }
 
-func (s Secret) redacted() string {
-	if s == "" {
+// MarshalText gives encoders what may be shown.
+func (g guarded[K]) MarshalText() ([]byte, error) { return []byte(g.redacted()), nil }
+
+func (g guarded[K]) redacted() string {
+	if g == "" {
 		return ""
 	}
-	return hidden
+	var k K
+	return k.shown(string(g))
 }
 
-// URL is a server's address that may carry a password; it prints itself without user, password and query.
-// string(u) is the value.
-type URL string
+type (
+	// Secret is never shown.
+	Secret = guarded[secret]
+	// URL is a server's address that may carry a password; it is shown without user, password and query.
+	URL = guarded[location]
+	// Address is a host:port. People put more into it than that, a URL with a password for instance: only a plain address is
+	// shown.
+	Address = guarded[address]
+	// Host is a server's name or address, several with their ports, or the folder of a socket; anything else is not shown.
+	Host = guarded[host]
+	// Path is a file's. People put the file itself into it, a private key for instance: only what can be a path is shown.
+	Path = guarded[filePath]
+	// SecretFile names the file of a secret, for the key of the same name without _file. It is read whenever the configuration
+	// is, so a reload takes a changed one. People put the secret itself into it: only what begins as a path does is shown.
+	SecretFile = guarded[secretFile]
+)
 
-// Format prints the address without its secrets under every verb.
-func (u URL) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, u.redacted()) }
+type (
+	secret     struct{}
+	location   struct{}
+	address    struct{}
+	host       struct{}
+	filePath   struct{}
+	secretFile struct{}
+)
 
-// LogValue gives slog the address without its secrets.
-func (u URL) LogValue() slog.Value { return slog.StringValue(u.redacted()) }
+func (secret) shown(string) string { return hidden }
 
-// MarshalText gives encoders the address without its secrets.
-func (u URL) MarshalText() ([]byte, error) { return []byte(u.redacted()), nil }
-
-func (u URL) redacted() string {
-	if u == "" {
-		return ""
-	}
-	parsed, err := url.Parse(string(u))
+func (location) shown(text string) string {
+	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" {
 		return hidden // a keyword/value connection string, or nothing we can take apart
 	}
@@ -57,72 +77,103 @@ func (u URL) redacted() string {
 	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
 }
 
-// Address is a host:port. People put more into it than that, a URL with a password for instance: what is not a plain
-// address never prints itself. string(a) is the value.
-type Address string
-
-var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]*:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
-
-// Format prints a plain address under every verb, and hides anything else.
-func (a Address) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, a.redacted()) }
-
-// LogValue gives slog a plain address.
-func (a Address) LogValue() slog.Value { return slog.StringValue(a.redacted()) }
-
-// MarshalText gives encoders a plain address.
-func (a Address) MarshalText() ([]byte, error) { return []byte(a.redacted()), nil }
-
-func (a Address) redacted() string {
-	if a == "" || plainAddress.MatchString(string(a)) {
-		return string(a)
-	}
-	return hidden
-}
-
-// Host is a server's name or address; what is none never prints itself. string(h) is the value.
-type Host string
-
-// plainHosts is a host's name or address, several with their ports, or the folder of a socket.
-var plainHosts = regexp.MustCompile(`^(|/[A-Za-z0-9._/-]*|[A-Za-z0-9._:,\[\]-]+)$`)
-
-// Format prints a host under every verb, and hides anything else.
-func (h Host) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, h.redacted()) }
-
-// LogValue gives slog a host.
-func (h Host) LogValue() slog.Value { return slog.StringValue(h.redacted()) }
-
-// MarshalText gives encoders a host.
-func (h Host) MarshalText() ([]byte, error) { return []byte(h.redacted()), nil }
-
-func (h Host) redacted() string {
-	if plainHosts.MatchString(string(h)) {
-		return string(h)
-	}
-	return hidden
-}
-
-// Path is a file's. People put the file itself into it, a private key for instance: what cannot be a path never prints
-// itself. string(p) is the value.
-type Path string
-
-// Format prints a path under every verb, and hides anything else.
-func (p Path) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, p.redacted()) }
-
-// LogValue gives slog a path.
-func (p Path) LogValue() slog.Value { return slog.StringValue(p.redacted()) }
-
-// MarshalText gives encoders a path.
-func (p Path) MarshalText() ([]byte, error) { return []byte(p.redacted()), nil }
-
-func (p Path) redacted() string {
-	if len(p) <= 255 && !strings.ContainsAny(string(p), "\n\r") && !strings.Contains(string(p), "-----") {
-		return string(p)
-	}
-	return hidden
-}
-
 // strayAt says whether a URL has an @ where none belongs: then its user and password were not written as a URL wants
 // them, and pieces of them stand elsewhere in it.
 func strayAt(u *url.URL) bool {
 	return strings.Contains(u.Host+u.Path+u.RawQuery+u.Fragment, "@")
+}
+
+var (
+	plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]*:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
+	plainHosts   = regexp.MustCompile(`^(|/[A-Za-z0-9._/-]*|[A-Za-z0-9._:,\[\]-]+)$`)
+)
+
+func (address) shown(text string) string { return ifShown(plainAddress.MatchString(text), text) }
+
+func (host) shown(text string) string { return ifShown(plainHosts.MatchString(text), text) }
+
+func (filePath) shown(text string) string {
+	return ifShown(len(text) <= 255 && !strings.ContainsAny(text, "\n\r") && !strings.Contains(text, "-----"), text)
+}
+
+func (secretFile) shown(text string) string {
+	return ifShown(strings.HasPrefix(text, "/"), filePath{}.shown(text))
+}
+
+func ifShown(plain bool, text string) string {
+	if plain {
+		return text
+	}
+	return hidden
+}
+
+var secretFileType = reflect.TypeFor[SecretFile]()
+
+const (
+	fileSuffix    = "_file"
+	maxSecretFile = 4096 // octets
+)
+
+// readSecret is what stands in a file, without the end of its line. Its errors do not name the file.
+func readSecret(name string) (Secret, error) {
+	if !strings.HasPrefix(name, "/") {
+		return "", errors.New("must be the whole path of a file, from / on")
+	}
+	// A pipe that nobody writes to would hold the start for ever.
+	if info, err := os.Stat(name); err != nil {
+		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
+	} else if !info.Mode().IsRegular() {
+		return "", errors.New("is not a plain file")
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	switch {
+	case len(text) > maxSecretFile:
+		return "", fmt.Errorf("the file must not have more than %d octets", maxSecretFile)
+	case secret == "":
+		return "", errors.New("the file is empty")
+	case strings.ContainsAny(secret, "\r\n\x00"):
+		return "", errors.New("the file must have one line")
+	}
+	return Secret(secret), nil
+}
+
+// secretFiles reads the files that secrets are in. What cannot be read is missing: a mistake for a process with a role
+// that needs it.
+func (r *reader) secretFiles(c *Config) {
+	secrets, missing := map[string]leaf{}, map[string]bool{}
+	for _, p := range r.missing {
+		missing[p.Key] = true
+	}
+	walk(c, func(l leaf) {
+		if l.field.Type == secretType {
+			secrets[l.path] = l
+		}
+	})
+	walk(c, func(l leaf) {
+		if l.field.Type != secretFileType || l.value.String() == "" || missing[l.path] {
+			return
+		}
+		path := strings.TrimSuffix(l.path, fileSuffix)
+		into := secrets[path]
+		if into.value.String() != "" || missing[path] {
+			r.problem(l.path, r.lines[l.path], "cannot be given beside %s", keyOf(into.field))
+			return
+		}
+		secret, err := readSecret(l.value.String())
+		if err != nil {
+			r.missing = append(r.missing, Problem{Key: l.path, Line: r.lines[l.path], Text: err.Error()})
+			return
+		}
+		into.value.SetString(string(secret))
+		r.foreign[path] = true
+	})
 }

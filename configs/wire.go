@@ -13,13 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"intumwa/dispatcher"
 	"intumwa/smpp"
 )
-
-// What error_classes may say of a command_status:
-// throttled and temporary are tried again (throttled slows the link down too), permanent fails the message,
-// configuration stops the link when it comes again and again and leaves the messages pending.
-var errorClasses = []string{"throttled", "temporary", "permanent", "configuration"}
 
 // TLV is an optional parameter that every submit_sm of a carrier bears.
 type TLV struct {
@@ -73,35 +69,34 @@ func (c *Carrier) roomForTLVs() int {
 	if c.UserReference {
 		room -= tlvHeader + 2
 	}
-	switch c.Concat {
-	case "sar":
+	switch c.Concat.Is {
+	case dispatcher.ConcatSAR:
 		room -= tlvHeader + 2 + tlvHeader + 1 + tlvHeader + 1
-	case "payload":
+	case dispatcher.ConcatPayload:
 		room -= tlvHeader + 0xFFFF
 	}
 	return room
 }
 
-// Classes are the carrier's own classes of command_status values, written 0x58 or 88: throttled, temporary, permanent
-// or configuration.
-func (c *Carrier) Classes() (map[uint32]string, error) {
-	out := make(map[uint32]string, len(c.ErrorClasses))
+// Classes are the carrier's own classes of command_status values, written 0x58 or 88.
+func (c *Carrier) Classes() (map[smpp.Status]smpp.Class, error) {
+	out := make(map[smpp.Status]smpp.Class, len(c.ErrorClasses))
 	for code, class := range c.ErrorClasses {
 		n, err := commandStatus(code)
 		if err != nil {
 			return nil, fmt.Errorf("error_classes.%s: %w", code, err)
 		}
-		out[n] = class
+		out[n] = class.Is
 	}
 	return out, nil
 }
 
-func commandStatus(code string) (uint32, error) {
+func commandStatus(code string) (smpp.Status, error) {
 	n, err := strconv.ParseUint(code, 0, 32)
 	if err != nil || n == 0 {
 		return 0, errors.New("must be a command_status such as 0x58, other than 0")
 	}
-	return uint32(n), nil
+	return smpp.Status(n), nil
 }
 
 // TLSConfig is how the link speaks TLS, reading the files that it names; nil when it speaks plain TCP.

@@ -30,7 +30,7 @@ const (
 func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, heard *notices.Listener) error {
 	c := g.config
 	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
-		Password: string(c.Mail.Password), TLS: c.Mail.TLS, Log: g.log, Metrics: g.registry})
+		Password: string(c.Mail.Password), TLS: string(c.Mail.TLS.Is), Log: g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("mail: %w", err)
 	}

@@ -20,10 +20,8 @@ import (
 // newLog makes the process's log. What a terminal would obey is escaped in it: by
 // the text handler, which quotes what it cannot print, and by plainJSON.
 func newLog(w io.Writer, c configs.Log) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // checked by configs
-	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
+	options := &slog.HandlerOptions{Level: c.Level.Is}
+	if c.Format.Is == "json" {
 		return slog.New(slog.NewJSONHandler(plainJSON{w}, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
@@ -71,22 +69,8 @@ func namesOf(store *messages.Store) func(context.Context, int64) string {
 	}
 }
 
-// The words of the configuration and what they are to the dispatcher.
-var (
-	confirms   = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
-	idFormats  = map[string]dispatcher.IDFormat{"auto": dispatcher.IDAuto, "same": dispatcher.IDSame, "hex_to_decimal": dispatcher.IDHexToDecimal, "decimal_to_hex": dispatcher.IDDecimalToHex}
-	concats    = map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "udh16": dispatcher.ConcatUDH16, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
-	alphabets  = map[string]dispatcher.Alphabet{"gsm7": dispatcher.AlphabetGSM7, "latin1": dispatcher.AlphabetLatin1, "ascii": dispatcher.AlphabetASCII}
-	validities = map[string]dispatcher.Validity{"relative": dispatcher.ValidityRelative, "absolute": dispatcher.ValidityAbsolute, "none": dispatcher.ValidityNone}
-	ambiguous  = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
-	refunds    = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
-	states     = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
-	classes    = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent, "configuration": smpp.ClassConfiguration}
-	bindModes  = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver}
-)
-
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
-	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
+	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: c.Billing.Refund.Is,
 		ReceiptRetention: c.Messages.ReceiptRetention, InboundRetention: c.Messages.InboundRetention, Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
@@ -97,29 +81,26 @@ func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.R
 // carrierOf translates a checked configuration.
 func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	carrier := dispatcher.Carrier{
-		Name: c.Name, Confirm: confirms[c.Confirm], OnReceiptTimeout: states[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
-		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
-		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
-		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
-		NoReference: !c.UserReference, OnAmbiguous: ambiguous[c.OnAmbiguous], RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
+		Name: c.Name, Confirm: c.Confirm.Is, OnReceiptTimeout: sms.Status(c.OnReceiptTimeout.Is), ReceiptTimeout: c.ReceiptTimeout,
+		IDFormat: c.MessageIDFormat.Is, States: map[string]sms.Status{}, Concat: c.Concat.Is, Alphabet: c.Alphabet.Is,
+		Validity: c.ValidityPeriod.Is, SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
+		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType,
+		NoReference: !c.UserReference, OnAmbiguous: c.OnAmbiguous.Is, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
 		MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
 	}
 	for state, meaning := range c.ReceiptStates {
-		carrier.States[state] = states[meaning]
+		carrier.States[state] = sms.Status(meaning.Is)
 	}
 	tlvs, _ := c.StaticTLVs() // checked by configs, as are the classes and the TLS files
 	for _, tlv := range tlvs {
 		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
 	}
-	overrides, _ := c.Classes()
-	for status, class := range overrides {
-		carrier.Classes[smpp.Status(status)] = classes[class]
-	}
+	carrier.Classes, _ = c.Classes()
 	for i := range c.Links {
 		l := &c.Links[i]
 		tls, _ := l.TLSConfig()
 		carrier.Links = append(carrier.Links, dispatcher.Link{Weight: l.Weight, Binds: l.Binds, Options: smpp.Options{
-			Name: l.Name, Address: string(l.Address), TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
+			Name: l.Name, Address: string(l.Address), TLS: tls, Mode: l.Bind.Is, SystemID: l.SystemID, Password: string(l.Password),
 			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
 			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
 			DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,

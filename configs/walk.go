@@ -1,0 +1,122 @@
+package configs
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// leaf is one key of a Config that holds a value: a scalar, a list of scalars or a map.
+type leaf struct {
+	path      string
+	variables []string // environment variables that override it, the weightier later
+	field     reflect.StructField
+	value     reflect.Value
+	within    *TLS // set for the keys of a tls object
+}
+
+// walk calls visit for every leaf, in the order of the structs.
+func walk(c *Config, visit func(leaf)) {
+	walkStruct("", []string{envPrefix}, reflect.ValueOf(c).Elem(), visit)
+}
+
+func walkStruct(path string, variables []string, v reflect.Value, visit func(leaf)) {
+	for i, f := range reflect.VisibleFields(v.Type()) {
+		key := keyOf(f)
+		if key == "" {
+			continue
+		}
+		at, names, field := join(path, key), extend(variables, key), v.Field(i)
+		switch {
+		case f.Type == tlsType:
+			tls := field.Addr().Interface().(*TLS) //nolint:forcetypeassert // tlsType
+			visit(leaf{path: at, variables: names, field: f, value: field.FieldByName("Enabled")})
+			walkStruct(at, names, field, func(l leaf) {
+				l.within = tls
+				visit(l)
+			})
+		case isSection(f.Type):
+			walkStruct(at, names, field, visit)
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			for j := range field.Len() {
+				own := extend(names, fmt.Sprint(j))
+				if name := field.Index(j).FieldByName("Name").String(); name != "" {
+					own = append(own, extend(names, name)...)
+				}
+				walkStruct(fmt.Sprintf("%s[%d]", at, j), own, field.Index(j), visit)
+			}
+		default:
+			visit(leaf{path: at, variables: names, field: f, value: field})
+		}
+	}
+}
+
+// Default is the configuration of an empty file. It lacks what has no default: the two URLs and a carrier.
+func Default() *Config { return withDefaults[Config]() }
+
+// withDefaults is a section of which the file gives nothing.
+func withDefaults[T any]() *T {
+	section := new(T)
+	fill(reflect.ValueOf(section).Elem())
+	return section
+}
+
+// fill gives the keys of a section the values of their default tags. Lists and maps are empty, not nil.
+func fill(section reflect.Value) {
+	for i, f := range reflect.VisibleFields(section.Type()) {
+		text, given := f.Tag.Lookup("default")
+		kind := f.Type.Kind()
+		switch {
+		case keyOf(f) == "":
+		case isSection(f.Type):
+			fill(section.Field(i))
+		case given || kind == reflect.Slice || kind == reflect.Map:
+			if err := setText(section.Field(i), text); err != nil {
+				panic(fmt.Sprintf("the default of %s: %v", f.Name, err))
+			}
+		}
+	}
+}
+
+// isSection tells whether the keys of a type stand in an object of the file, and not a value.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// keyOf is a field's key in the file, empty when it has none.
+func keyOf(f reflect.StructField) string {
+	if key := f.Tag.Get("yaml"); key != "-" {
+		return key
+	}
+	return ""
+}
+
+func join(path, key string) string {
+	key = keyShown(key)
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// extend appends a key to each of the variable names.
+func extend(variables []string, key string) []string {
+	out := make([]string, len(variables))
+	for i, v := range variables {
+		out[i] = v + "_" + upperSnake(key)
+	}
+	return out
+}
+
+func upperSnake(key string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, key)
+}
