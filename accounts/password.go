@@ -28,6 +28,7 @@ const (
 var base64raw = base64.RawStdEncoding.Strict()
 
 // phc is a password hash in the PHC string format: $argon2id$v=19$m=19456,t=2,p=1$salt$key.
+// The string is written and read here: alexedwards/argon2id, which would do it in a line, has had no release since 2023.
 type phc struct {
 	memory, time uint32
 	threads      uint8

@@ -64,22 +64,6 @@ func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return u, nil
 }
 
-// SetPassword replaces a user's password.
-func (a *Accounts) SetPassword(ctx context.Context, userID int64, password string) error {
-	hash, err := a.hashPassword(ctx, password)
-	if err != nil {
-		return err
-	}
-	tag, err := a.pool.Exec(ctx, `update users set password_hash = $2 where id = $1`, userID, hash)
-	if err != nil {
-		return fmt.Errorf("storing the password of user %d: %w", userID, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return &mistake{ErrNotFound, fmt.Sprintf("there is no user with id %d", userID)}
-	}
-	return nil
-}
-
 // unknownUser is compared against when there is no such user, so that an answer's time does not tell.
 var unknownUser = phc{
 	memory: argonMemory, time: argonTime, threads: argonThreads,

@@ -67,16 +67,6 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if err := a.SetPassword(t.Context(), u.ID, "another"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Login(t.Context(), "a@example.com", testPassword); !errors.Is(err, ErrUnauthenticated) {
-		t.Errorf("the old password: %v", err)
-	}
-	if _, err := a.Login(t.Context(), "a@example.com", "another"); err != nil {
-		t.Errorf("the new password: %v", err)
-	}
-	wants(t, "nobody's password", a.SetPassword(t.Context(), 99, "x"), ErrNotFound, "id 99")
 }
 
 func TestPHC(t *testing.T) {

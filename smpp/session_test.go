@@ -46,9 +46,6 @@ func TestSubmitRejected(t *testing.T) {
 	if r.Outcome != Rejected || r.Status != StatusThrottled || !errors.As(r.Err, &refused) {
 		t.Fatalf("got %+v", r)
 	}
-	if !refused.Throttled() || !refused.Temporary() {
-		t.Errorf("%v: throttled %v, temporary %v", refused, refused.Throttled(), refused.Temporary())
-	}
 	if n := b.Snapshot().Totals.Throttled; n != 1 {
 		t.Errorf("throttled %d, want 1", n)
 	}
@@ -607,7 +604,7 @@ func TestNotBoundAtPeer(t *testing.T) {
 	p.send(rawSubmitResp, 0x04, p.expect(rawSubmit).sequence)
 	r := result(t, results)
 	var refused *StatusError
-	if r.Outcome != Rejected || !errors.As(r.Err, &refused) || !refused.Temporary() {
+	if r.Outcome != Rejected || !errors.As(r.Err, &refused) || refused.Status.Class() != ClassSession {
 		t.Errorf("got %+v", r)
 	}
 	p.expectClose()

@@ -20,7 +20,15 @@
 //
 // # Codec
 //
-// The codec is github.com/fiorix/go-smpp (pdu, pdufield, pdutlv); none of its
-// types leaves this package, and its session layer is not used. Frames are
-// read and bounded here, header-only PDUs and responses are written here.
+// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind and submit_sm and reads the mandatory fields of deliver_sm
+// and data_sm by the field lists that decode.go gives it. It does not do for us, and so is done here:
+//   - frames: it reads no PDU above 4096 octets, and forgets the sequence_number of one that it does not know
+//   - checks: it writes what is too long, or has a NUL, under lengths that are not true; it takes a truncated body for whole
+//   - the text: it takes a UDH apart, and loses the text where UDHI is set and none is there; we keep the octets
+//   - TLVs in the order that they came in, up to one that is cut; header-only PDUs and responses; the status of a refusal
+//   - memory: it appends the NUL of a C-octet string to the caller's array, so each field of submit_sm has an array of its own
+//     that ends with it (encode.go), and what it read shares the frame's
+//   - the session: its own mixes answers up, has no deadlines and answers every receipt; it is not used
+//
+// None of its types leaves this package. gosmpp_test.go fuzzes what is done here against its decoder.
 package smpp

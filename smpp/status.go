@@ -16,18 +16,12 @@ const (
 	StatusSysErr       Status = 0x00000008
 	StatusInvSrcAddr   Status = 0x0000000A
 	StatusInvDstAddr   Status = 0x0000000B
-	StatusBindFail     Status = 0x0000000D
 	StatusInvPassword  Status = 0x0000000E
 	StatusInvSystemID  Status = 0x0000000F
 	StatusMsgQueueFull Status = 0x00000014
-	StatusSubmitFail   Status = 0x00000045
 	StatusInvSysType   Status = 0x00000053
 	StatusThrottled    Status = 0x00000058
-	StatusTempAppErr   Status = 0x00000064
-	StatusPermAppErr   Status = 0x00000065
-	StatusRejectAppErr Status = 0x00000066
 	StatusInvOptStream Status = 0x000000C0
-	StatusUnknownErr   Status = 0x000000FF
 )
 
 // Class is what a rejected submit_sm's status asks of the sender.
@@ -162,15 +156,3 @@ type StatusError struct {
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("smpp: %s refused: %s", e.Command, e.Status)
 }
-
-// Temporary reports whether sending the same message again may succeed.
-func (e *StatusError) Temporary() bool {
-	switch e.Status.Class() {
-	case ClassThrottled, ClassTemporary, ClassSession:
-		return true
-	}
-	return false
-}
-
-// Throttled reports whether the carrier asks the bind to slow down.
-func (e *StatusError) Throttled() bool { return e.Status.Class() == ClassThrottled }

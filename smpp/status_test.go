@@ -26,13 +26,6 @@ func TestStatusTable(t *testing.T) {
 		if got := s.Class(); got != w {
 			t.Errorf("%s: class %s, want %s", s, got, w)
 		}
-		e := &StatusError{"submit_sm", s}
-		if got := e.Temporary(); got != (w == ClassThrottled || w == ClassTemporary || w == ClassSession) {
-			t.Errorf("%s: temporary %v", s, got)
-		}
-		if e.Throttled() != (w == ClassThrottled) {
-			t.Errorf("%s: throttled %v", s, e.Throttled())
-		}
 	}
 	for s, name := range map[Status]string{0: "ESME_ROK", 0x58: "ESME_RTHROTTLED", 0x14: "ESME_RMSGQFUL", 0x401: "0x00000401"} {
 		if s.String() != name {

@@ -13,31 +13,19 @@ type Split struct {
 	Segments [][]byte
 }
 
-// SplitText cuts a text for carriers that take an 8-bit reference (UDH8) or SAR
-// parameters: 160 septets or 70 code units in a single segment, else 153 or 67
-// in each. No escape pair and no surrogate pair is cut. An empty text has no
-// segments; a long one may have more than MaxSegments, which callers refuse.
-func SplitText(text string) Split {
-	encoding, payload := Encode(text)
-	return cut(encoding, payload, concatSeptets, concatUnits)
-}
-
-// SplitTextWide cuts for carriers that insist on a 16-bit reference (UDH16):
-// 152 septets or 66 code units a segment. It may take more segments than Count
-// says; the difference is not charged.
-func SplitTextWide(text string) Split {
-	encoding, payload := Encode(text)
-	return cut(encoding, payload, widePartSeptets, widePartUnits)
-}
-
 // EncodeUCS2 is Encode in UCS-2 whatever the text holds: for carriers whose
 // default alphabet lacks what GSM 7-bit has.
 func EncodeUCS2(text string) (Encoding, []byte) {
 	return UCS2, appendUCS2(make([]byte, 0, 2*len(text)), text)
 }
 
-// SplitEncoded cuts a payload that Encode or EncodeUCS2 made; wide as
-// SplitTextWide does.
+// SplitEncoded cuts a payload that Encode or EncodeUCS2 made, for carriers that
+// take an 8-bit reference (UDH8) or SAR parameters: 160 septets or 70 code units
+// in a single segment, else 153 or 67 in each. No escape pair and no surrogate
+// pair is cut. An empty text has no segments; a long one may have more than
+// MaxSegments, which callers refuse. Wide is for carriers that insist on a 16-bit
+// reference (UDH16): 152 septets or 66 code units a segment, which may be more
+// segments than Count says; the difference is not charged.
 func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	if wide {
 		return cut(encoding, payload, widePartSeptets, widePartUnits)

@@ -95,13 +95,19 @@ func TestUnicodeCharacters(t *testing.T) {
 	}
 }
 
+// cutText is what the dispatcher makes of a text for a carrier.
+func cutText(text string, wide bool) sms.Split {
+	encoding, payload := sms.Encode(text)
+	return sms.SplitEncoded(encoding, payload, wide)
+}
+
 func TestWideSplit(t *testing.T) {
 	for text, want := range map[string]int{
 		strings.Repeat("a", 160): 1, strings.Repeat("a", 304): 2, strings.Repeat("a", 305): 3,
 		strings.Repeat("ê", 70): 1, strings.Repeat("ê", 132): 2, strings.Repeat("ê", 133): 3,
 		strings.Repeat("a", 151) + "€" + strings.Repeat("a", 151): 3,
 	} {
-		split := sms.SplitTextWide(text)
+		split := cutText(text, true)
 		if len(split.Segments) != want {
 			t.Errorf("%d characters: %d segments, want %d", utf8.RuneCountInString(text), len(split.Segments), want)
 		}
@@ -134,9 +140,9 @@ func TestJoinRefuses(t *testing.T) {
 func checkSplit(t testing.TB, text string) {
 	t.Helper()
 	encoding, segments := sms.Count(text)
-	split := sms.SplitText(text)
+	split := cutText(text, false)
 	if split.Encoding != encoding || len(split.Segments) != segments {
-		t.Fatalf("SplitText(%q): %v in %d segments, Count says %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
+		t.Fatalf("cutText(%q): %v in %d segments, Count says %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
 	}
 	single, part := 160, 153
 	if encoding == sms.UCS2 {
@@ -149,11 +155,11 @@ func checkSplit(t testing.TB, text string) {
 			limit = single
 		}
 		if len(octets) == 0 || len(octets) > limit || cap(octets) != len(octets) {
-			t.Fatalf("SplitText(%q): segment %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
+			t.Fatalf("cutText(%q): segment %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
 		}
 		// Greedy: the next character would not have fitted.
 		if i+1 < segments && len(octets) < limit-2 {
-			t.Fatalf("SplitText(%q): segment %d has only %d octets of %d", text, i+1, len(octets), limit)
+			t.Fatalf("cutText(%q): segment %d has only %d octets of %d", text, i+1, len(octets), limit)
 		}
 		units += len(octets)
 	}
@@ -165,7 +171,7 @@ func checkSplit(t testing.TB, text string) {
 	}
 	joined, err := sms.Join(split.Encoding, split.Segments)
 	if want := string([]rune(text)); err != nil || joined != want {
-		t.Fatalf("Join(SplitText(%q)) = %q, %v", text, joined, err)
+		t.Fatalf("Join(cutText(%q)) = %q, %v", text, joined, err)
 	}
 }
 
@@ -197,7 +203,7 @@ func TestSplitAgreesWithOracle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours := sms.SplitText(text)
+		ours := cutText(text, false)
 		if len(theirs) != len(ours.Segments) {
 			t.Fatalf("%d segments, the oracle has %d", len(ours.Segments), len(theirs))
 		}
@@ -238,12 +244,12 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-func BenchmarkSplitText(b *testing.B) {
+func BenchmarkSplit(b *testing.B) {
 	for name, text := range samples() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				sms.SplitText(text)
+				cutText(text, false)
 			}
 		})
 	}

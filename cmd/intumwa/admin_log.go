@@ -10,12 +10,8 @@ import (
 	"intumwa/sms"
 )
 
-// listPage is how many rows a list reads at a time, and listMost how many it
-// shows at most unless --limit says otherwise.
-const (
-	listPage = 500
-	listMost = 1000
-)
+// listPage is how many rows a list reads at a time.
+const listPage = 500
 
 // instant reads RFC 3339, a date for its first moment in UTC, or a duration back
 // from now; the zero time for nothing.

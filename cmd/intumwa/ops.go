@@ -77,22 +77,14 @@ func buildInfo() prometheus.Collector {
 	return info
 }
 
-// poolGauges shows the connections of a pool in use and in all.
-func poolGauges(pool *pgxpool.Pool, name string) prometheus.Collector {
-	return &poolCollector{pool: pool,
-		inUse: prometheus.NewDesc("intumwa_db_pool_in_use", "Database connections in use.", nil, prometheus.Labels{"pool": name}),
-		max:   prometheus.NewDesc("intumwa_db_pool_max", "Most database connections.", nil, prometheus.Labels{"pool": name}),
+// poolGauges shows the connections of a pool in use and in all. The collectors that libraries have for pgxpool know other
+// names than the dashboards and alerts.
+func poolGauges(pool *pgxpool.Pool, name string) []prometheus.Collector {
+	labels := prometheus.Labels{"pool": name}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_in_use", Help: "Database connections in use.", ConstLabels: labels},
+			func() float64 { return float64(pool.Stat().AcquiredConns()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Most database connections.", ConstLabels: labels},
+			func() float64 { return float64(pool.Stat().MaxConns()) }),
 	}
-}
-
-type poolCollector struct {
-	pool       *pgxpool.Pool
-	inUse, max *prometheus.Desc
-}
-
-func (p *poolCollector) Describe(ch chan<- *prometheus.Desc) { ch <- p.inUse; ch <- p.max }
-func (p *poolCollector) Collect(ch chan<- prometheus.Metric) {
-	stat := p.pool.Stat()
-	ch <- prometheus.MustNewConstMetric(p.inUse, prometheus.GaugeValue, float64(stat.AcquiredConns()))
-	ch <- prometheus.MustNewConstMetric(p.max, prometheus.GaugeValue, float64(stat.MaxConns()))
 }

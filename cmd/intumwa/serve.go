@@ -131,7 +131,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer probing.Close()
-	g.registry.MustRegister(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))
+	g.registry.MustRegister(slices.Concat(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))...)
 
 	links := 0
 	for i := range c.Carriers {
