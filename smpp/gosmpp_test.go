@@ -88,7 +88,7 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 // FuzzSubmitLikeGoSMPP: whatever passes the checks here goes out octet by octet as the specification has it, and is read back
 // by go-smpp's decoder: nothing of one field runs into the next.
 func FuzzSubmitLikeGoSMPP(f *testing.F) {
-	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), uint16(TagUserMessageReference), []byte{1, 2}, byte(8))
+	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), TagUserMessageReference, []byte{1, 2}, byte(8))
 	f.Add("", "\xff", "1", "", bytes.Repeat([]byte{0}, 254), uint16(0x1400), []byte(nil), byte(0))
 	f.Add("", "", "1", "", []byte(nil), TagMessagePayload, bytes.Repeat([]byte("x"), 3000), byte(0))
 	f.Fuzz(func(t *testing.T, service, source, dest, validity string, text []byte, tag uint16, value []byte, coding byte) {

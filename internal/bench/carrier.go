@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"time"
+
+	"intumwa/internal/rig"
 )
 
 // carrier is a simulated one, in a process of its own.
 type carrier struct {
-	process    *process
+	process    *rig.Program
 	smpp, page string // addresses
 }
 
@@ -20,17 +22,17 @@ type carrier struct {
 func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.Duration) (*carrier, error) {
 	log := filepath.Join(w.dir, name+".log")
 	for range freeTries {
-		c := &carrier{smpp: freeAddress(), page: freeAddress()}
+		c := &carrier{smpp: rig.FreeAddress(), page: rig.FreeAddress()}
 		var err error
-		if c.process, err = spawn(log, w.binary, "carrier-sim", "--no-fates", "--resp-delay", resp.String(),
+		if c.process, err = rig.Start(log, w.binary, "carrier-sim", "--no-fates", "--resp-delay", resp.String(),
 			"--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page); err != nil {
 			return nil, err
 		}
-		err = poll(ctx, startWithin, func() bool { return c.process.hasEnded() || c.ask("/stats.json", &carried{}) == nil })
-		if err == nil && !c.process.hasEnded() {
+		err = poll(ctx, startWithin, func() bool { return c.process.Died() || c.ask("/stats.json", &carried{}) == nil })
+		if err == nil && !c.process.Died() {
 			return c, nil
 		}
-		c.process.kill()
+		c.process.Kill()
 		if err != nil {
 			return nil, fmt.Errorf("the carrier does not come up: %w", err)
 		}

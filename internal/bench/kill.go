@@ -30,7 +30,7 @@ func (w *world) killed(ctx context.Context, n, before int) (measurement, error) 
 	if err := poll(ctx, startWithin, func() bool { return w.carrier.stats().Accepted >= before }); err != nil {
 		return m, fmt.Errorf("waiting for the first %d messages: %w", before, err)
 	}
-	w.gateway.kill()
+	w.gateway.Kill()
 	killed := time.Now()
 	if err := w.start(ctx); err != nil {
 		return m, err
@@ -38,7 +38,7 @@ func (w *world) killed(ctx context.Context, n, before int) (measurement, error) 
 	bound := time.Since(killed)
 	end, err := final(ctx)
 	if err != nil {
-		return m, fmt.Errorf("after the restart: %w\n%s", err, w.gateway.tail())
+		return m, fmt.Errorf("after the restart: %w\n%s", err, w.gateway.Tail())
 	}
 	submits, err := w.carrier.submits()
 	if err != nil {

@@ -20,7 +20,7 @@ func (w *world) age(ctx context.Context, n int) error {
 	if err := w.calm(ctx); err != nil {
 		return err
 	}
-	w.gateway.stop()
+	w.gateway.Stop()
 	conn, err := pgx.Connect(ctx, w.url)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)

@@ -2,27 +2,22 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
-	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/internal/rig"
 )
 
 // relay stands between the gateway and PostgreSQL and counts what is asked. It
 // costs time, so it stands only where none is measured.
 type relay struct {
-	listener net.Listener
-	network  string // of PostgreSQL
-	address  string
-	serving  sync.WaitGroup
-
+	*rig.Relay
 	trips atomic.Int64 // times that somebody waits for PostgreSQL: Sync or a simple query
 	asks  atomic.Int64 // statements run: Execute or a simple query
 }
@@ -33,12 +28,9 @@ func openRelay(database string) (*relay, error) {
 		return nil, fmt.Errorf("reading the database's address: %w", err)
 	}
 	r := &relay{}
-	r.network, r.address = pgconn.NetworkAddress(config.Host, config.Port)
-	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { //nolint:noctx // loopback
-		return nil, fmt.Errorf("listening for the gateway: %w", err)
-	}
-	r.serving.Go(r.accept)
-	return r, nil
+	network, address := pgconn.NetworkAddress(config.Host, config.Port)
+	r.Relay, err = rig.NewRelay(network, address, r.forward)
+	return r, err
 }
 
 // through is the database's URL by way of the relay.
@@ -47,32 +39,9 @@ func (r *relay) through(database string) string {
 	if err != nil {
 		return database // pgx has read it
 	}
-	u.Host = r.listener.Addr().String()
+	u.Host = r.Address()
 	u.RawQuery = url.Values{"sslmode": {"disable"}}.Encode()
 	return u.String()
-}
-
-func (r *relay) accept() {
-	for {
-		conn, err := r.listener.Accept()
-		if err != nil {
-			return
-		}
-		r.serving.Go(func() {
-			defer conn.Close()
-			var dialer net.Dialer
-			server, err := dialer.DialContext(context.Background(), r.network, r.address)
-			if err != nil {
-				return
-			}
-			r.serving.Go(func() {
-				_, _ = io.Copy(conn, server)
-				_ = conn.Close() // the other direction ends too
-			})
-			_ = r.forward(server, conn)
-			_ = server.Close()
-		})
-	}
 }
 
 // forward hands the client's messages on and counts them. The first has no
@@ -105,10 +74,4 @@ func (r *relay) forward(server io.Writer, client io.Reader) error {
 			}
 		}
 	}
-}
-
-// close returns when the gateway's connections are gone: it has ended before.
-func (r *relay) close() {
-	_ = r.listener.Close()
-	r.serving.Wait()
 }

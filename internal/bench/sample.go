@@ -43,13 +43,13 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 		s.trips, s.asks = w.relay.trips.Load(), w.relay.asks.Load()
 	}
 	s.cpu = make([]float64, len(parts))
-	for i, pids := range [][]int{{w.gateway.pid()}, nil, {w.redisPID}, w.carriers()} {
+	for i, pids := range [][]int{{w.gateway.PID()}, nil, {w.redisPID}, w.carriers()} {
 		for _, pid := range pids {
-			p, err := processTimes(pid)
+			used, err := cpuTime(pid)
 			if err != nil {
 				return s, fmt.Errorf("reading the CPU time of the %s: %w", parts[i], err)
 			}
-			s.cpu[i] += p.own
+			s.cpu[i] += used
 		}
 	}
 	if s.cpu[1], err = familyTime(w.postgresPID); err != nil {
@@ -104,7 +104,7 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	}
 	m, err := load(ctx)
 	if err != nil {
-		return m, fmt.Errorf("%w\n%s", err, w.gateway.tail())
+		return m, fmt.Errorf("%w\n%s", err, w.gateway.Tail())
 	}
 	if err := w.calm(ctx); err != nil {
 		return m, err

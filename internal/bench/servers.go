@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+
+	"intumwa/internal/rig"
 )
 
 // servers are a PostgreSQL and a Redis that nobody else uses.
@@ -36,7 +37,7 @@ const serversScript = "scripts/servers.sh"
 // startServers starts private servers below dir, durable as in production.
 func startServers(ctx context.Context, dir string, keep bool) (*servers, error) {
 	home := filepath.Join(dir, "servers")
-	guarded, err := guard(`"$1" remove "$2"; rm -rf "$3"`, serversScript, home, dir)
+	guarded, err := rig.Guard(`"$1" remove "$2"; rm -rf "$3"`, serversScript, home, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 
 func startAt(ctx context.Context, home string) (*servers, error) {
 	cmd := exec.CommandContext(ctx, serversScript, "start", home) //nolint:gosec // our own folder
-	cmd.Env = environment()
+	cmd.Env = rig.Environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
@@ -201,28 +202,3 @@ func (s *servers) close() {
 		_ = s.redis.Close()
 	}
 }
-
-// guard has a shell do something when this process goes away without having
-// dismissed it: after a panic or kill -9.
-func guard(script string, args ...string) (dismiss func(), err error) {
-	cmd := exec.Command("/bin/sh", append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
-	cmd.SysProcAttr = ownGroup()
-	alive, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("starting a guard: %w", err)
-	}
-	return func() {
-		_, _ = alive.Write([]byte("done\n"))
-		_ = alive.Close()
-		_ = cmd.Wait()
-	}, nil
-}
-
-// within is how long something of ours may take to come up or to end.
-const (
-	startWithin = 30 * time.Second
-	endWithin   = 15 * time.Second
-)

@@ -38,7 +38,7 @@ func shapeWorld(ctx context.Context, s *servers, binary, dir string) (*world, er
 	}
 	if _, err := w.paced(shapeRate, 10)(ctx); err != nil {
 		w.close()
-		return nil, fmt.Errorf("warming up: %w\n%s", err, w.gateway.tail())
+		return nil, fmt.Errorf("warming up: %w\n%s", err, w.gateway.Tail())
 	}
 	return w, nil
 }

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/rig"
 )
 
 // setup says how a world differs from the usual one: one company without an
@@ -55,7 +55,7 @@ type world struct {
 	sink       *sink
 	carrier    *carrier
 	neighbour  *carrier // nil: none that listens
-	gateway    *process
+	gateway    *rig.Program
 	tokens     []string // of the companies
 	recipients int      // used so far
 }
@@ -75,7 +75,7 @@ func (b *bench) inWorld(ctx context.Context, s setup, do func(w *world) error) e
 	}
 	defer w.close()
 	if _, err := w.singles(warming)(ctx); err != nil {
-		return fmt.Errorf("warming up: %w\n%s", err, w.gateway.tail())
+		return fmt.Errorf("warming up: %w\n%s", err, w.gateway.Tail())
 	}
 	return do(w)
 }
@@ -134,19 +134,26 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if err := w.configure(); err != nil {
 		return nil, err
 	}
-	if _, err := w.run(ctx, "", "migrate"); err != nil {
+	program := rig.Intumwa{Binary: w.binary, Config: w.config}
+	if _, err := program.Run(ctx, "", "migrate"); err != nil {
 		return nil, err
 	}
+	hook := ""
+	if w.endpoint {
+		hook = "http://" + w.sink.address() + "/"
+	}
 	for i := range s.companies {
-		if err := w.provision(ctx, i); err != nil {
+		token, err := program.Company(ctx, fmt.Sprintf("bench%d@example.com", i), "BENCH", hook)
+		if err != nil {
 			return nil, err
 		}
+		w.tokens = append(w.tokens, token)
 	}
 	return w, w.start(ctx)
 }
 
 func (w *world) configure() error {
-	w.api, w.ops = freeAddress(), freeAddress()
+	w.api, w.ops = rig.FreeAddress(), rig.FreeAddress()
 	database := w.url
 	if w.relay != nil {
 		database = w.relay.through(database)
@@ -158,7 +165,7 @@ func (w *world) configure() error {
 	carriers := []tree{{"name": "bench", "prefixes": []string{"61"}, "default": true, "message_id_format": "same",
 		"links": []tree{link("bench", w.carrier.smpp, w.window)}}}
 	if w.other != nobody {
-		address := freeAddress()
+		address := rig.FreeAddress()
 		if w.neighbour != nil {
 			address = w.neighbour.smpp
 		}
@@ -168,7 +175,7 @@ func (w *world) configure() error {
 	text, err := json.MarshalIndent(tree{ // JSON is YAML
 		"api":       tree{"listen": w.api, "rate_limit_per_minute": 1_000_000_000},
 		"ops":       tree{"listen": w.ops},
-		"dashboard": tree{"listen": freeAddress(), "secure_cookies": false},
+		"dashboard": tree{"listen": rig.FreeAddress(), "secure_cookies": false},
 		"log":       tree{"format": "json"},
 		"database":  tree{"url": strings.ReplaceAll(database, "$", "$$")},
 		"redis":     tree{"url": strings.ReplaceAll(w.redisURL, "$", "$$")},
@@ -182,61 +189,6 @@ func (w *world) configure() error {
 	return os.WriteFile(w.config, text, 0o600)
 }
 
-// provision makes a company that may send.
-func (w *world) provision(ctx context.Context, i int) error {
-	email := fmt.Sprintf("bench%d@example.com", i)
-	if _, err := w.asAdmin(ctx, "a password of no use\n", "user", "create", "--email", email, "--name", "Bench", "--password-stdin"); err != nil {
-		return err
-	}
-	made, err := w.asAdmin(ctx, "", "company", "create", "--owner", email, "--name", "Bench", "--approved", "--verified", "--credits", "1000000000")
-	if err != nil {
-		return err
-	}
-	id := fmt.Sprintf("%.0f", made["company_id"])
-	if _, err := w.asAdmin(ctx, "", "sender", "create", "--company", id, "--name", "BENCH", "--approved"); err != nil {
-		return err
-	}
-	if w.endpoint {
-		if _, err := w.asAdmin(ctx, "", "webhook", "set", "--company", id, "--url", "http://"+w.sink.address()+"/", "--active=true"); err != nil {
-			return err
-		}
-	}
-	made, err = w.asAdmin(ctx, "", "token", "create", "--user", email, "--name", "bench")
-	if err != nil {
-		return err
-	}
-	token, _ := made["token"].(string)
-	w.tokens = append(w.tokens, token)
-	return nil
-}
-
-// asAdmin runs an operator's command and answers its JSON.
-func (w *world) asAdmin(ctx context.Context, stdin string, args ...string) (map[string]any, error) {
-	out, err := w.run(ctx, stdin, append(append([]string{"admin"}, args...), "--json")...)
-	if err != nil {
-		return nil, err
-	}
-	var answer map[string]any
-	if err := json.Unmarshal(out, &answer); err != nil {
-		return nil, fmt.Errorf("reading the answer of admin %s: %w", args[0], err)
-	}
-	return answer, nil
-}
-
-func (w *world) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...) //nolint:gosec // the program to measure
-	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
-	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, exit.Stderr)
-		}
-		return nil, fmt.Errorf("intumwa %s: %w", strings.Join(args[:min(len(args), 3)], " "), err)
-	}
-	return out, nil
-}
-
 // start starts the gateway and returns when it is ready and bound.
 func (w *world) start(ctx context.Context) error {
 	for range freeTries {
@@ -244,21 +196,21 @@ func (w *world) start(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if w.gateway, err = spawn(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
+		if w.gateway, err = rig.Start(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
 			return err
 		}
-		err = poll(ctx, startWithin, func() bool { return w.gateway.hasEnded() || w.ready() && w.bound() })
-		if err == nil && !w.gateway.hasEnded() {
+		err = poll(ctx, startWithin, func() bool { return w.gateway.Died() || rig.Answers(ctx, "http://"+w.ops+"/readyz") && w.bound() })
+		if err == nil && !w.gateway.Died() {
 			return nil
 		}
-		tail := w.gateway.tail()
+		tail := w.gateway.Tail()
 		if err != nil {
 			return fmt.Errorf("the gateway is not ready and bound: %w\n%s", err, tail)
 		}
 		if !strings.Contains(tail, "address already in use") {
 			return fmt.Errorf("the gateway ended:\n%s", tail)
 		}
-		w.gateway.kill()
+		w.gateway.Kill()
 	}
 	return errors.New("the gateway found no free addresses")
 }
@@ -284,19 +236,10 @@ func (w *world) bound() bool {
 	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1)
 }
 
-func (w *world) ready() bool {
-	response, err := http.Get("http://" + w.ops + "/readyz") //nolint:noctx // loopback
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
-
 func (w *world) carriers() []int {
-	pids := []int{w.carrier.process.pid()}
+	pids := []int{w.carrier.process.PID()}
 	if w.neighbour != nil {
-		pids = append(pids, w.neighbour.process.pid())
+		pids = append(pids, w.neighbour.process.PID())
 	}
 	return pids
 }
@@ -362,18 +305,18 @@ func (w *world) snapshot(ctx context.Context) (release func(), err error) {
 // close ends what was started, the gateway first.
 func (w *world) close() {
 	if w.gateway != nil {
-		w.gateway.stop()
+		w.gateway.Stop()
 	}
 	for _, c := range []*carrier{w.carrier, w.neighbour} {
 		if c != nil {
-			c.process.stop()
+			c.process.Stop()
 		}
 	}
 	if w.sink != nil {
 		w.sink.close()
 	}
 	if w.relay != nil {
-		w.relay.close()
+		w.relay.Close()
 	}
 	// The next world has the servers to itself.
 	if _, err := w.admin.Exec(context.Background(), "DROP DATABASE IF EXISTS "+w.name+" WITH (FORCE)"); err != nil {
@@ -381,33 +324,14 @@ func (w *world) close() {
 	}
 }
 
+// startWithin is how long something of ours may take to come up.
+const startWithin = 30 * time.Second
+
 // poll asks until something is so.
 func poll(ctx context.Context, within time.Duration, so func() bool) error {
-	for deadline := time.Now().Add(within); !so(); {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %v", within)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	return nil
+	return rig.Poll(ctx, within, 5*time.Millisecond, so)
 }
 
 // freeTries is how often something is started on other addresses because
 // somebody took one between the look and the start.
 const freeTries = 5
-
-// freeAddress is a loopback address that nobody listens on, below the range of
-// outgoing connections.
-func freeAddress() string {
-	for {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
-		if listener, err := net.Listen("tcp", at); err == nil { //nolint:noctx // closed at once
-			_ = listener.Close()
-			return at
-		}
-	}
-}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"intumwa/internal/rig"
 )
 
 // fault is one trouble and the alert that has to tell it.
@@ -72,14 +74,14 @@ func faults() []fault {
 		}))
 	for _, store := range []struct {
 		name, alert string
-		of          func(*stage) *proxy
+		of          func(*stage) *rig.Relay
 	}{
-		{"Redis away", "RedisDown", func(s *stage) *proxy { return s.redis }},
-		{"PostgreSQL away", "DatabaseDown", func(s *stage) *proxy { return s.database }},
+		{"Redis away", "RedisDown", func(s *stage) *rig.Relay { return s.redis }},
+		{"PostgreSQL away", "DatabaseDown", func(s *stage) *rig.Relay { return s.database }},
 	} {
 		list = append(list, faultOf(store.name, "", store.alert, nil,
-			func(_ context.Context, s *stage) error { store.of(s).cut(true); return nil },
-			func(_ context.Context, s *stage) error { store.of(s).cut(false); return nil }))
+			func(_ context.Context, s *stage) error { store.of(s).Cut(true); return nil },
+			func(_ context.Context, s *stage) error { store.of(s).Cut(false); return nil }))
 	}
 	list = append(list, faultOf("reload refused", "", "ReloadRefused", nil,
 		func(_ context.Context, s *stage) error { return s.reload("carriers: [{name: lumitel}]\n") },

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"intumwa/internal/rig"
 )
 
 // load sends for the busy carriers all the time: single messages, now and then
@@ -68,7 +70,7 @@ func (l *load) singles(ctx context.Context, prefix string, rate float64, offset 
 
 // others are the rarer requests.
 func (l *load) others(ctx context.Context) {
-	for n := 0; rest(ctx, time.Second) == nil; n++ {
+	for n := 0; rig.Rest(ctx, time.Second) == nil; n++ {
 		token := l.tokens[n%2]
 		switch n % 12 {
 		case 0:

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"intumwa/deployments/grafana"
+	"intumwa/internal/rig"
 )
 
 // settle waits until load flows and nothing is pending.
@@ -41,7 +44,7 @@ func (s *stage) calm(ctx context.Context, about string) error {
 		if err := s.alive(); err != nil {
 			return err
 		}
-		if err := rest(ctx, time.Second); err != nil {
+		if err := rig.Rest(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -51,7 +54,7 @@ func (s *stage) calm(ctx context.Context, about string) error {
 // concerns tells whether an alert is about a carrier, or about the whole and
 // not about any carrier.
 func concerns(a alert, about string) bool {
-	return a.Labels["carrier"] == about || a.Labels["carrier"] == "" && about == "webhooks"
+	return string(a.Labels["carrier"]) == about || a.Labels["carrier"] == "" && about == "webhooks"
 }
 
 // watchNormal watches normal load and says what fired.
@@ -73,7 +76,7 @@ func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Durat
 		if err := s.alive(); err != nil {
 			return time.Since(start), nil, err
 		}
-		if err := rest(ctx, time.Second); err != nil {
+		if err := rig.Rest(ctx, time.Second); err != nil {
 			return time.Since(start), nil, err
 		}
 	}
@@ -123,7 +126,7 @@ func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
 				out.after = time.Since(start)
 			}
 		}
-		if err := rest(ctx, 500*time.Millisecond); err != nil {
+		if err := rig.Rest(ctx, 500*time.Millisecond); err != nil {
 			return out, err
 		}
 	}
@@ -147,7 +150,7 @@ func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
 		for _, a := range alerts {
 			note(a)
 		}
-		if err := rest(ctx, time.Second); err != nil {
+		if err := rig.Rest(ctx, time.Second); err != nil {
 			return out, err
 		}
 	}
@@ -157,7 +160,7 @@ func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
 
 func has(a alert, labels map[string]string) bool {
 	for name, value := range labels {
-		if a.Labels[name] != value {
+		if string(a.Labels[model.LabelName(name)]) != value {
 			return false
 		}
 	}
