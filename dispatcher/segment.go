@@ -23,7 +23,7 @@ const longestRelative = 360*24*time.Hour - time.Second
 const registeredReceipt = 0x01
 
 // segments builds the submit_sm of each segment of a message, in order. With
-// UDH-8 they are as many as were billed: sms.Count and sms.SplitText are one
+// UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded are one
 // splitter.
 func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	template := smpp.Submit{

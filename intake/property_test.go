@@ -39,7 +39,8 @@ func TestChargedIsCut(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "messages") {
 			text := texts().Draw(rt, "text")
 			req.Messages = append(req.Messages, BulkMessage{numbers().Draw(rt, "number"), text})
-			want += len(sms.SplitText(text).Segments)
+			encoding, payload := sms.Encode(text)
+			want += len(sms.SplitEncoded(encoding, payload, false).Segments)
 		}
 		answer, err := in.SendBulk(t.Context(), d.principal, req)
 		if err != nil {

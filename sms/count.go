@@ -20,7 +20,7 @@ func Measure(text string) Size {
 
 // Count returns the encoding of a text and the segments it takes, without
 // allocating. It is the count that is billed, and always the number of segments
-// that SplitText cuts (rule choices 4.1).
+// that SplitEncoded cuts (rule choices 4.1).
 func Count(text string) (Encoding, int) {
 	size := Measure(text)
 	return size.Encoding, size.Segments

@@ -2,7 +2,7 @@
 // them: phone numbers, character encodings, segments, templates, statuses and
 // refusals. It does no I/O and imports nothing outside the standard library.
 //
-// SplitText is the only place in the product that cuts a text into segments,
+// SplitEncoded is the only place in the product that cuts a text into segments,
 // and Count is the only one that counts them: what a customer is charged, what
 // a preview shows and what a carrier receives come from the same rules, so they
 // cannot disagree.
