@@ -37,7 +37,7 @@ func printed(t *testing.T, text string, env ...string) string {
 		t.Fatal(err)
 	}
 	all += fmt.Sprintf("%v %+v %#v %s %q %x %v %+v %#v %+v %#v", c, c, c, c, c, c, c.Database, c.Redis, c.Redis, links, links)
-	all += fmt.Sprint(c.Redacted(), c.Check(), c.CheckFor("api"), c.Warnings()) + log.String() + string(encoded)
+	all += fmt.Sprint(c.Redacted(), c.Check(Roles...), c.Check("api"), c.Warnings(Roles...)) + log.String() + string(encoded)
 	for i := range links {
 		_, err := links[i].TLSConfig()
 		all += fmt.Sprint(err)
@@ -111,7 +111,7 @@ func TestCanaries(t *testing.T) {
 		c, err := Load(write(t, text), []string{"V=" + canary})
 		said := fmt.Sprint(err)
 		if c != nil {
-			said += fmt.Sprint(c.Check(), c.Warnings())
+			said += fmt.Sprint(c.Check(Roles...), c.Warnings(Roles...))
 		}
 		if strings.Contains(said, canary) {
 			t.Errorf("%s\nsays %s", text, said)
@@ -124,9 +124,9 @@ func TestCanaries(t *testing.T) {
 	} {
 		c, err := Load(write(t, link("window: 1")), []string{"INTUMWA_" + variable + "=" + canary})
 		if err == nil {
-			err = Problems(c.Check())
+			err = Problems(c.Check(Roles...))
 		}
-		if strings.Contains(fmt.Sprint(err, c.Warnings()), canary) {
+		if strings.Contains(fmt.Sprint(err, c.Warnings(Roles...)), canary) {
 			t.Errorf("%s: %v", variable, err)
 		}
 	}
@@ -157,7 +157,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (Problems)(c.CheckFor(strings.Fields(roles)...)).Error(); got != strings.Join(want, "\n") {
+		if got := (Problems)(c.Check(strings.Fields(roles)...)).Error(); got != strings.Join(want, "\n") {
 			t.Errorf("%s: got\n%s\nwant\n%s", roles, got, strings.Join(want, "\n"))
 		}
 	}
@@ -169,7 +169,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 		t.Error("what is missing is not said, or what is there is")
 	}
 	warned := func(c *Config, roles ...string) (keys []string) {
-		for _, w := range c.WarningsFor(roles...) {
+		for _, w := range c.Warnings(roles...) {
 			keys = append(keys, w.Key)
 		}
 		return keys

@@ -18,14 +18,12 @@ import (
 	"time"
 )
 
-// Check says every mistake in the values, in the order of the keys; nil when there is none. It opens the certificate
-// files that the links and Redis name and nothing else. No problem quotes a value that may be a secret.
-func (c *Config) Check() []Problem { return c.CheckFor(Roles...) }
-
-// CheckFor is Check for a process that has these roles only: it may lack the secrets that the others read. The links'
-// passwords and certificates are the dispatcher's, the key of signing secrets that of webhooks and dashboard, the key of
-// one-time codes that of api and dashboard.
-func (c *Config) CheckFor(roles ...string) []Problem {
+// Check says every mistake in the values that matters to a process with these roles, in the order of the keys; nil when
+// there is none. Without a role it may lack the secrets that they read: the links' passwords and certificates are the
+// dispatcher's, the key of signing secrets that of webhooks and dashboard, the key of one-time codes that of api and
+// dashboard. Check opens the certificate files that the links and Redis name and nothing else. No problem quotes a value
+// that may be a secret.
+func (c *Config) Check(roles ...string) []Problem {
 	k := &checker{lines: c.lines, foreign: c.foreign, binds: slices.Contains(roles, "dispatcher")}
 	for _, p := range c.missing {
 		if needs(roles, p.Key) {

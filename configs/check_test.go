@@ -33,7 +33,7 @@ func checked(t *testing.T, text string, env ...string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, p := range append(problems, c.Check()...) {
+	for _, p := range append(problems, c.Check(Roles...)...) {
 		out = append(out, p.String())
 	}
 	return out
@@ -292,11 +292,11 @@ func TestWarnings(t *testing.T) {
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			c := load(t, try.text, append(keys, try.env...)...)
-			if problems := c.Check(); problems != nil {
+			if problems := c.Check(Roles...); problems != nil {
 				t.Errorf("mistakes: %v", problems)
 			}
 			var got []string
-			for _, w := range c.Warnings() {
+			for _, w := range c.Warnings(Roles...) {
 				got = append(got, w.String())
 			}
 			if !slices.Equal(got, try.want) {
@@ -331,7 +331,7 @@ carriers: [{name: a, links: [{name: b, password: canary6, address: "h:1", system
 	slog.New(slog.NewTextHandler(&log, nil)).Info("configuration", "config", c.Redacted(), "carriers", c.Carriers)
 	all := string(encoded) + log.String() +
 		fmt.Sprintf("%v %+v %#v %s %v %+v %#v %s %d", c, c, c, c, *c, c.Carriers, c.Carriers[0], c.Database.URL, c.Redis.Password) +
-		fmt.Sprint(c.Check())
+		fmt.Sprint(c.Check(Roles...))
 	if i := strings.Index(all, "canary"); i >= 0 {
 		t.Errorf("a secret got out: …%s…", all[max(0, i-60):i+10])
 	}
@@ -414,10 +414,10 @@ func TestDatabase(t *testing.T) {
 	} {
 		config := load(t, strings.Replace(sound, `{url: "postgres://u:p@h/d?sslmode=require"}`, c.database, 1))
 		var mistakes, warnings []string
-		for _, p := range config.Check() {
+		for _, p := range config.Check(Roles...) {
 			mistakes = append(mistakes, p.String())
 		}
-		for _, w := range config.Warnings() {
+		for _, w := range config.Warnings(Roles...) {
 			if w.Key == "database.url" {
 				warnings = append(warnings, w.String())
 			}
@@ -438,7 +438,7 @@ func TestDatabase(t *testing.T) {
 func TestRetention(t *testing.T) {
 	for text, wrong := range map[string]bool{"retention: {deliveries: 23h}": true, "retention: {deliveries: 0s}": true, "retention: {deliveries: 24h}": false} {
 		found := false
-		for _, p := range load(t, text).Check() {
+		for _, p := range load(t, text).Check(Roles...) {
 			found = found || strings.HasPrefix(fmt.Sprint(p), "retention.deliveries")
 		}
 		if found != wrong {

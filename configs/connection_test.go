@@ -33,7 +33,7 @@ func TestVariablesInURLs(t *testing.T) {
 		"database: {url: 'postgres:///d?host=/run/postgresql', user: u, password: '${DB_PASSWORD}', sslmode: disable}": {"u", awkward, "/run/postgresql", "d", 5432},
 	} {
 		c := load(t, text, env...)
-		for _, p := range c.Check() {
+		for _, p := range c.Check(Roles...) {
 			if strings.HasPrefix(p.Key, "database.") {
 				t.Errorf("%s: %s", text, p)
 			}
@@ -58,7 +58,7 @@ func TestVariablesInURLs(t *testing.T) {
 		"redis: {host: h, tls: true, username: u, password: p, port: 1, database: 1}": {Username: "u", Password: "p", Addr: "h:1", DB: 1},
 	} {
 		c := load(t, text, env...)
-		for _, p := range c.Check() {
+		for _, p := range c.Check(Roles...) {
 			if strings.HasPrefix(p.Key, "redis.") {
 				t.Errorf("%s: %s", text, p)
 			}
@@ -88,13 +88,13 @@ func TestPartsThatMakeNoURL(t *testing.T) {
 		"database: {url: 'postgres://a:1,b:2/d?x=y@z#@h'}": "database.url (line 1): " + strings.ReplaceAll(strayAtText, "%%", "%"),
 	} {
 		c := load(t, text)
-		said := Problems(c.Check()).Error()
+		said := Problems(c.Check(Roles...)).Error()
 		if !strings.Contains("\n"+said+"\n", "\n"+want+"\n") {
 			t.Errorf("%s: want %s, got\n%s", text, want, said)
 		}
 	}
 	c := load(t, "database: {host: db.example, user: u, password: p}\nredis: {host: h}")
-	if w := Problems(c.WarningsFor("dispatcher")).Error(); !strings.Contains(w, "database.url: has no sslmode") {
+	if w := Problems(c.Warnings("dispatcher")).Error(); !strings.Contains(w, "database.url: has no sslmode") {
 		t.Errorf("the password goes out readable and nobody says so: %s", w)
 	}
 	if u, err := url.Parse(string(c.Database.Whole())); err != nil || u.Port() != "5432" {

@@ -61,7 +61,7 @@ func TestOverrides(t *testing.T) {
 	check("tps", lumitel.Links[1].TPS == 5)
 	check("tls", leo.Links[0].TLS.Enabled)
 	check("window", leo.Links[0].Window == 4)
-	if w := c.Warnings(); len(w) > 0 {
+	if w := c.Warnings(Roles...); len(w) > 0 {
 		t.Errorf("warnings: %v", w)
 	}
 }
@@ -116,7 +116,7 @@ func TestMisspeltVariablesAreWarnings(t *testing.T) {
 		"INTUMWA_API_LISTN=x", "INTUMWA_CARRIERS_7_NAME=x", "INTUMWA_CONFIG=x", "INTUMWA_MINE=x", "PATH=x",
 		"INTUMWA_SERVICE_HOST=10.0.0.1", "INTUMWA_PORT_8080_TCP_ADDR=10.0.0.1", "INTUMWA_API_SERVICE_PORT_HTTP=80")
 	var got []string
-	for _, w := range c.Warnings() {
+	for _, w := range c.Warnings(Roles...) {
 		got = append(got, w.Key)
 	}
 	if want := []string{"INTUMWA_API_LISTN", "INTUMWA_CARRIERS_7_NAME"}; !slices.Equal(got, want) {

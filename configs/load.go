@@ -52,12 +52,10 @@ func Load(path string, env []string) (*Config, error) {
 	return c, r.problems.orNil()
 }
 
-// Warnings are things that are no mistakes but look like some: INTUMWA_ variables that name no key, codes,
-// second factors and signing secrets stored under no key, a database elsewhere without encryption, a reference that a static TLV takes the place of.
-func (c *Config) Warnings() []Problem { return c.WarningsFor(Roles...) }
-
-// WarningsFor are those that concern a process with these roles.
-func (c *Config) WarningsFor(roles ...string) []Problem {
+// Warnings are things that are no mistakes but look like some, for a process with these roles: INTUMWA_ variables that name
+// no key, codes, second factors and signing secrets stored under no key, a database elsewhere without encryption, a
+// reference that a static TLV takes the place of.
+func (c *Config) Warnings(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
 	warn := func(path, text string) { out = append(out, Problem{Key: path, Line: c.lines[path], Text: text}) }
 	if c.Accounts.OTPKey == "" && needs(roles, "accounts.otp_key") {

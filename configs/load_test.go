@@ -52,7 +52,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 
 func TestSampleIsTheDefaults(t *testing.T) {
 	c := load(t, string(Sample))
-	if problems := c.Check(); len(problems) > 0 {
+	if problems := c.Check(Roles...); len(problems) > 0 {
 		t.Fatalf("the sample has mistakes: %v", problems)
 	}
 
@@ -234,7 +234,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		if c != nil {
-			problems = append(append(problems, c.Check()...), c.Warnings()...)
+			problems = append(append(problems, c.Check(Roles...)...), c.Warnings(Roles...)...)
 			_ = c.Redacted()
 		}
 		for _, p := range problems {

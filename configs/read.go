@@ -24,7 +24,7 @@ type reader struct {
 	asked    map[string]bool // variables that name a key
 	lines    map[string]int  // key path -> line of the file
 	foreign  map[string]bool // key paths whose values came from outside the file
-	missing  []Problem       // secrets that cannot be had; see Config.CheckFor
+	missing  []Problem       // secrets that cannot be had; see Config.Check
 	problems Problems
 }
 
@@ -176,7 +176,7 @@ var reference = regexp.MustCompile(`\$\$|\$\{([^}]*)(\}?)`)
 
 // expand replaces ${NAME} in a scalar from the environment; $$ is a dollar. A dollar before anything else is itself. A
 // variable that is not set is a mistake at once, except in a secret: not every process needs every secret, see
-// [Config.CheckFor].
+// [Config.Check].
 //
 // In a URL the values are written as [inURL] says.
 func (r *reader) expand(path string, line int, text string, of reflect.Type) (expanded string, ok bool) {

@@ -44,7 +44,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password_fi
 		return c
 	}
 	c := read()
-	if problems := c.Check(); problems != nil {
+	if problems := c.Check(Roles...); problems != nil {
 		t.Fatal(Problems(problems))
 	}
 	for got, want := range map[Secret]string{c.Database.Password: "db-p@ss", c.Redis.Password: "redis-pass", c.Mail.Password: "mail-pass", c.Accounts.OTPKey: otpKey,
@@ -88,10 +88,10 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password_fi
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := Problems(c.CheckFor("dispatcher")).Error(); !strings.Contains(said, "carriers[0].links[0].password_file (line 7): "+want) || strings.Contains(said, dir) {
+		if said := Problems(c.Check("dispatcher")).Error(); !strings.Contains(said, "carriers[0].links[0].password_file (line 7): "+want) || strings.Contains(said, dir) {
 			t.Errorf("want %s, got %s", want, said)
 		}
-		if said := c.CheckFor("api"); said != nil {
+		if said := c.Check("api"); said != nil {
 			t.Errorf("the api does not need it: %v", said)
 		}
 		_ = os.Remove(link())

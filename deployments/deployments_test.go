@@ -76,10 +76,10 @@ func TestConfigurations(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if problems := config.Check(); len(problems) > 0 {
+		if problems := config.Check(configs.Roles...); len(problems) > 0 {
 			t.Errorf("%s: %v", path, problems)
 		}
-		if warnings := config.Warnings(); len(warnings) > 0 {
+		if warnings := config.Warnings(configs.Roles...); len(warnings) > 0 {
 			t.Errorf("%s: %v", path, warnings)
 		}
 	}
@@ -284,7 +284,7 @@ func TestPodSecrets(t *testing.T) {
 			if has := slices.Contains(want, "intumwa-webhooks") && without != 2; has == (config.Missing("webhooks.encryption_key") != nil) {
 				t.Errorf("%s: without their key, signing secrets would be stored in plain", role)
 			}
-			wrong := append(config.CheckFor(role), config.WarningsFor(role)...)
+			wrong := append(config.Check(role), config.Warnings(role)...)
 			switch {
 			case without < 0 && len(wrong) > 0:
 				t.Errorf("%s: %v", role, wrong)

@@ -28,7 +28,7 @@ func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range c.WarningsFor(check.Roles...) {
+	for _, w := range c.Warnings(check.Roles...) {
 		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %s\n", w)
 	}
 	if _, err := fmt.Fprintf(p.stdout, "%s is sound\n", p.configPath); err != nil || !check.Connect {

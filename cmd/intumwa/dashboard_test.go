@@ -48,7 +48,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := config.Check(); len(problems) > 0 {
+	if problems := config.Check(configs.Roles...); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -84,7 +84,7 @@ func (p *program) config() (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, problem := range c.CheckFor() {
+	for _, problem := range c.Check() {
 		if strings.HasPrefix(problem.Key, "database.") {
 			return nil, problem
 		}
@@ -103,7 +103,7 @@ func (p *program) checkedConfig(roles ...string) (*configs.Config, error) {
 	if c == nil { // not YAML at all
 		return nil, err
 	}
-	problems = append(problems, c.CheckFor(roles...)...)
+	problems = append(problems, c.Check(roles...)...)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the configuration %s is not sound:\n%w", p.configPath, problems)
 	}

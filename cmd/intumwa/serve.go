@@ -228,7 +228,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err := life.listen(ctx, "ops", c.Ops.ListenFor(g.roles...), nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
-	for _, warning := range c.WarningsFor(g.roles...) {
+	for _, warning := range c.Warnings(g.roles...) {
 		g.log.Warn("the configuration", "warning", warning.String())
 	}
 	ops.serving.Store(true)
