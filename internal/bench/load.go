@@ -206,7 +206,8 @@ func (w *world) pile(ctx context.Context, n int) error {
 	return w.rest(ctx)
 }
 
-// quantile of sorted times, the nearest rank.
+// quantile of sorted times, the nearest rank: all are kept, so a library's
+// histogram would only round them.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // sink receives the webhooks: it answers 200 to everything and counts each
-// message once, but for those of the other carrier.
+// message once, but for those of the other carrier. It reads HTTP by hand, as
+// the client does: it shares the processors with what is measured.
 type sink struct {
 	listener net.Listener
 	serving  sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 )
 
 // Relay stands between a client and a server: what passes can be counted, and the server be away without being harmed.
+// toxiproxy does the latter, from a process of its own, and had no release since 2022.
 type Relay struct {
 	listener        net.Listener
 	network, target string
