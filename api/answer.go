@@ -85,7 +85,7 @@ func (a *API) away(c *gin.Context, doing string, err error) {
 	// One line a second: every request fails alike while the database is away.
 	now := time.Now().Unix()
 	if c.Request.Context().Err() == nil && a.awayLogged.Swap(now) != now {
-		a.log(c).Error(doing, "path", c.FullPath(), "error", err)
+		a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
 	}
 	tryAfter(c, 5*time.Second)
 	refuse(c, unavailable)
@@ -93,7 +93,7 @@ func (a *API) away(c *gin.Context, doing string, err error) {
 
 // fail answers for a fault of ours; the details stay in the log.
 func (a *API) fail(c *gin.Context, doing string, err error) {
-	a.log(c).Error(doing, "path", c.FullPath(), "error", err)
+	a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
 	refuse(c, serverError)
 }
 

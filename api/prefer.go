@@ -58,7 +58,7 @@ func (a *API) answerSingle(c *gin.Context, answer intake.Answer, err error) {
 		}
 		record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
 		if err != nil {
-			a.log(c).Warn("an answer goes without the number that was asked for", "id", view.ID, "error", err)
+			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "id", view.ID, "error", err)
 			a.answer(c, answer, nil)
 			return
 		}

@@ -21,5 +21,5 @@ func (a *API) logStranger(c *gin.Context, token string) {
 	if err != nil || len(number) > 12 { // no id has so many digits; a secret may
 		id = 0
 	}
-	a.opts.Log.Warn("a request is answered 401: its token is missing, mistyped or revoked", "address", c.ClientIP(), "token_id", id)
+	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped or revoked", "address", c.ClientIP(), "token_id", id)
 }

@@ -145,7 +145,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 func (d *Dashboard) runSweep(ctx context.Context) {
 	every(ctx, sweepEvery, func() {
 		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
-			d.log.Warn("ended sessions and links were not swept", "error", err)
+			d.log.Warn("ended sessions and mailed links could not be deleted", "error", err)
 		}
 	})
 }

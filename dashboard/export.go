@@ -113,7 +113,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 	if err != nil {
 		if v.c.Request.Context().Err() == nil {
-			v.d.log.Warn("a file is cut off", "file", what, "rows", rows, "error", err)
+			v.d.log.Warn("download cut off", "file", what, "rows", rows, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}

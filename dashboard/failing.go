@@ -24,7 +24,7 @@ func (d *Dashboard) tellFailing(ctx context.Context) {
 	for {
 		told, err := d.tellRound(ctx)
 		if err != nil && ctx.Err() == nil && !trouble {
-			d.log.Error("owners are not told of endpoints that fail; trying on", "error", err)
+			d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "error", err)
 		}
 		trouble = err != nil
 		if told == tellAtOnce && err == nil {

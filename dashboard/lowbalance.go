@@ -31,7 +31,7 @@ func (d *Dashboard) runLowBalance(ctx context.Context) {
 			return nil
 		})
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("balances were not looked at", "error", err)
+			d.log.Warn("low balances could not be looked up", "error", err)
 		}
 		if err == nil && len(warnings) > 0 {
 			d.Decided("")
@@ -51,8 +51,8 @@ func (d *Dashboard) runTally(ctx context.Context) {
 		}
 	}
 	every(ctx, tallyEvery, func() {
-		all(d.counter.Tally, "messages were not counted for the charts")
-		all(d.counter.FilterNumbers, "messages were not noted by number; a search for one takes longer")
+		all(d.counter.Tally, "messages could not be counted for the charts")
+		all(d.counter.FilterNumbers, "messages could not be indexed by number; searches by number take longer")
 	})
 }
 

@@ -111,7 +111,7 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 		f.notice("send.underway")
 		return id, http.StatusConflict, false
 	case errors.Is(err, intake.ErrUnavailable):
-		d.log.Error("accepting a message", "path", v.c.FullPath(), "error", err)
+		d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
 		f.notice("send.unavailable")
 		return id, http.StatusServiceUnavailable, false
 	}

@@ -117,7 +117,7 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 			view.At = ""
 			text, err := json.Marshal(view)
 			if err != nil {
-				d.log.Error("the links cannot be told", "error", err)
+				d.log.Error("link states could not be encoded", "error", err)
 				return
 			}
 			if string(text) != before || time.Since(said) >= streamPulse {

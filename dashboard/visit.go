@@ -107,7 +107,7 @@ func (v *visit) show(status int, name string, data any, f *form) {
 	p.Flash = v.takeFlash()
 	var out bytes.Buffer
 	if err := v.d.pages.execute(&out, name, &p); err != nil {
-		v.d.log.Error("a page cannot be made", "page", name, "error", err)
+		v.d.log.Error("page could not be rendered", "page", name, "error", err)
 		v.c.Data(http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(v.lang.T("error.500.title")))
 		return
 	}
@@ -188,7 +188,7 @@ func (v *visit) fail(doing string, err error) {
 	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // nobody waits for it
 		v.c.AbortWithStatus(499)
 	default:
-		v.d.log.Error(doing, "path", v.c.FullPath(), "error", err)
+		v.d.log.Error("request failed: "+doing, "path", v.c.FullPath(), "error", err)
 		v.c.Header("Retry-After", "5")
 		v.oops(http.StatusServiceUnavailable)
 	}

@@ -107,7 +107,7 @@ func (m *Mailer) unconfigured(message Message) bool {
 		return false
 	}
 	m.mails.WithLabelValues("unconfigured").Inc()
-	m.log.Warn("a mail is not sent: no mail server is configured (mail.server)", "kind", message.Kind)
+	m.log.Warn("mail not sent: no mail server is configured (mail.server)", "kind", message.Kind)
 	return true
 }
 
@@ -116,7 +116,7 @@ func (m *Mailer) enqueue(i item) {
 	case m.waiting <- i:
 	default:
 		m.mails.WithLabelValues("dropped").Inc()
-		m.log.Error("a mail is dropped: too many wait", "kind", i.Kind)
+		m.log.Error("mail dropped: too many mails wait", "kind", i.Kind)
 	}
 }
 
@@ -129,7 +129,7 @@ func (m *Mailer) Run(ctx context.Context) error {
 	group.Go(func() { m.bringBack(ctx) })
 	group.Wait()
 	if lost := len(m.waiting) + len(m.later); lost > 0 {
-		m.log.Warn("mails that were waiting are lost", "mails", lost)
+		m.log.Warn("waiting mails lost at shutdown", "mails", lost)
 	}
 	return nil
 }
@@ -198,10 +198,10 @@ func (m *Mailer) Deliver(ctx context.Context, message Message, attempt int, last
 		return true
 	case last || permanent(err):
 		m.mails.WithLabelValues("failed").Inc()
-		m.log.Error("a mail could not be sent", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+		m.log.Error("mail could not be sent; given up", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
 		return true
 	}
-	m.log.Warn("a mail could not be sent yet", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+	m.log.Warn("mail could not be sent; trying again later", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
 	return false
 }
 

@@ -118,7 +118,7 @@ func (l *Listener) Run(ctx context.Context) error {
 			quiet = false
 		}
 		if !quiet {
-			l.log.Warn("changes made elsewhere are not heard at once until the database answers again", "error", err)
+			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "error", err)
 			quiet = true
 		}
 		if time.Since(began) > longestRest {
@@ -152,7 +152,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 	}
 	l.up.Set(1)
 	l.starts.Inc()
-	l.log.Info("changes made elsewhere are heard at once")
+	l.log.Info("change notices received: changes by other processes take effect at once")
 	for {
 		notice, err := wait(ctx, conn)
 		if err != nil {

@@ -86,7 +86,7 @@ func (s *Sandbox) Run(ctx context.Context) error {
 		case err != nil:
 			wait = pause
 			if !failing {
-				s.log.Warn("messages of the sandbox wait", "error", err)
+				s.log.Warn("sandbox messages cannot be settled; trying again", "error", err)
 			}
 		case settled == atOnce: // there are more
 			wait = 0

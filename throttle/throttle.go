@@ -173,7 +173,7 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 func (t *Throttle) foreign(ctx context.Context) {
 	now := time.Now().Unix()
 	if last := t.foreignLogged.Load(); now-last >= 60 && t.foreignLogged.CompareAndSwap(last, now) {
-		t.options.Log.WarnContext(ctx, "a rate limit's counter in redis was not ours and is taken away: does somebody else use this prefix?",
+		t.options.Log.WarnContext(ctx, "foreign rate limit counter in redis deleted: does another program use this key prefix?",
 			"prefix", t.options.Prefix)
 	}
 }

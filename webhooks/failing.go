@@ -146,7 +146,7 @@ func (w *Webhooks) noteHealth(ctx context.Context, batch []result) error {
 	_, err = pgx.ForEachRow(rows, []any{&company, &off}, func() error {
 		if off != "" {
 			w.metrics.disabled[off].Inc()
-			w.log.Warn("a webhook endpoint was switched off", "company_id", company, "reason", off)
+			w.log.Warn("webhook endpoint switched off", "company_id", company, "reason", off)
 		}
 		return nil
 	})

@@ -34,7 +34,7 @@ func (d *deliverer) forgetAll(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !trouble:
-			d.log.Error("old webhook deliveries cannot be forgotten; trying on", "error", err)
+			d.log.Error("old webhook deliveries cannot be deleted; trying again", "error", err)
 		}
 		trouble = err != nil
 		if gone > last {

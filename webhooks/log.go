@@ -11,7 +11,7 @@ func (d *deliverer) logAttempt(company int64, t *target, r result) {
 		level, what = slog.LevelWarn, "webhook delivery given up"
 	}
 	if r.attempt.Result != "2xx" { // whose it is, from the first failure on; those of one endpoint are one line to the log
-		d.log.Warn("calls to an endpoint fail; they are tried again", "company_id", company, "host", t.host, "result", r.attempt.Result)
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", company, "host", t.host, "result", r.attempt.Result)
 	}
 	if !d.log.Enabled(d.calling, level) {
 		return

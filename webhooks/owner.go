@@ -123,7 +123,7 @@ func (d *deliverer) cutDeadOwner(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("asking after the process that delivers webhooks: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
-		d.log.Warn("the process that delivered webhooks is not heard of any more; its connection was cut")
+		d.log.Warn("the process that delivers webhooks stopped its heartbeat; its connection was cut")
 	}
 	return nil
 }

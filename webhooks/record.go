@@ -138,7 +138,7 @@ func (d *deliverer) settle(ctx context.Context, batch []result) {
 		return
 	}
 	if err := d.noteHealth(ctx, concerned); err != nil {
-		d.log.Warn("how endpoints are was not noted", "error", err) // the next result says it again
+		d.log.Warn("state of webhook endpoints could not be stored", "error", err) // the next result says it again
 		return
 	}
 	d.mu.Lock()

@@ -144,7 +144,7 @@ func (w *Webhooks) recoverAll(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !trouble:
-			w.log.Error("webhooks that were given up cannot be sent again; trying on", "error", err)
+			w.log.Error("webhook recovery failed; trying again", "error", err)
 		}
 		trouble = err != nil
 		pause = recoverIdle
@@ -170,7 +170,7 @@ func (w *Webhooks) recoverRound(ctx context.Context) (worked bool, err error) {
 		}
 		worked = true
 		if r.FinishedAt != nil {
-			w.log.Info("webhooks that were given up are sent again", "company_id", int64(r.CompanyID), "resent", r.Resent)
+			w.log.Info("webhook recovery finished", "company_id", int64(r.CompanyID), "resent", r.Resent)
 		}
 	}
 	return worked, nil

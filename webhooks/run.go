@@ -170,7 +170,7 @@ func (d *deliverer) take(ctx context.Context, lost <-chan struct{}) {
 		case <-lost:
 			d.tenure.Store(nil)
 			d.metrics.owner.Set(0)
-			d.log.Warn("this process does not deliver webhooks any more")
+			d.log.Warn("this process stopped delivering webhooks")
 			return
 		case <-kick:
 			r.asked = true
@@ -234,9 +234,9 @@ func (d *deliverer) round(ctx context.Context, r *rounds) (pause time.Duration, 
 func (d *deliverer) logTrouble(trouble *bool, err error) {
 	switch {
 	case err != nil && !*trouble:
-		d.log.Error("webhooks cannot be taken; trying again", "error", err)
+		d.log.Error("webhook deliveries cannot be read; trying again", "error", err)
 	case err == nil && *trouble:
-		d.log.Info("webhooks are taken again")
+		d.log.Info("webhook deliveries are read again")
 	}
 	*trouble = err != nil
 }

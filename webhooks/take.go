@@ -108,7 +108,7 @@ func (d *deliverer) aim(e *endpointWorker, s storedEndpoint) {
 	t, err := d.newTarget(s)
 	if err != nil {
 		if e.target != nil || !e.broken {
-			d.log.Error("a webhook endpoint cannot be used; its deliveries wait", "company_id", s.company, "error", err)
+			d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", s.company, "error", err)
 		}
 		e.target, e.broken = nil, true
 		return

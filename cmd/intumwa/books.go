@@ -49,10 +49,10 @@ func (b *books) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			b.log.Error("checking the books", "error", err)
+			b.log.Error("ledger check failed", "error", err)
 			continue
 		case mismatches > 0:
-			b.log.Error("the books are not right: run intumwa admin audit", "companies", companies, "mismatches", mismatches)
+			b.log.Error("ledger mismatch found: run intumwa admin audit", "companies", companies, "mismatches", mismatches)
 		}
 		b.mismatches.Set(float64(mismatches))
 		b.checked.SetToCurrentTime()

@@ -38,16 +38,16 @@ func limitMemory(root fs.FS, getenv func(string) string, log *slog.Logger) *memo
 		debug.SetGCPercent(gcPercent)
 	}
 	if given := getenv("GOMEMLIMIT"); given != "" {
-		log.Info("the memory limit is the environment's", "gomemlimit", given)
+		log.Info("memory limit is taken from GOMEMLIMIT", "gomemlimit", given)
 		return nil
 	}
 	most, err := cgroupMemory(root)
 	if err != nil {
-		log.Warn("the control group's memory limit cannot be read", "error", err)
+		log.Warn("cgroup memory limit cannot be read", "error", err)
 	}
 	m.cgroup = most / 5 * 4
 	limit := m.set(0)
-	log.Info("the memory limit is set", "octets", limit, "cgroup_octets", most)
+	log.Info("memory limit is set", "octets", limit, "cgroup_octets", most)
 	return m
 }
 

@@ -131,7 +131,7 @@ func TestReload(t *testing.T) {
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"71"`, 50) + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp()
 	until("lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
-	until("it says so", func() bool { return strings.Contains(log.String(), "in force") })
+	until("it says so", func() bool { return strings.Contains(log.String(), "configuration reloaded") })
 	if n := leo.Stats().Binds; n != 1 {
 		t.Errorf("leo was bound %d times", n)
 	}
@@ -252,7 +252,7 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 			go connect(client, database)
 		}
 	}()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || !strings.Contains(log.String(), "is in force"); {
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || !strings.Contains(log.String(), "configuration reloaded"); {
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended: %v\n%s", err, log.String())

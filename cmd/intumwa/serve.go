@@ -229,7 +229,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range c.Warnings(g.roles...) {
-		g.log.Warn("the configuration", "warning", warning.String())
+		g.log.Warn("configuration warning", "warning", warning.String())
 	}
 	ops.serving.Store(true)
 	listeners := []any{"roles", strings.Join(g.roles, ",")}
@@ -241,7 +241,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	g.log.Info("ready", append(listeners, "ops", c.Ops.ListenFor(g.roles...), "version", version)...)
 	err = life.wait()
 	if err == nil {
-		g.log.Info("ending: nothing new is taken, what is in hand is finished", "roles", strings.Join(g.roles, ","))
+		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "roles", strings.Join(g.roles, ","))
 	}
 	ops.serving.Store(false)
 	return err

@@ -76,7 +76,7 @@ func TestSteady(t *testing.T) {
 		}
 		lines("of messages", "webhook_id=0", "webhook_id=1", "webhook_id=2", "webhook_id=3", "webhook_id=4")
 		for n := range 1000 {
-			log.Error("accepting a message", "path", "/v1/sms", "error", fmt.Errorf("conn %d", n))
+			log.Error("request failed: accepting a message", "path", "/v1/sms", "error", fmt.Errorf("conn %d", n))
 		}
 		lines("a thousand requests", "conn 0")
 		log.Info("PostgreSQL commits again")
@@ -170,8 +170,8 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 		post("7|canary1canary1canary1")
 	}
 	most := int(time.Now().Unix() - began + 1) // one line a second
-	until("wrong tokens are told", func() bool { return count("answered 401") > 0 })
-	if n := count("answered 401"); n > most {
+	until("wrong tokens are told", func() bool { return count("request unauthorized") > 0 })
+	if n := count("request unauthorized"); n > most {
 		t.Errorf("%d lines of 20 wrong tokens in %d seconds", n, most)
 	}
 	s.admin("", "link state", "link", "pause", "--name", "leo-1")
@@ -214,7 +214,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	if err := process.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if count("ending") != 1 || count("ended") != 1 {
+	if count("shutting down") != 1 || count("ended") != 1 {
 		t.Errorf("a clean end is not told:\n%s", log.String())
 	}
 	if text := log.String(); strings.Contains(text, "canary1") {
