@@ -1,10 +1,10 @@
-// Package api is the public HTTP face: shapes, validation texts (422), status
-// codes, and the documents that describe them. What a request may do is
-// intake's business; this package says it in JSON.
+// Package api is the public HTTP API: request and response shapes, validation
+// texts (422), status codes, and the documents that describe them. Which requests
+// are allowed is decided by intake; this package translates its decisions to JSON.
 //
 // Order of checks (rule choices 1.1): 401 token → 429 rate → 413 body →
 // 415 Content-Type → 400 malformed JSON → 422 validation → 400 business rules.
-// 404 and 405 stand before all of them.
+// 404 and 405 come before all of them.
 package api
 
 import (
@@ -31,22 +31,22 @@ type Options struct {
 	Plan           *sms.Plan // valid numbers
 	TestSender     string
 	TestQuota      int                // segments an account, rule api 4.4.5
-	DashboardURL   string             // where people make companies and tokens; "": the documents do not link to it
+	DashboardURL   string             // where users create companies and tokens; "": the documents do not link to it
 	Replacements   int                // how often a verified test number may be replaced
 	MaxBody        int64              // octets of a body; default 16 MiB
-	LargeBody      int64              // octets above which a body takes a place; default 64 KiB
-	MaxLargeBodies int                // places; default 32
-	BodyMemory     int64              // octets of bodies and large answers at once, at least MaxBody; default 64 MiB
-	Lookups        int                // look-ups at the database at once; default 4
-	LookupsPerUser int                // of these, one user's; default 2
-	TrustedProxies []string           // whose X-Forwarded-For counts
+	LargeBody      int64              // a body above this many octets needs a slot; default 64 KiB
+	MaxLargeBodies int                // slots; default 32
+	BodyMemory     int64              // octets of all bodies and large responses in memory, at least MaxBody; default 64 MiB
+	Lookups        int                // concurrent database look-ups; default 4
+	LookupsPerUser int                // of these, for one user; default 2
+	TrustedProxies []string           // whose X-Forwarded-For is trusted
 	FailedLogins   *throttle.Throttle // by address; nil: not limited
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer
 }
 
-// Rooms are what the API is the face of. Messages and Ledger only answer
-// look-ups: they belong on a pool of their own, apart from that of the sends.
+// Rooms are the packages that the API calls. Messages and Ledger serve look-ups
+// only: give them a separate connection pool, not the one for sends.
 type Rooms struct {
 	Accounts *accounts.Accounts
 	Throttle *throttle.Throttle
@@ -58,22 +58,22 @@ type Rooms struct {
 
 // API serves the public endpoints.
 type API struct {
-	opts     Options
-	accounts *accounts.Accounts
-	throttle *throttle.Throttle
-	intake   *intake.Intake
-	messages *messages.Store
-	ledger   *billing.Ledger
-	webhooks *webhooks.Webhooks
-	places   *places
-	memory   *memory
-	lookups  *lookups
-	metrics  *metrics
+	opts      Options
+	accounts  *accounts.Accounts
+	throttle  *throttle.Throttle
+	intake    *intake.Intake
+	messages  *messages.Store
+	ledger    *billing.Ledger
+	webhooks  *webhooks.Webhooks
+	bodySlots *bodySlots
+	memory    *memory
+	lookups   *lookups
+	metrics   *metrics
 
-	strangers quota // look-ups, see authenticate
+	suspectLookups perSecond // look-ups of unknown tokens from addresses with too many failures, see authenticate
 
-	awayLogged     atomic.Int64 // Unix second in which the database's absence was last logged
-	strangerLogged atomic.Int64 // the second of the last line about a wrong token
+	unavailableLogged  atomic.Int64 // Unix second of the last log line about a database outage
+	unauthorizedLogged atomic.Int64 // Unix second of the last log line about an unauthorized request
 }
 
 // New returns the API's handler. It starts nothing.
@@ -89,8 +89,8 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
-		ledger: rooms.Ledger, webhooks: rooms.Webhooks, places: newPlaces(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
-		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), strangers: quota{most: strangerLookups}}
+		ledger: rooms.Ledger, webhooks: rooms.Webhooks, bodySlots: newBodySlots(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
+		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }
 
@@ -101,7 +101,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// recover turns a panic into a 500 that says nothing of it.
+// recover turns a panic into a 500 response without details, and logs it.
 func (a *API) recover(c *gin.Context) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -110,14 +110,14 @@ func (a *API) recover(c *gin.Context) {
 			}
 			a.log(c).Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
-				refuse(c, serverError)
+				writeRefusal(c, serverError)
 			}
 		}
 	}()
 	c.Next()
 }
 
-// observe counts and times the request.
+// observe records metrics and a debug log line for each request.
 func (a *API) observe(c *gin.Context) {
 	start := time.Now()
 	a.metrics.inFlight.Inc()

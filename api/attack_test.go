@@ -141,9 +141,9 @@ func TestMemoryGivesWay(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newMemory(100, newMetrics(registry))
 	told := map[string]chan struct{}{}
-	open := func(name string, user, octets int64) *hold {
+	open := func(name string, user, octets int64) *reservation {
 		told[name] = make(chan struct{})
-		h := m.open(user, "body", func() { close(told[name]) })
+		h := m.reserve(user, "body", func() { close(told[name]) })
 		if err := h.resize(t.Context(), octets); err != nil {
 			t.Fatal(name, err)
 		}
@@ -161,7 +161,7 @@ func TestMemoryGivesWay(t *testing.T) {
 	kept := open("kept", 1, 30)
 	second := open("second", 1, 20)
 	other := open("other", 2, 20)
-	if !kept.keep() {
+	if !kept.makePermanent() {
 		t.Fatal("kept was told to give way")
 	}
 	done := make(chan error)
@@ -170,7 +170,7 @@ func TestMemoryGivesWay(t *testing.T) {
 	if gaveWay("first") || gaveWay("kept") || gaveWay("other") {
 		t.Error("another had to give way as well")
 	}
-	if err := second.resize(t.Context(), 21); !errors.Is(err, errNoPlace) || second.keep() {
+	if err := second.resize(t.Context(), 21); !errors.Is(err, errNoSlot) || second.makePermanent() {
 		t.Errorf("it goes on: %v", err)
 	}
 	second.close()
@@ -186,8 +186,8 @@ func TestMemoryGivesWay(t *testing.T) {
 	}
 	first.close()
 	other.close()
-	if m.held != 0 || m.leaving != 0 || len(m.holds) != 0 {
-		t.Errorf("%d held, %d leaving, %d shares", m.held, m.leaving, len(m.holds))
+	if m.held != 0 || m.beingFreed != 0 || len(m.reservations) != 0 {
+		t.Errorf("%d held, %d leaving, %d shares", m.held, m.beingFreed, len(m.reservations))
 	}
 }
 
@@ -196,9 +196,9 @@ func TestTheSlowGiveWayFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(1000<<10, newMetrics(nil))
 		var told []string
-		open := func(name string, user, octets, moved int64) *hold {
-			h := m.open(user, "body", func() { told = append(told, name) })
-			h.moved.Store(moved)
+		open := func(name string, user, octets, moved int64) *reservation {
+			h := m.reserve(user, "body", func() { told = append(told, name) })
+			h.transferred.Store(moved)
 			if err := h.resize(t.Context(), octets); err != nil {
 				t.Fatal(name, err)
 			}
@@ -207,15 +207,15 @@ func TestTheSlowGiveWayFirst(t *testing.T) {
 		slow := open("slow", 1, 100<<10, 100<<10)
 		slower := open("slower", 2, 100<<10, 10<<10)
 		big := open("big", 3, 800<<10, 800<<10)
-		time.Sleep(2 * leastAge)
+		time.Sleep(2 * minRateAfter)
 		if len(told) > 0 {
 			t.Errorf("%v gave way to nobody", told)
 		}
-		late := m.open(4, "body", func() { told = append(told, "late") })
+		late := m.reserve(4, "body", func() { told = append(told, "late") })
 		done := make(chan error)
 		for i, each := range []struct {
 			name string
-			hold *hold
+			hold *reservation
 		}{{"slower", slower}, {"slow", slow}, {"big", big}} {
 			go func() { done <- late.resize(t.Context(), int64(i+1)*100<<10) }()
 			synctest.Wait()
@@ -235,18 +235,18 @@ func TestTheSlowGiveWayFirst(t *testing.T) {
 func TestNoMemoryComesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(100, newMetrics(nil))
-		busy := m.open(1, "body", func() {})
-		if err := busy.resize(t.Context(), 100); err != nil || !busy.keep() {
+		busy := m.reserve(1, "body", func() {})
+		if err := busy.resize(t.Context(), 100); err != nil || !busy.makePermanent() {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		h := m.open(2, "body", func() {})
-		if err := h.resize(t.Context(), 1); !errors.Is(err, errNoPlace) || time.Since(start) != placeWait {
+		h := m.reserve(2, "body", func() {})
+		if err := h.resize(t.Context(), 1); !errors.Is(err, errNoSlot) || time.Since(start) != slotWait {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := h.resize(ctx, 1); !errors.Is(err, errNoPlace) || time.Since(start) != placeWait+time.Second {
+		if err := h.resize(ctx, 1); !errors.Is(err, errNoSlot) || time.Since(start) != slotWait+time.Second {
 			t.Errorf("gone after %v: %v", time.Since(start), err)
 		}
 		busy.close()
@@ -267,7 +267,7 @@ func TestUnreadAnswerGivesWay(t *testing.T) {
 	held := make(chan struct{})
 	r.GET("/", func(c *gin.Context) {
 		control := http.NewResponseController(c.Writer)
-		h := m.open(1, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
+		h := m.reserve(1, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 		defer h.close()
 		if err := h.resize(c.Request.Context(), most); err != nil {
 			ended <- err
@@ -284,7 +284,7 @@ func TestUnreadAnswerGivesWay(t *testing.T) {
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-held
-	h := m.open(2, "body", func() {})
+	h := m.reserve(2, "body", func() {})
 	defer h.close()
 	if err := h.resize(t.Context(), 1000); err != nil {
 		t.Errorf("the body has no room: %v", err)
@@ -319,7 +319,7 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	r.POST("/v1/sms/:id", func(*gin.Context) { panicHere() })
 	answer := httptest.NewRecorder()
 	r.ServeHTTP(answer, httptest.NewRequest("POST", "/v1/sms/5", strings.NewReader("a secret text")))
-	if answer.Code != 500 || answer.Body.String() != says("Server error.") {
+	if answer.Code != 500 || answer.Body.String() != messageJSON("Server error.") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
 	for _, want := range []string{"panicHere", "attack_test.go", "route=/v1/sms/:id", "method=POST"} {

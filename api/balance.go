@@ -18,13 +18,13 @@ func (a *API) balance(c *gin.Context) {
 	if !ok {
 		return
 	}
-	if !unasked(c) {
+	if !noParameters(c) {
 		return
 	}
 	credits, err := a.ledger.Balance(c.Request.Context(), company.ID)
 	if err != nil {
-		a.away(c, "reading a balance", err)
+		a.writeUnavailable(c, "reading a balance", err)
 		return
 	}
-	write(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})
+	writeJSON(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})
 }

@@ -36,34 +36,34 @@ func (a *API) getBatch(c *gin.Context) {
 	if !ok {
 		return
 	}
-	if !unasked(c) {
+	if !noParameters(c) {
 		return
 	}
 	batch, ok := a.batchNamed(c, company)
 	if !ok {
 		return
 	}
-	write(c, http.StatusOK, batchView{
+	writeJSON(c, http.StatusOK, batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
 		CreatedAt: timestamp(batch.CreatedAt),
 	})
 }
 
-// batchNamed finds the batch of the path among the company's. It answers the client
-// itself when there is none.
+// batchNamed finds the company's batch that the path names. When there is none, it
+// writes the response and returns false.
 func (a *API) batchNamed(c *gin.Context, company *accounts.Company) (batch messages.BatchRecord, ok bool) {
 	id, err := ulid.ParseStrict(c.Param("id"))
 	if err != nil {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return batch, false
 	}
 	batch, err = a.messages.BatchByULID(c.Request.Context(), sms.CompanyID(company.ID), id)
 	switch {
 	case errors.Is(err, messages.ErrNotFound):
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 	case err != nil:
-		a.away(c, "looking up a batch", err)
+		a.writeUnavailable(c, "looking up a batch", err)
 	default:
 		return batch, true
 	}

@@ -12,7 +12,7 @@ import (
 
 // sendBulk is POST /v1/sms/bulk (rule api 4.2).
 func (a *API) sendBulk(c *gin.Context) {
-	accept(a, c, a.readBulk, problems.refuseBatch, a.answer, func(ctx context.Context, p *accounts.Principal, req intake.Bulk, key *intake.Key) (intake.Answer, error) {
+	handleSend(a, c, a.readBulk, problems.refuseBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Bulk, key *intake.Key) (intake.Answer, error) {
 		req.Key = key
 		return a.intake.SendBulk(ctx, p, req)
 	})
@@ -46,7 +46,7 @@ func (a *API) readBulk(fields value) (req intake.Bulk, p problems) {
 	return req, p
 }
 
-// readBulkMessage reads one item. One that is no object is an empty one.
+// readBulkMessage reads one item. An item that is not an object counts as an empty one.
 func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.BulkMessage) {
 	var number, text value
 	for key, v := range item.members() {
@@ -67,13 +67,13 @@ func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.Bulk
 	return m
 }
 
-// addItem adds a problem of a list's item, whose path the text begins with.
+// addItem adds a problem of a list's item; the text begins with the item's path.
 func (p *problems) addItem(r *refusal, list string, index int, field string) {
 	p.addNamed(r, list+"."+strconv.Itoa(index)+".", field)
 }
 
-// length counts a list's items, up to one more than a batch may have; a value
-// of another type has none.
+// length counts a list's items, up to one more than a batch may have; any other value
+// has none.
 func length(list value) (n int) {
 	for range list.elements() {
 		if n++; n > maxItems {

@@ -13,7 +13,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// deliveryView is one event and how far telling it has come.
+// deliveryView is one event and the state of its delivery.
 type deliveryView struct {
 	ID           int64   `json:"id"`
 	WebhookID    string  `json:"webhook_id"`
@@ -53,7 +53,7 @@ type attemptView struct {
 
 func viewOfDelivery(d *webhooks.Delivery) deliveryView {
 	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: d.MessageID, Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
-		CreatedAt: timestamp(d.CreatedAt), NextAt: optional(d.NextAt), FinishedAt: optional(d.FinishedAt)}
+		CreatedAt: timestamp(d.CreatedAt), NextAt: timestampOrNull(d.NextAt), FinishedAt: timestampOrNull(d.FinishedAt)}
 }
 
 func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
@@ -61,7 +61,7 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		detail.Attempts[i] = attemptView{Number: a.Number, At: precise(a.At), Result: a.Result, DurationMS: a.DurationMS,
-			Error: orNull(a.Error), Answer: orNull(a.Answer())}
+			Error: textOrNull(a.Error), Answer: textOrNull(a.Answer())}
 		if a.Status != 0 {
 			detail.Attempts[i].Status = &a.Status
 		}
@@ -75,7 +75,7 @@ func (a *API) listDeliveries(c *gin.Context) {
 	if !ok {
 		return
 	}
-	q := asked(c, deliveryFilters.names()...)
+	q := readQuery(c, deliveryFilters.names()...)
 	filter := webhooks.Filter{State: q.state(), Event: q.event()}
 	name, given := q.message()
 	filter.Since = q.instant("since", sinceInvalid)
@@ -87,11 +87,11 @@ func (a *API) listDeliveries(c *gin.Context) {
 	view := deliveryPage{Data: []deliveryView{}}
 	if filter.MessageID = name.number; given && name.number == 0 {
 		switch record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company.ID), name.ulid); {
-		case errors.Is(err, messages.ErrNotFound): // nothing was told of what is not there
-			write(c, http.StatusOK, view)
+		case errors.Is(err, messages.ErrNotFound): // an unknown message has no deliveries
+			writeJSON(c, http.StatusOK, view)
 			return
 		case err != nil:
-			a.away(c, "looking up a message", err)
+			a.writeUnavailable(c, "looking up a message", err)
 			return
 		default:
 			filter.MessageID = record.ID
@@ -99,17 +99,17 @@ func (a *API) listDeliveries(c *gin.Context) {
 	}
 	page, next, err := a.webhooks.Deliveries(c.Request.Context(), sms.CompanyID(company.ID), filter, before, limit)
 	if err != nil {
-		a.away(c, "listing webhook deliveries", err)
+		a.writeUnavailable(c, "listing webhook deliveries", err)
 		return
 	}
 	for i := range page {
 		view.Data = append(view.Data, viewOfDelivery(&page[i]))
 	}
 	view.NextCursor = deliveryFilters.next(q, next)
-	write(c, http.StatusOK, view)
+	writeJSON(c, http.StatusOK, view)
 }
 
-// state reads the state of deliveries.
+// state returns the parameter state of deliveries.
 func (q *query) state() string {
 	switch text := q.Get("state"); text {
 	case "", webhooks.StatePending, webhooks.StateDelivered, webhooks.StateFailed:
@@ -119,7 +119,7 @@ func (q *query) state() string {
 	return ""
 }
 
-// event reads the event of deliveries.
+// event returns the parameter event of deliveries.
 func (q *query) event() string {
 	switch text := q.Get("event"); text {
 	case "", webhooks.Sent, webhooks.Failed:
@@ -129,7 +129,7 @@ func (q *query) event() string {
 	return ""
 }
 
-// message reads the message of deliveries, by either of its ids.
+// message returns the parameter message_id of deliveries: either id of a message.
 func (q *query) message() (name messageName, given bool) {
 	text := q.Get("message_id")
 	if text == "" {
@@ -142,8 +142,8 @@ func (q *query) message() (name messageName, given bool) {
 	return name, true
 }
 
-// deliveryNamed reads the id of a delivery: the number, or the webhook-id that
-// its receiver got.
+// deliveryNamed returns the id of the delivery that the path names: by its number, or
+// by the webhook-id that its receiver got.
 func deliveryNamed(c *gin.Context) (int64, bool) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
 	return id, err == nil && id > 0
@@ -151,7 +151,7 @@ func deliveryNamed(c *gin.Context) (int64, bool) {
 
 // getDelivery is GET /v1/webhook-deliveries/{id}.
 func (a *API) getDelivery(c *gin.Context) {
-	if !unasked(c) {
+	if !noParameters(c) {
 		return
 	}
 	a.delivery(c, "looking up a webhook delivery", func(company sms.CompanyID, id int64) (webhooks.Delivery, error) {
@@ -166,7 +166,7 @@ func (a *API) resendDelivery(c *gin.Context) {
 	})
 }
 
-// delivery answers with one of the caller's deliveries; another's is not there.
+// delivery responds with one of the caller's deliveries; another company's is 404.
 func (a *API) delivery(c *gin.Context, doing string, find func(sms.CompanyID, int64) (webhooks.Delivery, error)) {
 	company, ok := a.companyOf(c)
 	if !ok {
@@ -174,16 +174,16 @@ func (a *API) delivery(c *gin.Context, doing string, find func(sms.CompanyID, in
 	}
 	id, ok := deliveryNamed(c)
 	if !ok {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return
 	}
 	d, err := find(sms.CompanyID(company.ID), id)
 	switch {
 	case errors.Is(err, webhooks.ErrNotFound):
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 	case err != nil:
-		a.away(c, doing, err)
+		a.writeUnavailable(c, doing, err)
 	default:
-		write(c, http.StatusOK, detailOfDelivery(&d))
+		writeJSON(c, http.StatusOK, detailOfDelivery(&d))
 	}
 }

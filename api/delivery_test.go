@@ -107,7 +107,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 			if got.status != 404 {
 				t.Errorf("%s %s%s answers %d: %s", try.method, id, try.path, got.status, got.body)
 			}
-			sameJSON(t, got.body, says("Not found."))
+			sameJSON(t, got.body, messageJSON("Not found."))
 		}
 	}
 	for _, query := range []string{"", "?message_id=2", "?state=failed"} {
@@ -124,7 +124,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 		if got.status != 400 {
 			t.Errorf("without a company: %d", got.status)
 		}
-		sameJSON(t, got.body, says("You must create a company before sending messages."))
+		sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
 	}
 }
 

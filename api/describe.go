@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// describe completes the OpenAPI document by what the refusals say: the responses of
-// each operation that are no success, and the codes of X-Error-Code. Where they
-// belong, the text has the key x-refusals, or the value x-codes.
+// describe completes the OpenAPI document from the refusals: the error responses of
+// each operation, and the codes of X-Error-Code. The text marks their places by the
+// key x-refusals and the value x-codes.
 func describe(text string) []byte {
 	shared := &sharedResponses{by: map[string]response{}}
 	operation := ""
@@ -50,13 +50,13 @@ type example struct {
 	Value   any    `json:"value"`
 }
 
-// member is one of an object whose members are in an order.
+// member is one member of a JSON object with ordered members.
 type member struct {
 	name  string
 	value any
 }
 
-// responsesOf are an operation's responses that are no success, by their statuses.
+// responsesOf returns the error responses of an operation, in the order of their statuses.
 func responsesOf(operation string, shared *sharedResponses) (all []member) {
 	var statuses []int
 	for _, r := range refusals {
@@ -75,7 +75,7 @@ func (r *refusal) isOf(operation string) bool {
 	return slices.Contains(strings.Fields(string(r.on)), operation)
 }
 
-// descriptions say what the refusals of a status have in common.
+// descriptions describe the error responses by status.
 var descriptions = map[int]string{
 	400: "A business rule forbids it (nothing was queued, nothing was charged), or the request cannot be read.",
 	401: "No token, or one that is mistyped or revoked.",
@@ -90,7 +90,7 @@ var descriptions = map[int]string{
 	503: "The gateway cannot take requests just now, or a look-up had to wait or would take too long. Nothing was queued and nothing was charged: try again.",
 }
 
-// responseOf makes the response of an operation's refusals with a status.
+// responseOf returns the response that describes an operation's refusals with a status.
 func responseOf(operation string, status int) response {
 	examples := map[string]example{}
 	for _, r := range refusals {
@@ -105,7 +105,7 @@ func responseOf(operation string, status int) response {
 			name = r.code + "_" + strconv.Itoa(n)
 		}
 		examples[name] = example{r.cause.en, r.example(operation)}
-		if r.code == "insufficient_credits" { // its unit has a singular
+		if r.code == "insufficient_credits" { // "1 credit", not "1 credits"
 			examples["insufficient_credit"] = example{r.cause.en, message{strings.Replace(r.text, "N credits", "1 credit", 1)}}
 		}
 	}
@@ -117,8 +117,8 @@ func responseOf(operation string, status int) response {
 		Content: map[string]media{"application/json": {ref{schema}, examples}}}
 }
 
-// headersOf are those that the document promises. Of sends, the rate's are there once
-// the token is known, so 429 and 503 may come without them.
+// headersOf returns the headers that the document promises. Sends have the rate headers
+// once the token is known, so 429 and 503 may come without them.
 func headersOf(operation string, status int) map[string]ref {
 	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
 	if strings.Contains(string(onSends), operation) && status != 401 {
@@ -141,7 +141,7 @@ func headersOf(operation string, status int) map[string]ref {
 	return headers
 }
 
-// example is the refusal's body in an operation, with values in place of N and K.
+// example returns the refusal's body in an operation, with values in place of N and K.
 func (r *refusal) example(operation string) any {
 	if r.status != 422 || r.field == "" {
 		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", ": K.", ": code.").Replace(r.text)
@@ -159,17 +159,17 @@ func (r *refusal) example(operation string) any {
 	return body
 }
 
-// sharedNames are the names of responses that several operations have.
+// sharedNames names the responses that several operations have.
 var sharedNames = map[int]string{401: "Unauthenticated", 404: "NotFound", 408: "TooSlow", 409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
 	429: "TooMany", 500: "Fault", 503: "Away"}
 
-// sharedResponses are responses that several operations have, by their names.
+// sharedResponses collects the responses that several operations have, by name.
 type sharedResponses struct {
 	names []string
 	by    map[string]response
 }
 
-// of answers a reference where the response is one that others have as well.
+// of returns a reference if other operations have the same response, else the response.
 func (s *sharedResponses) of(status int, operation string, r response) response {
 	name := sharedNames[status]
 	switch {
@@ -196,7 +196,7 @@ func (s *sharedResponses) all() (all []member) {
 	return all
 }
 
-// errorCodes are all codes, each once, in the order of the refusals.
+// errorCodes returns all codes, each once, in the order of the refusals.
 func errorCodes() (all []string) {
 	for _, r := range refusals {
 		if r.code != "" && !slices.Contains(all, r.code) {
@@ -206,20 +206,20 @@ func errorCodes() (all []string) {
 	return all
 }
 
-// members writes an object's members without its braces.
+// members returns the JSON of an object's members without the braces.
 func members(all []member) string {
 	var out strings.Builder
 	for i, m := range all {
 		if i > 0 {
 			out.WriteString(",\n          ")
 		}
-		fmt.Fprintf(&out, "%q: %s", m.name, encoded(m.value))
+		fmt.Fprintf(&out, "%q: %s", m.name, encodeJSON(m.value))
 	}
 	return out.String()
 }
 
-// quoted writes a list's elements without its brackets.
+// quoted returns the JSON of a list's elements without the brackets.
 func quoted(all []string) string {
-	text, _ := json.Marshal(all) // of strings
+	text, _ := json.Marshal(all) // strings always marshal
 	return string(bytes.Trim(text, "[]"))
 }

@@ -75,7 +75,7 @@ func TestBodyLimits(t *testing.T) {
 		body := bulk("ACME", item("79123456", "x"))
 		return body + strings.Repeat(" ", n-len(body))
 	}
-	tooLarge, notJSON := says("The request body is too large."), says("The Content-Type must be application/json.")
+	tooLarge, notJSON := messageJSON("The request body is too large."), messageJSON("The Content-Type must be application/json.")
 	for _, c := range []struct {
 		name, kind string
 		body       io.Reader
@@ -100,7 +100,7 @@ func TestBodyLimits(t *testing.T) {
 		{"form", "application/x-www-form-urlencoded", strings.NewReader("a=b"), 415, notJSON},
 		{"its own JSON", "application/vnd.acme+json", strings.NewReader(pad(1000)), 200, ""},
 		{"another case", "Application/JSON", strings.NewReader(pad(1000)), 200, ""},
-		{"empty", "application/json", strings.NewReader(""), 400, says("The request body is not valid JSON.")},
+		{"empty", "application/json", strings.NewReader(""), 400, messageJSON("The request body is not valid JSON.")},
 	} {
 		status, text, err := w.post(c.body, c.kind)
 		if err != nil || status != c.status || c.want != "" && text != c.want {
@@ -191,12 +191,12 @@ func TestDatabaseAway(t *testing.T) {
 		if got.status != 503 || got.header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %v", c.path, got.status, got.header)
 		}
-		sameJSON(t, got.body, says("Service unavailable."))
+		sameJSON(t, got.body, messageJSON("Service unavailable."))
 	}
 }
 
 func TestMessageTooLong(t *testing.T) {
 	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.MaxSegments = 2 }}).settle()
 	got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", long(400)))
-	sameJSON(t, got.body, says("The message is too long."))
+	sameJSON(t, got.body, messageJSON("The message is too long."))
 }

@@ -61,20 +61,20 @@ func TestGoldenBulk(t *testing.T) {
 		{"nothing at all", "live", 0, `null`, 422, failsBatch("sender", "The sender field is required.", "messages", "The messages field must contain at least one item."), ""},
 
 		// rule api 7.2, in its order: each case fails by all that comes after it too
-		{"no company", "nobody", 0, bulk(testSender, item("29123456", "x")), 400, says("You must create a company before sending messages."), ""},
-		{"test sender", "new", -1, bulk(testSender, item("29123456", "x")), 400, says(
+		{"no company", "nobody", 0, bulk(testSender, item("29123456", "x")), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"test sender", "new", -1, bulk(testSender, item("29123456", "x")), 400, messageJSON(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},
-		{"company not approved", "new", -1, bulk("NONE", item("29123456", "x")), 400, says("Your company must be approved before sending messages."), ""},
-		{"company not verified", "approved", -1, bulk("NONE", item("29123456", "x")), 400, says("Your company must be verified before sending messages."), ""},
-		{"unknown sender", "live", -1, bulk("NONE", item("29123456", "x")), 400, says("Sender not found."), ""},
-		{"sender not approved", "live", -1, bulk("NEWS", item("29123456", "x")), 400, says("The sender must be approved before sending messages."), ""},
-		{"another country", "live", -1, bulk("KIGALI", item("29123456", "x")), 400, says(
+		{"company not approved", "new", -1, bulk("NONE", item("29123456", "x")), 400, messageJSON("Your company must be approved before sending messages."), ""},
+		{"company not verified", "approved", -1, bulk("NONE", item("29123456", "x")), 400, messageJSON("Your company must be verified before sending messages."), ""},
+		{"unknown sender", "live", -1, bulk("NONE", item("29123456", "x")), 400, messageJSON("Sender not found."), ""},
+		{"sender not approved", "live", -1, bulk("NEWS", item("29123456", "x")), 400, messageJSON("The sender must be approved before sending messages."), ""},
+		{"another country", "live", -1, bulk("KIGALI", item("29123456", "x")), 400, messageJSON(
 			"The phone number country (BI) does not match the sender ID's telco country (RW)."), ""},
-		{"no carrier", "live", -1, bulk("ACME", good, item("29123456", "x"), item("29123457", "x")), 400, says("Recipient #2: no carrier serves this phone number."), ""},
-		{"no credit", "live", -1, bulk("ACME", good), 400, says("Insufficient SMS credits. This batch requires 1 credit."), ""},
-		{"one credit short", "live", 2, bulk("ACME", good, item("79123456", long(161))), 400, says("Insufficient SMS credits. This batch requires 3 credits."), ""},
-		{"no token", "", 0, bulk("ACME", good), 401, says("Unauthenticated."), ""},
-		{"malformed", "live", 0, `{"sender"}`, 400, says("The request body is not valid JSON."), ""},
+		{"no carrier", "live", -1, bulk("ACME", good, item("29123456", "x"), item("29123457", "x")), 400, messageJSON("Recipient #2: no carrier serves this phone number."), ""},
+		{"no credit", "live", -1, bulk("ACME", good), 400, messageJSON("Insufficient SMS credits. This batch requires 1 credit."), ""},
+		{"one credit short", "live", 2, bulk("ACME", good, item("79123456", long(161))), 400, messageJSON("Insufficient SMS credits. This batch requires 3 credits."), ""},
+		{"no token", "", 0, bulk("ACME", good), 401, messageJSON("Unauthenticated."), ""},
+		{"malformed", "live", 0, `{"sender"}`, 400, messageJSON("The request body is not valid JSON."), ""},
 	})
 }
 

@@ -64,22 +64,22 @@ func TestGoldenSingle(t *testing.T) {
 		{"validation before the rules", "nobody", 0, single("12", "ACME", "x"), 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."), ""},
 
 		// rule api 7.2, in its order
-		{"no company", "nobody", 0, single(number, "ACME", "x"), 400, says("You must create a company before sending messages."), ""},
-		{"company not approved", "new", 0, single(number, "NONE", "x"), 400, says("Your company must be approved before sending messages."), ""},
-		{"unknown sender", "live", 0, single("29123456", "NONE", "x"), 400, says("Sender not found."), ""},
-		{"sender in another case", "live", 0, single(number, "acme", "x"), 400, says("Sender not found."), ""},
-		{"sender not approved", "live", 0, single("29123456", "NEWS", "x"), 400, says("The sender must be approved before sending messages."), ""},
-		{"no carrier", "live", -1, single("29123456", "ACME", "x"), 400, says("No carrier serves this phone number."), ""},
-		{"no credit", "live", -1, single(number, "ACME", "x"), 400, says("Insufficient SMS credits. This message requires 1 credit."), ""},
-		{"one credit short", "live", 1, single(number, "ACME", long(161)), 400, says("Insufficient SMS credits. This message requires 2 credits."), ""},
+		{"no company", "nobody", 0, single(number, "ACME", "x"), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"company not approved", "new", 0, single(number, "NONE", "x"), 400, messageJSON("Your company must be approved before sending messages."), ""},
+		{"unknown sender", "live", 0, single("29123456", "NONE", "x"), 400, messageJSON("Sender not found."), ""},
+		{"sender in another case", "live", 0, single(number, "acme", "x"), 400, messageJSON("Sender not found."), ""},
+		{"sender not approved", "live", 0, single("29123456", "NEWS", "x"), 400, messageJSON("The sender must be approved before sending messages."), ""},
+		{"no carrier", "live", -1, single("29123456", "ACME", "x"), 400, messageJSON("No carrier serves this phone number."), ""},
+		{"no credit", "live", -1, single(number, "ACME", "x"), 400, messageJSON("Insufficient SMS credits. This message requires 1 credit."), ""},
+		{"one credit short", "live", 1, single(number, "ACME", long(161)), 400, messageJSON("Insufficient SMS credits. This message requires 2 credits."), ""},
 
 		// rule choices 1.3
-		{"malformed", "live", 0, `{"phone_number":`, 400, says("The request body is not valid JSON."), ""},
-		{"two values", "live", 0, `{} {}`, 400, says("The request body is not valid JSON."), ""},
-		{"invalid UTF-8", "live", 0, "{\"message\":\"\xff\"}", 400, says("The request body is not valid JSON."), ""},
-		{"half a surrogate pair", "live", 0, `{"message":"\ud83d"}`, 400, says("The request body is not valid JSON."), ""},
-		{"too deep", "live", 0, strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40), 400, says("The request body is not valid JSON."), ""},
-		{"no token", "", 0, single(number, "ACME", "x"), 401, says("Unauthenticated."), ""},
+		{"malformed", "live", 0, `{"phone_number":`, 400, messageJSON("The request body is not valid JSON."), ""},
+		{"two values", "live", 0, `{} {}`, 400, messageJSON("The request body is not valid JSON."), ""},
+		{"invalid UTF-8", "live", 0, "{\"message\":\"\xff\"}", 400, messageJSON("The request body is not valid JSON."), ""},
+		{"half a surrogate pair", "live", 0, `{"message":"\ud83d"}`, 400, messageJSON("The request body is not valid JSON."), ""},
+		{"too deep", "live", 0, strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40), 400, messageJSON("The request body is not valid JSON."), ""},
+		{"no token", "", 0, single(number, "ACME", "x"), 401, messageJSON("Unauthenticated."), ""},
 	})
 }
 
@@ -91,15 +91,15 @@ func TestGoldenTestMode(t *testing.T) {
 	}
 	runGolden(t, "/v1/sms", []golden{
 		// rule api 4.4; rule choices 6.2
-		{"no company", "nobody", 0, single(number, testSender, "x"), 400, says("You must create a company before sending messages."), ""},
-		{"no verified number", "new", 0, single(number, testSender, "x"), 400, says("Verify a test number before sending test messages."), ""},
-		{"another recipient", "live", 0, single("+25779123456", testSender, "x"), 400, says("Test messages can only be sent to your verified test number."), ""},
-		{"more than the pool", "live", 0, single(number, testSender, strings.Repeat("😀", 200)), 400, says("Test quota exceeded."), ""},
+		{"no company", "nobody", 0, single(number, testSender, "x"), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"no verified number", "new", 0, single(number, testSender, "x"), 400, messageJSON("Verify a test number before sending test messages."), ""},
+		{"another recipient", "live", 0, single("+25779123456", testSender, "x"), 400, messageJSON("Test messages can only be sent to your verified test number."), ""},
+		{"more than the pool", "live", 0, single(number, testSender, strings.Repeat("😀", 200)), 400, messageJSON("Test quota exceeded."), ""},
 		{"without credits", "live", -1, single("61 23 45 67", testSender, "x"), 200, ok(1, 4), ""},
 		{"three segments", "live", -1, single(number, testSender, long(400)), 200, ok(3, 1), ""},
-		{"too much for what is left", "live", 10, single(number, testSender, long(161)), 400, says("Test quota exceeded."), ""},
+		{"too much for what is left", "live", 10, single(number, testSender, long(161)), 400, messageJSON("Test quota exceeded."), ""},
 		{"the last", "live", -1, single(number, testSender, "x"), 200, ok(1, 0), ""},
-		{"used up", "live", 10, single(number, testSender, "x"), 400, says("Test quota exceeded."), ""},
+		{"used up", "live", 10, single(number, testSender, "x"), 400, messageJSON("Test quota exceeded."), ""},
 		{"live goes on", "live", 10, single(number, "ACME", "x"), 200, strings.Replace(ok(1, 9), testSender, "ACME", 1), ""},
 	})
 }

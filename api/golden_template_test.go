@@ -69,26 +69,26 @@ func TestGoldenTemplate(t *testing.T) {
 			"recipients.0.phone_number", "The recipients.0.phone_number field is required.", "recipients.0.variables", required), ""},
 
 		// rule api 7.2, in its order: each case fails by all that comes after it too
-		{"no company", "nobody", 0, templated(testSender, text, to("29123456", vars{})), 400, says("You must create a company before sending messages."), ""},
-		{"test sender", "new", -1, templated(testSender, text, to("29123456", vars{})), 400, says(
+		{"no company", "nobody", 0, templated(testSender, text, to("29123456", vars{})), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"test sender", "new", -1, templated(testSender, text, to("29123456", vars{})), 400, messageJSON(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},
-		{"company not approved", "new", -1, templated("NONE", text, to("29123456", vars{})), 400, says("Your company must be approved before sending messages."), ""},
-		{"company not verified", "approved", -1, templated("NONE", text, to("29123456", vars{})), 400, says("Your company must be verified before sending messages."), ""},
-		{"unknown sender", "live", -1, templated("NONE", text, to("29123456", vars{})), 400, says("Sender not found."), ""},
-		{"sender not approved", "live", -1, templated("NEWS", text, to("29123456", vars{})), 400, says("The sender must be approved before sending messages."), ""},
-		{"another country", "live", -1, templated("KIGALI", text, to("29123456", vars{})), 400, says(
+		{"company not approved", "new", -1, templated("NONE", text, to("29123456", vars{})), 400, messageJSON("Your company must be approved before sending messages."), ""},
+		{"company not verified", "approved", -1, templated("NONE", text, to("29123456", vars{})), 400, messageJSON("Your company must be verified before sending messages."), ""},
+		{"unknown sender", "live", -1, templated("NONE", text, to("29123456", vars{})), 400, messageJSON("Sender not found."), ""},
+		{"sender not approved", "live", -1, templated("NEWS", text, to("29123456", vars{})), 400, messageJSON("The sender must be approved before sending messages."), ""},
+		{"another country", "live", -1, templated("KIGALI", text, to("29123456", vars{})), 400, messageJSON(
 			"The phone number country (BI) does not match the sender ID's telco country (RW)."), ""},
-		{"no carrier", "live", -1, templated("ACME", text, to("29123456", vars{})), 400, says("Recipient #1: no carrier serves this phone number."), ""},
-		{"missing variable", "live", -1, templated("ACME", text, to("79123456", vars{})), 400, says("Recipient #1 is missing required template variables: code."), ""},
+		{"no carrier", "live", -1, templated("ACME", text, to("29123456", vars{})), 400, messageJSON("Recipient #1: no carrier serves this phone number."), ""},
+		{"missing variable", "live", -1, templated("ACME", text, to("79123456", vars{})), 400, messageJSON("Recipient #1 is missing required template variables: code."), ""},
 		{"missing variables, in order of first use, each once", "live", -1,
 			templated("ACME", "{{b}} {{ a }} {{c}} {{b}}", to("79123456", vars{"b": "", "a": nil, "c": "1"}), to("79123456", vars{"c": "1", "A": "x"}), to("79123456", vars{})),
-			400, says("Recipient #2 is missing required template variables: b, a."), ""},
-		{"renders to nothing", "live", -1, templated("ACME", "{{a}}{{b}}", to("79123456", vars{"a": "x", "b": ""}), to("79123456", vars{"a": nil, "b": ""})), 400, says("Recipient #2's message is empty."), ""},
+			400, messageJSON("Recipient #2 is missing required template variables: b, a."), ""},
+		{"renders to nothing", "live", -1, templated("ACME", "{{a}}{{b}}", to("79123456", vars{"a": "x", "b": ""}), to("79123456", vars{"a": nil, "b": ""})), 400, messageJSON("Recipient #2's message is empty."), ""},
 		{"over 255 segments", "live", -1, templated("ACME", strings.Repeat("{{a}}", 120), to("79123456", vars{"a": "x"}), to("79123456", vars{"a": strings.Repeat("ж", 255)})), 400,
-			says("Recipient #2's message is too long."), ""},
-		{"no credit", "live", -1, templated("ACME", text, good), 400, says("Insufficient SMS credits. This batch requires 1 credit."), ""},
-		{"one credit short", "live", 2, templated("ACME", text, good, to("79123456", vars{"code": long(200)})), 400, says("Insufficient SMS credits. This batch requires 3 credits."), ""},
-		{"no token", "", 0, templated("ACME", text, good), 401, says("Unauthenticated."), ""},
+			messageJSON("Recipient #2's message is too long."), ""},
+		{"no credit", "live", -1, templated("ACME", text, good), 400, messageJSON("Insufficient SMS credits. This batch requires 1 credit."), ""},
+		{"one credit short", "live", 2, templated("ACME", text, good, to("79123456", vars{"code": long(200)})), 400, messageJSON("Insufficient SMS credits. This batch requires 3 credits."), ""},
+		{"no token", "", 0, templated("ACME", text, good), 401, messageJSON("Unauthenticated."), ""},
 	})
 }
 

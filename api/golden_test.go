@@ -74,8 +74,8 @@ func sameJSON(t *testing.T, got, want string) {
 	}
 }
 
-// says is the body of a refusal.
-func says(text string) string { return encode(message{text}) }
+// messageJSON is the body of a refusal.
+func messageJSON(text string) string { return encode(message{text}) }
 
 // fails is the body of a 422: the message, then fields and texts in turn.
 func fails(text string, fieldsAndTexts ...string) string {

@@ -24,7 +24,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Error("a repetition has no rate headers")
 		}
 	}
-	reused := says("The idempotency key was already used with a different request.")
+	reused := messageJSON("The idempotency key was already used with a different request.")
 	for name, other := range map[string]string{"another text": single("79123456", "ACME", "twice"), "other bytes": body + " "} {
 		got := w.do("live", "POST", "/v1/sms", other, keyHeader, "k1")
 		if got.status != 422 {
@@ -60,7 +60,7 @@ func TestIdempotencyKeyForms(t *testing.T) {
 		if got.status != 400 {
 			t.Errorf("%q: %d", key, got.status)
 		}
-		sameJSON(t, got.body, says("The Idempotency-Key header is not valid."))
+		sameJSON(t, got.body, messageJSON("The Idempotency-Key header is not valid."))
 	}
 	for _, key := range []string{"!", `"quoted"`, strings.Repeat("~", 255)} {
 		if got := w.do("live", "POST", "/v1/sms", body, keyHeader, key); got.status != 200 {
@@ -151,7 +151,7 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 					fresh++
 				}
 			case 409:
-				sameJSON(t, got.body, says("A request with this idempotency key is still being processed."))
+				sameJSON(t, got.body, messageJSON("A request with this idempotency key is still being processed."))
 			default:
 				t.Errorf("%d %s", got.status, got.body)
 			}

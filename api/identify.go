@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	requestKey    = "request" // of the request's id, among what a request is told about itself
+	requestKey    = "request" // of the request's id, in the gin.Context
 	requestHeader = "X-Request-Id"
 
 	maxRequestID = 128 // characters of a client's own
 )
 
-// identify names the request in its answer and in the log: as the client named it in
-// X-Request-Id, or by a ULID.
+// identify gives the request an id, in the response and in the log: the client's
+// X-Request-Id, or else a new ULID.
 func (a *API) identify(c *gin.Context) {
 	id := requestID(c.Request)
 	c.Set(requestKey, id)
-	header(c, requestHeader, id)
+	setHeader(c, requestHeader, id)
 }
 
-// requestID is the client's own name for a request if it can be one, else a new one.
+// requestID returns the client's id of a request if it is valid, else a new one.
 func requestID(r *http.Request) string {
 	if given := r.Header[requestHeader]; len(given) == 1 && isRequestID(given[0]) {
 		return given[0]
@@ -32,8 +32,8 @@ func requestID(r *http.Request) string {
 	return ulid.Make().String()
 }
 
-// isRequestID tells what may be in a log line and a header as it is: 1 to 128 ASCII
-// letters, digits and -_.:=/+@, which UUIDs, ULIDs and the ids of proxies keep to.
+// isRequestID reports whether text is safe in a log line and a header: 1 to 128 ASCII
+// letters, digits and -_.:=/+@. UUIDs, ULIDs and the ids of proxies are.
 func isRequestID(text string) bool {
 	if text == "" || len(text) > maxRequestID {
 		return false
@@ -47,17 +47,17 @@ func isRequestID(text string) bool {
 	return true
 }
 
-// log is the log of a request: its lines bear the request's id.
+// log returns the logger of a request: its lines have the request_id.
 func (a *API) log(c *gin.Context) *slog.Logger {
 	return a.opts.Log.With("request_id", c.GetString(requestKey))
 }
 
-// RefuseAmbiguous answers a request that can be read in two ways, which never comes
-// to a handler.
+// RefuseAmbiguous responds to a request that two parsers may read differently (request
+// smuggling). Such a request reaches no handler.
 func RefuseAmbiguous(w http.ResponseWriter, r *http.Request) {
 	w.Header()["X-Error-Code"] = []string{ambiguousRequest.code}
 	w.Header()[requestHeader] = []string{requestID(r)}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(ambiguousRequest.status)
-	_, _ = w.Write(encoded(message{ambiguousRequest.text}))
+	_, _ = w.Write(encodeJSON(message{ambiguousRequest.text}))
 }

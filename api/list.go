@@ -25,7 +25,7 @@ func (a *API) listMessages(c *gin.Context) {
 	if !ok {
 		return
 	}
-	q := asked(c, messageFilters.names()...)
+	q := readQuery(c, messageFilters.names()...)
 	filter := messages.Filter{Status: q.status()}
 	if text := q.Get("batch_id"); text != "" {
 		id, err := ulid.ParseStrict(text)
@@ -45,18 +45,18 @@ func (a *API) listBatchMessages(c *gin.Context) {
 	if !ok {
 		return
 	}
-	q := asked(c, "limit", "cursor", "status", "phone_number")
+	q := readQuery(c, "limit", "cursor", "status", "phone_number")
 	filter := messages.Filter{Status: q.status(), Number: a.numberAsked(q)}
 	batch, ok := a.batchNamed(c, company)
 	if !ok {
 		return
 	}
 	filter.Batch = &batch.ULID
-	q.Set("batch", batch.ULID.String()) // a cursor goes on in its own batch
+	q.Set("batch", batch.ULID.String()) // so that a cursor is valid for its own batch only
 	a.showPage(c, company, q, batchFilters, filter)
 }
 
-// numberAsked reads the number to look for.
+// numberAsked returns the parameter phone_number; empty when it is missing.
 func (a *API) numberAsked(q *query) sms.Number {
 	text := q.Get("phone_number")
 	if text == "" {
@@ -71,7 +71,7 @@ func (a *API) numberAsked(q *query) sms.Number {
 	return number
 }
 
-// showPage answers with a page of a company's messages.
+// showPage responds with a page of a company's messages.
 func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of filters, filter messages.Filter) {
 	limit, before := q.page(of)
 	if !q.none() {
@@ -81,7 +81,7 @@ func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of f
 	ctx := c.Request.Context()
 	page, next, err := a.messages.List(ctx, sms.CompanyID(company.ID), filter, before, limit)
 	if err != nil {
-		a.away(c, "listing messages", err)
+		a.writeUnavailable(c, "listing messages", err)
 		return
 	}
 	ids := make([]int64, len(page))
@@ -90,18 +90,18 @@ func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of f
 	}
 	histories, err := a.messages.HistoriesOf(ctx, ids)
 	if err != nil {
-		a.away(c, "listing messages", err)
+		a.writeUnavailable(c, "listing messages", err)
 		return
 	}
 	view := listView{Data: make([]messageView, len(page)), NextCursor: of.next(q, next)}
 	for i := range page {
 		view.Data[i] = viewOf(page[i], histories[page[i].ID])
 	}
-	write(c, http.StatusOK, view)
+	writeJSON(c, http.StatusOK, view)
 }
 
-// instant reads RFC 3339, or a date for its first moment in UTC; the zero time
-// when nothing is given. A plus that was not escaped arrives as a space.
+// instant parses RFC 3339, or a date, which is midnight UTC; "" is the zero time. An
+// unescaped plus sign arrives as a space and is accepted.
 func instant(text string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true

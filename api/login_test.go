@@ -24,7 +24,7 @@ func TestBearerForms(t *testing.T) {
 		if got.status != status {
 			t.Errorf("%q: %d %s", text, got.status, got.body)
 		}
-		if status == 401 && got.body != says("Unauthenticated.") {
+		if status == 401 && got.body != messageJSON("Unauthenticated.") {
 			t.Errorf("%q: %s", text, got.body)
 		}
 	}
@@ -135,7 +135,7 @@ func TestGuessesDoNotReachTheDatabase(t *testing.T) {
 		}
 	}
 	// A few strangers a second, and the customer every two seconds.
-	most := float64(strangerLookups+1) * (time.Since(start).Seconds() + 2)
+	most := float64(suspectLookupsPerSecond+1) * (time.Since(start).Seconds() + 2)
 	if n := tokenLookups(t, registry) - before; n > most {
 		t.Errorf("%v look-ups for %d guesses in %v", n, guesses, time.Since(start))
 	}
@@ -155,7 +155,7 @@ func TestOneTimeForKnownAndUnknown(t *testing.T) {
 			if got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+id+"|"+strings.Repeat("a", 40)); got.status != 401 {
 				t.Fatal(got.status)
 			}
-			if took := time.Since(start); took < refusalTime {
+			if took := time.Since(start); took < refusalDelay {
 				t.Errorf("token %s was refused after %v", id, took)
 			}
 		}

@@ -9,20 +9,19 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// lookupWait is how long a look-up waits for its turn among its user's, and then
-// once more so long among all.
+// lookupWait is how long a look-up waits for a slot of its user, and then for one
+// of all slots.
 const lookupWait = time.Second
 
-// lookups are the look-ups that may be at the database at once: of everybody
-// together, and of one user. Sends are none of them: they have a pool of their
-// own.
+// lookups limits the concurrent database look-ups: in total, and per user. Sends do
+// not count: they have a connection pool of their own.
 //
-// A user's turn is over when its look-up has taken its time once more, so that
-// one who asks over many connections keeps the database busy half of the time
-// at most; one who asks over one connection does not notice.
+// A user's slot stays taken for as long again as the look-up lasted. So a user with
+// many connections keeps the database busy at most half of the time; a user with one
+// connection does not notice.
 type lookups struct {
-	all chan struct{}
-	own int // of one user
+	all     chan struct{}
+	perUser int
 
 	mu    sync.Mutex
 	users map[int64]*userLookups
@@ -30,24 +29,24 @@ type lookups struct {
 
 type userLookups struct {
 	turns   chan struct{}
-	present int // who has one or waits
+	callers int // callers that hold a slot or wait for one
 }
 
 func newLookups(all, own int) *lookups {
-	return &lookups{all: make(chan struct{}, all), own: own, users: make(map[int64]*userLookups)}
+	return &lookups{all: make(chan struct{}, all), perUser: own, users: make(map[int64]*userLookups)}
 }
 
-// enter waits for a turn; leave gives it back, and does nothing more after that. When
-// none came it answers the status that says whose fault that is.
+// enter waits for a slot. leave releases it; further calls of leave do nothing. When
+// no slot became free, status is the HTTP status to respond with.
 func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status int) {
-	own := l.of(user)
-	if !turn(ctx, own.turns) {
-		l.gone(user, own)
+	own := l.userOf(user)
+	if !takeTurn(ctx, own.turns) {
+		l.release(user, own)
 		return nil, http.StatusTooManyRequests
 	}
-	if !turn(ctx, l.all) {
+	if !takeTurn(ctx, l.all) {
 		<-own.turns
-		l.gone(user, own)
+		l.release(user, own)
 		return nil, http.StatusServiceUnavailable
 	}
 	start := time.Now()
@@ -55,12 +54,12 @@ func (l *lookups) enter(ctx context.Context, user int64) (leave func(), status i
 		<-l.all
 		time.AfterFunc(min(time.Since(start), lookupWait), func() {
 			<-own.turns
-			l.gone(user, own)
+			l.release(user, own)
 		})
 	}), 0
 }
 
-func turn(ctx context.Context, turns chan struct{}) bool {
+func takeTurn(ctx context.Context, turns chan struct{}) bool {
 	timer := time.NewTimer(lookupWait)
 	defer timer.Stop()
 	select {
@@ -73,41 +72,41 @@ func turn(ctx context.Context, turns chan struct{}) bool {
 	}
 }
 
-func (l *lookups) of(user int64) *userLookups {
+func (l *lookups) userOf(user int64) *userLookups {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.users[user]
 	if u == nil {
-		u = &userLookups{turns: make(chan struct{}, l.own)}
+		u = &userLookups{turns: make(chan struct{}, l.perUser)}
 		l.users[user] = u
 	}
-	u.present++
+	u.callers++
 	return u
 }
 
-func (l *lookups) gone(user int64, u *userLookups) {
+func (l *lookups) release(user int64, u *userLookups) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if u.present--; u.present == 0 {
+	if u.callers--; u.callers == 0 {
 		delete(l.users, user)
 	}
 }
 
-// lookup lets a look-up pass when it is its turn: 429 for a user who has too
-// many under way, 503 when all have. Its turn ends when the answer is known
-// (deliver): whoever does not read it holds up nobody.
+// lookup is the middleware of look-ups: 429 when the user's slots are taken, 503 when
+// all are. The slot is released before the response is written (writeBody), so that
+// a client that reads slowly does not hold one.
 func (a *API) lookup(c *gin.Context) {
 	leave, refused := a.lookups.enter(c.Request.Context(), caller(c).UserID)
 	switch refused {
 	case 0:
 		defer leave()
-		c.Set(leaveKey, leave)
+		c.Set(releaseKey, leave)
 		c.Next()
 	case http.StatusTooManyRequests:
-		tryAfter(c, lookupWait)
-		refuse(c, tooManyLookups)
+		setRetryAfter(c, lookupWait)
+		writeRefusal(c, tooManyLookups)
 	default:
-		tryAfter(c, lookupWait)
-		refuse(c, unavailable)
+		setRetryAfter(c, lookupWait)
+		writeRefusal(c, unavailable)
 	}
 }

@@ -87,7 +87,7 @@ func TestTenancy(t *testing.T) {
 		if got.status != 404 {
 			t.Errorf("%s answers %d: %s", path, got.status, got.body)
 		}
-		sameJSON(t, got.body, says("Not found."))
+		sameJSON(t, got.body, messageJSON("Not found."))
 	}
 	for _, path := range []string{"/v1/sms", "/v1/sms?batch_id=" + batch} {
 		sameJSON(t, w.do("other", "GET", path, "").body, `{"data":[],"next_cursor":null}`)
@@ -97,12 +97,12 @@ func TestTenancy(t *testing.T) {
 		if got.status != 400 {
 			t.Errorf("%s answers %d", path, got.status)
 		}
-		sameJSON(t, got.body, says("You must create a company before sending messages."))
+		sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
 		got = w.do("", "GET", path, "")
 		if got.status != 401 {
 			t.Errorf("%s answers %d", path, got.status)
 		}
-		sameJSON(t, got.body, says("Unauthenticated."))
+		sameJSON(t, got.body, messageJSON("Unauthenticated."))
 	}
 }
 

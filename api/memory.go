@@ -10,61 +10,61 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// memory bounds the octets of bodies and large answers that are in the process
-// at once, of everybody together. What a client promises takes none: a body
-// holds what has come of it.
+// memory limits the octets of request bodies and large responses that the process
+// holds at the same time, for all users together. A body counts with what was
+// received of it, not with its Content-Length.
 //
-// When there is no room, somebody gives way whose body or answer is still on its
-// way: the slowest of those that are slower than leastPace; else, of whoever
-// holds most, the latest. So one that sends or reads slowly keeps nobody out, and
-// one that sends much keeps out itself.
+// When the limit is reached, a transfer in progress is aborted: the slowest one
+// below minRate; without such a one, the latest of the user who holds most. So a
+// slow client does not block the others, and a user who sends much blocks only
+// itself.
 type memory struct {
 	most int64
 
-	mu      sync.Mutex
-	held    int64
-	leaving int64 // of it, what was told to give way and has not gone yet
-	begun   uint64
-	holds   map[*hold]struct{}
-	freed   chan struct{} // closed when some of it came free
+	mu           sync.Mutex
+	held         int64
+	beingFreed   int64 // of held: aborted, but not released yet
+	started      uint64
+	reservations map[*reservation]struct{}
+	freed        chan struct{} // closed when memory was released
 
 	octets  prometheus.Gauge
 	dropped *prometheus.CounterVec // kind: body, answer
 }
 
-// hold is one body's or one answer's share.
-type hold struct {
-	memory *memory
-	user   int64
-	what   string
-	begun  uint64 // its turn
-	since  time.Time
-	octets int64
-	moved  atomic.Int64 // of it, what has come or gone so far
-	yield  func()       // ends what it is held for, without waiting; nil: it cannot be asked to give way
-	told   bool         // to give way
+// reservation is the memory of one body or one response.
+type reservation struct {
+	memory      *memory
+	user        int64
+	what        string
+	order       uint64 // of its start
+	since       time.Time
+	octets      int64
+	transferred atomic.Int64 // octets received or sent so far
+	abort       func()       // ends the transfer without waiting; nil: it must not be aborted
+	aborted     bool
 }
 
 func newMemory(most int64, m *metrics) *memory {
-	return &memory{most: most, holds: make(map[*hold]struct{}), freed: make(chan struct{}), octets: m.memory, dropped: m.dropped}
+	return &memory{most: most, reservations: make(map[*reservation]struct{}), freed: make(chan struct{}), octets: m.memory, dropped: m.dropped}
 }
 
-// open begins a share of nothing. yield is called, from any goroutine, when it
-// has to give way: it makes its owner come to close soon. close is to be called
-// in any case.
-func (m *memory) open(user int64, what string, yield func()) *hold {
+// reserve makes a reservation of zero octets. abort is called, from any goroutine,
+// when others need the memory: it must make the owner call close soon. The owner
+// calls close in any case.
+func (m *memory) reserve(user int64, what string, yield func()) *reservation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun++
-	h := &hold{memory: m, user: user, what: what, begun: m.begun, since: time.Now(), yield: yield}
-	m.holds[h] = struct{}{}
+	m.started++
+	h := &reservation{memory: m, user: user, what: what, order: m.started, since: time.Now(), abort: yield}
+	m.reservations[h] = struct{}{}
 	return h
 }
 
-// resize makes the share that large. It waits for room until ctx ends, but not
-// longer than placeWait; errNoPlace when there is none, or the share itself had
-// to give way.
-func (h *hold) resize(ctx context.Context, octets int64) error {
+// resize sets the reservation to a number of octets. It waits for memory until ctx
+// ends, but at most slotWait; errNoSlot when none became free or the reservation
+// itself was aborted.
+func (h *reservation) resize(ctx context.Context, octets int64) error {
 	m := h.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,28 +72,28 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 	for {
 		more := octets - h.octets
 		switch {
-		case h.told:
-			return errNoPlace
+		case h.aborted:
+			return errNoSlot
 		case m.held+more <= m.most:
 			m.held += more
 			h.octets = octets
 			m.octets.Set(float64(m.held))
 			if more < 0 {
-				m.free()
+				m.wakeWaiters()
 			}
 			return nil
 		}
-		if m.held-m.leaving+more > m.most {
-			if other := m.yielding(h, more); other != nil && other != h {
-				other.told = true
-				m.leaving += other.octets
+		if m.held-m.beingFreed+more > m.most {
+			if other := m.pickToAbort(h, more); other != nil && other != h {
+				other.aborted = true
+				m.beingFreed += other.octets
 				m.dropped.WithLabelValues(other.what).Inc()
-				other.yield()
+				other.abort()
 				continue
 			}
 		}
 		if late == nil {
-			timer := time.NewTimer(placeWait)
+			timer := time.NewTimer(slotWait)
 			defer timer.Stop()
 			late = timer.C
 		}
@@ -102,7 +102,7 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 		var over bool
 		select {
 		case <-freed:
-		case <-time.After(leastAge / 8): // somebody is slow by now
+		case <-time.After(minRateAfter / 8): // by now a transfer may count as slow
 		case <-late:
 			over = true
 		case <-ctx.Done():
@@ -110,115 +110,114 @@ func (h *hold) resize(ctx context.Context, octets int64) error {
 		}
 		m.mu.Lock()
 		if over {
-			if !h.told {
+			if !h.aborted {
 				m.dropped.WithLabelValues(h.what).Inc()
 			}
-			return errNoPlace
+			return errNoSlot
 		}
 	}
 }
 
-// A body or an answer that has been on its way for leastAge is slow below
-// leastPace octets a second, and gives way first. Without want of memory nobody
-// asks.
+// A transfer older than minRateAfter that is slower than minRate octets a second is
+// aborted first when memory is short. Otherwise slow transfers are left alone.
 const (
-	leastAge  = 2 * time.Second
-	leastPace = 64 << 10
+	minRateAfter = 2 * time.Second
+	minRate      = 64 << 10
 )
 
-// pace is the octets a second so far; slow tells whether they are too few.
-func (h *hold) pace(now time.Time) (pace float64, slow bool) {
+// rate returns the octets a second so far; slow is true below minRate.
+func (h *reservation) rate(now time.Time) (pace float64, slow bool) {
 	age := now.Sub(h.since)
-	pace = float64(h.moved.Load()) / max(age, time.Millisecond).Seconds()
-	return pace, age >= leastAge && pace < leastPace
+	pace = float64(h.transferred.Load()) / max(age, time.Millisecond).Seconds()
+	return pace, age >= minRateAfter && pace < minRate
 }
 
-// yielding is the share that is to give way to h, which wants more. It is h
-// itself when nobody holds more than its owner would; nil when nothing can give
-// way.
-func (m *memory) yielding(h *hold, more int64) *hold {
-	var slowest, latest *hold
+// pickToAbort returns the reservation to abort so that h can grow by more octets.
+// It returns h itself when no user holds more than h's owner would, and nil when
+// nothing can be aborted.
+func (m *memory) pickToAbort(h *reservation, more int64) *reservation {
+	var slowest, latest *reservation
 	var least float64
 	now := time.Now()
 	users := map[int64]int64{h.user: more}
-	for each := range m.holds {
-		if each.told {
+	for each := range m.reservations {
+		if each.aborted {
 			continue
 		}
 		users[each.user] += each.octets
-		if each == h || each.yield == nil || each.octets == 0 {
+		if each == h || each.abort == nil || each.octets == 0 {
 			continue
 		}
-		if pace, slow := each.pace(now); slow && (slowest == nil || pace < least) {
+		if pace, slow := each.rate(now); slow && (slowest == nil || pace < least) {
 			slowest, least = each, pace
 		}
 	}
 	if slowest != nil {
 		return slowest
 	}
-	for each := range m.holds {
-		if each.yield == nil || each.told || each.octets == 0 && each != h {
+	for each := range m.reservations {
+		if each.abort == nil || each.aborted || each.octets == 0 && each != h {
 			continue
 		}
 		if latest == nil || users[each.user] > users[latest.user] ||
-			users[each.user] == users[latest.user] && each.begun > latest.begun {
+			users[each.user] == users[latest.user] && each.order > latest.order {
 			latest = each
 		}
 	}
 	return latest
 }
 
-// keep makes sure that the share is not asked to give way from here on; false
-// when it was.
-func (h *hold) keep() bool {
+// makePermanent protects the reservation from being aborted; it returns false when
+// it already was.
+func (h *reservation) makePermanent() bool {
 	h.memory.mu.Lock()
 	defer h.memory.mu.Unlock()
-	if h.told {
+	if h.aborted {
 		return false
 	}
-	h.yield = nil
+	h.abort = nil
 	return true
 }
 
-// gaveWay tells whether the share was told to.
-func (h *hold) gaveWay() bool {
+// wasAborted reports whether the reservation was aborted.
+func (h *reservation) wasAborted() bool {
 	h.memory.mu.Lock()
 	defer h.memory.mu.Unlock()
-	return h.told
+	return h.aborted
 }
 
-// close gives the share back; further calls do nothing.
-func (h *hold) close() {
+// close releases the memory; further calls do nothing.
+func (h *reservation) close() {
 	m := h.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, open := m.holds[h]; !open {
+	if _, open := m.reservations[h]; !open {
 		return
 	}
-	delete(m.holds, h)
-	h.yield = nil
+	delete(m.reservations, h)
+	h.abort = nil
 	m.held -= h.octets
-	if h.told {
-		m.leaving -= h.octets
+	if h.aborted {
+		m.beingFreed -= h.octets
 	}
 	m.octets.Set(float64(m.held))
-	m.free()
+	m.wakeWaiters()
 }
 
-// free wakes who waits.
-func (m *memory) free() {
+// wakeWaiters wakes all calls of resize that wait.
+func (m *memory) wakeWaiters() {
 	close(m.freed)
 	m.freed = make(chan struct{})
 }
 
-// counted notes what of a body has come.
-type counted struct {
+// countingReader counts the octets received of a body.
+type countingReader struct {
 	io.Reader
-	held *hold
+	held *reservation
 }
 
-func (r counted) Read(p []byte) (int, error) {
+func (r countingReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.held.moved.Add(int64(n))
+	r.held.transferred.Add(int64(n))
 	return n, err
 }

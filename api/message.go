@@ -14,10 +14,10 @@ import (
 	"intumwa/sms"
 )
 
-// messageView is a message as its owner sees it (rule choices 9.2).
+// messageView is a message as its company sees it (rule choices 9.2).
 type messageView struct {
 	ID            ulid.ULID  `json:"id"`
-	MessageID     int64      `json:"message_id"` // of the webhooks
+	MessageID     int64      `json:"message_id"` // the number used in webhooks
 	BatchID       *ulid.ULID `json:"batch_id"`
 	Status        string     `json:"status"`
 	To            string     `json:"to"`
@@ -34,7 +34,7 @@ type messageView struct {
 	Timeline      []moment   `json:"timeline"`
 }
 
-// moment is one entry of a timeline, to the millisecond.
+// moment is one entry of a timeline, in milliseconds.
 type moment struct {
 	At     string  `json:"at"`
 	Event  string  `json:"event"`
@@ -45,10 +45,10 @@ func viewOf(r messages.Record, j messages.History) messageView {
 	view := messageView{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
-		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: optional(r.SentAt), FailedAt: optional(r.FailedAt),
+		FailureReason: textOrNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
 	}
 	for _, m := range messages.Timeline(r, j) {
-		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: orNull(m.Detail)})
+		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: textOrNull(m.Detail)})
 	}
 	return view
 }
@@ -63,34 +63,34 @@ func (a *API) messageNamed(ctx context.Context, company *accounts.Company, name 
 	return a.messages.ByULID(ctx, sms.CompanyID(company.ID), name.ulid)
 }
 
-// getMessage is GET /v1/sms/{id}: by the ULID, or the number of the webhooks.
+// getMessage is GET /v1/sms/{id}: by the ULID, or the number used in webhooks.
 func (a *API) getMessage(c *gin.Context) {
 	company, ok := a.companyOf(c)
 	if !ok {
 		return
 	}
-	if !unasked(c) {
+	if !noParameters(c) {
 		return
 	}
 	name, ok := nameOf(c.Param("id"))
 	if !ok {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return
 	}
 	ctx := c.Request.Context()
 	record, err := a.messageNamed(ctx, company, name)
 	if errors.Is(err, messages.ErrNotFound) {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return
 	}
 	if err != nil {
-		a.away(c, "looking up a message", err)
+		a.writeUnavailable(c, "looking up a message", err)
 		return
 	}
 	history, err := a.messages.HistoryOf(ctx, record.ID)
 	if err != nil {
-		a.away(c, "looking up a message", err)
+		a.writeUnavailable(c, "looking up a message", err)
 		return
 	}
-	write(c, http.StatusOK, viewOf(record, history))
+	writeJSON(c, http.StatusOK, viewOf(record, history))
 }

@@ -38,8 +38,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// request counts one; unknown paths and unusual methods share a label, so that
-// nobody can grow the series at will.
+// request counts one request. Unknown paths and unusual methods share a label value,
+// so that clients cannot create series at will.
 func (m *metrics) request(route, method string, code int, took time.Duration) {
 	if route == "" {
 		route = "none"

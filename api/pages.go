@@ -17,8 +17,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// openAPIText describes every endpoint and webhook, but for the refusals, which
-// describe adds. The tests hold every answer to what comes of it.
+// openAPIText describes every endpoint and webhook; describe adds the refusals. The
+// tests check every response against the result.
 //
 //go:embed openapi.json
 var openAPIText string
@@ -26,9 +26,9 @@ var openAPIText string
 //go:embed docs
 var docsFiles embed.FS
 
-// usualTestSender is the test sender's name in the documents, which show the
-// installation's own instead.
-const usualTestSender = "INTUMWATEST"
+// documentedTestSender is the test sender's name in the embedded documents; pages
+// replace it by the name that this installation uses.
+const documentedTestSender = "INTUMWATEST"
 
 // tokenExample is what a token looks like.
 const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
@@ -44,7 +44,7 @@ type pages struct {
 	testSender      string
 }
 
-// edition is the reference in one language.
+// edition is the reference page in one language.
 type edition struct {
 	language string
 	page     *template.Template
@@ -67,20 +67,20 @@ type reference struct {
 	Errors                         []row
 }
 
-// row is one of the table of errors.
+// row is a line of the table of errors.
 type row struct {
 	Status                        int
 	Code, Text, Cause, Fix, Retry string
 }
 
-// step is one of the quick start.
+// step is a step of the quick start.
 type step struct{ Title, Text, Command string }
 
-// sample is a text in one language.
+// sample is example code in one programming language.
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(usualTestSender), []byte(o.TestSender)),
+	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
 		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
 	if p.collection, err = postman(p.openAPIDocument); err != nil {
@@ -94,7 +94,7 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	return p, nil
 }
 
-// edition makes the reference in a language.
+// edition builds the reference page in a language.
 func (p *pages) edition(language string, o Options, rateLimit int) (*edition, error) {
 	name := "page.html"
 	if language != editionLanguages[0] {
@@ -126,25 +126,25 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	c.Sandbox = sms.SandboxFates()
 	for _, r := range refusals {
-		c.Errors = append(c.Errors, row{r.status, r.code, p.own(r.text), r.cause.in(language), r.fix.in(language), r.retry.words().in(language)})
+		c.Errors = append(c.Errors, row{r.status, r.code, p.withTestSender(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
 	}
 	return e, nil
 }
 
-// frenchSpaces keeps what French puts behind a space on the line of its word.
+// frenchSpaces puts non-breaking spaces before French punctuation.
 var frenchSpaces = strings.NewReplacer(" ;", "\u00a0;", " :", "\u00a0:", " ?", "\u00a0?")
 
-// in answers the words in a language.
-func (w words) in(language string) string {
+// of returns the sentence in a language.
+func (w words) of(language string) string {
 	if language == "fr" {
 		return frenchSpaces.Replace(w.fr)
 	}
 	return w.en
 }
 
-// own puts the installation's test sender where the usual one stands.
-func (p *pages) own(text string) string {
-	return strings.ReplaceAll(text, usualTestSender, p.testSender)
+// withTestSender replaces the documented test sender by the installation's own.
+func (p *pages) withTestSender(text string) string {
+	return strings.ReplaceAll(text, documentedTestSender, p.testSender)
 }
 
 var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go"}
@@ -160,13 +160,13 @@ func (p *pages) samples(language, group string, extensions ...string) (all []sam
 			return nil, fmt.Errorf("reading a sample: %w", err)
 		}
 		name, _, _ := strings.Cut(extension, ".")
-		all = append(all, sample{group, name, languages[extension], translated(p.own(string(text)), comments)})
+		all = append(all, sample{group, name, languages[extension], translated(p.withTestSender(string(text)), comments)})
 	}
 	return all, nil
 }
 
-// commentsIn are the comments of the samples in a language, by what they are in
-// English; nil in English. The file has the lines in turn.
+// commentsIn returns the samples' comments in a language, by their English text; nil
+// for English. In the file each English line is followed by its translation.
 func commentsIn(language string) (map[string]string, error) {
 	if language == editionLanguages[0] {
 		return nil, nil
@@ -183,10 +183,10 @@ func commentsIn(language string) (map[string]string, error) {
 	return comments, nil
 }
 
-// sampleComment finds the comment of a line of a sample, whatever its language.
+// sampleComment matches a comment in a sample of any programming language.
 var sampleComment = regexp.MustCompile(`(?m)((?:^|\s)(?://|#) )(\S.*)$`)
 
-// translated is a sample with its comments in another language.
+// translated returns a sample with its comments in another language.
 func translated(text string, comments map[string]string) string {
 	return sampleComment.ReplaceAllStringFunc(text, func(found string) string {
 		parts := sampleComment.FindStringSubmatch(found)
@@ -204,7 +204,7 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 		name = "docs/quickstart." + language + ".txt"
 	}
 	text, _ := docsFiles.ReadFile(name) // embedded
-	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample, usualTestSender, p.testSender).Replace(string(text))
+	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample, documentedTestSender, p.testSender).Replace(string(text))
 	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
 		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
 		says, command, _ := strings.Cut(rest, "\n")
@@ -213,7 +213,7 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 	return steps
 }
 
-// openAPI is GET /v1/openapi.json. Other sites' tools may read it.
+// openAPI is GET /v1/openapi.json. Scripts of other sites may read it (CORS).
 func (p *pages) openAPI(c *gin.Context) {
 	c.Header("Access-Control-Allow-Origin", "*")
 	c.Header("Cache-Control", "public, max-age=300")
@@ -222,9 +222,8 @@ func (p *pages) openAPI(c *gin.Context) {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 
-// docs is GET /docs: the reference, with the address under which it was asked
-// for, in the language that the address names (?lang=fr) or else the one that the
-// reader's browser likes best.
+// docs is GET /docs: the reference page, with the address that the client used, in
+// the language of the parameter lang, or else the one that the browser prefers.
 func (p *pages) docs(c *gin.Context) {
 	e := p.editions[c.Query("lang")]
 	if e == nil {
@@ -235,7 +234,7 @@ func (p *pages) docs(c *gin.Context) {
 	content.Steps = p.steps(e.language, content.BaseURL)
 	var out bytes.Buffer
 	if err := e.page.Execute(&out, content); err != nil {
-		refuse(c, serverError)
+		writeRefusal(c, serverError)
 		return
 	}
 	p.harden(c)
@@ -244,8 +243,8 @@ func (p *pages) docs(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
 }
 
-// preferred is the language of ours that an Accept-Language header (RFC 9110, 12.5.4)
-// likes best; of equal ones the first. Nobody's choice is the usual one.
+// preferred returns the language of the reference that an Accept-Language header (RFC
+// 9110, 12.5.4) prefers; of equal ones the first. Without a match it is English.
 func preferred(header []string) string {
 	best, most := editionLanguages[0], 0.0
 	for each := range strings.SplitSeq(strings.Join(header, ","), ",") {
@@ -253,7 +252,7 @@ func preferred(header []string) string {
 		language, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 		quality := 1.0
 		if text, given := strings.CutPrefix(strings.TrimSpace(parameters), "q="); given {
-			quality, _ = strconv.ParseFloat(text, 64) // what is no number is not liked
+			quality, _ = strconv.ParseFloat(text, 64) // an invalid quality is 0
 		}
 		if slices.Contains(editionLanguages, language) && quality > most && quality <= 1 {
 			best, most = language, quality
@@ -262,7 +261,7 @@ func preferred(header []string) string {
 	return best
 }
 
-// baseURL is the address of the API as the client asked for it.
+// baseURL returns the address of the API that the client used.
 func baseURL(c *gin.Context) string {
 	host, scheme := c.Request.Host, "https"
 	if c.Request.TLS == nil && c.GetHeader("X-Forwarded-Proto") != "https" {
@@ -288,19 +287,19 @@ func (p *pages) asset(c *gin.Context) {
 	}
 	kind, known := assets[name]
 	if !known {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return
 	}
 	text, err := docsFiles.ReadFile("docs/" + name)
 	if err != nil {
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 		return
 	}
 	p.harden(c)
 	c.Data(http.StatusOK, kind, text)
 }
 
-// harden lets the page load what it brings and nothing else.
+// harden lets the page load files of this server and nothing else.
 func (p *pages) harden(c *gin.Context) {
 	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	c.Header("X-Content-Type-Options", "nosniff")

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// postmanBase stands in the collection where the address belongs under which it is
-// asked for.
+// postmanBase is the placeholder in the collection for the address that the client
+// used.
 const postmanBase = "{base}"
 
 // postman makes a Postman collection (v2.1) of the OpenAPI document: a folder for each
-// tag, a request for each operation, its answers as examples. Token and address are
+// tag, a request for each operation, its responses as examples. Token and address are
 // variables.
 func postman(document []byte) ([]byte, error) {
 	var doc openAPIDocument
@@ -45,7 +45,7 @@ func postman(document []byte) ([]byte, error) {
 		}
 	}
 	collection["item"] = items
-	return encoded(collection), nil
+	return encodeJSON(collection), nil
 }
 
 // openAPIDocument is what the collection needs of the document.
@@ -98,7 +98,7 @@ type named[V any] struct {
 // UnmarshalJSON reads an object.
 func (o *ordered[V]) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	if _, err := decoder.Token(); err != nil { // the brace
+	if _, err := decoder.Token(); err != nil { // the opening brace
 		return err
 	}
 	for decoder.More() {
@@ -209,11 +209,11 @@ func (d *openAPIDocument) item(path, method string, o *operation) *postmanItem {
 	return item
 }
 
-// nameIn is the name that a reference ends with.
+// nameIn returns the name at the end of a reference.
 func nameIn(reference string) string { return reference[strings.LastIndexByte(reference, '/')+1:] }
 
 func indented(text json.RawMessage) string {
 	var out bytes.Buffer
-	_ = json.Indent(&out, text, "", "  ") // of what was valid
+	_ = json.Indent(&out, text, "", "  ") // it is valid: it was decoded before
 	return out.String()
 }

@@ -9,7 +9,7 @@ import (
 	"intumwa/sms"
 )
 
-// previewView is what a text would amount to.
+// previewView is the size and the cost of a text.
 type previewView struct {
 	Encoding          string   `json:"encoding"`
 	Characters        int      `json:"characters"`
@@ -39,7 +39,7 @@ func (a *API) preview(c *gin.Context) {
 	if template != nil {
 		rendered, err := a.intake.Render(company, template, variables)
 		if err != nil {
-			a.refuse(c, "rendering a preview", err)
+			a.writeError(c, "rendering a preview", err)
 			return
 		}
 		text = rendered
@@ -51,11 +51,11 @@ func (a *API) preview(c *gin.Context) {
 	if view.UnicodeCharacters == nil {
 		view.UnicodeCharacters = []string{}
 	}
-	write(c, http.StatusOK, view)
+	writeJSON(c, http.StatusOK, view)
 }
 
-// readPreview reads a message; without one a template and its variables, which
-// may be left out. Of both, the message counts.
+// readPreview reads a message, or a template and its optional variables. When both are
+// given, the message counts.
 func readPreview(fields value) (text string, template *sms.Template, variables map[string]*string, p problems) {
 	var message, pattern, values value
 	for key, v := range fields.members() {
@@ -87,7 +87,7 @@ func readPreview(fields value) (text string, template *sms.Template, variables m
 	variables, wrongs := newVariableReader(template.Names()).read(values)
 	for _, each := range wrongs {
 		refusal := variableLong
-		if each.noText {
+		if each.notText {
 			refusal = variableText
 		}
 		p.addNamed(refusal, "variables.", each.name)

@@ -19,9 +19,9 @@ func TestPreview(t *testing.T) {
 		{"live", `{"template":"Bonjour"}`, 200, `{"encoding":"gsm7","characters":7,"segments":1,"cost":1,"unicode_characters":[]}`},
 		{"live", `{"template":"{{code}}","message":"abc","variables":[]}`, 200, `{"encoding":"gsm7","characters":3,"segments":1,"cost":1,"unicode_characters":[]}`},
 		{"new", `{"message":"x"}`, 200, `{"encoding":"gsm7","characters":1,"segments":1,"cost":1,"unicode_characters":[]}`},
-		{"live", `{"template":"{{code}} {{a}}","variables":{}}`, 400, says("Recipient #1 is missing required template variables: code, a.")},
-		{"live", `{"template":"{{code}}","variables":{"code":null}}`, 400, says("Recipient #1's message is empty.")},
-		{"live", object("template", strings.Repeat("{{a}}", 120), "variables", vars{"a": strings.Repeat("ж", 255)}), 400, says("Recipient #1's message is too long.")},
+		{"live", `{"template":"{{code}} {{a}}","variables":{}}`, 400, messageJSON("Recipient #1 is missing required template variables: code, a.")},
+		{"live", `{"template":"{{code}}","variables":{"code":null}}`, 400, messageJSON("Recipient #1's message is empty.")},
+		{"live", object("template", strings.Repeat("{{a}}", 120), "variables", vars{"a": strings.Repeat("ж", 255)}), 400, messageJSON("Recipient #1's message is too long.")},
 		{"live", `{}`, 422, failsFirst("message", "The message content is required.")},
 		{"live", object("message", long(601)), 422, failsFirst("message", "The message must not exceed 600 characters.")},
 		{"live", object("template", long(601)), 422, failsFirst("template", "The template field must not exceed 600 characters.")},
@@ -29,9 +29,9 @@ func TestPreview(t *testing.T) {
 		{"live", `{"template":"x","variables":5}`, 422, failsFirst("variables", "The variables field is required.")},
 		{"live", `{"template":"{{code}}","variables":{"code":5}}`, 422, failsFirst("variables.code", "The variables.code field must be a string.")},
 		{"live", `{"template":"{{code}}","variables":{"code":"` + long(256) + `"}}`, 422, failsFirst("variables.code", "The variables.code field must not exceed 255 characters.")},
-		{"live", `{`, 400, says("The request body is not valid JSON.")},
-		{"nobody", `{"message":"x"}`, 400, says("You must create a company before sending messages.")},
-		{"", `{"message":"x"}`, 401, says("Unauthenticated.")},
+		{"live", `{`, 400, messageJSON("The request body is not valid JSON.")},
+		{"nobody", `{"message":"x"}`, 400, messageJSON("You must create a company before sending messages.")},
+		{"", `{"message":"x"}`, 401, messageJSON("Unauthenticated.")},
 	} {
 		got := w.do(c.as, "POST", "/v1/sms/preview", c.body)
 		if got.status != c.status {

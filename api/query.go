@@ -1,6 +1,10 @@
 package api
 
 import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -19,15 +23,15 @@ const (
 	maxLimit     = 100
 )
 
-// query are the parameters of a look-up, and what is wrong with them. One that is
-// given but empty is as none; of one that is given twice the first counts.
+// query holds the parameters of a look-up and what is wrong with them. One that is
+// given but empty counts as missing; of one that is given twice the first counts.
 type query struct {
 	url.Values
 	problems
 }
 
-// asked reads the parameters of a look-up that has these and no others.
-func asked(c *gin.Context, known ...string) *query {
+// readQuery reads the parameters of a look-up that accepts these and no others.
+func readQuery(c *gin.Context, known ...string) *query {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	q := &query{Values: values}
 	if err != nil {
@@ -41,10 +45,10 @@ func asked(c *gin.Context, known ...string) *query {
 	return q
 }
 
-// unasked tells that a look-up without parameters has none, and answers the client
-// itself when it has.
-func unasked(c *gin.Context) bool {
-	q := asked(c)
+// noParameters checks that a request has no parameters. When it has any, it writes the
+// response and returns false.
+func noParameters(c *gin.Context) bool {
+	q := readQuery(c)
 	if !q.none() {
 		q.refuseFirst(c)
 	}
@@ -75,7 +79,7 @@ func (q *query) instant(name string, wrong *refusal) time.Time {
 	return t
 }
 
-// page reads how many rows a page has, and the row before which it begins: 0 for
+// page returns how many rows the page has, and the row before which it begins: 0 for
 // the newest.
 func (q *query) page(of filters) (limit int, before int64) {
 	limit = defaultLimit
@@ -121,4 +125,45 @@ func nameOf(text string) (name messageName, ok bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	return messageName{number: n}, err == nil && n > 0 && text[0] != '+'
+}
+
+// filters is a list's name and its filter parameters. A cursor is valid only with the
+// same filters.
+type filters []string
+
+var (
+	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to"}
+	batchFilters    = filters{"batch", "batch", "status", "phone_number"}
+	deliveryFilters = filters{"deliveries", "state", "event", "message_id", "since"}
+)
+
+const cursorSize = 8 + 4 // the last message's id and a hash of the filters
+
+// cursor returns the opaque position in a list at which the next page begins.
+func (f filters) cursor(query url.Values, last int64) string {
+	var octets [cursorSize]byte
+	binary.BigEndian.PutUint64(octets[:], uint64(last))
+	binary.BigEndian.PutUint32(octets[8:], f.check(query, octets[:8]))
+	return base64.RawURLEncoding.EncodeToString(octets[:])
+}
+
+// read reads a cursor of the same list. The hash guards against mistakes only: a
+// cursor is not a secret, and a list shows the caller's own rows whatever it holds.
+func (f filters) read(query url.Values, cursor string) (last int64, ok bool) {
+	octets, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(octets) != cursorSize {
+		return 0, false
+	}
+	last = int64(binary.BigEndian.Uint64(octets))
+	return last, last > 0 && binary.BigEndian.Uint32(octets[8:]) == f.check(query, octets[:8])
+}
+
+func (f filters) check(query url.Values, place []byte) uint32 {
+	h := fnv.New32a()
+	h.Write(place)
+	_, _ = io.WriteString(h, f[0])
+	for _, name := range f[1:] {
+		_, _ = io.WriteString(h, name+"\x00"+query.Get(name)+"\x00") // a hash never fails
+	}
+	return h.Sum32()
 }

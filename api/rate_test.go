@@ -61,7 +61,7 @@ func TestRateLimit(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/sms", "/v1/sms/bulk", "/v1/sms/template"} {
 		got := w.do("live", "POST", path, "{}")
-		sameJSON(t, got.body, says("Too Many Attempts."))
+		sameJSON(t, got.body, messageJSON("Too Many Attempts."))
 		h := rateHeaders(got.header)
 		wait, _ := strconv.Atoi(h["Retry-After"])
 		reset, _ := strconv.ParseInt(h["X-Ratelimit-Reset"], 10, 64)

@@ -7,20 +7,20 @@ import (
 	"intumwa/sms"
 )
 
-// refusal is one way in which a request is refused: everything that the handlers,
-// the OpenAPI document and the reference page say of it. There is no other list.
+// refusal is one reason for refusing a request: everything that the handlers, the
+// OpenAPI document and the reference page say about it. There is no other list.
 type refusal struct {
 	status int
-	code   string     // of X-Error-Code: a published word, never changed; "" where it cannot be the first thing wrong
-	text   string     // N and K stand for what is substituted
-	field  string     // of a 422: the path in errors, "" when there are none; N and K as in text
-	on     operations // which can answer it
+	code   string     // of X-Error-Code: published, never changed; "" where it cannot be the first problem
+	text   string     // N and K are placeholders
+	field  string     // of a 422: the path in errors, "" when there is none; N and K as in text
+	on     operations // that can return it
 	retry  retry
 	cause  words
 	fix    words
 }
 
-// words are a sentence in the languages of the page.
+// words is a sentence in the languages of the page.
 type words struct{ en, fr string }
 
 // operations are operationIds of the document, separated by spaces.
@@ -37,7 +37,7 @@ const (
 	onAll                = onBodies + " " + onLooks
 )
 
-// retry says whether the same request may be sent again as it is.
+// retry says whether the client may send the same request again.
 type retry int
 
 const (
@@ -57,46 +57,46 @@ func (r retry) words() words {
 // refusals are all of them, in the order in which they stand below.
 var refusals []*refusal
 
-func refuses(status int, code, text string, on operations, again retry, cause, fix words) *refusal {
+func newRefusal(status int, code, text string, on operations, again retry, cause, fix words) *refusal {
 	r := &refusal{status: status, code: code, text: text, on: on, retry: again, cause: cause, fix: fix}
 	refusals = append(refusals, r)
 	return r
 }
 
-// invalid is a refusal of a field.
-func invalid(code, field, text string, on operations, cause, fix words) *refusal {
-	r := refuses(422, code, text, on, retryNo, cause, fix)
+// newInvalid is a refusal of a field.
+func newInvalid(code, field, text string, on operations, cause, fix words) *refusal {
+	r := newRefusal(422, code, text, on, retryNo, cause, fix)
 	r.field = field
 	return r
 }
 
-// invalidItem is a refusal of a field that is named in the text, as those of
-// batches are: "The <field>" and the end.
-func invalidItem(code, field, end string, on operations, cause, fix words) *refusal {
-	return invalid(code, field, "The "+field+end, on, cause, fix)
+// newInvalidItem is a refusal of a field of a batch, whose text names the field:
+// "The <field>" and end.
+func newInvalidItem(code, field, end string, on operations, cause, fix words) *refusal {
+	return newInvalid(code, field, "The "+field+end, on, cause, fix)
 }
 
-// end is the text behind the field that it names.
+// end returns the text behind the name of the field.
 func (r *refusal) end() string { return r.text[len("The ")+len(r.field):] }
 
-// inBatch tells whether the operation answers a failing field with the text of all
-// batches as its message.
+// inBatch reports whether the operation responds to a failing field with textInvalid
+// as its message.
 func inBatch(operation string) bool { return strings.Contains(string(onBatches), operation) }
 
-// refusesAs is of a rule of business, whose words are intake's. The reasons of metrics are
-// shorter than what a customer needs, so some have a code of their own.
-func refusesAs(code string, rule sms.Refusal, on operations, again retry, cause, fix words) *refusal {
-	r := refuses(400, code, rule.Text, on, again, cause, fix)
+// refusalOfRule describes the refusal of a business rule; its text comes from intake.
+// Several codes may share one reason (a metrics label); codeOf returns the first.
+func refusalOfRule(code string, rule sms.Refusal, on operations, again retry, cause, fix words) *refusal {
+	r := newRefusal(400, code, rule.Text, on, again, cause, fix)
 	if codes[rule.Reason] == "" {
 		codes[rule.Reason] = code
 	}
 	return r
 }
 
-// codes are the codes of the rules of business, by their reasons.
+// codes has the codes of the business rules, by reason.
 var codes = map[string]string{}
 
-// codeOf is the code of a rule of business.
+// codeOf returns the code of a business rule.
 func codeOf(rule sms.Refusal) string {
 	if code, known := codes[rule.Reason]; known {
 		return code
@@ -106,273 +106,273 @@ func codeOf(rule sms.Refusal) string {
 
 // The texts, codes and explanations.
 var (
-	// 400: the rules of business (rule api 7.2), whose words are intake's.
+	// 400: the business rules (rule api 7.2); the texts come from intake.
 
-	_ = refusesAs("no_company", intake.RefuseNoCompany, onAll, retryFixed,
+	_ = refusalOfRule("no_company", intake.RefuseNoCompany, onAll, retryFixed,
 		words{"The user of the token has no company.", "L’utilisateur du jeton n’a pas d’entreprise."},
 		words{"Create one in the dashboard.", "Créez-en une dans le tableau de bord."})
-	_ = refusesAs("test_sender", intake.RefuseTestSender(usualTestSender), onBatches, retryNo,
+	_ = refusalOfRule("test_sender", intake.RefuseTestSender(documentedTestSender), onBatches, retryNo,
 		words{"Test mode is for single messages.", "Le mode test ne vaut que pour les messages isolés."},
 		words{"POST /v1/sms, or an approved sender.", "POST /v1/sms, ou un expéditeur approuvé."})
-	_ = refusesAs("company_not_approved", intake.RefuseNotApproved, onSends, retryFixed,
+	_ = refusalOfRule("company_not_approved", intake.RefuseNotApproved, onSends, retryFixed,
 		words{"An administrator has not approved the company yet.", "Un administrateur n’a pas encore approuvé l’entreprise."},
 		words{"Wait for the approval; meanwhile use the test mode.", "Attendez l’approbation ; en attendant, utilisez le mode test."})
-	_ = refusesAs("company_not_verified", intake.RefuseNotVerified, onBatches, retryFixed,
+	_ = refusalOfRule("company_not_verified", intake.RefuseNotVerified, onBatches, retryFixed,
 		words{"Bulk and template sends need a verified company.", "Les envois groupés et par modèle exigent une entreprise vérifiée."},
 		words{"Have it verified; single sends work already.", "Faites-la vérifier ; les envois isolés marchent déjà."})
-	_ = refusesAs("sender_not_found", intake.RefuseSenderUnknown, onSends, retryFixed,
+	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onSends, retryFixed,
 		words{"The company has no such sender; its case counts.", "L’entreprise n’a pas cet expéditeur ; la casse compte."},
 		words{"Register the sender in the dashboard.", "Enregistrez l’expéditeur dans le tableau de bord."})
-	_ = refusesAs("sender_not_approved", intake.RefuseSenderUnready, onSends, retryFixed,
+	_ = refusalOfRule("sender_not_approved", intake.RefuseSenderUnready, onSends, retryFixed,
 		words{"The sender waits for its approval.", "L’expéditeur attend son approbation."},
 		words{"Wait for it, or use another sender.", "Attendez-la, ou prenez un autre expéditeur."})
-	_ = refusesAs("country_mismatch", intake.RefuseCountry("BI", "K"), onBatches, retryNo,
+	_ = refusalOfRule("country_mismatch", intake.RefuseCountry("BI", "K"), onBatches, retryNo,
 		words{"The sender belongs to operators of another country.", "L’expéditeur relève d’opérateurs d’un autre pays."},
 		words{"Use a sender of the recipients' country.", "Prenez un expéditeur du pays des destinataires."})
-	_ = refusesAs("no_carrier", intake.RefuseNoCarrier, "sendSms putTestNumber", retryNo,
+	_ = refusalOfRule("no_carrier", intake.RefuseNoCarrier, "sendSms putTestNumber", retryNo,
 		words{"The number is valid and no carrier takes it.", "Le numéro est valide, mais aucun opérateur ne le prend."},
 		words{"Try another number of the recipient.", "Essayez un autre numéro du destinataire."})
-	_ = refusesAs("no_carrier", intake.RefuseRecipientCarrier("N"), onBatches, retryNo,
+	_ = refusalOfRule("no_carrier", intake.RefuseRecipientCarrier("N"), onBatches, retryNo,
 		words{"The same, in a batch. Recipients are counted from 1.", "De même, dans un lot. Les destinataires sont comptés à partir de 1."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
-	_ = refusesAs("missing_variables", intake.RefuseVariables("N", []string{"K"}), "sendTemplate previewSms", retryNo,
+	_ = refusalOfRule("missing_variables", intake.RefuseVariables("N", []string{"K"}), "sendTemplate previewSms", retryNo,
 		words{"The first recipient that lacks values, and which.", "Le premier destinataire à qui il manque des valeurs, et lesquelles."},
 		words{"Give every placeholder a value; null is one.", "Donnez une valeur à chaque champ ; null en est une."})
-	_ = refusesAs("message_empty", intake.RefuseRecipientEmpty("N"), "sendTemplate previewSms", retryNo,
+	_ = refusalOfRule("message_empty", intake.RefuseRecipientEmpty("N"), "sendTemplate previewSms", retryNo,
 		words{"The template renders to nothing for them.", "Pour lui, le modèle ne donne aucun texte."},
 		words{"Leave the recipient out, or give a value.", "Retirez ce destinataire, ou donnez une valeur."})
-	_ = refusesAs("too_many_segments", intake.RefuseRecipientLong("N"), "sendTemplate previewSms", retryNo,
+	_ = refusalOfRule("too_many_segments", intake.RefuseRecipientLong("N"), "sendTemplate previewSms", retryNo,
 		words{"The rendered text has more than 255 segments.", "Le texte obtenu dépasse 255 segments."},
 		words{"Shorten the values.", "Raccourcissez les valeurs."})
-	_ = refusesAs("too_many_segments", intake.RefuseTooLong, "sendSms", retryNo,
+	_ = refusalOfRule("too_many_segments", intake.RefuseTooLong, "sendSms", retryNo,
 		words{"The text has more segments than this installation allows.", "Le texte a plus de segments que cette installation n’en permet."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	_ = refusesAs("insufficient_credits", intake.RefuseCredits("message", "N"), "sendSms", retryFixed,
+	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("message", "N"), "sendSms", retryFixed,
 		words{"The balance is below the cost. Nothing was charged.", "Le solde est inférieur au coût. Rien n’a été débité."},
 		words{"Buy credits.", "Achetez des crédits."})
-	_ = refusesAs("insufficient_credits", intake.RefuseCredits("batch", "N"), onBatches, retryFixed,
+	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("batch", "N"), onBatches, retryFixed,
 		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
 		words{"Buy credits, or send a part.", "Achetez des crédits, ou envoyez une partie."})
-	_ = refusesAs("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
+	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
 		words{"Test mode has no verified number.", "Le mode test n’a pas de numéro vérifié."},
 		words{"PUT /v1/test-number, then verify.", "PUT /v1/test-number, puis vérifiez."})
-	_ = refusesAs("other_test_number", intake.RefuseOtherTestNumber, "sendSms", retryNo,
+	_ = refusalOfRule("other_test_number", intake.RefuseOtherTestNumber, "sendSms", retryNo,
 		words{"Another recipient in test mode.", "Un autre destinataire en mode test."},
 		words{"Send to the test number.", "Envoyez au numéro de test."})
-	_ = refusesAs("test_quota", intake.RefuseTestQuota, "sendSms", retryNo,
+	_ = refusalOfRule("test_quota", intake.RefuseTestQuota, "sendSms", retryNo,
 		words{"The pool of test segments is used up. Failed ones come back.", "La réserve de segments de test est épuisée. Ceux des messages échoués reviennent."},
 		words{"Go live.", "Passez en production."})
-	_ = refusesAs("sandbox_quota", intake.RefuseSandboxQuota, "sendSms", retryNo,
+	_ = refusalOfRule("sandbox_quota", intake.RefuseSandboxQuota, "sendSms", retryNo,
 		words{"1,000 messages to numbers of the sandbox within 24 hours.", "1 000 messages aux numéros du bac à sable en 24 heures."},
 		words{"Come again tomorrow.", "Revenez demain."})
 
 	// 400: the test number.
 
-	verifiedAlready = refuses(400, "test_number_verified", "This number is already your verified test number.", "putTestNumber", retryNo,
+	verifiedAlready = newRefusal(400, "test_number_verified", "This number is already your verified test number.", "putTestNumber", retryNo,
 		words{"There is nothing to do.", "Il n’y a rien à faire."},
 		words{"–", "–"})
-	noReplacements = refuses(400, "test_number_final", "The test number cannot be replaced any more.", "putTestNumber", retryNo,
+	noReplacements = newRefusal(400, "test_number_final", "The test number cannot be replaced any more.", "putTestNumber", retryNo,
 		words{"It was replaced as often as it may be.", "Il a été remplacé autant de fois que permis."},
 		words{"Keep the number; go live.", "Gardez le numéro ; passez en production."})
-	codeWrong = refuses(400, "code_wrong", "The code is not right.", "verifyTestNumber", retryNo,
+	codeWrong = newRefusal(400, "code_wrong", "The code is not right.", "verifyTestNumber", retryNo,
 		words{"Another code than the last that was sent.", "Un autre code que le dernier envoyé."},
 		words{"Type it again; five tries.", "Retapez-le ; cinq essais."})
-	codeNone = refuses(400, "code_none", "There is no code to confirm. Ask for a new one.", "verifyTestNumber", retryNo,
+	codeNone = newRefusal(400, "code_none", "There is no code to confirm. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"None was sent, or it was used.", "Aucun n’a été envoyé, ou il a servi."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
-	codeExpired = refuses(400, "code_expired", "The code has expired. Ask for a new one.", "verifyTestNumber", retryNo,
+	codeExpired = newRefusal(400, "code_expired", "The code has expired. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"It is over 10 minutes old.", "Il a plus de 10 minutes."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
-	codeTries = refuses(400, "code_tries", "The code was mistyped too often. Ask for a new one.", "verifyTestNumber", retryNo,
+	codeTries = newRefusal(400, "code_tries", "The code was mistyped too often. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"Five wrong tries.", "Cinq essais manqués."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
 
 	// What is wrong with the request itself.
 
-	malformedJSON = refuses(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
+	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
 		words{"A syntax error, invalid UTF-8, half a surrogate pair, or nested too deep.", "Une faute de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux."},
 		words{"Encode the body with a JSON library.", "Faites écrire le corps par une bibliothèque JSON."})
-	keyInvalid = refuses(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onSends, retryNo,
+	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onSends, retryNo,
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "Elle n’a pas de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"A UUID will do.", "Un UUID convient."})
-	ambiguousRequest = refuses(400, "ambiguous_request", "The request can be read in two ways.", "", retryNo,
+	ambiguousRequest = newRefusal(400, "ambiguous_request", "The request can be read in two ways.", "", retryNo,
 		words{"Its length is said twice or in two ways; the connection is closed.", "Sa longueur est dite deux fois ou de deux façons ; la connexion est fermée."},
 		words{"Leave the framing to your HTTP library.", "Laissez votre bibliothèque HTTP s’en charger."})
-	unauthenticatedCaller = refuses(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
+	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
 		words{"No token, or one that is mistyped or revoked.", "Pas de jeton, ou un jeton mal écrit ou révoqué."},
 		words{"Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})
-	notFound = refuses(404, "not_found", "Not found.", onNamed, retryNo,
+	notFound = newRefusal(404, "not_found", "Not found.", onNamed, retryNo,
 		words{"No such path, message, batch or delivery, or it is another company's.", "Ce chemin, message, lot ou événement n’existe pas, ou est à une autre entreprise."},
 		words{"Check the address.", "Vérifiez l’adresse."})
-	wrongMethod = refuses(405, "method_not_allowed", "Method not allowed.", "", retryNo,
+	wrongMethod = newRefusal(405, "method_not_allowed", "Method not allowed.", "", retryNo,
 		words{"The path takes other methods.", "Le chemin prend d’autres méthodes."},
 		words{"See the Allow header.", "Voyez l’en-tête Allow."})
-	tooSlow = refuses(408, "body_too_slow", "The request body took too long to arrive.", onBodies, retryAtOnce,
+	tooSlow = newRefusal(408, "body_too_slow", "The request body took too long to arrive.", onBodies, retryAtOnce,
 		words{"The connection is too slow, or it broke.", "La connexion est trop lente, ou s’est rompue."},
 		words{"Send smaller batches.", "Envoyez des lots plus petits."})
-	keyInUse = refuses(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onSends, retryAtOnce,
+	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onSends, retryAtOnce,
 		words{"The first request has not been answered yet.", "La première requête n’a pas encore sa réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
-	tooLarge = refuses(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
+	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is over 16 MiB.", "Il dépasse 16 Mio."},
 		words{"At most 500 recipients a request.", "Au plus 500 destinataires par requête."})
-	notJSON = refuses(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
+	notJSON = newRefusal(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
 		words{"The body is declared as something else.", "Le corps est déclaré comme autre chose."},
 		words{"Content-Type: application/json.", "Content-Type: application/json."})
 
 	// 422: single messages, previews, the test number (rule api 7.1).
 
-	numberRequired = invalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber",
+	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber",
 		words{"phone_number is missing, null or blank.", "phone_number manque, est null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	numberInvalid = invalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages",
+	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"+257 and 8 digits, or 8 digits.", "+257 et 8 chiffres, ou 8 chiffres."})
-	senderRequired = invalid("sender_required", "sender", "The sender is required.", "sendSms",
+	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms",
 		words{"sender is missing, null or blank.", "sender manque, est null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	senderInvalid = invalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends,
+	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends,
 		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
 		words{"ASCII letters and digits only.", "Des lettres et chiffres ASCII seulement."})
-	messageRequired = invalid("message_required", "message", "The message content is required.", "sendSms previewSms",
+	messageRequired = newInvalid("message_required", "message", "The message content is required.", "sendSms previewSms",
 		words{"message is missing, null, blank or no string.", "message manque, est null, vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
-	messageLong = invalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
+	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
 		words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
-	codeRequired = invalid("code_required", "code", "The code is required.", "verifyTestNumber",
+	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
 		words{"Test number: no code.", "Numéro de test : pas de code."},
 		words{"Give one.", "Donnez-le."})
-	codeInvalid = invalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
+	codeInvalid = newInvalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
 		words{"Test number: not six digits.", "Numéro de test : pas six chiffres."},
 		words{"Type it as in the SMS.", "Tapez-le comme dans le SMS."})
 
 	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code that of the first field.
 
-	_ = refuses(422, "", textInvalid, "", retryNo,
+	_ = newRefusal(422, "", textInvalid, "", retryNo,
 		words{"A batch failed the validation; errors has the fields, and X-Error-Code is that of the first.", "Un lot n’est pas valide ; errors donne les champs, et X-Error-Code est celui du premier."},
 		words{"Read errors.", "Lisez errors."})
-	senderFieldRequired = invalid("sender_required", "sender", "The sender field is required.", onBatches,
+	senderFieldRequired = newInvalid("sender_required", "sender", "The sender field is required.", onBatches,
 		words{"A batch without a sender.", "Un lot sans expéditeur."},
 		words{"Give one.", "Donnez-en un."})
-	messagesEmpty = invalid("messages_empty", "messages", "The messages field must contain at least one item.", "sendBulk",
+	messagesEmpty = newInvalid("messages_empty", "messages", "The messages field must contain at least one item.", "sendBulk",
 		words{"messages is missing, empty or no list.", "messages manque, est vide ou n’est pas une liste."},
 		words{"1 to 500 messages.", "De 1 à 500 messages."})
-	messagesMany = invalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
+	messagesMany = newInvalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
 		words{"Too many.", "Trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
-	itemNumberRequired = invalidItem("phone_number_required", "messages.N.phone_number", endRequired, "sendBulk",
+	itemNumberRequired = newInvalidItem("phone_number_required", "messages.N.phone_number", endRequired, "sendBulk",
 		words{"Items are counted from 0.", "Les éléments sont comptés à partir de 0."},
 		words{"Give one.", "Donnez-en un."})
-	itemNumberInvalid = invalidItem("phone_number_invalid", "messages.N.phone_number", endNumber, "sendBulk",
+	itemNumberInvalid = newInvalidItem("phone_number_invalid", "messages.N.phone_number", endNumber, "sendBulk",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
-	itemMessageRequired = invalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
+	itemMessageRequired = newInvalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
 		words{"Missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
-	itemMessageLong = invalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
+	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
 		words{"Too long.", "Trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	templateRequired = invalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
+	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
-	templateLong = invalid("template_too_long", "template", "The template field must not exceed 600 characters.", "sendTemplate previewSms",
+	templateLong = newInvalid("template_too_long", "template", "The template field must not exceed 600 characters.", "sendTemplate previewSms",
 		words{"Counted before rendering.", "Compté avant le remplissage."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	recipientsEmpty = invalid("recipients_empty", "recipients", "The recipients field must contain at least one item.", "sendTemplate",
+	recipientsEmpty = newInvalid("recipients_empty", "recipients", "The recipients field must contain at least one item.", "sendTemplate",
 		words{"recipients is missing, empty or no list.", "recipients manque, est vide ou n’est pas une liste."},
 		words{"1 to 500 recipients.", "De 1 à 500 destinataires."})
-	recipientsMany = invalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
+	recipientsMany = newInvalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
 		words{"Too many.", "Trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
-	recipientNumberRequired = invalidItem("phone_number_required", "recipients.N.phone_number", endRequired, "sendTemplate",
+	recipientNumberRequired = newInvalidItem("phone_number_required", "recipients.N.phone_number", endRequired, "sendTemplate",
 		words{"Recipients are counted from 0 here.", "Ici, les destinataires sont comptés à partir de 0."},
 		words{"Give one.", "Donnez-en un."})
-	recipientNumberInvalid = invalidItem("phone_number_invalid", "recipients.N.phone_number", endNumber, "sendTemplate",
+	recipientNumberInvalid = newInvalidItem("phone_number_invalid", "recipients.N.phone_number", endNumber, "sendTemplate",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
-	recipientVariablesRequired = invalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
+	recipientVariablesRequired = newInvalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
 		words{"Missing, null or no object; {} is fine.", "Il manque, est null ou n’est pas un objet ; {} convient."},
 		words{"Give an object.", "Donnez un objet."})
-	recipientVariableLong = invalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
+	recipientVariableLong = newInvalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
 		words{"The value is too long.", "La valeur est trop longue."},
 		words{"Shorten it.", "Raccourcissez-la."})
-	recipientVariableText = invalidItem("variable_not_a_string", "recipients.N.variables.K", endVariableText, "sendTemplate",
+	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endVariableText, "sendTemplate",
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
 		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
-	moreFields = invalid("", keyMore, "There are N further fields that are not listed.", onBatches,
+	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
 		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
 		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
-	variablesRequired = invalidItem("variables_required", "variables", endRequired, "previewSms",
+	variablesRequired = newInvalidItem("variables_required", "variables", endRequired, "previewSms",
 		words{"Preview: variables is no object.", "Aperçu : variables n’est pas un objet."},
 		words{"Give an object.", "Donnez un objet."})
-	variableLong = invalidItem("variable_too_long", "variables.K", endVariableLong, "previewSms",
+	variableLong = newInvalidItem("variable_too_long", "variables.K", endVariableLong, "previewSms",
 		words{"Preview: the value is too long.", "Aperçu : la valeur est trop longue."},
 		words{"Shorten it.", "Raccourcissez-la."})
-	variableText = invalidItem("variable_not_a_string", "variables.K", endVariableText, "previewSms",
+	variableText = newInvalidItem("variable_not_a_string", "variables.K", endVariableText, "previewSms",
 		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
 		words{"Quote it.", "Mettez-la entre guillemets."})
-	keyReused = refuses(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
+	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
 		words{"The same key came with another body or endpoint within 24 hours.", "La même clé est venue avec un autre corps ou chemin en 24 heures."},
 		words{"A new key for a new request.", "Une nouvelle clé pour une nouvelle requête."})
 
 	// 422: lists and look-ups.
 
-	statusInvalid = invalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
+	statusInvalid = newInvalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
 		words{"List: unknown status.", "Liste : état inconnu."},
 		words{"One of the three.", "L’un des trois."})
-	batchInvalid = invalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
+	batchInvalid = newInvalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
 		words{"List: not an id.", "Liste : pas un identifiant."},
 		words{"batch_id of the send result.", "batch_id de la réponse à l’envoi."})
-	fromInvalid = invalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
+	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
 		words{"List: not a time.", "Liste : pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
-	toInvalid = invalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
+	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
 		words{"List: not a time.", "Liste : pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
-	limitInvalid = invalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
+	limitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
 		words{"List: out of bounds.", "Liste : hors limites."},
 		words{"1 to 100.", "De 1 à 100."})
-	cursorInvalid = invalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
+	cursorInvalid = newInvalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
 		words{"List: not a cursor of this list.", "Liste : pas un curseur de cette liste."},
 		words{"next_cursor of the page before, same filters.", "next_cursor de la page précédente, mêmes filtres."})
-	stateInvalid = invalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
+	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
 		words{"Deliveries: unknown state.", "Événements : état inconnu."},
 		words{"One of the three.", "L’un des trois."})
-	eventInvalid = invalid("event_invalid", "event", "The event must be sms.sent or sms.failed.", "listWebhookDeliveries",
+	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent or sms.failed.", "listWebhookDeliveries",
 		words{"Deliveries: unknown event.", "Événements : événement inconnu."},
 		words{"One of the two.", "L’un des deux."})
-	messageIDInvalid = invalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
+	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
 		words{"Deliveries: neither of a message’s ids.", "Événements : aucun des deux identifiants d’un message."},
 		words{"message_id of the webhook, or id of the send result.", "message_id du webhook, ou id de la réponse à l’envoi."})
-	sinceInvalid = invalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
+	sinceInvalid = newInvalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
 		words{"Deliveries: not a time.", "Événements : pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
-	parameterUnknown = invalidItem("parameter_unknown", "K", endParameter, onAsked,
+	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
 		words{"A look-up with a parameter that it does not have: perhaps mistyped.", "Une recherche avec un paramètre qu’elle n’a pas : peut-être mal écrit."},
 		words{"See which there are.", "Voyez lesquels existent."})
-	queryInvalid = invalid("query_invalid", "query", "The query string is not valid.", onAsked,
+	queryInvalid = newInvalid("query_invalid", "query", "The query string is not valid.", onAsked,
 		words{"A percent sign or a semicolon that is not escaped.", "Un signe pourcent ou un point-virgule non échappé."},
 		words{"Escape parameters with a URL library.", "Faites échapper les paramètres par une bibliothèque."})
 
-	// Come again.
+	// Temporary: the client may try again.
 
-	tooManySends = refuses(429, "too_many_requests", "Too Many Attempts.", onSends, retryLater,
+	tooManySends = newRefusal(429, "too_many_requests", "Too Many Attempts.", onSends, retryLater,
 		words{"Over the rate of send requests.", "Au-dessus du débit des requêtes d’envoi."},
 		words{"Wait for Retry-After seconds.", "Attendez les secondes de Retry-After."})
-	tooManyLookups = refuses(429, "too_many_lookups", "Too Many Attempts.", onLooks, retryLater,
+	tooManyLookups = newRefusal(429, "too_many_lookups", "Too Many Attempts.", onLooks, retryLater,
 		words{"Too many of your look-ups are under way at the same time.", "Trop de vos recherches sont en cours en même temps."},
 		words{"Ask one after the other.", "Demandez l’une après l’autre."})
-	tooManyFailures = refuses(429, "too_many_failed_logins", "Too Many Attempts.", onAll, retryLater,
+	tooManyFailures = newRefusal(429, "too_many_failed_logins", "Too Many Attempts.", onAll, retryLater,
 		words{"Too many wrong tokens came from your address.", "Trop de jetons faux sont venus de votre adresse."},
 		words{"Correct the token, then wait for Retry-After seconds.", "Corrigez le jeton, puis attendez les secondes de Retry-After."})
-	codeTooSoon = refuses(429, "code_too_soon", "Too Many Attempts.", "putTestNumber", retryLater,
+	codeTooSoon = newRefusal(429, "code_too_soon", "Too Many Attempts.", "putTestNumber", retryLater,
 		words{"A code was sent less than a minute ago, or five within the hour.", "Un code est parti il y a moins d’une minute, ou cinq en une heure."},
 		words{"Wait for Retry-After seconds.", "Attendez les secondes de Retry-After."})
-	serverError = refuses(500, "server_error", "Server error.", onAll, retryAtOnce,
+	serverError = newRefusal(500, "server_error", "Server error.", onAll, retryAtOnce,
 		words{"A fault of ours; it is in our log, under the X-Request-Id of the answer.", "Une faute de notre part ; elle est dans notre journal, sous le X-Request-Id de la réponse."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
-	unavailable = refuses(503, "unavailable", "Service unavailable.", onAll, retryLater,
+	unavailable = newRefusal(503, "unavailable", "Service unavailable.", onAll, retryLater,
 		words{"We cannot take requests just now. Nothing was charged.", "Nous ne pouvons pas prendre de requêtes en ce moment. Rien n’a été débité."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
 )

@@ -15,15 +15,15 @@ type route struct {
 	handlers     []gin.HandlerFunc
 }
 
-// table lists the endpoints. The OpenAPI document lists the same, which a test
-// checks.
+// table lists the endpoints. A test checks that the OpenAPI document lists the
+// same.
 func (a *API) table() ([]route, error) {
 	page, err := newPages(a.opts, a.throttle.Limit())
 	if err != nil {
 		return nil, fmt.Errorf("building the documentation: %w", err)
 	}
 	send := func(path string, handler gin.HandlerFunc) route {
-		return route{http.MethodPost, path, []gin.HandlerFunc{a.authenticate, a.limit, handler}}
+		return route{http.MethodPost, path, []gin.HandlerFunc{a.authenticate, a.limitRate, handler}}
 	}
 	other := func(method, path string, handler gin.HandlerFunc) route {
 		return route{method, path, []gin.HandlerFunc{a.authenticate, handler}}
@@ -77,25 +77,25 @@ func (a *API) routes() (http.Handler, error) {
 	for path := range methods {
 		if name, ok := strings.CutPrefix(path, "/v1/sms/"); ok && !strings.Contains(name, "/") && name != ":id" &&
 			!slices.Contains(methods[path], http.MethodGet) {
-			r.GET(path, func(c *gin.Context) { refuseMethod(c, methods[path]) })
+			r.GET(path, func(c *gin.Context) { writeMethodNotAllowed(c, methods[path]) })
 		}
 	}
 	r.NoRoute(func(c *gin.Context) {
 		if allowed := allowedOn(methods, c.Request.URL.Path); allowed != nil {
-			refuseMethod(c, allowed)
+			writeMethodNotAllowed(c, allowed)
 			return
 		}
-		refuse(c, notFound)
+		writeRefusal(c, notFound)
 	})
 	return r, nil
 }
 
-func refuseMethod(c *gin.Context, allowed []string) {
+func writeMethodNotAllowed(c *gin.Context, allowed []string) {
 	c.Header("Allow", strings.Join(allowed, ", "))
-	refuse(c, wrongMethod)
+	writeRefusal(c, wrongMethod)
 }
 
-// allowedOn answers the methods of a path; nil when there is no such path.
+// allowedOn returns the methods of a path; nil when there is no such path.
 func allowedOn(methods map[string][]string, path string) []string {
 	if allowed := methods[path]; allowed != nil {
 		return allowed

@@ -20,9 +20,9 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 			w.t = t
 			for _, customer := range []string{"", "live"} {
 				got := w.do(customer, c.method, c.path, "")
-				want := says("Not found.")
+				want := messageJSON("Not found.")
 				if c.status == 405 {
-					want = says("Method not allowed.")
+					want = messageJSON("Method not allowed.")
 				}
 				if got.status != c.status || got.header.Get("Allow") != c.allow || got.header.Get("X-RateLimit-Limit") != "" {
 					t.Errorf("status %d, Allow %q, %v", got.status, got.header.Get("Allow"), got.header)

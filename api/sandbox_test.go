@@ -152,10 +152,10 @@ func TestSandboxNumbersElsewhere(t *testing.T) {
 	got = w.do("live", "POST", "/v1/sms/bulk", bulk(testSender, item(number, "x")))
 	sameJSON(t, got.body, failsBatch("messages.0.phone_number", "The messages.0.phone_number field must be a valid Burundi (+257) number."))
 	got = w.do("nobody", "POST", "/v1/sms", single(number, testSender, "x"))
-	sameJSON(t, got.body, says("You must create a company before sending messages."))
+	sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
 	// The test mode stays as it is.
 	got = w.do("live", "POST", "/v1/sms", single("+25779123456", testSender, "x"))
-	sameJSON(t, got.body, says("Test messages can only be sent to your verified test number."))
+	sameJSON(t, got.body, messageJSON("Test messages can only be sent to your verified test number."))
 	if n := w.count(`SELECT count(*) FROM messages`); n != 0 {
 		t.Errorf("%d messages", n)
 	}
@@ -175,7 +175,7 @@ func TestSandboxHasItsBound(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	got := w.do("live", "POST", "/v1/sms", body)
-	sameJSON(t, got.body, says("Sandbox quota exceeded."))
+	sameJSON(t, got.body, messageJSON("Sandbox quota exceeded."))
 	if code := got.header.Get("X-Error-Code"); code != "sandbox_quota" {
 		t.Errorf("code %q", code)
 	}

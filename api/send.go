@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,16 +14,16 @@ import (
 	"intumwa/sms"
 )
 
-// background is the context of work that goes on when the client hangs up. It bears
-// the request's id, for the log.
+// background returns a context for work that continues when the client disconnects.
+// It carries the request's id for the log.
 func background(c *gin.Context) context.Context {
 	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
 }
 
-// accept is the way of each send request: the body, its key, what read makes of it,
-// and then send, unless a refusal is due before. What the body held is given back
-// before anything is written, since the client may take its time to read.
-func accept[R any](a *API, c *gin.Context, read func(value) (R, problems), invalid func(problems, *gin.Context),
+// handleSend handles a send request: it reads the body and the idempotency key, parses
+// them with read, and calls send, unless a check fails before. The body's memory is
+// released before the response is written, because the client may read slowly.
+func handleSend[R any](a *API, c *gin.Context, read func(value) (R, problems), invalid func(problems, *gin.Context),
 	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
 	raw, fields, done, ok := a.body(c)
 	if !ok {
@@ -43,10 +45,10 @@ func accept[R any](a *API, c *gin.Context, read func(value) (R, problems), inval
 	answer(c, accepted, err)
 }
 
-// answer writes what intake made of a send request.
-func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
+// writeAnswer writes intake's answer to a send request.
+func (a *API) writeAnswer(c *gin.Context, answer intake.Answer, err error) {
 	if err != nil {
-		a.refuse(c, "accepting a message", err)
+		a.writeError(c, "accepting a message", err)
 		return
 	}
 	if answer.Replayed {
@@ -55,21 +57,53 @@ func (a *API) answer(c *gin.Context, answer intake.Answer, err error) {
 	c.Data(http.StatusOK, "application/json", answer.Body)
 }
 
-// refuse answers for an error of the rooms below.
-func (a *API) refuse(c *gin.Context, doing string, err error) {
+// writeError responds to an error from intake or another package.
+func (a *API) writeError(c *gin.Context, doing string, err error) {
 	switch refusal, refused := errors.AsType[sms.Refusal](err); {
 	case refused:
-		refusedAs(c, codeOf(refusal))
-		write(c, http.StatusBadRequest, message{refusal.Text})
+		abortWithCode(c, codeOf(refusal))
+		writeJSON(c, http.StatusBadRequest, message{refusal.Text})
 	case errors.Is(err, accounts.ErrUnauthenticated):
-		refuse(c, unauthenticatedCaller)
+		writeRefusal(c, unauthenticatedCaller)
 	case errors.Is(err, intake.ErrKeyInUse):
-		refuse(c, keyInUse)
+		writeRefusal(c, keyInUse)
 	case errors.Is(err, intake.ErrKeyReused):
-		refuse(c, keyReused)
+		writeRefusal(c, keyReused)
 	case errors.Is(err, intake.ErrUnavailable):
-		a.away(c, doing, err)
+		a.writeUnavailable(c, doing, err)
 	default:
-		a.fail(c, doing, err)
+		a.writeServerError(c, doing, err)
 	}
+}
+
+const maxKey = 255 // characters of an idempotency key
+
+// idempotencyKey returns the Idempotency-Key header: 1 to 255 visible ASCII
+// characters (rule choices 1.10); nil when there is none. When the key is invalid it
+// writes the response and returns ok false.
+func idempotencyKey(c *gin.Context, raw string) (key *intake.Key, ok bool) {
+	values, given := c.Request.Header["Idempotency-Key"]
+	if !given {
+		return nil, true
+	}
+	name := values[0]
+	if len(values) > 1 || len(name) < 1 || len(name) > maxKey ||
+		strings.IndexFunc(name, func(r rune) bool { return r < '!' || r > '~' }) >= 0 {
+		writeRefusal(c, keyInvalid)
+		return nil, false
+	}
+	return &intake.Key{Name: name, Request: fingerprint(c.FullPath(), raw)}, true
+}
+
+// fingerprint identifies a request by its endpoint and the bytes of its body.
+func fingerprint(endpoint, raw string) [sha256.Size]byte {
+	h := sha256.New()
+	h.Write([]byte(endpoint))
+	h.Write([]byte{0})
+	for chunk := [4096]byte{}; raw != ""; { // in chunks: []byte(raw) would copy a large body
+		n := copy(chunk[:], raw)
+		h.Write(chunk[:n])
+		raw = raw[n:]
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }

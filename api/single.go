@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,7 +15,7 @@ import (
 
 // sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
-	accept(a, c, a.readSingle, problems.refuseFirst, a.answerSingle, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
+	handleSend(a, c, a.readSingle, problems.refuseFirst, a.writeSingleAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
 		req.Key = key
 		return a.intake.Send(ctx, p, req)
 	})
@@ -49,4 +52,62 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 		p.add(wrong)
 	}
 	return req, p
+}
+
+// includeMessageID is the preference (RFC 7240) of a client that wants message_id, the
+// number used in webhooks, in the response to a single send. Without it the response
+// has only the fields of rule api 2.1.
+const includeMessageID = "include=message_id"
+
+// acceptedView is the response to a single send with its message_id.
+type acceptedView struct {
+	intake.Accepted
+
+	MessageID int64 `json:"message_id"`
+}
+
+// prefers reports whether a Prefer header names a preference. The case of names does
+// not matter; parameters behind a semicolon are ignored.
+func prefers(r *http.Request, preference string) bool {
+	wantName, wantValue, _ := strings.Cut(preference, "=")
+	for _, line := range r.Header["Prefer"] {
+		for each := range strings.SplitSeq(line, ",") {
+			each, _, _ = strings.Cut(each, ";")
+			name, value, _ := strings.Cut(each, "=")
+			if strings.EqualFold(strings.TrimSpace(name), wantName) && strings.Trim(strings.TrimSpace(value), `"`) == wantValue {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// writeSingleAnswer responds to a single send, with message_id if the client prefers it
+// and it is known: a message past its retention has none.
+func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error) {
+	if err != nil || !prefers(c.Request, includeMessageID) {
+		a.writeAnswer(c, answer, err)
+		return
+	}
+	var view acceptedView
+	if err := json.Unmarshal(answer.Body, &view.Accepted); err != nil {
+		a.writeServerError(c, "reading an answer", err)
+		return
+	}
+	if view.MessageID = answer.MessageID; view.MessageID == 0 { // repeated: the answer was stored without it
+		var company int64
+		if known := caller(c).Company; known != nil {
+			company = known.ID
+		}
+		record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
+		if err != nil {
+			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "id", view.ID, "error", err)
+			a.writeAnswer(c, answer, nil)
+			return
+		}
+		view.MessageID = record.ID
+	}
+	setHeader(c, "Preference-Applied", includeMessageID)
+	answer.Body = encodeJSON(view)
+	a.writeAnswer(c, answer, nil)
 }

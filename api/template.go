@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,7 +13,7 @@ import (
 
 // sendTemplate is POST /v1/sms/template (rule api 4.3).
 func (a *API) sendTemplate(c *gin.Context) {
-	accept(a, c, a.readTemplate, problems.refuseBatch, a.answer, func(ctx context.Context, p *accounts.Principal, req intake.Template, key *intake.Key) (intake.Answer, error) {
+	handleSend(a, c, a.readTemplate, problems.refuseBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Template, key *intake.Key) (intake.Answer, error) {
 		req.Key = key
 		return a.intake.SendTemplate(ctx, p, req)
 	})
@@ -37,7 +38,7 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 	template, wrong := body(text, templateRequired, templateLong)
 	if wrong != nil {
 		p.add(wrong)
-		template = "" // what is too long to be sent is not searched for placeholders
+		template = "" // a text that is too long to be sent is not searched for placeholders
 	}
 	req.Template = sms.ParseTemplate(template)
 	switch n := length(list); {
@@ -55,7 +56,7 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 	return req, p
 }
 
-// readRecipient reads one item. One that is no object is an empty one.
+// readRecipient reads one item. An item that is not an object counts as an empty one.
 func (a *API) readRecipient(item value, index int, reader *variableReader, p *problems) (r intake.TemplateRecipient) {
 	var number, variables value
 	for key, v := range item.members() {
@@ -78,7 +79,7 @@ func (a *API) readRecipient(item value, index int, reader *variableReader, p *pr
 	r.Variables, wrongs = reader.read(variables)
 	for _, each := range wrongs {
 		refusal := recipientVariableLong
-		if each.noText {
+		if each.notText {
 			refusal = recipientVariableText
 		}
 		p.addItem(refusal, "recipients", index, "variables."+each.name)
@@ -86,10 +87,58 @@ func (a *API) readRecipient(item value, index int, reader *variableReader, p *pr
 	return r
 }
 
-// isEmptyArray tells what PHP makes of an empty map.
+// isEmptyArray reports whether v is [], which PHP writes for an empty map.
 func (v value) isEmptyArray() bool {
 	for range v.elements() {
 		return false
 	}
 	return v.isArray()
+}
+
+// variableReader reads the variables that a template uses and ignores the others.
+// One reader serves all recipients of a request in turn.
+type variableReader struct {
+	names []string
+	index map[string]int
+	given []value // of equal keys the last; "" where missing
+}
+
+func newVariableReader(names []string) *variableReader {
+	r := &variableReader{names: names, index: make(map[string]int, len(names)), given: make([]value, len(names))}
+	for i, name := range names {
+		r.index[name] = i
+	}
+	return r
+}
+
+// wrongVariable is a variable that is not a text, or too long a text.
+type wrongVariable struct {
+	name    string
+	notText bool
+}
+
+// read returns the values of an object's members, nil for null.
+func (r *variableReader) read(v value) (values map[string]*string, wrong []wrongVariable) {
+	clear(r.given)
+	for name, v := range v.members() {
+		if i, used := r.index[name]; used {
+			r.given[i] = v
+		}
+	}
+	values = make(map[string]*string, len(r.names))
+	for i, v := range r.given {
+		name := r.names[i]
+		switch text, isText := v.text(); {
+		case v == "":
+		case v.isNull():
+			values[name] = nil
+		case !isText:
+			wrong = append(wrong, wrongVariable{name, true})
+		case longerThan(text, maxVariable), strings.IndexByte(text, 0) >= 0:
+			wrong = append(wrong, wrongVariable{name, false})
+		default:
+			values[name] = &text
+		}
+	}
+	return values, wrong
 }

@@ -30,14 +30,14 @@ type poolView struct {
 
 // getTestNumber is GET /v1/test-number.
 func (a *API) getTestNumber(c *gin.Context) {
-	if _, ok := a.companyOf(c); !ok || !unasked(c) {
+	if _, ok := a.companyOf(c); !ok || !noParameters(c) {
 		return
 	}
 	a.showTestNumber(c)
 }
 
-// putTestNumber is PUT /v1/test-number: it names another number and sends it a
-// one-time code, through the gateway itself and at nobody's cost.
+// putTestNumber is PUT /v1/test-number: it sets the number and sends it a one-time
+// code by SMS, free of charge.
 func (a *API) putTestNumber(c *gin.Context) {
 	if _, ok := a.companyOf(c); !ok {
 		return
@@ -124,15 +124,15 @@ func readCode(v value) (code string, wrong *refusal) {
 	return code, nil
 }
 
-// refuseTestNumber answers why a verification did not go on.
+// refuseTestNumber responds with the reason why a verification failed.
 func (a *API) refuseTestNumber(c *gin.Context, err error) {
 	if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
-		tryAfter(c, soon.After)
-		refuse(c, codeTooSoon)
+		setRetryAfter(c, soon.After)
+		writeRefusal(c, codeTooSoon)
 		return
 	}
 	if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
-		refuse(c, codeWrong)
+		writeRefusal(c, codeWrong)
 		return
 	}
 	for _, each := range []struct {
@@ -143,18 +143,18 @@ func (a *API) refuseTestNumber(c *gin.Context, err error) {
 		{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
 	} {
 		if errors.Is(err, each.err) {
-			refuse(c, each.refusal)
+			writeRefusal(c, each.refusal)
 			return
 		}
 	}
 	if _, refused := errors.AsType[sms.Refusal](err); refused {
-		a.refuse(c, "verifying a test number", err)
+		a.writeError(c, "verifying a test number", err)
 		return
 	}
-	a.away(c, "verifying a test number", err)
+	a.writeUnavailable(c, "verifying a test number", err)
 }
 
-// showTestNumber answers with the account's test mode as it stands.
+// showTestNumber responds with the state of the account's test mode.
 func (a *API) showTestNumber(c *gin.Context) {
 	ctx, user := c.Request.Context(), caller(c).UserID
 	view := testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
@@ -162,7 +162,7 @@ func (a *API) showTestNumber(c *gin.Context) {
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
-		a.away(c, "reading a test number", err)
+		a.writeUnavailable(c, "reading a test number", err)
 		return
 	default:
 		text := string(number.PhoneNumber)
@@ -171,9 +171,9 @@ func (a *API) showTestNumber(c *gin.Context) {
 	}
 	used, err := a.ledger.TestUsed(ctx, user)
 	if err != nil {
-		a.away(c, "reading a test pool", err)
+		a.writeUnavailable(c, "reading a test pool", err)
 		return
 	}
 	view.Quota = poolView{Segments: a.opts.TestQuota, Remaining: max(0, a.opts.TestQuota-used)}
-	write(c, http.StatusOK, view)
+	writeJSON(c, http.StatusOK, view)
 }

@@ -41,7 +41,7 @@ func TestVerifyTestNumber(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
 	const path, verify = "/v1/test-number", "/v1/test-number/verify"
 	sameJSON(t, w.do("new", "GET", path, "").body, testMode("", false, 3, 5))
-	sameJSON(t, w.do("new", "POST", verify, `{"code":"123456"}`).body, says("There is no code to confirm. Ask for a new one."))
+	sameJSON(t, w.do("new", "POST", verify, `{"code":"123456"}`).body, messageJSON("There is no code to confirm. Ask for a new one."))
 
 	got := w.do("new", "PUT", path, `{"phone_number":"79 12 34 56"}`)
 	if got.status != 200 {
@@ -63,13 +63,13 @@ func TestVerifyTestNumber(t *testing.T) {
 	if got.status != 429 || wait < 1 || wait > 61 {
 		t.Errorf("another at once: %d, wait %d", got.status, wait)
 	}
-	sameJSON(t, got.body, says("Too Many Attempts."))
+	sameJSON(t, got.body, messageJSON("Too Many Attempts."))
 
 	wrong := "000000"
 	if code == wrong {
 		wrong = "000001"
 	}
-	sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, says("The code is not right."))
+	sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, messageJSON("The code is not right."))
 	if got := w.do("new", "POST", "/v1/sms", single("79123456", testSender, "x")); got.status != 400 {
 		t.Errorf("before it is verified: %d", got.status)
 	}
@@ -81,7 +81,7 @@ func TestVerifyTestNumber(t *testing.T) {
 	w.sent("new", single("79123456", testSender, long(161)))
 	sameJSON(t, w.do("new", "GET", path, "").body, testMode("+25779123456", true, 3, 3))
 	w.later()
-	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123456"}`).body, says("This number is already your verified test number."))
+	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123456"}`).body, messageJSON("This number is already your verified test number."))
 }
 
 func TestReplaceTestNumber(t *testing.T) {
@@ -92,12 +92,12 @@ func TestReplaceTestNumber(t *testing.T) {
 		w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '1 h'`)
 		sameJSON(t, w.do("new", "PUT", path, object("phone_number", number)).body, testMode("+257"+number, false, 3-i, 5))
 		if i == 1 { // the verification is gone at once
-			sameJSON(t, w.do("new", "POST", "/v1/sms", single("79123450", testSender, "x")).body, says("Verify a test number before sending test messages."))
+			sameJSON(t, w.do("new", "POST", "/v1/sms", single("79123450", testSender, "x")).body, messageJSON("Verify a test number before sending test messages."))
 		}
 		sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+257"+number))).body, testMode("+257"+number, true, 3-i, 5))
 	}
 	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '1 h'`)
-	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123459"}`).body, says("The test number cannot be replaced any more."))
+	sameJSON(t, w.do("new", "PUT", path, `{"phone_number":"79123459"}`).body, messageJSON("The test number cannot be replaced any more."))
 	sameJSON(t, w.do("new", "GET", path, "").body, testMode("+25779123453", true, 0, 5))
 }
 
@@ -111,15 +111,15 @@ func TestTestNumberRefusals(t *testing.T) {
 	}{
 		{"new", "PUT", path, `{}`, 422, failsFirst("phone_number", "The phone number is required.")},
 		{"new", "PUT", path, `{"phone_number":"22201234"}`, 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number.")},
-		{"new", "PUT", path, `{"phone_number":"29123456"}`, 400, says("No carrier serves this phone number.")},
-		{"new", "PUT", path, `{`, 400, says("The request body is not valid JSON.")},
+		{"new", "PUT", path, `{"phone_number":"29123456"}`, 400, messageJSON("No carrier serves this phone number.")},
+		{"new", "PUT", path, `{`, 400, messageJSON("The request body is not valid JSON.")},
 		{"new", "POST", verify, `{}`, 422, failsFirst("code", "The code is required.")},
 		{"new", "POST", verify, `{"code":"12345"}`, 422, failsFirst("code", "The code must be 6 digits.")},
 		{"new", "POST", verify, `{"code":"12345a"}`, 422, failsFirst("code", "The code must be 6 digits.")},
 		{"new", "POST", verify, `{"code":123456}`, 422, failsFirst("code", "The code must be 6 digits.")},
-		{"nobody", "PUT", path, `{"phone_number":"79123456"}`, 400, says("You must create a company before sending messages.")},
-		{"nobody", "POST", verify, `{"code":"123456"}`, 400, says("You must create a company before sending messages.")},
-		{"", "PUT", path, `{}`, 401, says("Unauthenticated.")}, {"", "POST", verify, `{}`, 401, says("Unauthenticated.")},
+		{"nobody", "PUT", path, `{"phone_number":"79123456"}`, 400, messageJSON("You must create a company before sending messages.")},
+		{"nobody", "POST", verify, `{"code":"123456"}`, 400, messageJSON("You must create a company before sending messages.")},
+		{"", "PUT", path, `{}`, 401, messageJSON("Unauthenticated.")}, {"", "POST", verify, `{}`, 401, messageJSON("Unauthenticated.")},
 	} {
 		got := w.do(c.as, c.method, c.path, c.body)
 		if got.status != c.status {
@@ -137,15 +137,15 @@ func TestTestNumberRefusals(t *testing.T) {
 	code := w.code("+25779123456")
 	wrong := strings.Map(func(r rune) rune { return '0' + ('9'-r)%10 }, code)
 	for range 5 {
-		sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, says("The code is not right."))
+		sameJSON(t, w.do("new", "POST", verify, object("code", wrong)).body, messageJSON("The code is not right."))
 	}
-	sameJSON(t, w.do("new", "POST", verify, object("code", code)).body, says("The code was mistyped too often. Ask for a new one."))
+	sameJSON(t, w.do("new", "POST", verify, object("code", code)).body, messageJSON("The code was mistyped too often. Ask for a new one."))
 	w.later()
 	if got := w.do("new", "PUT", path, `{"phone_number":"79123456"}`); got.status != 200 {
 		t.Fatal(got.body)
 	}
 	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '10 min'`)
-	sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+25779123456"))).body, says("The code has expired. Ask for a new one."))
+	sameJSON(t, w.do("new", "POST", verify, object("code", w.code("+25779123456"))).body, messageJSON("The code has expired. Ask for a new one."))
 }
 
 // The code comes in the language in which its user is written to, in one segment that

@@ -27,9 +27,9 @@ const maxItems = 500
 // textInvalid is the message of every 422 of a batch (rule choices 1.6).
 const textInvalid = "The given data was invalid."
 
-// Of the failing fields of a request so many are listed in its answer, and so
-// many octets of them: paths bear names that the client chose. A bulk of 500 with
-// both fields wrong is listed whole (rule choices 1.6).
+// Limits of the failing fields that a response lists, in number and in octets: their
+// paths contain names that the client chose. A bulk of 500 with both fields wrong is
+// listed completely (rule choices 1.6).
 const (
 	maxListed       = 2000
 	maxListedOctets = 1 << 20
@@ -45,30 +45,31 @@ const (
 	endParameter    = " parameter is not known."
 )
 
-// keyMore is the last key of a list that is not whole.
-const keyMore = "more"
+// moreKey is the last key of an incomplete list.
+const moreKey = "more"
 
-// problems are the failures of a validation, in the order in which the fields
-// were looked at (rule api 7.1). A field fails for one reason only. What is past
-// the bounds is counted, not listed.
+// problems are the failures of a validation, in the order in which the fields were
+// checked (rule api 7.1). A field fails for one reason only. Problems beyond the
+// limits are counted, not listed.
 type problems struct {
 	code   string // of the first
 	listed []problem
-	octets int // of the listed ones
-	more   int // fields that fail too
+	octets int // of the listed problems
+	more   int // failing fields that are not listed
 	full   bool
 }
 
 type problem struct{ field, text string }
 
-// add lists a field with what is wrong with it.
+// add adds a problem.
 func (p *problems) add(r *refusal) { p.addParts(r, "", r.field, r.text) }
 
-// addNamed lists what is wrong with a field that the client named.
+// addNamed adds a problem of a field whose name the client chose.
 func (p *problems) addNamed(r *refusal, list, name string) { p.addParts(r, list, name, r.end()) }
 
-// addParts lists the field list + path with a text: the text itself, or, where it
-// names the field, "The <field>" and the text. What is not listed costs no memory.
+// addParts adds a problem of the field list + path. Its text is r.text, or, when text
+// differs from that, "The <field>" and text. A problem that is not listed costs no
+// memory.
 func (p *problems) addParts(r *refusal, list, path, text string) {
 	if p.code == "" {
 		p.code = r.code
@@ -86,14 +87,14 @@ func (p *problems) addParts(r *refusal, list, path, text string) {
 	p.listed = append(p.listed, problem{path, text})
 }
 
-// none tells that nothing is wrong.
+// none reports whether there are no problems.
 func (p *problems) none() bool { return len(p.listed) == 0 && p.more == 0 }
 
 // MarshalJSON writes an object of field paths and their texts.
 func (p problems) MarshalJSON() ([]byte, error) {
 	all := p.listed
 	if p.more > 0 {
-		all = append(all[:len(all):len(all)], problem{keyMore, strings.Replace(moreFields.text, "N", strconv.Itoa(p.more), 1)})
+		all = append(all[:len(all):len(all)], problem{moreKey, strings.Replace(moreFields.text, "N", strconv.Itoa(p.more), 1)})
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')
@@ -124,27 +125,27 @@ type invalidView struct {
 	Errors  problems `json:"errors"`
 }
 
-// refuseFirst answers 422 with the first problem's text, as single requests do.
+// refuseFirst responds with 422 and the first problem's text, as single requests do.
 func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
 
-// refuseBatch answers 422 as batches do.
+// refuseBatch responds with 422 and textInvalid, as batches do.
 func (p problems) refuseBatch(c *gin.Context) { p.refuse(c, textInvalid) }
 
-// refuseField answers 422 for one field.
+// refuseField responds with 422 for one field.
 func refuseField(c *gin.Context, r *refusal) {
 	var p problems
 	p.add(r)
 	p.refuseFirst(c)
 }
 
-// refuse answers 422.
+// refuse responds with 422.
 func (p problems) refuse(c *gin.Context, text string) {
-	refusedAs(c, p.code)
-	write(c, http.StatusUnprocessableEntity, invalidView{text, p})
+	abortWithCode(c, p.code)
+	writeJSON(c, http.StatusUnprocessableEntity, invalidView{text, p})
 }
 
-// isMissing tells what counts as no value for a required string: no field,
-// null, nothing but whitespace (rule choices 1.4).
+// isMissing reports whether v counts as missing for a required string: no field, null,
+// or only whitespace (rule choices 1.4).
 func isMissing(v value) bool {
 	if v.isNull() {
 		return true
@@ -155,8 +156,8 @@ func isMissing(v value) bool {
 
 func blank(s string) bool { return strings.TrimLeftFunc(s, unicode.IsSpace) == "" }
 
-// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8).
-// wrong is what is wrong with it, nil if nothing; so it is of the readers below.
+// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8). wrong
+// is the refusal of an invalid one, else nil; also in the readers below.
 func sender(v value, required *refusal) (name string, wrong *refusal) {
 	if isMissing(v) {
 		return "", required
@@ -179,14 +180,14 @@ func body(v value, required, long *refusal) (s string, wrong *refusal) {
 	switch {
 	case !ok || blank(s) || strings.IndexByte(s, 0) >= 0:
 		return "", required
-	case longer(s, maxMessage):
+	case longerThan(s, maxMessage):
 		return s, long
 	}
 	return s, nil
 }
 
-// longer tells whether a text has more code points than most.
-func longer(s string, most int) bool { return len(s) > most && utf8.RuneCountInString(s) > most }
+// longerThan reports whether a text has more code points than most.
+func longerThan(s string, most int) bool { return len(s) > most && utf8.RuneCountInString(s) > most }
 
 // number reads a phone number.
 func (a *API) number(v value, required, unknown *refusal) (n sms.Number, wrong *refusal) {

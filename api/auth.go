@@ -1,0 +1,191 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/throttle"
+)
+
+// Keys of values in the gin.Context of a request.
+const (
+	principalKey = "principal"
+	memoryKey    = "memory"
+	releaseKey   = "leave" // func() that releases the slot of a look-up
+)
+
+// refusalDelay is the time after which a wrong token is refused. It is longer than
+// any look-up takes, so that the response time does not show whether the id exists.
+const refusalDelay = 50 * time.Millisecond
+
+// suspectLookupsPerSecond limits the database look-ups for tokens that this process
+// has not authenticated yet, from all addresses with too many failures together.
+const suspectLookupsPerSecond = 20
+
+// authenticate lets requests with a valid token pass (rule api 5).
+//
+// An address with too many failures is refused before the database is asked. Its
+// tokens that this process has authenticated before still pass, because many
+// customers may share one address. For its other tokens a few look-ups a second
+// remain, so that a valid one among them passes in the end.
+func (a *API) authenticate(c *gin.Context) {
+	start := time.Now()
+	token, ok := bearer(c.GetHeader("Authorization"))
+	if !ok {
+		a.logUnauthorized(c, "")
+		writeRefusal(c, unauthenticatedCaller)
+		return
+	}
+	if a.opts.FailedLogins != nil {
+		until, refused := a.opts.FailedLogins.Refused(addressKey(c.ClientIP()))
+		if refused && !a.accounts.Recognize(token) && !a.suspectLookups.take(start) {
+			writeTooManyFailures(c, until)
+			return
+		}
+	}
+	p, err := a.accounts.Authenticate(c.Request.Context(), token)
+	switch {
+	case errors.Is(err, accounts.ErrUnauthenticated):
+		a.logUnauthorized(c, token)
+		a.refuseToken(c, start)
+	case err != nil:
+		a.writeUnavailable(c, "authenticating", err)
+	default:
+		c.Set(principalKey, p)
+		c.Set(memoryKey, a.memory)
+	}
+}
+
+// refuseToken responds to a wrong token, refusalDelay after start: with 401, or with
+// 429 when its address has reached the limit of FailedLogins.
+func (a *API) refuseToken(c *gin.Context, start time.Time) {
+	decision := throttle.Decision{Allowed: true}
+	if a.opts.FailedLogins != nil {
+		decision = a.opts.FailedLogins.Allow(c.Request.Context(), addressKey(c.ClientIP()))
+	}
+	timer := time.NewTimer(time.Until(start.Add(refusalDelay)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.Request.Context().Done():
+	}
+	if decision.Allowed {
+		writeRefusal(c, unauthenticatedCaller)
+	} else {
+		writeTooManyFailures(c, decision.ResetAt)
+	}
+}
+
+func writeTooManyFailures(c *gin.Context, until time.Time) {
+	setRetryAfter(c, time.Until(until))
+	writeRefusal(c, tooManyFailures)
+}
+
+// perSecond limits events to most in each second. The zero value with most set is ready.
+type perSecond struct {
+	most int
+
+	mu     sync.Mutex
+	second int64
+	used   int
+}
+
+// take counts an event; it returns false when this second has none left.
+func (q *perSecond) take(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if second := now.Unix(); second != q.second {
+		q.second, q.used = second, 0
+	}
+	if q.used >= q.most {
+		return false
+	}
+	q.used++
+	return true
+}
+
+// addressKey returns the number under which the failures of an address are counted.
+// IPv6 addresses of one /64 have the same key, because one customer has a whole /64.
+func addressKey(address string) int64 {
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
+		if network, err := ip.WithZone("").Prefix(64); err == nil {
+			address = network.String()
+		}
+	}
+	sum := sha256.Sum256([]byte(address))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// bearer returns the token of an Authorization header; the case of the scheme does
+// not matter (RFC 9110, 11.1).
+func bearer(header string) (string, bool) {
+	scheme, token, ok := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+func caller(c *gin.Context) *accounts.Principal {
+	return c.MustGet(principalKey).(*accounts.Principal)
+}
+
+// limitRate counts the request against its user's rate (rule api 8).
+func (a *API) limitRate(c *gin.Context) {
+	d := a.throttle.Allow(c.Request.Context(), caller(c).UserID)
+	setHeader(c, "X-RateLimit-Limit", strconv.Itoa(d.Limit))
+	setHeader(c, "X-RateLimit-Remaining", strconv.Itoa(d.Remaining))
+	if d.Allowed {
+		return
+	}
+	setRetryAfter(c, time.Until(d.ResetAt))
+	setHeader(c, "X-RateLimit-Reset", strconv.FormatInt(d.ResetAt.Add(time.Second-1).Unix(), 10))
+	writeRefusal(c, tooManySends)
+}
+
+// companyOf returns the caller's company; the caller may see the data of no other.
+// When there is none, companyOf writes the response and returns false.
+func (a *API) companyOf(c *gin.Context) (*accounts.Company, bool) {
+	p := caller(c)
+	if p.Company == nil { // it may have been created a moment ago
+		fresh, err := a.accounts.Fresh(c.Request.Context(), p)
+		switch {
+		case errors.Is(err, accounts.ErrUnauthenticated):
+			writeRefusal(c, unauthenticatedCaller)
+			return nil, false
+		case err != nil:
+			a.writeUnavailable(c, "reading an account", err)
+			return nil, false
+		}
+		p = fresh
+	}
+	if p.Company == nil {
+		a.writeError(c, "reading an account", intake.ErrNoCompany)
+		return nil, false
+	}
+	return p.Company, true
+}
+
+// logUnauthorized logs a request without a valid token: at most one line a second,
+// with the address and the number before the token's bar (the token's id, if it was
+// issued here). The rest of the token is never logged.
+func (a *API) logUnauthorized(c *gin.Context, token string) {
+	now := time.Now().Unix()
+	if a.unauthorizedLogged.Swap(now) == now {
+		return
+	}
+	number, _, _ := strings.Cut(token, "|")
+	id, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || len(number) > 12 { // no id has so many digits, but a secret may
+		id = 0
+	}
+	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped or revoked", "address", c.ClientIP(), "token_id", id)
+}

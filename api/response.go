@@ -1,0 +1,119 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// message is the body of every error response.
+type message struct {
+	Message string `json:"message"`
+}
+
+// writeRefusal responds with a refusal.
+func writeRefusal(c *gin.Context, r *refusal) {
+	abortWithCode(c, r.code)
+	writeJSON(c, r.status, message{r.text})
+}
+
+// abortWithCode stops the handler chain and puts the refusal's code into X-Error-Code.
+func abortWithCode(c *gin.Context, code string) {
+	c.Abort()
+	setHeader(c, "X-Error-Code", code)
+}
+
+// writeJSON responds with a JSON body. HTML characters are not escaped.
+func writeJSON(c *gin.Context, status int, body any) {
+	writeBody(c, status, encodeJSON(body))
+}
+
+// encodeJSON returns body as JSON. HTML characters are not escaped.
+func encodeJSON(body any) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		panic("api: a response does not marshal: " + err.Error())
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
+}
+
+// largeResponse is the size in octets above which a response counts against
+// BodyMemory until the client has read it. Smaller ones fit into the system's
+// socket buffers.
+const largeResponse = 64 << 10
+
+// writeBody writes a JSON text. When memory is short, the connection of a client
+// that reads a large response too slowly is closed.
+func writeBody(c *gin.Context, status int, text []byte) {
+	if leave, known := c.Get(releaseKey); known {
+		leave.(func())()
+	}
+	if shared, known := c.Get(memoryKey); known && len(text) > largeResponse {
+		control := http.NewResponseController(c.Writer)
+		held := shared.(*memory).reserve(caller(c).UserID, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
+		defer held.close()
+		if err := held.resize(c.Request.Context(), int64(len(text))); err != nil {
+			setRetryAfter(c, 5*time.Second)
+			abortWithCode(c, unavailable.code)
+			status, text = unavailable.status, encodeJSON(message{unavailable.text})
+		}
+	}
+	c.Data(status, "application/json", text)
+}
+
+// setHeader sets a header and keeps the spelling of its name: net/http would
+// write X-RateLimit-Limit as X-Ratelimit-Limit.
+func setHeader(c *gin.Context, name, text string) {
+	c.Writer.Header()[name] = []string{text}
+}
+
+// setRetryAfter sets Retry-After: whole seconds, rounded up, so that a client
+// that waits that long is not refused again.
+func setRetryAfter(c *gin.Context, wait time.Duration) {
+	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+}
+
+// writeUnavailable responds with 503: the database is unreachable or the process is
+// overloaded. Nothing was charged.
+func (a *API) writeUnavailable(c *gin.Context, doing string, err error) {
+	// One line a second: during an outage every request fails in the same way.
+	now := time.Now().Unix()
+	if c.Request.Context().Err() == nil && a.unavailableLogged.Swap(now) != now {
+		a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
+	}
+	setRetryAfter(c, 5*time.Second)
+	writeRefusal(c, unavailable)
+}
+
+// writeServerError responds with 500; the details go to the log only.
+func (a *API) writeServerError(c *gin.Context, doing string, err error) {
+	a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
+	writeRefusal(c, serverError)
+}
+
+// timestamp formats a time as ISO 8601 with offset, like the webhooks.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05-07:00") }
+
+// timestampOrNull is timestamp for a time that may be missing: nil becomes null.
+func timestampOrNull(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := timestamp(*t)
+	return &text
+}
+
+// textOrNull returns nil for the empty text, which JSON shows as null.
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
