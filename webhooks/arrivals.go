@@ -11,45 +11,45 @@ import (
 
 const (
 	arrivalsBatch = 1000
-	// A number that was drawn and is not there yet belongs to a transaction that
-	// is under way, or was rolled back. Statements end after 10 s and idle
-	// transactions after 5 s (postgres.Open), so past this it was the latter.
+	// A missing number belongs to a transaction that is under way or was rolled back.
+	// Statements end after 10 s and idle transactions after 5 s (postgres.Open), so
+	// after gapAge it was rolled back.
 	gapAge = 2 * time.Minute
-	// A gap is looked into at every read while it is young, then once in this time.
-	gapYoung = time.Second
+	// A gap is read at every round while it is younger than gapRetry, then once in gapRetry.
+	gapRetry = time.Second
 )
 
-// arrivals is how far new deliveries were read, in the order of their numbers
-// (webhook_deliveries.seq). Numbers are drawn in this order and committed in
-// any: a gap is kept in mind and looked into again.
+// arrivals tracks how far new deliveries were read, in the order of their numbers
+// (webhook_deliveries.seq). Transactions draw numbers in this order but commit in any
+// order: a gap is remembered and read again.
 type arrivals struct {
-	cursor int64 // read up to here, but for the gaps
-	head   int64 // the last at the take-over: another process may have attempted those up to it
+	cursor int64 // everything up to here was read, except the gaps
+	head   int64 // the last number when this lease began: the owner before may have attempted those up to it
 	gaps   []gap
-	open   map[int64]struct{} // read, and neither recorded nor parked yet
-	order  []int64            // the open ones ascending, with some that are not open any more
+	open   map[int64]struct{} // read, and neither stored nor parked yet
+	order  []int64            // the open numbers ascending, and some that were finished
 }
 
-// gap is numbers that were not there when others behind them were.
+// gap is a range of numbers that were missing when higher ones were read.
 type gap struct {
 	from, to    int64
-	since, next time.Time // next: when it is looked into again
+	since, next time.Time // next: when it is read again
 }
 
 func newArrivals(read, head int64) arrivals {
 	return arrivals{cursor: read, head: head, open: make(map[int64]struct{})}
 }
 
-// saw notes a number that was read, and whether something is to be done for it.
-// Numbers beyond the cursor come in their order.
-func (a *arrivals) saw(seq int64, todo bool, now time.Time) {
+// note records that a number was read, and whether it must be delivered. Numbers
+// beyond the cursor come in ascending order.
+func (a *arrivals) note(seq int64, todo bool, now time.Time) {
 	if seq > a.cursor {
 		if seq > a.cursor+1 {
 			a.gaps = append(a.gaps, gap{from: a.cursor + 1, to: seq - 1, since: now, next: now})
 		}
 		a.cursor = seq
 	} else if !a.fill(seq) {
-		return // it has been seen
+		return // it was read before
 	}
 	if !todo {
 		return
@@ -59,7 +59,7 @@ func (a *arrivals) saw(seq int64, todo bool, now time.Time) {
 	a.order = slices.Insert(a.order, at, seq)
 }
 
-// fill takes a number out of its gap.
+// fill removes a number from its gap; false when it is in none.
 func (a *arrivals) fill(seq int64) bool {
 	for i, g := range a.gaps {
 		if seq < g.from || seq > g.to {
@@ -78,10 +78,10 @@ func (a *arrivals) fill(seq int64) bool {
 	return false
 }
 
-// close notes that a number's delivery was recorded or parked.
-func (a *arrivals) close(seq int64) { delete(a.open, seq) }
+// finish records that a number's delivery was stored or parked.
+func (a *arrivals) finish(seq int64) { delete(a.open, seq) }
 
-// done is the number up to which nothing is open and nothing can come any more.
+// done returns the number up to which everything is finished and no gap is left.
 func (a *arrivals) done() int64 {
 	for len(a.order) > 0 {
 		if _, open := a.open[a.order[0]]; open {
@@ -99,36 +99,36 @@ func (a *arrivals) done() int64 {
 	return done
 }
 
-// again answers the gaps that are to be looked into now, and forgets the old.
-func (a *arrivals) again(now time.Time) (from, to []int64) {
+// dueGaps returns the gaps to read now, and forgets those older than gapAge.
+func (a *arrivals) dueGaps(now time.Time) (from, to []int64) {
 	a.gaps = slices.DeleteFunc(a.gaps, func(g gap) bool { return now.Sub(g.since) > gapAge })
 	for i := range a.gaps {
 		g := &a.gaps[i]
 		if now.Before(g.next) {
 			continue
 		}
-		if now.Sub(g.since) > gapYoung {
-			g.next = now.Add(gapYoung)
+		if now.Sub(g.since) > gapRetry {
+			g.next = now.Add(gapRetry)
 		}
 		from, to = append(from, g.from), append(to, g.to)
 	}
 	return from, to
 }
 
-// arrived is a delivery as it was read.
+// arrived is a new delivery.
 type arrived struct {
 	company int64
 	job     job
-	todo    bool // nobody has attempted or parked it
+	todo    bool // it was neither attempted nor parked
 }
 
-// readArrivals reads what is new behind the cursor, at most arrivalsBatch, and
-// in the gaps. full tells that there may be more.
+// readArrivals reads the new deliveries behind the cursor, at most arrivalsBatch, and
+// in the gaps. full means that there may be more.
 func (d *deliverer) readArrivals(ctx context.Context) (found []arrived, full bool, err error) {
 	now := time.Now()
 	d.mu.Lock()
 	cursor, catchingUp := d.arrivals.cursor, d.arrivals.cursor < d.arrivals.head
-	from, to := d.arrivals.again(now)
+	from, to := d.arrivals.dueGaps(now)
 	d.mu.Unlock()
 	const columns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, `
 	todo := `true`

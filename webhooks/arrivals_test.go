@@ -30,11 +30,11 @@ func TestArrivals(t *testing.T) {
 			return rapid.SampledFrom(all).Draw(t, what), true
 		}
 		read := func() {
-			from, to := a.again(now)
+			from, to := a.dueGaps(now)
 			for i := range from {
 				for n := from[i]; n <= to[i]; n++ {
 					if there[n] {
-						a.saw(n, true, now)
+						a.note(n, true, now)
 						if seen[n] {
 							t.Fatalf("%d is seen twice", n)
 						}
@@ -44,7 +44,7 @@ func TestArrivals(t *testing.T) {
 			}
 			for n := a.cursor + 1; n <= drawn; n++ {
 				if there[n] {
-					a.saw(n, true, now)
+					a.note(n, true, now)
 					seen[n], open[n] = true, true
 				}
 			}
@@ -67,7 +67,7 @@ func TestArrivals(t *testing.T) {
 			case 3:
 				if n, ok := pick(open, "close"); ok {
 					delete(open, n)
-					a.close(n)
+					a.finish(n)
 				}
 			default:
 				read()
@@ -78,7 +78,7 @@ func TestArrivals(t *testing.T) {
 				}
 			}
 		}
-		now = now.Add(gapYoung + gapYoung)
+		now = now.Add(gapRetry + gapRetry)
 		read()
 		for n := range there {
 			if !seen[n] {
@@ -86,11 +86,11 @@ func TestArrivals(t *testing.T) {
 			}
 		}
 		for n := range open {
-			a.close(n)
+			a.finish(n)
 		}
 		now = now.Add(gapAge)
 		now = now.Add(gapAge)
-		a.again(now)
+		a.dueGaps(now)
 		if a.done() != a.cursor {
 			t.Fatalf("done up to %d of %d when nothing is open", a.done(), a.cursor)
 		}

@@ -18,34 +18,34 @@ const (
 	connectTimeout = 5 * time.Second
 	tlsTimeout     = 5 * time.Second
 	maxHeaderBytes = 16 << 10
-	maxAnswerBytes = 64 << 10         // read, so that the connection can be used again
-	excerptBytes   = 1 << 10          // kept of a failure's answer
+	maxAnswerBytes = 64 << 10         // of a response that are read, so that the connection can be used again
+	excerptBytes   = 1 << 10          // of a failure's response that are kept
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
-// errLongHead is what ends an answer whose head has no end.
+// errLongHead ends a response whose head is too long.
 var errLongHead = errors.New("the head of the answer is too long")
 
-// target is where an endpoint's calls go, and how they are signed.
+// target is an endpoint's address and signing keys, ready for calls.
 type target struct {
 	host   string // for the log
 	place  place
-	head   string // of every request, up to what differs
+	head   string // of every request, the part that is always the same
 	signer *signer
 
-	// As stored, to notice a change without opening the secret again.
+	// As stored, to detect a change without decrypting the secret again.
 	storedURL, storedSecret string
 }
 
-// aimAt makes a target of a URL.
-func aimAt(u *url.URL, sign *signer) *target {
+// newTargetOf makes a target of a URL.
+func newTargetOf(u *url.URL, sign *signer) *target {
 	t := &target{host: u.Hostname(), signer: sign}
 	port := cmp.Or(u.Port(), "80")
 	if u.Scheme == "https" {
 		t.place.name, port = t.host, cmp.Or(u.Port(), "443")
 	}
 	t.place.address = net.JoinHostPort(t.host, port)
-	host, zone, scoped := strings.Cut(u.Host, "%") // of an IPv6 address, which is nobody else's business (RFC 6874)
+	host, zone, scoped := strings.Cut(u.Host, "%") // the zone of an IPv6 address is not sent (RFC 6874)
 	if scoped {
 		if _, end, ok := strings.Cut(zone, "]"); ok {
 			host += "]" + end
@@ -56,11 +56,11 @@ func aimAt(u *url.URL, sign *signer) *target {
 	return t
 }
 
-// caller makes the calls.
+// caller makes calls to endpoints.
 type caller struct {
 	*client
 	timeout time.Duration
-	always  bool // the beginning of every answer is kept, not of failures alone
+	always  bool // the beginning of every response is kept, not only of failures
 }
 
 // newCaller returns a caller whose calls end with ctx.
@@ -72,15 +72,15 @@ func (c *caller) close() { c.closeAll() }
 
 var requests = sync.Pool{New: func() any { room := make([]byte, 0, 1024); return &room }}
 
-// call makes one attempt, which ends within the timeout whatever is answered. ok
-// is false when the caller's context ended it: then it says nothing about the
-// endpoint.
+// call makes one attempt, which ends within the timeout whatever the endpoint does. ok
+// is false when the caller's context ended it; the attempt then says nothing about
+// the endpoint.
 func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	deadline := start.Add(c.timeout)
 	room := requests.Get().(*[]byte)
 	*room = appendRequest((*room)[:0], t, j, start)
-	response, conn, err := c.exchange(t.place, *room, deadline) //nolint:bodyclose // the connection ends or is kept as a whole
+	response, conn, err := c.exchange(t.place, *room, deadline) //nolint:bodyclose // the connection is closed or kept as a whole
 	requests.Put(room)
 	a.At = start.UTC().Truncate(time.Millisecond)
 	if err != nil {
@@ -88,12 +88,12 @@ func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool
 			return Attempt{}, 0, false
 		}
 		if timedOut(err) && time.Now().After(deadline) {
-			err = context.DeadlineExceeded // the looking up of a name says so in other words
+			err = context.DeadlineExceeded // a timeout of the name look-up is another error
 		}
 		a.Result, a.Error = resultOfError(err)
 	} else {
 		a.Status, a.Result = response.StatusCode, resultOfStatus(response.StatusCode)
-		var whole bool // the status has been seen: for the result nothing else counts
+		var whole bool // the status alone decides the result
 		if a.Excerpt, whole = readAnswer(response, c.always || a.Result != result2xx); whole && !response.Close {
 			c.keep(conn)
 		} else {
@@ -105,7 +105,7 @@ func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool
 	return a, took, true
 }
 
-// appendRequest appends a request with its signatures. rule choices 8.1
+// appendRequest appends a signed request. rule choices 8.1
 func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
 	var bodyRoom [256]byte
 	var timeRoom [20]byte
@@ -130,10 +130,9 @@ func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
 
 var answers = sync.Pool{New: func() any { return new([excerptBytes]byte) }}
 
-// readAnswer reads an answer's body, of which with keep set it returns the
-// excerpt. More than maxAnswerBytes are not read; whole tells that there were no
-// more, so that the connection can be used again. What follows a 101 is no answer
-// but another protocol, without an end: it is not read at all.
+// readAnswer reads a response's body, at most maxAnswerBytes, and returns an excerpt if
+// keep is set. whole means that the body ended, so that the connection can be used
+// again. After a 101 nothing is read: what follows is another protocol.
 func readAnswer(response *http.Response, keep bool) (excerpt string, whole bool) {
 	if response.StatusCode < 200 {
 		return "", false
@@ -154,8 +153,8 @@ func readAnswer(response *http.Response, keep bool) (excerpt string, whole bool)
 	return excerptOf(head[:n]), whole
 }
 
-// excerptOf makes octets from outside fit to be stored and shown: valid UTF-8
-// without control characters.
+// excerptOf returns octets from outside as text that can be stored and shown: valid
+// UTF-8 without control characters.
 func excerptOf(octets []byte) string {
 	text := strings.Map(func(r rune) rune {
 		switch {

@@ -1,9 +1,13 @@
 package webhooks
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
-// begin starts as many calls of an endpoint as it may have, as far as its class
-// has slots; else the endpoint stands in line for one. The caller holds the mutex.
+// begin starts as many calls of an endpoint as its limit and the free slots of its
+// class allow. Without a free slot the endpoint waits in line. The caller holds the
+// mutex.
 func (d *deliverer) begin(e *endpointWorker) {
 	for d.mayBegin(e) {
 		s := &d.slots[e.class]
@@ -22,7 +26,7 @@ func (d *deliverer) mayBegin(e *endpointWorker) bool {
 	return !d.stopping && len(e.waiting) > 0 && e.calls < e.limit && e.target != nil && d.delivering()
 }
 
-// beginOne starts an endpoint's next call in a slot of its class, which has one.
+// beginOne starts an endpoint's next call in a free slot of its class.
 func (d *deliverer) beginOne(e *endpointWorker) {
 	d.slots[e.class].free--
 	e.calls++
@@ -31,25 +35,25 @@ func (d *deliverer) beginOne(e *endpointWorker) {
 	go d.run(e, e.next(), e.target, &slot{class: e.class, started: time.Now()})
 }
 
-// run makes one call after the other for an endpoint until there is none, or the
-// slot is another endpoint's turn.
+// run makes one call after the other for an endpoint until none is left or another
+// endpoint waits for the slot.
 func (d *deliverer) run(e *endpointWorker, j job, t *target, s *slot) {
 	defer d.calls.Done()
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	late := time.AfterFunc(quickAnswer, func() { d.late(e, s) })
+	late := time.AfterFunc(quickAnswer, func() { d.markSlow(e, s) })
 	defer late.Stop()
 	for going := true; going; {
 		took, success, called := d.deliver(e.company, t, j)
 
 		d.mu.Lock()
 		if called {
-			e.observe(success, took, d.opts.PerEndpoint, d.opts.PerEndpointMax)
+			e.learn(success, took, d.opts.PerEndpoint, d.opts.PerEndpointMax)
 		} else if j.term == d.term {
 			e.putBack(j)
 			d.waiting++
 		}
-		if going = d.goesOn(e, s); going {
+		if going = d.keepsSlot(e, s); going {
 			j, t, s.started = e.next(), e.target, time.Now()
 			d.waiting--
 			late.Reset(quickAnswer)
@@ -57,48 +61,48 @@ func (d *deliverer) run(e *endpointWorker, j job, t *target, s *slot) {
 			s.over = true
 			e.calls--
 			d.slots[s.class].free++
-			d.serve(s.class)
+			d.assignSlots(s.class)
 		}
 		d.begin(e)
-		roomy := len(d.wanting) > 0 && (!going || e.wanting && e.room() > 0)
+		roomy := len(d.fetchQueue) > 0 && (!going || e.inFetchQueue && e.fetchLimit() > 0)
 		d.mu.Unlock()
 		if roomy {
-			d.rouse()
+			d.wakeUp()
 		}
 	}
 }
 
-// goesOn says whether an endpoint may keep a slot for its next call.
-func (d *deliverer) goesOn(e *endpointWorker, s *slot) bool {
+// keepsSlot reports whether an endpoint may keep a slot for its next call.
+func (d *deliverer) keepsSlot(e *endpointWorker, s *slot) bool {
 	return !d.stopping && len(e.waiting) > 0 && e.target != nil && d.delivering() &&
 		e.class == s.class && e.calls <= e.limit && len(d.slots[s.class].line) == 0
 }
 
-// late judges an endpoint that has not answered for a while without waiting for
-// the timeout: it is slow, and its call goes over to the slots of the slow while
-// there are any, so that the slot it began in is free for others.
-func (d *deliverer) late(e *endpointWorker, s *slot) {
+// markSlow makes an endpoint slow when a call has not been answered within
+// quickAnswer, without waiting for the timeout. If the slow class has a free slot, the
+// call moves there and frees its slot for others.
+func (d *deliverer) markSlow(e *endpointWorker, s *slot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.over || time.Since(s.started) < quickAnswer {
-		return // that call has just ended; if there is one, it is another
+		return // that call has just ended; the slot may hold another one
 	}
 	e.class, e.limit = slow, d.opts.PerEndpoint
 	if from := s.class; from != slow && d.slots[slow].free > 0 {
 		s.class = slow
 		d.slots[slow].free--
 		d.slots[from].free++
-		d.serve(from)
-		d.rouse()
+		d.assignSlots(from)
+		d.wakeUp()
 	}
 }
 
-// serve gives free slots of a class to the endpoints in line, one call each in turn.
-func (d *deliverer) serve(of class) {
+// assignSlots gives free slots of a class to the endpoints in line, one call each in turn.
+func (d *deliverer) assignSlots(of class) {
 	s := &d.slots[of]
 	for turns := len(s.line); turns > 0 && s.free > 0; turns-- {
 		e := s.next()
-		if e.class != of { // it has been moved meanwhile
+		if e.class != of { // its class has changed meanwhile
 			d.begin(e)
 			continue
 		}
@@ -113,16 +117,16 @@ func (d *deliverer) serve(of class) {
 	}
 }
 
-// rouse lets the taking loop see that there is room, or something to do.
-func (d *deliverer) rouse() {
+// wakeUp wakes take.
+func (d *deliverer) wakeUp() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// deliver makes one attempt and passes its result on. called is false when none
-// was made, or shutdown cut it short.
+// deliver makes one attempt and passes its result to record. called is false when no
+// call was made, or shutdown ended it.
 func (d *deliverer) deliver(company int64, t *target, j job) (took time.Duration, success, called bool) {
 	if !d.delivering() {
 		return 0, false, false
@@ -141,4 +145,27 @@ func (d *deliverer) deliver(company int64, t *target, j job) (took time.Duration
 	d.logAttempt(company, t, r)
 	d.results <- r
 	return took, success, true
+}
+
+// logAttempt logs an attempt at level debug, and at level warn when the delivery is
+// given up after it. The message's ULID is looked up only for lines that are written.
+func (d *deliverer) logAttempt(company int64, t *target, r result) {
+	level, what := slog.LevelDebug, "webhook attempt"
+	if r.state == exhausted {
+		level, what = slog.LevelWarn, "webhook delivery given up"
+	}
+	if r.attempt.Result != "2xx" { // from the first failure on; the log merges repeated lines about one endpoint
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", company, "host", t.host, "result", r.attempt.Result)
+	}
+	if !d.log.Enabled(d.calling, level) {
+		return
+	}
+	fields := []any{"message_id", messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", company, "event", eventName(r.id),
+		"host", t.host, "attempt", r.tries + 1, "result", r.attempt.Result}
+	if d.opts.Name != nil {
+		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
+			fields = append([]any{"id", name}, fields...)
+		}
+	}
+	d.log.Log(d.calling, level, what, fields...)
 }

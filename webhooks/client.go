@@ -14,43 +14,42 @@ import (
 )
 
 // client speaks HTTP/1.1 (RFC 9112) to endpoints: one request at a time over a
-// connection, by the goroutine that asks, which net/http's transport needs two
-// more for. It follows no redirect, asks for no compression and knows no proxy.
-// An exchange ends by its deadline whatever is answered, because the connection
-// does.
+// connection, in the caller's goroutine (net/http's transport needs two more). It
+// follows no redirect, asks for no compression and uses no proxy. The deadline is set
+// on the connection, so an exchange ends by then whatever the endpoint sends.
 type client struct {
-	ctx       context.Context // ends all that is under way
+	ctx       context.Context // ends all exchanges
 	dialer    *net.Dialer
 	handshake time.Duration // of a TLS handshake, at most
-	idleMost  int           // connections kept
-	hostMost  int           // of them of one place
+	idleMost  int           // limit of idle connections
+	hostMost  int           // limit of idle connections to one place
 
 	mu     sync.Mutex
-	open   map[*connection]struct{} // every one there is
-	idle   map[place][]*connection  // the latest last
-	kept   int                      // of all places
-	tidied *time.Timer              // nil: nothing is kept
+	open   map[*connection]struct{} // all connections
+	idle   map[place][]*connection  // the last one used at the end
+	kept   int                      // idle connections to all places
+	tidied *time.Timer              // nil: no connection is idle
 }
 
-// place is where connections lead: companies may share one.
+// place is the address of connections; several companies may share one.
 type place struct {
 	address string // host:port
-	name    string // of the certificate; "" without TLS
+	name    string // for the certificate; "" without TLS
 }
 
 // connection is one connection to an endpoint. One exchange holds it at a time.
 type connection struct {
 	net.Conn
-	raw    syscall.RawConn // of the socket beneath
-	place  place
-	reader *bufio.Reader
-	left   int64 // octets that may still be read of the answer's head
-	heard  bool  // something came since the request was written
-	broke  error // how reading ended; half a line hides it from whoever parses
-	since  time.Time
+	raw      syscall.RawConn // of the socket below TLS
+	place    place
+	reader   *bufio.Reader
+	left     int64 // octets that may still be read of the response's head
+	received bool  // octets came after the request was written
+	readErr  error // the error that ended reading; a parser may hide it behind its own
+	since    time.Time
 }
 
-var sessions = tls.NewLRUClientSessionCache(256) // spares full handshakes with known servers
+var sessions = tls.NewLRUClientSessionCache(256) // saves full handshakes with known servers
 
 func newClient(ctx context.Context, opts Options, g guard) *client {
 	c := &client{
@@ -67,10 +66,10 @@ func newClient(ctx context.Context, opts Options, g guard) *client {
 	return c
 }
 
-// exchange sends a request and returns the head of the final answer, whose body
-// is read from the connection until the deadline. The caller gives the connection
-// back by keep or drop. A request of which nothing was answered on a connection
-// that was kept is sent again on a new one: the server had closed it.
+// exchange sends a request and returns the head of the final response; its body can be
+// read from the connection until the deadline. The caller returns the connection by
+// keep or drop. When nothing was received on a reused connection, the request is sent
+// again on a new one: the server had closed the old one.
 func (c *client) exchange(to place, request []byte, deadline time.Time) (*http.Response, *connection, error) {
 	for {
 		conn, kept, err := c.get(to, deadline)
@@ -82,32 +81,32 @@ func (c *client) exchange(to place, request []byte, deadline time.Time) (*http.R
 			return response, conn, nil
 		}
 		c.drop(conn)
-		if !kept || conn.heard || timedOut(err) || c.ctx.Err() != nil {
+		if !kept || conn.received || timedOut(err) || c.ctx.Err() != nil {
 			return nil, nil, err
 		}
 	}
 }
 
-var posted = &http.Request{Method: http.MethodPost} // what answers are to
+var postRequest = &http.Request{Method: http.MethodPost} // what http.ReadResponse must know of the request
 
 func (c *connection) exchange(request []byte) (*http.Response, error) {
-	c.left, c.heard = maxHeaderBytes, false
+	c.left, c.received = maxHeaderBytes, false
 	if _, err := c.Write(request); err != nil {
 		return nil, err
 	}
 	for {
-		response, err := http.ReadResponse(c.reader, posted)
+		response, err := http.ReadResponse(c.reader, postRequest)
 		if err != nil {
-			return nil, cmp.Or(c.broke, err)
+			return nil, cmp.Or(c.readErr, err)
 		}
 		if response.StatusCode < 100 || response.StatusCode > 199 || response.StatusCode == http.StatusSwitchingProtocols {
-			c.left = math.MaxInt64 // whoever reads the body bounds it
+			c.left = math.MaxInt64 // the reader of the body limits it
 			return response, nil
 		}
 	}
 }
 
-// meter is what the reader of a connection reads from: it bounds heads.
+// meter is the source of a connection's reader; it limits the length of heads.
 type meter struct{ *connection }
 
 func (m meter) Read(b []byte) (int, error) {
@@ -116,12 +115,12 @@ func (m meter) Read(b []byte) (int, error) {
 	}
 	n, err := m.Conn.Read(b[:min(int64(len(b)), m.left)])
 	m.left -= int64(n)
-	m.heard, m.broke = m.heard || n > 0, err
+	m.received, m.readErr = m.received || n > 0, err
 	return n, err
 }
 
-// get returns a connection for one exchange, of which the deadline is set. kept
-// tells that it was used before.
+// get returns a connection for one exchange, with its deadline set. kept means that it
+// was used before.
 func (c *client) get(to place, deadline time.Time) (conn *connection, kept bool, err error) {
 	for {
 		conn = c.take(to)
@@ -129,14 +128,14 @@ func (c *client) get(to place, deadline time.Time) (conn *connection, kept bool,
 			conn, err = c.dial(to, deadline)
 			return conn, false, err
 		}
-		if err := conn.SetDeadline(deadline); err == nil && conn.quiet() {
+		if err := conn.SetDeadline(deadline); err == nil && conn.isIdle() {
 			return conn, true, nil
 		}
 		c.drop(conn)
 	}
 }
 
-// take removes the kept connection that was used last.
+// take removes and returns the idle connection that was used last.
 func (c *client) take(to place) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,9 +150,9 @@ func (c *client) take(to place) *connection {
 	return conn
 }
 
-// quiet tells that the server has neither closed the connection nor said
-// something unasked, which would be taken for the next answer.
-func (c *connection) quiet() bool {
+// isIdle reports whether the server has neither closed the connection nor sent
+// something unasked, which would be taken for the next response.
+func (c *connection) isIdle() bool {
 	quiet := false
 	var octet [1]byte
 	err := c.raw.Read(func(fd uintptr) bool {
@@ -180,10 +179,10 @@ func (c *client) dial(to place, deadline time.Time) (*connection, error) {
 	if to.name != "" {
 		ctx, cancel := context.WithTimeout(ctx, c.handshake)
 		defer cancel()
-		// No ALPN: there is HTTP/1.1 and nothing else.
+		// No ALPN: only HTTP/1.1 is spoken.
 		secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions})
 		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = socket.Close() // the handshake's error says more
+			_ = socket.Close() // the handshake's error is returned
 			return nil, &handshakeError{err}
 		}
 		conn.Conn = secure
@@ -196,14 +195,14 @@ func (c *client) dial(to place, deadline time.Time) (*connection, error) {
 	c.mu.Lock()
 	c.open[conn] = struct{}{}
 	c.mu.Unlock()
-	if c.ctx.Err() != nil { // it may have ended before the connection stood among the open
+	if c.ctx.Err() != nil { // it may have ended before the connection was added to open
 		c.drop(conn)
 		return nil, c.ctx.Err()
 	}
 	return conn, nil
 }
 
-// keep gives a connection back of which the whole answer was read.
+// keep returns a connection for reuse. The whole response must have been read.
 func (c *client) keep(conn *connection) {
 	c.mu.Lock()
 	kept := c.idle[conn.place]
@@ -221,16 +220,16 @@ func (c *client) keep(conn *connection) {
 	c.mu.Unlock()
 }
 
-// drop ends a connection.
+// drop closes a connection.
 func (c *client) drop(conn *connection) {
 	c.mu.Lock()
 	delete(c.open, conn)
 	c.mu.Unlock()
-	_ = conn.Close() // nothing is expected of it
+	_ = conn.Close() // it is not used again
 }
 
-// tidy ends connections that have been kept for long, and comes again while
-// there are others.
+// tidy closes connections that were idle for idleTimeout. It runs again while others
+// are left.
 func (c *client) tidy() {
 	c.mu.Lock()
 	var old []*connection
@@ -254,7 +253,7 @@ func (c *client) tidy() {
 	}
 }
 
-// closeAll ends every connection.
+// closeAll closes every connection.
 func (c *client) closeAll() {
 	c.mu.Lock()
 	open := c.open
@@ -265,6 +264,6 @@ func (c *client) closeAll() {
 	}
 	c.mu.Unlock()
 	for conn := range open {
-		_ = conn.Close() // whoever reads gets the error
+		_ = conn.Close() // a pending read gets the error
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// Delivery is what became of one event.
+// Delivery is the state of one event's delivery.
 type Delivery struct {
 	ID        int64
 	WebhookID string // the webhook-id header of every attempt
@@ -23,24 +23,24 @@ type Delivery struct {
 	// FinishedAt is when it was delivered or given up; nil while pending.
 	FinishedAt *time.Time
 	Body       string
-	Attempts   []Attempt // oldest first, re-sends included
+	Attempts   []Attempt // oldest first, those of re-sends included
 
 	seq      int64
-	onlyJust bool // it does not stand among the undelivered
+	onlyJust bool // it has no row in webhook_undelivered
 }
 
 // Attempt is one call to an endpoint.
 type Attempt struct {
 	Number     int       `json:"-"` // from 1
 	At         time.Time `json:"at"`
-	Status     int       `json:"status,omitempty"` // of the answer; 0: none came
+	Status     int       `json:"status,omitempty"` // of the response; 0: none came
 	Result     string    `json:"result"`           // 2xx 3xx 4xx 5xx timeout dns tls blocked refused other
 	DurationMS int64     `json:"ms"`
-	Error      string    `json:"error,omitempty"`   // why no answer came
-	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the answer's body, at most 1 KiB
+	Error      string    `json:"error,omitempty"`   // why no response came
+	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
 }
 
-// deliveries are rows of d, and of u where they were not delivered at first.
+// A delivery is a row of d, and of u if its first attempt was not a success.
 const (
 	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, u.id IS NOT NULL,
 		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
@@ -48,14 +48,14 @@ const (
 	deliveriesUndelivered = ` FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id`
 )
 
-// DeliveriesOf returns the deliveries of a company's message. One that emitted
-// nothing has none.
+// DeliveriesOf returns the deliveries of a company's message. A message that emitted no
+// event has none.
 func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, messageID int64) ([]Delivery, error) {
 	found, _, err := w.Deliveries(ctx, company, Filter{MessageID: messageID}, 0, idSpan)
 	return found, err
 }
 
-// deliveries reads what a query finds, and its attempts.
+// deliveries reads the deliveries that a query finds, and their attempts.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
 	rows, err := w.pool.Query(ctx, query, args...)
 	if err != nil {
@@ -85,14 +85,14 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 		d.State = StateFailed
 	case stands:
 		d.State, d.NextAt = StatePending, due
-	default: // it has just arrived, if its attempts say nothing else
+	default: // new, unless addAttempts finds a success
 		d.State, d.NextAt, d.onlyJust = StatePending, &j.at, true
 	}
 	return d, nil
 }
 
-// addAttempts reads the attempts of deliveries. One that does not stand among
-// the undelivered and whose last attempt succeeded is delivered.
+// addAttempts reads the attempts of deliveries. A delivery without a row in
+// webhook_undelivered whose last attempt succeeded is delivered.
 func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 	by := make(map[int64]*Delivery, len(found))
 	seqs := make([]int64, len(found))
@@ -127,11 +127,11 @@ func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 	return nil
 }
 
-// Resend sends a company's delivery again, by hand: at once, with the same body
-// and webhook-id. A finished one starts a new round of attempts, and the latest
-// of those before stay; a pending one is only brought forward. ErrNotFound when
-// the company has no such delivery. It answers the delivery as it is then. While
-// the endpoint is switched off it waits.
+// Resend sends a company's delivery again at once, with the same body and webhook-id,
+// and returns its new state. A finished delivery starts a new round of attempts, and
+// its latest old attempts stay; a pending one is only brought forward. While the
+// endpoint is switched off the delivery waits. ErrNotFound when the company has no
+// such delivery.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
@@ -157,8 +157,8 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	return d, nil
 }
 
-// forgetAttempts leaves the latest attempts of the deliveries of a condition:
-// whoever sends again and again fills no disk.
+// forgetAttempts deletes all but the latest attempts of the deliveries of a condition,
+// so that repeated re-sends do not fill the disk.
 const forgetAttempts = `
 	DELETE FROM webhook_attempts WHERE ctid IN (
 		SELECT a.ctid FROM webhook_deliveries d CROSS JOIN LATERAL (

@@ -14,39 +14,39 @@ import (
 // ErrNotFound says that there is no such endpoint or delivery.
 var ErrNotFound = errors.New("not found")
 
-// Endpoint is where a company is told what became of its messages. There is at
-// most one a company. rule api 2.4
+// Endpoint is the URL that receives a company's events. A company has at most one.
+// rule api 2.4
 type Endpoint struct {
 	CompanyID int64
 	URL       string
 	Secret    string // whsec_…; never to be logged
 	Active    bool
 	UpdatedAt time.Time
-	// Made says that SetEndpoint has just made the secret.
+	// Made is true when SetEndpoint has just generated the secret.
 	Made bool
 
-	// PreviousUntil is until when the secret of before signs as well; nil: it does
-	// not any more, or there was none.
+	// PreviousUntil is until when the previous secret signs as well; nil: only one
+	// secret signs.
 	PreviousUntil *time.Time
 	FailingSince  *time.Time // the first failure since the last success; nil: the last call succeeded, or there was none
-	// DisabledAt is when the gateway switched it off, for DisabledReason; nil and ""
-	// when it did not.
+	// DisabledAt is when the gateway switched the endpoint off, for DisabledReason; nil
+	// and "" when it did not.
 	DisabledAt     *time.Time
 	DisabledReason string
 }
 
-// Setting changes an endpoint. What is left zero stays as it is; a new endpoint
-// is active and gets a secret of its own. A secret that is given takes the place
-// of the one before at once, and ends a rotation; Rotate leaves both valid.
+// Setting changes an endpoint. A zero field stays as it is; a new endpoint is active
+// and gets a generated secret. A given secret replaces the current one at once and
+// ends a rotation; Rotate leaves both valid.
 type Setting struct {
 	URL    string // required for a new endpoint
 	Secret string // whsec_ and the base64 of 24 to 64 bytes
 	Active *bool
 }
 
-// SetEndpoint creates or changes a company's endpoint and returns it as it is
-// now. What is wrong with a URL or a secret comes back as an sms.Refusal. The
-// caller has made sure that the company exists.
+// SetEndpoint creates or changes a company's endpoint and returns its new state. An
+// invalid URL or secret is an sms.Refusal. The caller makes sure that the company
+// exists.
 func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) (Endpoint, error) {
 	if s.Secret != "" {
 		if _, err := secretKey(s.Secret); err != nil {
@@ -55,7 +55,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 	}
 	var e Endpoint
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		// Two changes of one company at once would otherwise both find no row.
+		// Otherwise two concurrent changes of one company could both find no row.
 		if err := lockEndpoint(ctx, tx, companyID); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		case errors.Is(err, ErrNotFound):
 			e = Endpoint{CompanyID: companyID, Active: true}
 		case err != nil && s.Secret == "":
-			return err // a secret that does not open may be replaced, not kept
+			return err // a secret that cannot be decrypted may be replaced, but not kept
 		}
 		if s.URL != "" || e.URL == "" {
 			if err := w.guard.checkURL(s.URL); err != nil {
@@ -86,7 +86,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		if s.Secret != "" {
 			e.PreviousUntil = nil
 		}
-		if e.Active { // whoever switches it on again, or moves it, begins anew
+		if e.Active { // switching it on or changing its URL resets its failures
 			e.DisabledAt, e.DisabledReason = nil, ""
 		}
 		return tx.QueryRow(ctx, `
@@ -119,8 +119,7 @@ func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (Endpoint, err
 	return e, nil
 }
 
-// EndpointOf is Endpoint without the secret, which it does not open: what a page
-// shows.
+// EndpointOf is Endpoint without decrypting the secret, which stays empty: for pages.
 func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	found, err := w.Endpoints(ctx, int64(company)-1, 1)
 	if err != nil {
@@ -136,7 +135,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// endpoint returns also with an error what could be read.
+// endpoint returns what could be read even with an error.
 func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (Endpoint, error) {
 	e := Endpoint{CompanyID: companyID}
 	var stored string

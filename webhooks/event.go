@@ -1,14 +1,19 @@
 package webhooks
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
-// The two event names there are. rule api 6
+// The two event names. rule api 6
 const (
 	Sent   = "sms.sent"
 	Failed = "sms.failed"
@@ -48,7 +53,7 @@ func deliveryID(messageID int64, name string) (int64, error) {
 func messageOf(delivery int64) int64 { return delivery / idSpan }
 
 func eventName(delivery int64) string {
-	if delivery%idSpan == 0 { // a test's id, below zero, leaves a rest as well
+	if delivery%idSpan == 0 { // % keeps the sign of a test's negative id
 		return Sent
 	}
 	return Failed
@@ -66,9 +71,9 @@ func appendWebhookID(b []byte, delivery int64) []byte {
 	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
 }
 
-// appendBody appends the body of rule api 6: these fields in this order, nothing
-// else. What it makes of an event never changes: it is made anew for every
-// attempt, and is to be the same octets.
+// appendBody appends the body of rule api 6: these fields in this order, nothing else.
+// Every attempt builds the body again and must send the same octets, so the result for
+// an event must never change.
 func appendBody(b []byte, e *Event) []byte {
 	b = append(b, `{"event":"`...)
 	b = append(b, e.Name...)
@@ -108,4 +113,40 @@ func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
+}
+
+// Enqueue records events in the transaction that makes their messages final, for
+// companies with an active endpoint. An event that is already recorded is skipped, so
+// a message has exactly one row. It runs one statement for any number of events, with
+// the commit at the latest (postgres.Later). Call Kick once tx is committed. rule api 6
+func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	ids, companies := make([]int64, len(events)), make([]int64, len(events))
+	at, numbers := make([]time.Time, len(events)), make([]string, len(events))
+	seen := make(map[int64]bool, len(events))
+	n := 0
+	for i := range events {
+		e := &events[i]
+		id, err := deliveryID(e.MessageID, e.Name)
+		if err != nil {
+			return fmt.Errorf("enqueueing webhooks: %w", err)
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids[n], companies[n], at[n], numbers[n] = id, e.CompanyID, e.At, e.PhoneNumber
+			n++
+		}
+	}
+	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
+	b := &pgx.Batch{}
+	b.Queue(`
+		INSERT INTO webhook_deliveries (company_id, id, at, phone_number)
+		SELECT n.company_id, n.id, n.at, n.phone_number
+		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[]) AS n(company_id, id, at, phone_number)
+		JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
+		WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)`,
+		companies[:n], ids[:n], at[:n], numbers[:n])
+	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
 }

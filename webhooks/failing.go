@@ -17,8 +17,8 @@ const (
 	DisabledGone    = "gone"    // it answered 410 Gone
 )
 
-// Failing is an endpoint that has begun to fail for good: a delivery was given
-// up, and no call has succeeded since.
+// Failing is an endpoint that keeps failing: a delivery was given up, and no call has
+// succeeded since.
 type Failing struct {
 	CompanyID      sms.CompanyID
 	URL            string
@@ -36,8 +36,8 @@ func scanFailing(row pgx.CollectableRow) (f Failing, err error) {
 	return f, err
 }
 
-// Failing lists the endpoints that began to fail for good at since or later, the
-// first first: at most limit.
+// Failing lists the endpoints whose first given-up delivery was at since or later, the
+// earliest first, at most limit of them.
 func (w *Webhooks) Failing(ctx context.Context, since time.Time, limit int) ([]Failing, error) {
 	rows, err := w.pool.Query(ctx, `SELECT `+failingColumns+` FROM webhook_endpoints
 		WHERE given_up_at >= $1 ORDER BY given_up_at LIMIT $2`, since, limit)
@@ -51,14 +51,13 @@ func (w *Webhooks) Failing(ctx context.Context, since time.Time, limit int) ([]F
 	return found, nil
 }
 
-// tellAgainAfter is how long an owner is left in peace: an endpoint that fails,
-// recovers and fails again is one mail a day.
-const tellAgainAfter = 24 * time.Hour
+// notifyAgainAfter is the shortest time between two mails to an owner: an endpoint that
+// fails, recovers and fails again is one mail a day.
+const notifyAgainAfter = 24 * time.Hour
 
-// TakeFailing answers the endpoints whose owners have not been told that they
-// began to fail for good, at most limit, and notes that they are told now: in
-// tx, where the caller writes its mails, so that each is written exactly once by
-// whichever process comes first.
+// TakeFailing returns the endpoints that keep failing and whose owners have not been
+// notified, at most limit of them, and marks them as notified. The caller writes its
+// mails in the same tx, so that each mail is written exactly once, by one process.
 func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE webhook_endpoints SET told_at = now()
@@ -66,7 +65,7 @@ func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 			SELECT company_id FROM webhook_endpoints
 			WHERE given_up_at IS NOT NULL AND (told_at IS NULL OR told_at < given_up_at AND told_at < now() - $1::interval)
 			ORDER BY given_up_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-		RETURNING `+failingColumns, tellAgainAfter, limit)
+		RETURNING `+failingColumns, notifyAgainAfter, limit)
 	if err != nil {
 		return nil, fmt.Errorf("looking for endpoints whose owners are to be told: %w", err)
 	}
@@ -77,24 +76,23 @@ func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 	return found, nil
 }
 
-// health is what one batch of results says of an endpoint.
+// health summarizes the results of one endpoint in a batch.
 type health struct {
 	last    bool // the last call of it succeeded
-	any     bool // one of them did
+	any     bool // one of the calls succeeded
 	givenUp bool // a delivery was given up after that
-	gone    bool // the answer was 410 after that, and that counts
+	gone    bool // the response was 410 after that, and Options.DisableOnGone is set
 }
 
-// callee is an endpoint as it was called: what was said of an address does not
-// count against the one that took its place.
+// callee is an endpoint with the URL that was called: a result of an old URL does not
+// count against the new one.
 type callee struct {
 	company int64
 	url     string
 }
 
-// noteHealth keeps with each endpoint since when it has been failing, and
-// switches off what Options say. One statement a batch, which writes only what
-// changes.
+// noteHealth stores since when each endpoint has been failing, and switches endpoints
+// off as Options say. It runs one statement a batch, which writes only changes.
 func (w *Webhooks) noteHealth(ctx context.Context, batch []result) error {
 	by := make(map[callee]health)
 	for i := range batch {

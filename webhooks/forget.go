@@ -10,13 +10,13 @@ import (
 
 const (
 	forgetEvery = time.Minute
-	forgetRest  = 50 * time.Millisecond // between two batches, so that the others hardly notice
+	forgetPause = 50 * time.Millisecond // between two batches, to leave the database to others
 	forgetBatch = 1000
 )
 
-// forgetAll forgets what is older than Options.Retention while this process is
-// the one that delivers, until ctx ends.
-func (d *deliverer) forgetAll(ctx context.Context) {
+// deleteOld deletes deliveries older than Options.Retention while this process is the
+// owner, until ctx ends.
+func (d *deliverer) deleteOld(ctx context.Context) {
 	trouble, last := false, int64(0)
 	for pause := forgetEvery; ; {
 		select {
@@ -29,7 +29,7 @@ func (d *deliverer) forgetAll(ctx context.Context) {
 			last = 0
 			continue
 		}
-		gone, err := d.forget(ctx, last)
+		gone, err := d.deleteBatch(ctx, last)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -38,18 +38,18 @@ func (d *deliverer) forgetAll(ctx context.Context) {
 		}
 		trouble = err != nil
 		if gone > last {
-			last, pause = gone, forgetRest
+			last, pause = gone, forgetPause
 		}
 	}
 }
 
-// forget deletes a batch of the oldest deliveries behind the number last, with
-// their attempts and whatever became of them, if they are older than
-// Options.Retention, and answers the number up to which there are none.
-func (w *Webhooks) forget(ctx context.Context, last int64) (gone int64, err error) {
+// deleteBatch deletes a batch of the oldest deliveries behind the number last that are
+// older than Options.Retention, with their attempts and undelivered rows, and returns
+// the number up to which none is left.
+func (w *Webhooks) deleteBatch(ctx context.Context, last int64) (gone int64, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		// In the order of numbers old and young may be mixed by seconds: it ends at
-		// the first young one.
+		// Numbers are not exactly in the order of time; it ends at the first delivery that
+		// is too young.
 		rows, err := tx.Query(ctx, `
 			SELECT seq, company_id, id, at < now() - $2::interval FROM webhook_deliveries
 			WHERE seq > $1 ORDER BY seq LIMIT $3`, last, w.opts.Retention, forgetBatch)

@@ -238,7 +238,7 @@ func TestHostileAnswersAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hangUp(t.Context(), next.conn)
+	closeConn(t.Context(), next.conn)
 	for company, name := range hanging {
 		if d := only(t, w, company*100); len(d.Attempts) > 0 && d.Attempts[0].Result == resultTimeout {
 			t.Errorf("%s: the end is recorded as %+v", name, d.Attempts)

@@ -14,7 +14,7 @@ import (
 	"intumwa/sms"
 )
 
-// Filter says which of a company's deliveries a list has; a zero field all.
+// Filter selects deliveries of a company; a zero field selects all.
 type Filter struct {
 	State     string // StatePending, StateDelivered or StateFailed
 	Event     string // Sent or Failed
@@ -29,14 +29,14 @@ const (
 	StateFailed    = "failed" // permanently: the last attempt failed
 )
 
-// scanned is how many of a company's deliveries one page looks through: what a
-// page costs is bounded however rare a filter makes them.
-const scanned = 20_000
+// maxScanned is how many of a company's deliveries one page reads at most, however few
+// match the filter.
+const maxScanned = 20_000
 
-// Deliveries returns up to limit of a company's deliveries, those of the latest
-// messages first, from the first with an id below before (0: the newest there
-// is) on, and where to go on from: 0 when there are no more. A page that a
-// filter makes rare may have fewer than limit, even none, and still go on.
+// Deliveries returns up to limit of a company's deliveries with ids below before (0:
+// from the newest), those of the latest messages first, and the before of the next
+// page: 0 when there are no more. When few deliveries match the filter, a page may
+// have fewer than limit, even none, and still have a next page.
 func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Delivery, next int64, err error) {
 	if !company.Valid() || limit < 1 {
 		return nil, 0, nil
@@ -47,28 +47,28 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	if f.MessageID > 0 {
 		return w.deliveriesOfMessage(ctx, company, f, before)
 	}
-	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // nothing is looked at that is not on the page
+	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // an index finds exactly the page's rows
 		return w.deliveryPage(ctx, company, f, before, 0, limit, false)
 	}
 	reach := `webhook_deliveries WHERE company_id = $1`
 	if f.State == StateFailed {
 		reach = `webhook_undelivered WHERE company_id = $1 AND due = 'infinity'`
 	}
-	var last, seen int64 // how far the page looks
+	var last, seen int64 // how far the page reads
 	err = w.pool.QueryRow(ctx, `
 		SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM `+reach+` AND id < $2 ORDER BY id DESC LIMIT $3) r`,
-		int64(company), before, scanned).Scan(&last, &seen)
+		int64(company), before, maxScanned).Scan(&last, &seen)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing webhook deliveries: %w", err)
 	}
 	if seen == 0 {
 		return nil, 0, nil
 	}
-	return w.deliveryPage(ctx, company, f, before, last, limit, seen == scanned)
+	return w.deliveryPage(ctx, company, f, before, last, limit, seen == maxScanned)
 }
 
-// deliveryPage lists what the filter wants from last up to below before. more
-// tells that there may be others below last.
+// deliveryPage lists the deliveries of the filter with ids from last up to below
+// before. more means that there may be others below last.
 func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
 	condition, args, known := f.condition([]any{int64(company), before, last, limit + 1})
 	if !known {
@@ -93,7 +93,7 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	return page, 0, nil
 }
 
-// condition adds what the filter wants. known is false when nothing can match.
+// condition returns the filter as SQL. known is false when nothing can match.
 func (f Filter) condition(args []any) (condition string, all []any, known bool) {
 	var c strings.Builder
 	switch f.State {
@@ -125,7 +125,7 @@ func eventNumber(name string) int64 {
 	return id % idSpan
 }
 
-// deliveriesOfMessage lists the deliveries of one message, which are at most two.
+// deliveriesOfMessage lists the deliveries of one message, at most two.
 func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyID, f Filter, before int64) ([]Delivery, int64, error) {
 	first, err := deliveryID(f.MessageID, Sent)
 	if err != nil {
@@ -153,8 +153,8 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 	return found[0], nil
 }
 
-// CompanyOf answers whose delivery it is, for operators, who know only its id: a
-// look for every company that has an endpoint.
+// CompanyOf returns the company of a delivery, for operators who know only its id. It
+// costs an index probe for every company with an endpoint.
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
 	rows, err := w.pool.Query(ctx, `SELECT e.company_id FROM webhook_endpoints e
 		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)`, id)
@@ -171,9 +171,9 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 	return sms.CompanyID(found[0]), nil
 }
 
-// Answer is the beginning of an attempt's answer fit to be shown anywhere: every
-// character that is not graphic, and every one that changes the direction of
-// what stands around it, is left out; a line break is a space.
+// Answer returns the beginning of an attempt's response, safe to show anywhere:
+// without characters that are not graphic or that change the direction of text; a line
+// break becomes a space.
 func (a Attempt) Answer() string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -186,8 +186,8 @@ func (a Attempt) Answer() string {
 	}, a.Excerpt)
 }
 
-// RecordedURL is an endpoint's URL as it may stand in a record of acts and be
-// shown to administrators: without what may be a secret in it, a query above all.
+// RecordedURL returns an endpoint's URL for the record of acts and for administrators:
+// without the parts that may hold a secret, such as the query.
 func RecordedURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// changes are the companies whose endpoints were changed since Run last looked.
+// changes collects the companies whose endpoints changed, for Run.
 type changes struct {
 	mu        sync.Mutex
 	companies map[int64]bool
 	all       bool
 }
 
-// most is how many are told apart; more are everybody's.
-const most = 10_000
+// maxChanges is how many companies are remembered; beyond that, all endpoints are read again.
+const maxChanges = 10_000
 
 func (c *changes) add(company int64) {
 	c.mu.Lock()
@@ -23,7 +23,7 @@ func (c *changes) add(company int64) {
 		c.companies = make(map[int64]bool)
 	}
 	c.companies[company] = true
-	if len(c.companies) > most {
+	if len(c.companies) > maxChanges {
 		c.all = true
 	}
 }
@@ -42,9 +42,9 @@ func (c *changes) take() (companies map[int64]bool, all bool) {
 	return companies, all
 }
 
-// EndpointChanged has Run read a company's endpoint again before its next call,
-// after a notice that it was changed; everybody's with a key that is no company
-// id. It never blocks.
+// EndpointChanged makes Run read a company's endpoint again before its next call. It
+// is the callback of a notice; a key that is not a company id means all endpoints. It
+// never blocks.
 func (w *Webhooks) EndpointChanged(key string) {
 	if id, err := strconv.ParseInt(key, 10, 64); err == nil {
 		w.changes.add(id)
@@ -54,14 +54,14 @@ func (w *Webhooks) EndpointChanged(key string) {
 	w.Kick()
 }
 
-// reloadChanged reads the endpoints again that were changed. One that is
-// switched off gets no more calls; one that is on again may have some due.
+// reloadChanged reads the changed endpoints again. An endpoint that was switched off
+// gets no more calls; one that was switched on may have due deliveries.
 func (d *deliverer) reloadChanged(ctx context.Context) error {
 	changed, all := d.changes.take()
 	if len(changed) == 0 && !all {
 		return nil
 	}
-	d.again.Store(true)
+	d.dueChanged.Store(true)
 	var companies []int64
 	d.mu.Lock()
 	for company := range d.workers {

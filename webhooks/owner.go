@@ -11,48 +11,50 @@ import (
 )
 
 const (
-	acquireEvery = 250 * time.Millisecond // while another process delivers
-	beatEvery    = time.Second
-	beatPatience = 2 * time.Second // of connecting, and of one statement of the owner's
-	// Without a beat for so long no call is begun: a process that was frozen may
-	// have been replaced.
-	beatValid = 5 * time.Second
-	// An owner that has not been heard of for so long, by the server's clock, has
-	// its connection cut: it is frozen, or its host has vanished.
-	beatDead = 10 * time.Second
+	acquireEvery     = 250 * time.Millisecond // while another process delivers
+	heartbeatEvery   = time.Second
+	heartbeatTimeout = 2 * time.Second // for connecting, and for one statement of the owner
+	// A lease without a heartbeat for leaseValid starts no call: the process may have
+	// been frozen and replaced.
+	leaseValid = 5 * time.Second
+	// The connection of an owner without a heartbeat for ownerDeadAfter, by the server's
+	// clock, is cut: the owner is frozen or its host has vanished.
+	ownerDeadAfter = 10 * time.Second
 )
 
-// The advisory lock of the one process that delivers (table webhook_owner).
-const ownerLock = `1986552683, 1` // of this database; no other lock has this pair
+// The advisory lock of the owner, the process that delivers (table webhook_owner).
+const ownerLock = `1986552683, 1` // per database; no other lock has this pair
 
-// tenure is the time in which this process is the one that delivers. It ends
-// with its connection, which holds the lock.
-type tenure struct {
+// lease is the time in which this process is the owner. It ends with its connection,
+// which holds the lock.
+type lease struct {
 	conn  *pgx.Conn
 	epoch int64
-	read  int64 // found at the take-over: all up to it were attempted or parked
-	head  int64 // the last delivery there was then
+	read  int64 // stored by the owner before: all deliveries up to this number were attempted or parked
+	head  int64 // the last delivery at that time
 
-	beat atomic.Int64  // the last one, in nanoseconds since booted
-	lost chan struct{} // closed when it is over before its time
+	beat atomic.Int64  // the last heartbeat, in nanoseconds since processStart
+	lost chan struct{} // closed when the lease is lost
 	end  context.CancelFunc
 	gone chan struct{}
 }
 
-var booted = time.Now() // what beats are counted from, on a clock that nobody sets
+var processStart = time.Now() // heartbeats are measured from here by the monotonic clock
 
-func (t *tenure) valid() bool { return time.Since(booted)-time.Duration(t.beat.Load()) < beatValid }
+func (t *lease) valid() bool {
+	return time.Since(processStart)-time.Duration(t.beat.Load()) < leaseValid
+}
 
-// acquire waits until this process is the one that delivers, or ctx ends.
-func (d *deliverer) acquire(ctx context.Context) (*tenure, error) {
+// acquire waits until this process is the owner, or ctx ends.
+func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 	var conn *pgx.Conn
 	defer func() {
 		if conn != nil {
-			hangUp(ctx, conn)
+			closeConn(ctx, conn)
 		}
 	}()
-	// Who delivered last asks more often, until somebody else does: it still knows
-	// what was called while the database was away.
+	// The last owner asks more often than others: it still has in memory which calls
+	// were made while the database was away.
 	trouble, pause := false, acquireEvery
 	if d.term > 0 {
 		pause = acquireEvery / 5
@@ -66,11 +68,11 @@ func (d *deliverer) acquire(ctx context.Context) (*tenure, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		d.logTrouble(&trouble, err)
+		d.logOutage(&trouble, err)
 		if err == nil {
 			pause = acquireEvery
 		} else if conn != nil {
-			hangUp(ctx, conn)
+			closeConn(ctx, conn)
 			conn = nil
 		}
 		select {
@@ -81,9 +83,9 @@ func (d *deliverer) acquire(ctx context.Context) (*tenure, error) {
 	}
 }
 
-// tryAcquire asks for the lock on *conn, which it makes when there is none.
-func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*tenure, error) {
-	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+// tryAcquire asks for the lock on *conn, and connects first when *conn is nil.
+func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	var err error
 	if *conn == nil {
@@ -93,34 +95,34 @@ func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*tenure, e
 	}
 	var mine bool
 	if err := (*conn).QueryRow(ctx, `SELECT pg_try_advisory_lock(`+ownerLock+`)`).Scan(&mine); err != nil {
-		return nil, fmt.Errorf("asking who delivers webhooks: %w", err)
+		return nil, fmt.Errorf("taking the lock of the webhook owner: %w", err)
 	}
 	if !mine {
 		return nil, d.cutDeadOwner(ctx, *conn)
 	}
-	t := &tenure{conn: *conn, lost: make(chan struct{}), gone: make(chan struct{})}
+	t := &lease{conn: *conn, lost: make(chan struct{}), gone: make(chan struct{})}
 	err = t.conn.QueryRow(ctx, `UPDATE webhook_owner SET epoch = epoch + 1, beat = now()
 		RETURNING epoch, read, (SELECT coalesce(max(seq), 0) FROM webhook_deliveries)`).Scan(&t.epoch, &t.read, &t.head)
 	if err != nil {
-		return nil, fmt.Errorf("taking the delivering of webhooks over: %w", err)
+		return nil, fmt.Errorf("starting the lease of the webhook owner: %w", err)
 	}
-	// A beat that a crash of the server loses is made again a second later.
+	// Heartbeats need not survive a crash of the server: the next one follows within a second.
 	if _, err := t.conn.Exec(ctx, `SET synchronous_commit = off`); err != nil {
-		return nil, fmt.Errorf("taking the delivering of webhooks over: %w", err)
+		return nil, fmt.Errorf("starting the lease of the webhook owner: %w", err)
 	}
-	t.beat.Store(int64(time.Since(booted)))
+	t.beat.Store(int64(time.Since(processStart)))
 	return t, nil
 }
 
-// cutDeadOwner ends the connection of an owner that is not heard of any more.
+// cutDeadOwner cuts the connection of an owner without a heartbeat for ownerDeadAfter.
 func (d *deliverer) cutDeadOwner(ctx context.Context, conn *pgx.Conn) error {
 	tag, err := conn.Exec(ctx, `
 		SELECT pg_terminate_backend(l.pid) FROM webhook_owner o, pg_locks l
 		WHERE o.beat < now() - $1::interval AND l.locktype = 'advisory' AND l.granted
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND (l.classid, l.objid) = (`+ownerLock+`) AND l.objsubid = 2`, beatDead)
+			AND (l.classid, l.objid) = (`+ownerLock+`) AND l.objsubid = 2`, ownerDeadAfter)
 	if err != nil {
-		return fmt.Errorf("asking after the process that delivers webhooks: %w", err)
+		return fmt.Errorf("looking for a dead webhook owner: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
 		d.log.Warn("the process that delivers webhooks stopped its heartbeat; its connection was cut")
@@ -128,14 +130,14 @@ func (d *deliverer) cutDeadOwner(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// keep holds a tenure until ctx ends or it is lost: it beats, and stores how far
-// all is done, so that whoever takes over need not read it again.
-func (t *tenure) keep(ctx context.Context, done func() int64) {
+// keep renews a lease until ctx ends or the lease is lost. With each heartbeat it
+// stores up to which number everything is done.
+func (t *lease) keep(ctx context.Context, done func() int64) {
 	defer close(t.gone)
-	defer hangUp(ctx, t.conn)
+	defer closeConn(ctx, t.conn)
 	for {
-		quiet, cancel := context.WithTimeout(ctx, beatEvery)
-		_, err := t.conn.WaitForNotification(quiet) // there is none: it notices at once when the connection breaks
+		quiet, cancel := context.WithTimeout(ctx, heartbeatEvery)
+		_, err := t.conn.WaitForNotification(quiet) // none comes; waiting detects a broken connection at once
 		timedOut := quiet.Err() != nil
 		cancel()
 		ending := ctx.Err() != nil
@@ -143,7 +145,7 @@ func (t *tenure) keep(ctx context.Context, done func() int64) {
 			close(t.lost)
 			return
 		}
-		if err := t.say(ctx, done()); err != nil && !ending {
+		if err := t.renew(ctx, done()); err != nil && !ending {
 			close(t.lost)
 			return
 		}
@@ -153,31 +155,31 @@ func (t *tenure) keep(ctx context.Context, done func() int64) {
 	}
 }
 
-var errReplaced = errors.New("another process delivers")
+var errReplaced = errors.New("another process is the webhook owner")
 
-func (t *tenure) say(ctx context.Context, done int64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatPatience)
+func (t *lease) renew(ctx context.Context, done int64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout)
 	defer cancel()
-	began := time.Since(booted)
+	began := time.Since(processStart)
 	tag, err := t.conn.Exec(ctx, `UPDATE webhook_owner SET beat = now(), read = $2 WHERE one AND epoch = $1`, t.epoch, done)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errReplaced
 	}
 	if err != nil {
-		return fmt.Errorf("saying who delivers webhooks: %w", err)
+		return fmt.Errorf("storing the heartbeat of the webhook owner: %w", err)
 	}
 	t.beat.Store(int64(began))
 	return nil
 }
 
-// over ends a tenure, which another process may begin at once.
-func (t *tenure) over() {
+// release ends a lease; another process can become the owner at once.
+func (t *lease) release() {
 	t.end()
 	<-t.gone
 }
 
-func hangUp(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatPatience/2)
+func closeConn(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout/2)
 	defer cancel()
-	_ = conn.Close(ctx) // it is broken, or of no more use
+	_ = conn.Close(ctx) // it is broken or not needed any more
 }

@@ -169,7 +169,7 @@ func TestLateCommit(t *testing.T) {
 // TestMoreThanMemoryHolds: what does not fit into memory is written down, and
 // delivered in its turn, once.
 func TestMoreThanMemoryHolds(t *testing.T) {
-	const n = waitingMost + 1000
+	const n = maxWaiting + 1000
 	s := newSink(t, nil)
 	opts := quickly()
 	opts.Timeout = patience
@@ -201,7 +201,7 @@ func TestForget(t *testing.T) {
 	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '25 hours' WHERE seq <= $1`, forgetBatch+5)
 	last := int64(0)
 	for range 3 {
-		gone, err := w.forget(t.Context(), last)
+		gone, err := w.deleteBatch(t.Context(), last)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,28 +14,27 @@ import (
 
 const (
 	recordBatch = 1000
-	// Results gather for so long: nobody waits for them, and a transaction costs
-	// more than a row.
-	recordLinger = 20 * time.Millisecond
-	recordPause  = 100 * time.Millisecond // after a failed statement, doubling
-	recordRest   = 2 * time.Second        // at most
-	refusedPause = time.Minute            // before a delivery is tried again whose result the database will not take
+	// Results are collected for recordLinger: nobody waits for them, and a transaction
+	// costs more than a row.
+	recordLinger   = 20 * time.Millisecond
+	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
+	maxRecordPause = 2 * time.Second        // the longest
+	refusedPause   = time.Minute            // before a delivery is repeated whose result the database refuses
 )
 
-// result is a finished attempt on its way to Postgres.
+// result is a finished attempt that is not stored yet.
 type result struct {
 	job
 	endpoint callee
 	state    state
-	delay    time.Duration // from its end until the next attempt, when still pending
+	delay    time.Duration // from its end to the next attempt, while pending
 	ended    time.Time
 	attempt  Attempt
 }
 
-// record stores results until the channel is closed: what arrives while one
-// statement runs goes into the next. While Postgres is away it tries the same
-// batch again; the full channel then holds up the calls. It gives up when ctx
-// ends; then the deliveries are repeated.
+// record stores results in batches until the channel is closed. While Postgres is away
+// it tries the same batch again, and the full channel blocks further calls. It gives
+// up when ctx ends; the deliveries are then repeated.
 func (d *deliverer) record(ctx context.Context) {
 	batch := make([]result, 0, recordBatch)
 	linger := time.NewTimer(time.Hour)
@@ -55,8 +54,7 @@ func (d *deliverer) record(ctx context.Context) {
 				break gather
 			}
 		}
-		// In the order in which every process locks them, so that two never wait
-		// for each other in a ring.
+		// In the order in which every process locks rows, so that there are no deadlocks.
 		slices.SortStableFunc(batch, func(a, b result) int {
 			return cmp.Or(cmp.Compare(a.endpoint.company, b.endpoint.company), cmp.Compare(a.id, b.id))
 		})
@@ -67,7 +65,7 @@ func (d *deliverer) record(ctx context.Context) {
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for failures := 0; ; failures++ {
-		batch = d.ours(batch)
+		batch = d.currentTerm(batch)
 		stored := false
 		err := postgres.Retry(ctx, func() (err error) {
 			stored, err = d.store(ctx, d.epoch.Load(), batch, failures > 0)
@@ -87,13 +85,13 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 			d.log.Error("webhook results are lost; their deliveries will be repeated", "count", len(batch), "error", err)
 			return
 		case postgres.Refused(err) && len(batch) > 1:
-			for i := range batch { // one that the database will never take is not the others' trouble
+			for i := range batch { // one by one: a result that the database refuses must not stop the others
 				d.storeUntilDone(ctx, batch[i:i+1])
 			}
 			return
 		case postgres.Refused(err):
 			d.log.Error("a webhook result cannot be stored; its delivery will be repeated", "delivery", batch[0].id, "error", err)
-			d.repeat(batch[0])
+			d.retryLater(batch[0])
 			return
 		case failures == 0:
 			d.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
@@ -102,19 +100,19 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, recordRest)
+		pause = min(2*pause, maxRecordPause)
 	}
 }
 
-// ours leaves those results that are of this term: what is of an earlier one,
-// another process has taken meanwhile.
-func (d *deliverer) ours(batch []result) []result {
+// currentTerm returns the results of the current term: another process has taken over
+// the deliveries of earlier terms.
+func (d *deliverer) currentTerm(batch []result) []result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.DeleteFunc(batch, func(r result) bool { return r.term != d.term })
 }
 
-// settle takes what is stored out of this process' hands.
+// settle removes deliveries whose results are stored from memory.
 func (d *deliverer) settle(ctx context.Context, batch []result) {
 	d.mu.Lock()
 	for i := range batch {
@@ -122,23 +120,23 @@ func (d *deliverer) settle(ctx context.Context, batch []result) {
 		if r.term != d.term {
 			continue
 		}
-		if r.again {
+		if r.undelivered {
 			d.workers[r.endpoint.company].settle(r.id)
 		} else {
-			d.arrivals.close(r.seq)
+			d.arrivals.finish(r.seq)
 		}
 		if due := r.ended.Add(r.delay); r.state == pending && due.Before(d.nextDue) {
 			d.nextDue = due
-			d.rouse()
+			d.wakeUp()
 		}
 	}
-	concerned := d.concerned(batch)
+	concerned := d.affectingHealth(batch)
 	d.mu.Unlock()
 	if len(concerned) == 0 {
 		return
 	}
 	if err := d.noteHealth(ctx, concerned); err != nil {
-		d.log.Warn("state of webhook endpoints could not be stored", "error", err) // the next result says it again
+		d.log.Warn("state of webhook endpoints could not be stored", "error", err) // the next result stores it again
 		return
 	}
 	d.mu.Lock()
@@ -149,9 +147,9 @@ func (d *deliverer) settle(ctx context.Context, batch []result) {
 	}
 }
 
-// concerned are the results of endpoints that fail or did; of the others there
-// is nothing to be noted.
-func (d *deliverer) concerned(batch []result) []result {
+// affectingHealth returns the results of endpoints that fail or have failed; the others
+// change nothing in their endpoints' rows.
+func (d *deliverer) affectingHealth(batch []result) []result {
 	failing := make(map[int64]bool)
 	for i := range batch {
 		r := &batch[i]
@@ -165,24 +163,23 @@ func (d *deliverer) concerned(batch []result) []result {
 	return slices.DeleteFunc(slices.Clone(batch), func(r result) bool { return !failing[r.endpoint.company] })
 }
 
-// repeat leaves a delivery to be tried again some time later.
-func (d *deliverer) repeat(r result) {
+// retryLater parks a delivery, due after refusedPause.
+func (d *deliverer) retryLater(r result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.term != d.term {
 		return
 	}
-	if r.again {
+	if r.undelivered {
 		d.workers[r.endpoint.company].settle(r.id)
 		return
 	}
 	d.parked = append(d.parked, parked{r.endpoint.company, r.job, time.Now().Add(refusedPause)})
 }
 
-// store writes a batch in one transaction, unless epoch is not that of the
-// process that delivers: then stored is false and nothing is written. repeated
-// tells that it may have been stored before, by a statement of which no answer
-// came.
+// store writes a batch in one transaction. If epoch is not the current owner's, stored
+// is false and nothing is written. repeated means that an earlier try, whose outcome
+// is unknown, may have stored the batch.
 func (w *Webhooks) store(ctx context.Context, epoch int64, batch []result, repeated bool) (stored bool, err error) {
 	if len(batch) == 0 {
 		return true, nil
@@ -220,8 +217,8 @@ func queueAttempts(b *pgx.Batch, epoch int64, batch []result, repeated bool) {
 	b.Queue(statement, epoch, seqs, at, took, status, results, errs, excerpts)
 }
 
-// queueUndelivered writes down when those that failed are due again, or that
-// they were given up.
+// queueUndelivered stores when failed deliveries are due again, or that they were given
+// up.
 func queueUndelivered(b *pgx.Batch, epoch int64, batch []result) {
 	var companies, ids []int64
 	var tries []int16
@@ -248,11 +245,11 @@ func queueUndelivered(b *pgx.Batch, epoch int64, batch []result) {
 		epoch, companies, ids, tries, delays, final)
 }
 
-// queueDelivered takes those that succeeded after all from the undelivered.
+// queueDelivered deletes the rows of undelivered deliveries that succeeded.
 func queueDelivered(b *pgx.Batch, epoch int64, batch []result) {
 	var companies, ids []int64
 	for i := range batch {
-		if r := &batch[i]; r.state == delivered && r.again {
+		if r := &batch[i]; r.state == delivered && r.undelivered {
 			companies, ids = append(companies, r.endpoint.company), append(ids, r.id)
 		}
 	}

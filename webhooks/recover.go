@@ -13,29 +13,29 @@ import (
 
 const (
 	recoverBatch = 500                    // deliveries of one statement
-	recoverRest  = 200 * time.Millisecond // between two batches of everybody
+	recoverPause = 200 * time.Millisecond // between two batches, of all recoveries
 	recoverIdle  = time.Second            // between looks for recoveries
 	foundAtMost  = 1_000_000              // counted when a recovery begins
 )
 
-// Recovery is a company's wish to have everything sent again that was given up,
-// and how far it has come.
+// Recovery is a company's request to send again all deliveries that were given up, and
+// its progress.
 type Recovery struct {
 	ID         int64
 	CompanyID  sms.CompanyID
 	Since      time.Time // of events recorded then or later
 	StartedAt  time.Time
 	FinishedAt *time.Time // nil: under way
-	Found      int64      // given up when it began; counted up to a million
+	Found      int64      // deliveries given up when it began; counted up to a million
 	Resent     int64
 }
 
 const recoveryColumns = `id, company_id, since, started_at, finished_at, found, resent`
 
-// Recover begins to send again all of a company's deliveries that were given up
-// by now, of events recorded at since or later. Whoever runs Run does it, in
-// batches; RecoveryOf tells how far it is. A company has at most one recovery
-// under way: another wish meanwhile answers that one, with begun false.
+// Recover starts to send again all deliveries of a company that were given up until
+// now, of events recorded at since or later. The processes that run Run do it in
+// batches; RecoveryOf returns the progress. A company has at most one recovery at a
+// time: while one is under way, Recover returns it with begun false.
 func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (r Recovery, begun bool, err error) {
 	if !company.Valid() {
 		return Recovery{}, false, fmt.Errorf("recovering webhooks: %w", ErrNotFound)
@@ -82,9 +82,9 @@ func scanRecovery(row pgx.CollectableRow) (r Recovery, err error) {
 	return r, err
 }
 
-// Advance sends the next batch of a recovery again and answers how far it is.
-// Run does so by itself; a command that wants to see the end calls it until
-// FinishedAt is set. Several may advance one recovery: they take turns.
+// Advance sends the next batch of a recovery again and returns its progress. Run calls
+// it by itself; a command that waits for the end calls it until FinishedAt is set.
+// Concurrent calls for one recovery take turns.
 func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		var upTo int64
@@ -93,7 +93,7 @@ func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err
 		if err != nil || r.FinishedAt != nil {
 			return err
 		}
-		// What is given up only now has been tried since: it is not meant.
+		// Deliveries given up after the recovery began are not part of it.
 		var ids []int64
 		var last, resent int64
 		err = tx.QueryRow(ctx, `
@@ -149,7 +149,7 @@ func (w *Webhooks) recoverAll(ctx context.Context) {
 		trouble = err != nil
 		pause = recoverIdle
 		if worked && err == nil {
-			pause = recoverRest
+			pause = recoverPause
 		}
 	}
 }

@@ -7,22 +7,23 @@ import (
 	"net/http"
 	"os"
 	"syscall"
+	"time"
 
 	"code.dny.dev/ssrf"
 )
 
-// The closed set of an attempt's results.
+// The results of an attempt; there are no others.
 const (
 	result2xx     = "2xx"
 	result3xx     = "3xx"
 	result4xx     = "4xx"
 	result5xx     = "5xx"
-	resultTimeout = "timeout" // no status within the time
+	resultTimeout = "timeout" // no status within the timeout
 	resultDNS     = "dns"     // the name does not resolve
 	resultTLS     = "tls"     // the handshake failed
 	resultBlocked = "blocked" // the address is not public
-	resultRefused = "refused" // nobody listens
-	resultOther   = "other"   // a connection that broke, an answer that is not HTTP, …
+	resultRefused = "refused" // connection refused
+	resultOther   = "other"   // a broken connection, a response that is not HTTP, …
 )
 
 var results = []string{
@@ -30,7 +31,7 @@ var results = []string{
 	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
 }
 
-// handshakeError marks what went wrong in a TLS handshake.
+// handshakeError marks an error of a TLS handshake.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
@@ -50,9 +51,9 @@ func resultOfStatus(status int) string {
 	return resultOther
 }
 
-// resultOfError classes a call without an answer, and explains it to the
-// customer. The explanation never tells what a name resolved to: that could map
-// a private network.
+// resultOfError returns the result of a call without a response, and an explanation
+// for the customer. The explanation never contains the addresses of a name: customers
+// could use them to map a private network.
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
 	var handshake *handshakeError
@@ -66,7 +67,7 @@ func resultOfError(err error) (result, explanation string) {
 	case timedOut(err):
 		return resultTimeout, "no answer in time"
 	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
-		return resultTLS, "the connection broke during the TLS handshake" // its text has the addresses
+		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
 	case errors.As(err, &handshake):
 		return resultTLS, excerptOf([]byte(handshake.Error()))
 	case errors.Is(err, http.ErrSchemeMismatch):
@@ -81,4 +82,39 @@ func timedOut(err error) bool {
 	var t net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &t) && t.Timeout()
+}
+
+// state of a delivery, as stored.
+type state int16
+
+const (
+	pending   state = 0
+	delivered state = 1
+	exhausted state = 2
+)
+
+// String returns the state's name as the API and pages show it.
+func (s state) String() string {
+	switch s {
+	case pending:
+		return StatePending
+	case delivered:
+		return StateDelivered
+	}
+	return StateFailed
+}
+
+// schedule is the delays between a failure and the next attempt. rule api 6
+type schedule []time.Duration
+
+// after returns the state of a delivery after the attempt number tries (from 1) of its
+// round, and the delay before the next attempt.
+func (s schedule) after(tries int, success bool) (state, time.Duration) {
+	switch {
+	case success:
+		return delivered, 0
+	case tries > len(s):
+		return exhausted, 0
+	}
+	return pending, s[tries-1]
 }

@@ -8,43 +8,43 @@ import (
 )
 
 const (
-	readRest      = 5 * time.Millisecond // between reads of new deliveries
-	dueShare      = 10                   // looks for due ones rest this many times as long as one took
-	troublePause  = 500 * time.Millisecond
-	censusEvery   = 15 * time.Second
-	lastStatement = 3 * time.Second // for storing results at the end
+	readPause           = 5 * time.Millisecond // between reads of new deliveries
+	dueShare            = 10                   // pause between looks for due deliveries, in durations of one look
+	outagePause         = 500 * time.Millisecond
+	countEndpointsEvery = 15 * time.Second
+	lastStatement       = 3 * time.Second // for storing results at shutdown
 )
 
-// deliverer is one Run.
+// deliverer is the state of one Run.
 type deliverer struct {
 	*Webhooks
 	caller  *caller
-	calling context.Context // ends calls in flight, some time after taking has stopped
+	calling context.Context // ends the calls in flight, Drain after the shutdown began
 	results chan result
-	wake    chan struct{} // an endpoint has room again, or something is due sooner
+	wake    chan struct{} // an endpoint has room again, or a delivery is due sooner
 	calls   sync.WaitGroup
-	tenure  atomic.Pointer[tenure] // nil: this process does not deliver
-	epoch   atomic.Int64           // of the last tenure
+	lease   atomic.Pointer[lease] // nil: this process is not the owner
+	epoch   atomic.Int64          // of the last lease
 
-	mu       sync.Mutex
-	term     int // tenures that did not follow each other; what is of an earlier one is another's by now
-	stopping bool
-	arrivals arrivals
-	workers  map[int64]*endpointWorker
-	waiting  int // of all workers
-	parked   []parked
-	wanting  []*endpointWorker // in turn
-	slots    [classes]slots
-	nextDue  time.Time // no look for due ones before, unless asked
+	mu         sync.Mutex
+	term       int // counts leases before which another process was the owner; jobs of an earlier term belong to that process
+	stopping   bool
+	arrivals   arrivals
+	workers    map[int64]*endpointWorker
+	waiting    int // jobs in memory, of all workers
+	parked     []parked
+	fetchQueue []*endpointWorker // endpoints with due deliveries, in the order in which they are served
+	slots      [classes]slots
+	nextDue    time.Time // of the next look for due deliveries, unless dueChanged
 }
 
-// delivering tells whether this process is the one that delivers.
+// delivering reports whether this process is the owner and its lease is valid.
 func (d *deliverer) delivering() bool {
-	t := d.tenure.Load()
+	t := d.lease.Load()
 	return t != nil && t.valid()
 }
 
-// Run delivers until ctx ends. Then it takes nothing more, gives the calls in
+// Run delivers until ctx ends. Then it takes no new deliveries, gives the calls in
 // flight at most Options.Drain, stores their results, and returns nil. Any number
 // of processes may run at the same time: one delivers, the others stand by.
 func (w *Webhooks) Run(ctx context.Context) error {
@@ -62,7 +62,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		wake:     make(chan struct{}, 1),
 		workers:  make(map[int64]*endpointWorker),
 	}
-	d.slots[fresh].free = max(1, w.opts.InFlight/4)
+	d.slots[untried].free = max(1, w.opts.InFlight/4)
 	d.slots[slow].free = max(1, w.opts.InFlight/4)
 	d.slots[quick].free = max(1, w.opts.InFlight/2)
 
@@ -73,13 +73,13 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	}()
 	var beside sync.WaitGroup
 	beside.Go(func() { w.recoverAll(ctx) })
-	beside.Go(func() { d.forgetAll(ctx) })
+	beside.Go(func() { d.deleteOld(ctx) })
 	defer beside.Wait()
 
-	var last *tenure
+	var last *lease
 	for ctx.Err() == nil {
 		if last != nil {
-			last.over()
+			last.release()
 		}
 		t, err := d.acquire(ctx)
 		if err != nil {
@@ -100,29 +100,29 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	close(d.results)
 	<-recorded
 	d.caller.close()
-	d.tenure.Store(nil)
+	d.lease.Store(nil)
 	d.metrics.owner.Set(0)
 	if last != nil {
-		last.over()
+		last.release()
 	}
 	return nil
 }
 
-// takeOver begins a tenure. When nobody else delivered since the last one, all
-// that is in hand stays in hand.
-func (d *deliverer) takeOver(ctx context.Context, t *tenure) {
+// takeOver starts a lease. The jobs in memory are kept if no other process was the
+// owner since the last lease, and dropped otherwise.
+func (d *deliverer) takeOver(ctx context.Context, t *lease) {
 	d.mu.Lock()
 	if t.epoch != d.epoch.Load()+1 || d.term == 0 {
 		d.term++
 		d.arrivals = newArrivals(t.read, t.head)
-		d.parked, d.wanting, d.waiting = nil, nil, 0
+		d.parked, d.fetchQueue, d.waiting = nil, nil, 0
 		for _, e := range d.workers {
-			e.waiting, e.due, e.last, e.wanting = nil, false, position{}, false
-			clear(e.again)
+			e.waiting, e.due, e.last, e.inFetchQueue = nil, false, position{}, false
+			clear(e.undelivered)
 		}
 	}
 	d.epoch.Store(t.epoch)
-	d.tenure.Store(t)
+	d.lease.Store(t)
 	for _, e := range d.workers {
 		d.begin(e)
 	}
@@ -138,19 +138,20 @@ func (d *deliverer) takeOver(ctx context.Context, t *tenure) {
 	})
 }
 
-// rounds is what the taking loop remembers from one round to the next.
+// rounds is the state of take between its rounds.
 type rounds struct {
-	asked   bool      // there may be new deliveries
-	rested  time.Time // no read before
-	tidied  time.Time
-	census  time.Time // no count of endpoints before
-	trouble bool
+	moreToRead  bool      // there may be new deliveries
+	nextRead    time.Time // of new deliveries
+	parkedOldAt time.Time
+	nextCount   time.Time // of endpoints
+	outage      bool
 }
 
-// take is the loop that takes what is new and what is due, until ctx ends or the
-// tenure is lost. It wakes by kick, by timer, and by calls that made room.
+// take is the loop that reads new and due deliveries and starts their calls, until
+// ctx ends or the lease is lost. It wakes by a kick, by its timer, and when a call
+// leaves room.
 func (d *deliverer) take(ctx context.Context, lost <-chan struct{}) {
-	r := &rounds{asked: true}
+	r := &rounds{moreToRead: true}
 	timer := time.NewTimer(d.opts.Idle)
 	defer timer.Stop()
 	for {
@@ -158,56 +159,56 @@ func (d *deliverer) take(ctx context.Context, lost <-chan struct{}) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.logTrouble(&r.trouble, err)
+		d.logOutage(&r.outage, err)
 		kick, wake := d.kick, d.wake
 		if err != nil {
-			kick, wake, pause = nil, nil, troublePause
+			kick, wake, pause = nil, nil, outagePause
 		}
 		timer.Reset(pause)
 		select {
 		case <-ctx.Done():
 			return
 		case <-lost:
-			d.tenure.Store(nil)
+			d.lease.Store(nil)
 			d.metrics.owner.Set(0)
 			d.log.Warn("this process stopped delivering webhooks")
 			return
 		case <-kick:
-			r.asked = true
+			r.moreToRead = true
 		case <-timer.C:
-			r.asked = r.asked || err == nil
+			r.moreToRead = r.moreToRead || err == nil
 		case <-wake:
 		}
 	}
 }
 
-// round does what is to be done now and answers when the next is.
+// round does one round of take and returns the pause before the next.
 func (d *deliverer) round(ctx context.Context, r *rounds) (pause time.Duration, err error) {
 	if err := d.reloadChanged(ctx); err != nil {
 		return 0, err
 	}
 	now := time.Now()
-	if now.After(r.census) {
-		if err := d.census(ctx); err != nil {
+	if now.After(r.nextCount) {
+		if err := d.countEndpoints(ctx); err != nil {
 			return 0, err
 		}
-		r.census = now.Add(censusEvery)
+		r.nextCount = now.Add(countEndpointsEvery)
 	}
-	if now.Sub(r.tidied) > waitingLongest/2 {
-		d.letGoOld()
-		r.tidied = now
+	if now.Sub(r.parkedOldAt) > maxWaitingTime/2 {
+		d.parkOld()
+		r.parkedOldAt = now
 	}
 	pause = d.opts.Idle
-	if rest := r.rested.Sub(now); r.asked && rest > 0 {
+	if rest := r.nextRead.Sub(now); r.moreToRead && rest > 0 {
 		pause = min(pause, rest)
-	} else if r.asked {
+	} else if r.moreToRead {
 		full, err := d.takeArrivals(ctx)
 		if err != nil {
 			return 0, err
 		}
-		r.asked, r.rested = full, time.Now().Add(readRest)
+		r.moreToRead, r.nextRead = full, time.Now().Add(readPause)
 		if full {
-			pause, r.rested = 0, time.Time{}
+			pause, r.nextRead = 0, time.Time{}
 		}
 	}
 	if err := d.park(ctx); err != nil {
@@ -216,13 +217,13 @@ func (d *deliverer) round(ctx context.Context, r *rounds) (pause time.Duration, 
 	d.mu.Lock()
 	until := time.Until(d.nextDue)
 	d.mu.Unlock()
-	if until <= 0 || d.again.Swap(false) {
+	if until <= 0 || d.dueChanged.Swap(false) {
 		began := time.Now()
 		if until, err = d.findDue(ctx); err != nil {
-			d.again.Store(true)
+			d.dueChanged.Store(true)
 			return 0, err
 		}
-		until = max(until, readRest, dueShare*time.Since(began))
+		until = max(until, readPause, dueShare*time.Since(began))
 		d.mu.Lock()
 		d.nextDue = time.Now().Add(until)
 		d.mu.Unlock()
@@ -230,8 +231,8 @@ func (d *deliverer) round(ctx context.Context, r *rounds) (pause time.Duration, 
 	return max(0, min(pause, until)), d.takeDue(ctx)
 }
 
-// logTrouble logs when trouble begins and when it is over, not every round of it.
-func (d *deliverer) logTrouble(trouble *bool, err error) {
+// logOutage logs the first error and the first success after errors.
+func (d *deliverer) logOutage(trouble *bool, err error) {
 	switch {
 	case err != nil && !*trouble:
 		d.log.Error("webhook deliveries cannot be read; trying again", "error", err)

@@ -33,43 +33,43 @@ func TestScheduleIsTheContracts(t *testing.T) {
 
 func TestEndpointWorkerGrowsWithQuickSuccess(t *testing.T) {
 	e := newEndpointWorker(1)
-	if got := e.room(); got != 1 {
+	if got := e.fetchLimit(); got != 1 {
 		t.Errorf("an unknown endpoint has room for %d", got)
 	}
-	e.observe(true, 50*time.Millisecond, 4, 32)
+	e.learn(true, 50*time.Millisecond, 4, 32)
 	if e.class != quick || e.limit != 4 {
 		t.Errorf("answered once: class %d, limit %d", e.class, e.limit)
 	}
 	for range 100 {
-		e.observe(true, 50*time.Millisecond, 4, 32)
+		e.learn(true, 50*time.Millisecond, 4, 32)
 	}
-	if e.class != quick || e.limit != 32 || e.room() != 32*(1+2) {
-		t.Errorf("quick: class %d, limit %d, room %d", e.class, e.limit, e.room())
+	if e.class != quick || e.limit != 32 || e.fetchLimit() != 32*(1+2) {
+		t.Errorf("quick: class %d, limit %d, room %d", e.class, e.limit, e.fetchLimit())
 	}
 	for range 100 {
-		e.observe(true, 200*time.Microsecond, 4, 32)
+		e.learn(true, 200*time.Microsecond, 4, 32)
 	}
-	if e.room() != 32*(1+prefetchMax) {
-		t.Errorf("very quick: room %d", e.room())
+	if e.fetchLimit() != 32*(1+prefetchMax) {
+		t.Errorf("very quick: room %d", e.fetchLimit())
 	}
 	e.calls, e.waiting = 32, make([]job, 32*prefetchMax/2+1)
-	if e.room() != 0 {
-		t.Errorf("hardly empty, yet room for %d", e.room())
+	if e.fetchLimit() != 0 {
+		t.Errorf("hardly empty, yet room for %d", e.fetchLimit())
 	}
-	e.observe(false, time.Millisecond, 4, 32)
+	e.learn(false, time.Millisecond, 4, 32)
 	if e.limit != 4 || e.class != quick {
 		t.Errorf("after a quick failure: class %d, limit %d", e.class, e.limit)
 	}
 	e.calls, e.waiting = 0, nil
-	e.observe(false, 10*time.Second, 4, 32)
-	if e.limit != 4 || e.class != slow || e.room() != 4 {
-		t.Errorf("after a timeout: class %d, limit %d, room %d", e.class, e.limit, e.room())
+	e.learn(false, 10*time.Second, 4, 32)
+	if e.limit != 4 || e.class != slow || e.fetchLimit() != 4 {
+		t.Errorf("after a timeout: class %d, limit %d, room %d", e.class, e.limit, e.fetchLimit())
 	}
-	e.observe(true, 2*time.Second, 4, 32)
+	e.learn(true, 2*time.Second, 4, 32)
 	if e.limit != 4 || e.class != slow {
 		t.Errorf("after a slow success: class %d, limit %d", e.class, e.limit)
 	}
-	e.observe(true, time.Millisecond, 4, 32)
+	e.learn(true, time.Millisecond, 4, 32)
 	if e.limit != 5 || e.class != quick {
 		t.Errorf("recovered: class %d, limit %d", e.class, e.limit)
 	}

@@ -4,10 +4,14 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,31 +22,31 @@ const (
 	secretPrefix = "whsec_"
 	secretBytes  = 32 // of a generated secret
 
-	// What Standard Webhooks 1.0 allows for a symmetric secret.
+	// The limits of Standard Webhooks 1.0 for a symmetric secret.
 	minSecretBytes = 24
 	maxSecretBytes = 64
 )
 
-// newSecret makes a signing secret: whsec_ and the base64 of 32 random bytes.
+// newSecret generates a signing secret: whsec_ and the base64 of 32 random bytes.
 func newSecret() string {
 	var key [secretBytes]byte
 	_, _ = rand.Read(key[:]) // never fails: crypto/rand ends the program instead
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// secretKey returns the bytes that the base64 part of a secret stands for, and
-// an sms.Refusal when it is not a secret.
+// secretKey returns the decoded bytes of a secret's base64 part, or an sms.Refusal when
+// text is not a secret.
 func secretKey(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
-		return nil, refuse(BadSecret, "The signing secret must start with %s.", secretPrefix)
+		return nil, newRefusal(BadSecret, "The signing secret must start with %s.", secretPrefix)
 	}
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
-		return nil, refuse(BadSecret, "The signing secret must be %s followed by padded standard base64.", secretPrefix)
+		return nil, newRefusal(BadSecret, "The signing secret must be %s followed by padded standard base64.", secretPrefix)
 	}
 	if len(key) < minSecretBytes || len(key) > maxSecretBytes {
-		return nil, refuse(BadSecret, "The signing secret must hold %d to %d bytes.", minSecretBytes, maxSecretBytes)
+		return nil, newRefusal(BadSecret, "The signing secret must hold %d to %d bytes.", minSecretBytes, maxSecretBytes)
 	}
 	return key, nil
 }
@@ -53,7 +57,7 @@ type signer struct {
 	contract sync.Pool // hash.Hash keyed by the secret's own characters
 	standard sync.Pool // hash.Hash keyed by the decoded bytes
 
-	// previous signs with the secret of before while a rotation lasts; else nil.
+	// previous signs with the previous secret during a rotation; otherwise nil.
 	previous *signer
 }
 
@@ -69,8 +73,8 @@ func newSigner(secret string) (*signer, error) {
 }
 
 // appendContract appends the value of X-Webhook-Signature: lower-case hex of
-// HMAC-SHA256 over the body, keyed by the whole whsec_… string; while a rotation
-// lasts, of the secret of before, since there is room for one. rule api 6
+// HMAC-SHA256 over the body, keyed by the whole whsec_… string; during a rotation
+// keyed by the previous secret, because the header holds one signature. rule api 6
 func (s *signer) appendContract(b, body []byte) []byte {
 	if s.previous != nil {
 		return s.previous.appendContract(b, body)
@@ -83,9 +87,9 @@ func (s *signer) appendContract(b, body []byte) []byte {
 }
 
 // appendStandard appends the value of webhook-signature of Standard Webhooks: v1,
-// and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded
-// bytes. While a rotation lasts a second one, of the secret of before, stands
-// behind a space, as its spec says.
+// and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded bytes.
+// During a rotation a second one, of the previous secret, follows after a space, as
+// the specification says.
 func (s *signer) appendStandard(b, id, timestamp, body []byte) []byte {
 	mac := s.standard.Get().(hash.Hash)
 	defer s.standard.Put(mac)
@@ -104,14 +108,14 @@ func (s *signer) appendStandard(b, id, timestamp, body []byte) []byte {
 
 var stop = []byte(".")
 
-// appendSum appends a keyed hash in an encoding. The sum is made in the room
-// behind b, and encoded behind itself.
+// appendSum appends a keyed hash in an encoding. It uses the spare capacity of b for
+// the raw sum, to avoid an allocation.
 func appendSum(b []byte, mac hash.Hash, encode func(dst, src []byte) []byte) []byte {
 	var room [sha256.Size]byte
 	return encode(b, mac.Sum(room[:0]))
 }
 
-// contractSignature and standardSignature are the values as strings.
+// contractSignature and standardSignature return the header values as strings.
 func (s *signer) contractSignature(body []byte) string { return string(s.appendContract(nil, body)) }
 
 func (s *signer) standardSignature(id, timestamp string, body []byte) string {
@@ -131,7 +135,7 @@ type TestVector struct {
 }
 
 // TestVectors returns one vector for each event, computed by the code that
-// signs deliveries. The secret is fixed and public: it protects nothing.
+// signs deliveries. Their secret is fixed and public: it protects nothing.
 func TestVectors() ([]TestVector, error) {
 	const secret = "whsec_SW50dW13YSBleGFtcGxlIHNlY3JldCwgMzIgYnl0ZXM=" //nolint:gosec // published on purpose
 	sign, err := newSigner(secret)
@@ -159,3 +163,37 @@ func TestVectors() ([]TestVector, error) {
 	}
 	return vectors, nil
 }
+
+// verifyTolerance is how old a signed request may be; an older one may be a replay.
+const verifyTolerance = 5 * time.Minute
+
+// Verify is the receiver's side, for Go receivers and for our own echo command: it
+// checks both signatures of a request over the exact bytes of its body, in constant
+// time, and that the request is not a replay. During a rotation, recognized by several
+// signatures in webhook-signature, secret may be either one; X-Webhook-Signature is
+// then the old one's.
+func Verify(secret string, header http.Header, body []byte, now time.Time) error {
+	sign, err := newSigner(secret)
+	if err != nil {
+		return err
+	}
+	timestamp := header.Get("webhook-timestamp")
+	want := sign.standardSignature(header.Get("webhook-id"), timestamp, body)
+	signatures := strings.Fields(header.Get("webhook-signature"))
+	if !slices.ContainsFunc(signatures, func(s string) bool { return equal(s, want) }) {
+		return errors.New("webhook-signature does not match webhook-id, webhook-timestamp, the body and the secret")
+	}
+	if len(signatures) == 1 && !equal(header.Get("X-Webhook-Signature"), sign.contractSignature(body)) {
+		return errors.New("X-Webhook-Signature does not match the body and the secret")
+	}
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("webhook-timestamp %q is not a number of seconds", timestamp)
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > verifyTolerance || age < -verifyTolerance {
+		return fmt.Errorf("the request was signed %s ago", age.Round(time.Second))
+	}
+	return nil
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -10,21 +10,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// storedEndpoint is what a worker needs of an active endpoint.
+// storedEndpoint is the part of an active endpoint that its worker needs.
 type storedEndpoint struct {
 	company     int64
 	url, secret string        // as stored
-	previous    string        // the secret of before, as stored, while it signs as well
-	failing     bool          // the last call of it failed
-	wait        time.Duration // until its first undelivered one is due; negative: how long it has been
+	previous    string        // the previous secret, as stored, during a rotation
+	failing     bool          // the last call failed
+	wait        time.Duration // until its first undelivered delivery is due; negative: since when it is due
 }
 
 const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END,
 	e.failing_since IS NOT NULL`
 
-// dueEndpoints finds the active endpoints with undelivered ones that are not
-// given up, hopping over the due index from company to company: two index probes
-// each, however long their backlogs.
+// dueEndpoints finds the active endpoints with undelivered deliveries that are not
+// given up. It skips through the due index from company to company: two index probes
+// each, however long the backlogs.
 func (w *Webhooks) dueEndpoints(ctx context.Context) ([]storedEndpoint, error) {
 	rows, err := w.pool.Query(ctx, `
 		WITH RECURSIVE owed AS (
@@ -39,7 +39,7 @@ func (w *Webhooks) dueEndpoints(ctx context.Context) ([]storedEndpoint, error) {
 	return collectStored(rows, err, true)
 }
 
-// stored reads endpoints.
+// stored reads the endpoints of a condition.
 func (w *Webhooks) stored(ctx context.Context, condition string, arg any) ([]storedEndpoint, error) {
 	rows, err := w.pool.Query(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE `+condition, arg)
 	return collectStored(rows, err, false)
@@ -65,15 +65,15 @@ func collectStored(rows pgx.Rows, err error, timed bool) ([]storedEndpoint, erro
 	return found, nil
 }
 
-// fetched is a due delivery and where it stands.
+// fetched is a due delivery and its position.
 type fetched struct {
 	job
 	position
 }
 
-// fetch reads due deliveries of companies. Nothing is written: they are in this
-// process' hands because it is the one that delivers.
-func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched, error) {
+// fetch reads due deliveries of companies. Nothing is written: no other process takes
+// them while this one is the owner.
+func (w *Webhooks) fetch(ctx context.Context, want fetchPlan) (map[int64][]fetched, error) {
 	due, ids := make([]time.Time, len(want.last)), make([]int64, len(want.last))
 	for i, p := range want.last {
 		due[i], ids[i] = p.due, p.id
@@ -86,7 +86,7 @@ func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched,
 			WHERE company_id = l.company_id AND due <= now() AND (due, id) > (l.due, l.id)
 			ORDER BY due, id LIMIT l.room) u
 		JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
-		ORDER BY u.due, u.id`, want.companies, want.rooms, due, ids)
+		ORDER BY u.due, u.id`, want.companies, want.limits, due, ids)
 	if err != nil {
 		return nil, fmt.Errorf("fetching due webhooks: %w", err)
 	}
@@ -94,7 +94,7 @@ func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched,
 	all := make(map[int64][]fetched, len(want.companies))
 	for rows.Next() {
 		var company int64
-		f := fetched{job: job{again: true}}
+		f := fetched{job: job{undelivered: true}}
 		if err := rows.Scan(&company, &f.seq, &f.job.id, &f.at, &f.number, &f.tries, &f.due); err != nil {
 			return nil, fmt.Errorf("fetching due webhooks: %w", err)
 		}
@@ -107,8 +107,8 @@ func (w *Webhooks) fetch(ctx context.Context, want wishes) (map[int64][]fetched,
 	return all, nil
 }
 
-// census counts the endpoints.
-func (w *Webhooks) census(ctx context.Context) error {
+// countEndpoints updates the metric of endpoints by state.
+func (w *Webhooks) countEndpoints(ctx context.Context) error {
 	var active, inactive int64
 	err := w.pool.QueryRow(ctx, `
 		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
@@ -121,11 +121,11 @@ func (w *Webhooks) census(ctx context.Context) error {
 	return nil
 }
 
-// newTarget makes a target of what is stored.
+// newTarget makes the target of a stored endpoint.
 func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 	u, err := url.Parse(s.url)
 	if err != nil {
-		return nil, errors.New("the stored URL does not parse") // its text is not for the log
+		return nil, errors.New("the stored URL does not parse") // the URL may hold a secret: not for the log
 	}
 	secret, err := w.vault.Open(s.company, s.secret)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 			return nil, err
 		}
 	}
-	t := aimAt(u, sign)
+	t := newTargetOf(u, sign)
 	t.storedURL, t.storedSecret = s.url, s.secret+" "+s.previous
 	return t, nil
 }

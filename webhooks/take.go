@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// loadedFor is how long what was read of an endpoint is good without a notice.
+// loadedFor is how long an endpoint that was read is used without reading it again.
 const loadedFor = time.Second
 
-// takeArrivals reads new deliveries and hands them to their endpoints' workers;
-// what does not fit into memory is parked. full tells that there may be more.
+// takeArrivals reads new deliveries and gives them to their endpoints' workers; those
+// that do not fit into memory are parked. full means that there may be more.
 func (d *deliverer) takeArrivals(ctx context.Context) (full bool, err error) {
 	found, full, err := d.readArrivals(ctx)
 	if err != nil || len(found) == 0 {
@@ -22,13 +22,13 @@ func (d *deliverer) takeArrivals(ctx context.Context) (full bool, err error) {
 	now := time.Now()
 	d.mu.Lock()
 	for _, a := range found {
-		d.arrivals.saw(a.job.seq, a.todo, now)
+		d.arrivals.note(a.job.seq, a.todo, now)
 		if !a.todo {
 			continue
 		}
 		e := d.workers[a.company]
 		a.job.since, a.job.term = now, d.term
-		if !e.accepts() || d.waiting >= waitingMostAll {
+		if !e.accepts() || d.waiting >= maxWaitingAll {
 			d.parked = append(d.parked, parked{a.company, a.job, a.job.at})
 			continue
 		}
@@ -42,8 +42,8 @@ func (d *deliverer) takeArrivals(ctx context.Context) (full bool, err error) {
 	return full, nil
 }
 
-// load makes workers for the companies of what was found, and reads their
-// endpoints where that is some time ago.
+// load makes the workers of new deliveries, and reads their endpoints unless that was
+// done within loadedFor.
 func (d *deliverer) load(ctx context.Context, found []arrived) error {
 	d.mu.Lock()
 	var companies []int64
@@ -58,8 +58,8 @@ func (d *deliverer) load(ctx context.Context, found []arrived) error {
 	return d.reload(ctx, companies)
 }
 
-// reload reads endpoints again. Those that are switched off get no more calls:
-// what waits for them is parked.
+// reload reads endpoints again. Those that are switched off get no more calls: their
+// waiting deliveries are parked.
 func (d *deliverer) reload(ctx context.Context, companies []int64) error {
 	if len(companies) == 0 {
 		return nil
@@ -78,18 +78,18 @@ func (d *deliverer) reload(ctx context.Context, companies []int64) error {
 		e := d.worker(company)
 		e.loaded = time.Now()
 		if s, ok := active[company]; ok {
-			d.aim(e, s)
-			d.want(e)
+			d.setTarget(e, s)
+			d.queueFetch(e)
 			d.begin(e)
 			continue
 		}
 		e.target = nil
-		d.letGo(e, e.loaded)
+		d.parkWaiting(e, e.loaded)
 	}
 	return nil
 }
 
-// worker is a company's worker; the caller holds the mutex.
+// worker returns a company's worker; the caller holds the mutex.
 func (d *deliverer) worker(company int64) *endpointWorker {
 	e := d.workers[company]
 	if e == nil {
@@ -99,8 +99,8 @@ func (d *deliverer) worker(company int64) *endpointWorker {
 	return e
 }
 
-// aim gives a worker its endpoint's current URL and secret.
-func (d *deliverer) aim(e *endpointWorker, s storedEndpoint) {
+// setTarget gives a worker its endpoint's current URL and secret.
+func (d *deliverer) setTarget(e *endpointWorker, s storedEndpoint) {
 	e.failing = s.failing
 	if e.target != nil && e.target.storedURL == s.url && e.target.storedSecret == s.secret+" "+s.previous {
 		return
@@ -116,36 +116,36 @@ func (d *deliverer) aim(e *endpointWorker, s storedEndpoint) {
 	e.target, e.broken = t, false
 }
 
-// letGo takes what waits for an endpoint since cut or longer out of memory.
-func (d *deliverer) letGo(e *endpointWorker, cut time.Time) {
+// parkWaiting takes the deliveries that wait since cut or longer out of memory.
+func (d *deliverer) parkWaiting(e *endpointWorker, cut time.Time) {
 	before := len(e.waiting)
-	for _, j := range e.letGo(cut) {
+	for _, j := range e.dropWaiting(cut) {
 		d.parked = append(d.parked, parked{e.company, j, j.at})
 	}
 	d.waiting -= before - len(e.waiting)
 }
 
-// parked is a new delivery that is to be written down as due.
+// parked is a new delivery to be written to webhook_undelivered.
 type parked struct {
 	company int64
 	job     job
 	due     time.Time
 }
 
-// letGoOld parks what has been waiting long, so that little is read again by
-// whoever takes over.
-func (d *deliverer) letGoOld() {
-	cut := time.Now().Add(-waitingLongest)
+// parkOld parks deliveries that have waited for maxWaitingTime, so that the next owner
+// reads little again.
+func (d *deliverer) parkOld() {
+	cut := time.Now().Add(-maxWaitingTime)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.workers {
 		if len(e.waiting) > 0 && !e.waiting[0].since.After(cut) {
-			d.letGo(e, cut)
+			d.parkWaiting(e, cut)
 		}
 	}
 }
 
-// park writes down what does not fit into memory.
+// park writes the parked deliveries to webhook_undelivered.
 func (d *deliverer) park(ctx context.Context) error {
 	d.mu.Lock()
 	batch := d.parked
@@ -173,16 +173,16 @@ func (d *deliverer) park(ctx context.Context) error {
 		if p.job.term != d.term {
 			continue
 		}
-		d.arrivals.close(p.job.seq)
+		d.arrivals.finish(p.job.seq)
 		e := d.workers[p.company]
 		e.due, e.last = true, position{}
-		d.want(e)
+		d.queueFetch(e)
 	}
 	return nil
 }
 
-// findDue finds the endpoints with deliveries that are due again, and returns
-// how long nothing else will be due.
+// findDue finds the endpoints with deliveries that are due, and returns how long no
+// other will be due.
 func (d *deliverer) findDue(ctx context.Context) (time.Duration, error) {
 	found, err := d.dueEndpoints(ctx)
 	if err != nil {
@@ -198,9 +198,9 @@ func (d *deliverer) findDue(ctx context.Context) (time.Duration, error) {
 		}
 		oldest = max(oldest, -s.wait)
 		e := d.worker(s.company)
-		d.aim(e, s)
+		d.setTarget(e, s)
 		e.loaded, e.due = time.Now(), true
-		d.want(e)
+		d.queueFetch(e)
 	}
 	for _, e := range d.workers {
 		if len(e.waiting) > 0 && e.target != nil {
@@ -211,29 +211,29 @@ func (d *deliverer) findDue(ctx context.Context) (time.Duration, error) {
 	return pause, nil
 }
 
-// want puts an endpoint with due deliveries among those for which some are to be
-// fetched.
-func (d *deliverer) want(e *endpointWorker) {
-	if e.due && !e.wanting && e.target != nil {
-		e.wanting = true
-		d.wanting = append(d.wanting, e)
+// queueFetch puts an endpoint with due deliveries into the fetch queue. The caller
+// holds the mutex.
+func (d *deliverer) queueFetch(e *endpointWorker) {
+	if e.due && !e.inFetchQueue && e.target != nil {
+		e.inFetchQueue = true
+		d.fetchQueue = append(d.fetchQueue, e)
 	}
 }
 
-// takeDue fetches for all endpoints that have due deliveries and room, in one
+// takeDue fetches due deliveries of all endpoints that have room for some, in one
 // statement, and starts their calls.
 func (d *deliverer) takeDue(ctx context.Context) error {
-	wishes := d.wishes()
+	wishes := d.planFetch()
 	if len(wishes.companies) == 0 {
 		return nil
 	}
 	if err := d.reload(ctx, wishes.stale); err != nil {
-		d.giveUp(wishes.companies)
+		d.abandonFetch(wishes.companies)
 		return err
 	}
 	fetched, err := d.fetch(ctx, wishes)
 	if err != nil {
-		d.giveUp(wishes.companies)
+		d.abandonFetch(wishes.companies)
 		return err
 	}
 	now := time.Now()
@@ -241,65 +241,65 @@ func (d *deliverer) takeDue(ctx context.Context) error {
 	defer d.mu.Unlock()
 	for i, company := range wishes.companies {
 		e, got := d.workers[company], fetched[company]
-		e.due, e.last = len(got) == int(wishes.rooms[i]), position{}
+		e.due, e.last = len(got) == int(wishes.limits[i]), position{}
 		if e.due {
 			e.last = got[len(got)-1].position
 		}
 		for _, f := range got {
-			if e.again[f.job.id] || e.target == nil {
+			if e.undelivered[f.job.id] || e.target == nil {
 				continue
 			}
-			e.again[f.job.id] = true
+			e.undelivered[f.job.id] = true
 			f.since, f.term = now, d.term
 			e.waiting = append(e.waiting, f.job)
 			d.waiting++
 		}
 		e.fetched()
-		d.want(e)
+		d.queueFetch(e)
 		d.begin(e)
 	}
 	return nil
 }
 
-// wishes are for whom how many due deliveries are to be fetched.
-type wishes struct {
+// fetchPlan says for which companies how many due deliveries are fetched.
+type fetchPlan struct {
 	companies []int64
-	rooms     []int32 // with those in hand, which may be among what is found
+	limits    []int32 // including those in memory, which the fetch may find again
 	last      []position
-	stale     []int64 // whose endpoints are to be read again first
+	stale     []int64 // whose endpoints are read again first
 }
 
-// wishes takes them from the queue of those who want. For the fresh and the slow
-// no more are fetched than their pools have slots for.
-func (d *deliverer) wishes() (w wishes) {
+// planFetch takes endpoints from the fetch queue. For untried and slow endpoints no
+// more deliveries are fetched than their class has free slots.
+func (d *deliverer) planFetch() (w fetchPlan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	free := [classes]int{fresh: d.slots[fresh].free, slow: d.slots[slow].free, quick: prefetchMax * d.opts.InFlight}
+	free := [classes]int{untried: d.slots[untried].free, slow: d.slots[slow].free, quick: prefetchMax * d.opts.InFlight}
 	var left []*endpointWorker
-	for _, e := range d.wanting {
-		room := min(e.room(), free[e.class])
+	for _, e := range d.fetchQueue {
+		room := min(e.fetchLimit(), free[e.class])
 		if room == 0 || e.target == nil {
 			left = append(left, e)
 			continue
 		}
 		free[e.class] -= room
-		e.wanting, e.fetching = false, true
-		w.companies, w.rooms, w.last = append(w.companies, e.company), append(w.rooms, int32(room+len(e.again))), append(w.last, e.last)
+		e.inFetchQueue, e.fetching = false, true
+		w.companies, w.limits, w.last = append(w.companies, e.company), append(w.limits, int32(room+len(e.undelivered))), append(w.last, e.last)
 		if time.Since(e.loaded) > loadedFor {
 			w.stale = append(w.stale, e.company)
 		}
 	}
-	d.wanting = left
+	d.fetchQueue = left
 	return w
 }
 
-// giveUp puts endpoints back in the queue for which nothing could be fetched.
-func (d *deliverer) giveUp(companies []int64) {
+// abandonFetch returns endpoints to the fetch queue after a failed fetch.
+func (d *deliverer) abandonFetch(companies []int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, company := range companies {
 		e := d.workers[company]
 		e.fetched()
-		d.want(e)
+		d.queueFetch(e)
 	}
 }

@@ -17,11 +17,11 @@ const (
 	maxHostLength = 253
 )
 
-// guard keeps deliveries away from addresses that are not public. It judges the
-// address that is dialled, after every name has been resolved, so a name that
-// changes its mind between check and call gains nothing.
+// guard keeps deliveries away from addresses that are not public. It checks the
+// address that is dialled, after the name has been resolved, so a name that resolves
+// differently between check and call (DNS rebinding) is blocked too.
 type guard struct {
-	public *ssrf.Guardian // nil: everything may be reached
+	public *ssrf.Guardian // nil: every address is allowed
 }
 
 func newGuard(allowPrivate bool) guard {
@@ -31,7 +31,7 @@ func newGuard(allowPrivate bool) guard {
 	return guard{ssrf.New(ssrf.WithPorts(443))}
 }
 
-// control is a net.Dialer's Control.
+// control is the Control function of a net.Dialer.
 func (g guard) control(network, address string, c syscall.RawConn) error {
 	if g.public == nil {
 		return nil
@@ -39,37 +39,37 @@ func (g guard) control(network, address string, c syscall.RawConn) error {
 	return g.public.Safe(network, address, c)
 }
 
-// checkURL says with an sms.Refusal why a URL cannot be an endpoint. Names are
-// not resolved here: what they resolve to is judged at each call.
+// checkURL returns an sms.Refusal when a URL cannot be an endpoint. Names are not
+// resolved here: their addresses are checked at each call.
 func (g guard) checkURL(raw string) error {
 	switch {
 	case raw == "":
-		return refuse(BadURL, "The webhook URL is required.")
+		return newRefusal(BadURL, "The webhook URL is required.")
 	case len(raw) > maxURLLength:
-		return refuse(BadURL, "The webhook URL must not exceed %d characters.", maxURLLength)
+		return newRefusal(BadURL, "The webhook URL must not exceed %d characters.", maxURLLength)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, notVisible) {
-		return refuse(BadURL, "The webhook URL is not a valid absolute URL.")
+		return newRefusal(BadURL, "The webhook URL is not a valid absolute URL.")
 	}
 	switch {
 	case u.Scheme == "http" && g.public == nil, u.Scheme == "https":
 	case g.public == nil:
-		return refuse(BadScheme, "The webhook URL must start with https:// or http://.")
+		return newRefusal(BadScheme, "The webhook URL must start with https:// or http://.")
 	default:
-		return refuse(BadScheme, "The webhook URL must start with https://.")
+		return newRefusal(BadScheme, "The webhook URL must start with https://.")
 	}
 	switch {
 	case u.User != nil:
-		return refuse(BadUser, "The webhook URL must not contain a user name or password.")
+		return newRefusal(BadUser, "The webhook URL must not contain a user name or password.")
 	case u.Fragment != "" || strings.Contains(raw, "#"):
-		return refuse(BadFragment, "The webhook URL must not contain a fragment.")
+		return newRefusal(BadFragment, "The webhook URL must not contain a fragment.")
 	}
 	if err := g.checkHost(u.Hostname()); err != nil {
 		return err
 	}
 	if port := u.Port(); g.public != nil && port != "" && port != "443" {
-		return refuse(BadPort, "The webhook URL must use port 443.")
+		return newRefusal(BadPort, "The webhook URL must use port 443.")
 	}
 	return nil
 }
@@ -77,22 +77,22 @@ func (g guard) checkURL(raw string) error {
 func (g guard) checkHost(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if g.public != nil && (ip.Zone() != "" || g.public.SafeAddr(ip) != nil) {
-			return refuse(BadAddress, "The webhook URL must not point to a private or reserved address.")
+			return newRefusal(BadAddress, "The webhook URL must not point to a private or reserved address.")
 		}
 		return nil
 	}
 	name := strings.TrimSuffix(host, ".")
 	if name == "" || len(name) > maxHostLength {
-		return refuse(BadHost, "The webhook URL's host must have 1 to %d characters.", maxHostLength)
+		return newRefusal(BadHost, "The webhook URL's host must have 1 to %d characters.", maxHostLength)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInHost) {
-			return refuse(BadHost, "The webhook URL's host is not valid; write an international name in its xn-- form.")
+			return newRefusal(BadHost, "The webhook URL's host is not valid; write an international name in its xn-- form.")
 		}
 	}
 	lower := strings.ToLower(name)
 	if g.public != nil && (lower == "localhost" || strings.HasSuffix(lower, ".localhost")) {
-		return refuse(BadAddress, "The webhook URL must not point to a private or reserved address.")
+		return newRefusal(BadAddress, "The webhook URL must not point to a private or reserved address.")
 	}
 	return nil
 }
@@ -103,10 +103,10 @@ func notInHost(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// Why an endpoint's URL or secret is refused: the reason of an sms.Refusal, for
-// whoever says it in other words.
+// Why an endpoint's URL or secret is refused: the reason of an sms.Refusal, for callers
+// with their own texts.
 const (
-	BadURL      = "webhook_url" // none, too long, or not one
+	BadURL      = "webhook_url" // missing, too long, or not a URL
 	BadScheme   = "webhook_scheme"
 	BadUser     = "webhook_user"
 	BadFragment = "webhook_fragment"
@@ -117,7 +117,7 @@ const (
 	BadRotation = "webhook_rotation" // one is under way
 )
 
-// refuse says to a customer what is wrong with an endpoint's URL or secret.
-func refuse(reason, format string, args ...any) error {
+// newRefusal is an sms.Refusal of an endpoint's URL or secret.
+func newRefusal(reason, format string, args ...any) error {
 	return sms.Refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }

@@ -11,26 +11,25 @@ import (
 	"intumwa/sms"
 )
 
-// ErrBusy says that a test of this endpoint, or too many of others, are under way.
+// ErrBusy means that a test of this endpoint, or too many of others, are under way.
 var ErrBusy = errors.New("a test is under way")
 
 // testsAtOnce bounds the calls that tests have open in one process.
 const testsAtOnce = 16
 
-// TestResult is a test event and what the endpoint answered.
+// TestResult is a test event and the endpoint's response.
 type TestResult struct {
 	WebhookID string // evt_test_…
 	Event     string
 	Body      string
-	Attempt   Attempt // with the beginning of the answer also when it is a success
+	Attempt   Attempt // with the beginning of the response even if it is a success
 }
 
-// Test sends a company's endpoint an event that looks and is signed like every
-// other, and returns what it answered: at once, once, and without a trace in the
-// deliveries. Its message_id is 0, which no message has, and its webhook-id
-// begins with evt_test_ and never comes again. An endpoint that is switched off
-// can be tested. The errors are ErrNotFound, ErrBusy, or Postgres'; that the
-// call failed is no error.
+// Test sends a company's endpoint one event, in the same form and signed in the same
+// way as every other, and returns the response. The deliveries do not show it. Its
+// message_id is 0, which no message has, and its webhook-id begins with evt_test_ and
+// is unique. An endpoint that is switched off can be tested. The errors are
+// ErrNotFound, ErrBusy, or those of Postgres; a failed call is not an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
 	if event != Sent && event != Failed {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
@@ -50,8 +49,8 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	if err != nil {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}
-	// Below zero there are no messages' deliveries.
-	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: time.Now()} // no secret: only not the same twice
+	// Deliveries of messages have positive ids.
+	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: time.Now()} // not a secret, only unique
 	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, j.event()))}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,13 +65,13 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	return result, nil
 }
 
-// places are the tests under way: one a company.
-type places struct {
+// runningTests are the tests under way, at most one of each company.
+type runningTests struct {
 	mu    sync.Mutex
 	taken map[sms.CompanyID]bool
 }
 
-func (p *places) enter(company sms.CompanyID) bool {
+func (p *runningTests) enter(company sms.CompanyID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taken[company] || len(p.taken) >= testsAtOnce {
@@ -85,7 +84,7 @@ func (p *places) enter(company sms.CompanyID) bool {
 	return true
 }
 
-func (p *places) leave(company sms.CompanyID) {
+func (p *runningTests) leave(company sms.CompanyID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.taken, company)

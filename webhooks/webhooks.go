@@ -17,7 +17,7 @@ import (
 
 // Options of New. A zero field means its default.
 type Options struct {
-	// Timeout of one call, from the first octet out to the status; 10 s. rule choices 8.2
+	// Timeout of one call, from the first octet sent to the status; 10 s. rule choices 8.2
 	Timeout time.Duration
 	// RetryDelays are the pauses between a failure and the next attempt, so there
 	// is one attempt more than delays; 10 s, 30 s, 60 s, 5 min, 15 min. rule api 6
@@ -27,23 +27,22 @@ type Options struct {
 	// SecretKey encrypts signing secrets at rest; nil keeps them in plain.
 	SecretKey *[32]byte
 
-	// DisableAfter switches an endpoint off at a failure when nothing but failures
-	// came for that long; 0: never. DisableOnGone does when it answers 410 Gone.
+	// DisableAfter switches an endpoint off at a failure when all calls for that long
+	// have failed; 0: never. DisableOnGone switches it off at a response of 410 Gone.
 	DisableAfter  time.Duration
 	DisableOnGone bool
 
-	// Name turns a message's id into its ULID for the log; "" when it is not
-	// known. nil: the log has the id alone.
+	// Name returns the ULID of a message for the log; "" when it is not known. nil: the
+	// log has the message's id only.
 	Name func(ctx context.Context, messageID int64) string
 
-	// InFlight bounds the calls under way in this process; 1024. Half of it is for
-	// endpoints that answer quickly, a quarter for those not yet known, a quarter
-	// for slow ones.
+	// InFlight limits the concurrent calls of this process; 1024. Half of them are for
+	// quick endpoints, a quarter for endpoints not called yet, a quarter for slow ones.
 	InFlight int
-	// PerEndpoint is how many calls one endpoint gets at a time to begin with and
-	// after a failure; 4, and no more than a sixteenth of InFlight. It grows to
-	// PerEndpointMax, 32, and no more than an eighth of InFlight, while answers are
-	// quick. So no endpoint ever holds more than a quarter of a pool.
+	// PerEndpoint is the limit of concurrent calls of one endpoint at first and after a
+	// failure; 4, and at most a sixteenth of InFlight. While responses are quick it
+	// grows to PerEndpointMax: 32, and at most an eighth of InFlight. So no endpoint
+	// takes more than a quarter of a pool.
 	PerEndpoint    int
 	PerEndpointMax int
 
@@ -51,13 +50,13 @@ type Options struct {
 	Retention time.Duration
 	// Idle is the longest pause between looks for new and due deliveries; 250 ms.
 	Idle time.Duration
-	// Drain bounds the calls under way at shutdown; 5 s.
+	// Drain is how long calls in flight may take at shutdown; 5 s.
 	Drain time.Duration
 
 	Log     *slog.Logger          // nil: discarded
 	Metrics prometheus.Registerer // nil: not registered
 
-	resolver *net.Resolver // of endpoints' names; nil: the system's
+	resolver *net.Resolver // for endpoints' names; nil: the system's
 }
 
 func (o Options) withDefaults() Options {
@@ -85,7 +84,7 @@ func set[T ~int | ~int64](field *T, value T) {
 	}
 }
 
-// database is a pool, or a transaction in which more is to be done.
+// database is a pool or a transaction.
 type database interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -94,32 +93,31 @@ type database interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// In is the room within the caller's transaction, for verbs that are to happen
-// together with something else. Call Kick of the room itself once it is
-// committed. It is not for Run.
+// In returns a copy that works in the caller's transaction. Call Kick of the original
+// once the transaction is committed. Do not call Run of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 	return &Webhooks{pool: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, vault: w.vault, log: w.log, metrics: w.metrics,
 		kick: make(chan struct{}, 1)}
 }
 
-// Webhooks is the room's door. Its methods may be called from many goroutines.
+// Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool     database
-	owners   *pgx.ConnConfig // of the connection that shows who delivers
-	opts     Options
-	schedule schedule
-	guard    guard
-	vault    vault.Vault
-	log      *slog.Logger
-	metrics  *metrics
-	kick     chan struct{}
-	again    atomic.Bool // something undelivered is due that was not
-	changes  changes
-	testing  places
+	pool       database
+	owners     *pgx.ConnConfig // for the connection that holds the owner's lock
+	opts       Options
+	schedule   schedule
+	guard      guard
+	vault      vault.Vault
+	log        *slog.Logger
+	metrics    *metrics
+	kick       chan struct{}
+	dueChanged atomic.Bool // a delivery became due by a change, not by time
+	changes    changes
+	testing    runningTests
 }
 
-// New does no I/O and starts nothing. Run wants a pool that keeps the planner on
-// index lookups (postgres.Options.BatchUpdates): its updates join unnested arrays.
+// New does no I/O and starts nothing. Run needs a pool with
+// postgres.Options.BatchUpdates, because its updates join unnested arrays.
 func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
 	w := &Webhooks{
@@ -140,12 +138,12 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 
 // kickDue tells Run that a delivery is due again.
 func (w *Webhooks) kickDue() {
-	w.again.Store(true)
+	w.dueChanged.Store(true)
 	w.Kick()
 }
 
-// Kick tells Run that deliveries have been committed, so that their first
-// attempts start at once. It never blocks, and does nothing where Run does not run.
+// Kick tells Run that deliveries have been committed, so that their first attempts
+// start at once. It never blocks, and has no effect when Run is not running.
 func (w *Webhooks) Kick() {
 	select {
 	case w.kick <- struct{}{}:

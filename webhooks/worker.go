@@ -2,82 +2,82 @@ package webhooks
 
 import "time"
 
-// class is how an endpoint has been answering. Each class has its own pool of
-// call slots, so that the slow ones cannot take what the quick ones live on.
+// class is how quickly an endpoint responds. Each class has its own pool of call
+// slots, so that slow endpoints cannot take the slots of quick ones.
 type class uint8
 
 const (
-	fresh class = iota // not answered yet
+	untried class = iota // no call has ended yet
 	quick
 	slow
 	classes
 )
 
 const (
-	quickAnswer = time.Second // at most, to be quick
+	quickAnswer = time.Second // an endpoint that takes longer is slow
 
-	// Of what is due again, what a quick endpoint gets through in this time is
-	// fetched ahead of the calls, up to prefetchMax times its limit.
+	// For a quick endpoint as many due deliveries are fetched ahead as it handles in
+	// prefetchTime, up to prefetchMax times its limit.
 	prefetchTime = 100 * time.Millisecond
 	prefetchMax  = 15
 
-	// New deliveries wait in memory, up to so many of an endpoint and of all, and
-	// for so long; the rest is parked: written down as due, and fetched again when
-	// there is room.
-	waitingMost    = 5000
-	waitingMostAll = 50_000
-	waitingLongest = 2 * time.Second
+	// Limits of the new deliveries that wait in memory: of one endpoint, of all, and in
+	// time. The rest is parked: written to webhook_undelivered as due, and fetched again
+	// when there is room.
+	maxWaiting     = 5000
+	maxWaitingAll  = 50_000
+	maxWaitingTime = 2 * time.Second
 )
 
-// job is a delivery in this process' hands.
+// job is a delivery in memory: waiting for its call, or in flight.
 type job struct {
-	seq, id int64
-	at      time.Time
-	number  string
-	tries   int       // in this round, before this one
-	again   bool      // stands in webhook_undelivered; else it has just arrived
-	since   time.Time // in hand
-	term    int       // deliverer.term then
+	seq, id     int64
+	at          time.Time
+	number      string
+	tries       int       // attempts of this round before this one
+	undelivered bool      // has a row in webhook_undelivered; otherwise it is new
+	since       time.Time // when it came into memory
+	term        int       // deliverer.term at that time
 }
 
-// event is what the body is made of: all but the company, which is not in it. A
-// test's message has the id 0.
+// event returns the event of the body, without the company, which is not part of the
+// body. The message of a test has the id 0.
 func (j *job) event() *Event {
 	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at}
 }
 
 // endpointWorker calls one endpoint. The deliverer's mutex guards it.
 type endpointWorker struct {
-	company int64
-	target  *target   // nil: cannot be called
-	loaded  time.Time // when the endpoint was last read
-	failing bool      // stands with it
-	broken  bool      // has been logged as such
-	class   class
-	limit   int            // calls at a time
-	latency time.Duration  // smoothed
-	calls   int            // in flight
-	waiting []job          // to be called, in turn
-	again   map[int64]bool // ids of those in hand that stand in webhook_undelivered
-	due     bool           // there may be due ones that are not in hand
-	last    position       // behind it they are looked for; zero: from the beginning
-	// While a fetch is under way, what it finds may have been settled since it
-	// began: those ids stay in again until it has ended.
-	fetching bool
-	settled  []int64
-	wanting  bool // stands in deliverer.wanting
-	inLine   bool // stands in its class' line for a slot
+	company     int64
+	target      *target   // nil: cannot be called
+	loaded      time.Time // when the endpoint was last read
+	failing     bool      // as stored with the endpoint
+	broken      bool      // that it cannot be called has been logged
+	class       class
+	limit       int            // calls at a time
+	latency     time.Duration  // smoothed
+	calls       int            // in flight
+	waiting     []job          // to be called, in this order
+	undelivered map[int64]bool // ids of jobs with a row in webhook_undelivered
+	due         bool           // there may be due deliveries that are not in memory
+	last        position       // where the next fetch begins; zero: at the first one due
+	// A fetch under way may return deliveries that were settled after it began: their
+	// ids stay in undelivered until it has ended.
+	fetching     bool
+	settled      []int64
+	inFetchQueue bool // is in deliverer.fetchQueue
+	inLine       bool // waits in the line of its class
 }
 
-// position is a place among a company's undelivered ones.
+// position is a position among a company's undelivered deliveries.
 type position struct {
 	due time.Time
 	id  int64
 }
 
-// room is how many due deliveries may be fetched now. Nothing is fetched for a
-// few: half of the room must be free, so that fetches stay large.
-func (e *endpointWorker) room() int {
+// fetchLimit returns how many due deliveries may be fetched now. It is 0 unless half
+// of the room is free, so that fetches stay large.
+func (e *endpointWorker) fetchLimit() int {
 	size := e.limit
 	if e.class == quick {
 		ahead := prefetchMax
@@ -93,8 +93,8 @@ func (e *endpointWorker) room() int {
 	return free
 }
 
-// accepts says whether a new delivery may wait in memory. Behind older ones that
-// are due and not in hand it may not, nor before an endpoint that is slow.
+// accepts reports whether a new delivery may wait in memory. At a slow endpoint, or
+// behind older deliveries that are due and not in memory, only limit may.
 func (e *endpointWorker) accepts() bool {
 	switch {
 	case e.target == nil:
@@ -102,10 +102,10 @@ func (e *endpointWorker) accepts() bool {
 	case e.due || e.class == slow:
 		return len(e.waiting) < e.limit
 	}
-	return len(e.waiting) < waitingMost
+	return len(e.waiting) < maxWaiting
 }
 
-// next removes the next delivery to call.
+// next removes and returns the next delivery to call.
 func (e *endpointWorker) next() job {
 	j := e.waiting[0]
 	if e.waiting = e.waiting[1:]; len(e.waiting) == 0 {
@@ -117,16 +117,16 @@ func (e *endpointWorker) next() job {
 // putBack returns a delivery that was not called.
 func (e *endpointWorker) putBack(j job) { e.waiting = append([]job{j}, e.waiting...) }
 
-// letGo empties what waits, but for what arrived after cut, and answers those
-// that just arrived: they are to be parked. The others stand in the table.
-func (e *endpointWorker) letGo(cut time.Time) (parked []job) {
+// dropWaiting removes the waiting jobs that came before cut and returns the new ones
+// among them, which must be parked. The others have a row in webhook_undelivered.
+func (e *endpointWorker) dropWaiting(cut time.Time) (parked []job) {
 	kept := e.waiting[:0]
 	for _, j := range e.waiting {
 		switch {
 		case j.since.After(cut):
 			kept = append(kept, j)
-		case j.again:
-			delete(e.again, j.id)
+		case j.undelivered:
+			delete(e.undelivered, j.id)
 			e.due, e.last = true, position{}
 		default:
 			parked = append(parked, j)
@@ -136,33 +136,32 @@ func (e *endpointWorker) letGo(cut time.Time) (parked []job) {
 	return parked
 }
 
-// settle takes a delivery of webhook_undelivered whose attempt is recorded out of
-// this process' hands.
+// settle removes an id from undelivered when its attempt is stored.
 func (e *endpointWorker) settle(id int64) {
 	if e.fetching {
 		e.settled = append(e.settled, id)
 		return
 	}
-	delete(e.again, id)
+	delete(e.undelivered, id)
 }
 
 // fetched ends a fetch.
 func (e *endpointWorker) fetched() {
 	for _, id := range e.settled {
-		delete(e.again, id)
+		delete(e.undelivered, id)
 	}
 	e.fetching, e.settled = false, nil
 }
 
-// newEndpointWorker begins with a single call, until that has been answered.
+// newEndpointWorker makes a worker with a limit of one call, until that has ended.
 func newEndpointWorker(company int64) *endpointWorker {
-	return &endpointWorker{company: company, limit: 1, again: make(map[int64]bool)}
+	return &endpointWorker{company: company, limit: 1, undelivered: make(map[int64]bool)}
 }
 
-// observe learns from an attempt: every quick success allows one call more at a
-// time, any failure brings the limit back to first.
-func (e *endpointWorker) observe(success bool, took time.Duration, first, most int) {
-	known := e.class != fresh
+// learn adjusts class and limit after an attempt: each quick success raises the limit
+// by one, up to most; a failure or a slow response resets it to first.
+func (e *endpointWorker) learn(success bool, took time.Duration, first, most int) {
+	known := e.class != untried
 	if took <= quickAnswer {
 		e.class = quick
 	} else {
@@ -181,20 +180,20 @@ func (e *endpointWorker) observe(success bool, took time.Duration, first, most i
 	}
 }
 
-// slot is a call's place in the pool of a class.
+// slot is a call slot of a class.
 type slot struct {
 	class   class
-	started time.Time // of the call that it holds now
-	over    bool      // it has been given back
+	started time.Time // of its current call
+	over    bool      // it was released
 }
 
-// slots are the call slots of one class and the endpoints that wait for one.
+// slots is the free call slots of one class and the endpoints that wait for one.
 type slots struct {
 	free int
 	line []*endpointWorker
 }
 
-// next is the endpoint whose turn it is.
+// next removes and returns the first endpoint in line.
 func (s *slots) next() *endpointWorker {
 	e := s.line[0]
 	s.line = s.line[1:]

@@ -64,7 +64,7 @@ func TestRotation(t *testing.T) {
 	check("before", before.Secret, r, 1, true, true)
 
 	after, err := w.Rotate(t.Context(), 1)
-	if err != nil || after.Secret == before.Secret || after.PreviousUntil == nil || time.Until(*after.PreviousUntil) < BothValid-time.Minute {
+	if err != nil || after.Secret == before.Secret || after.PreviousUntil == nil || time.Until(*after.PreviousUntil) < RotationOverlap-time.Minute {
 		t.Fatalf("%+v, %v", after.PreviousUntil, err)
 	}
 	r = told()
