@@ -1,12 +1,16 @@
 // Package accounts knows who may send as whom: users, API tokens, companies, senders and test numbers.
 //
-// Its hot path is [Accounts.Authenticate], which answers from memory with what Postgres said at most two
-// seconds ago, and less long when a notice says that it was changed; everything else reads and writes Postgres directly. Balances are not here: billing keeps them.
+// Its hot path is [Accounts.Authenticate], which uses a cache: entries are at most two seconds old and are dropped by
+// change notices. Everything else reads and writes Postgres directly. Balances belong to billing.
 package accounts
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,17 +19,17 @@ import (
 
 // Options of [New]. The zero value of a field means its default.
 type Options struct {
-	TestSender string                // the test mode's sender name, which no company may register
-	OTPKey     []byte                // key under which one-time codes are hashed; the same in every process
-	SecretKey  *[32]byte             // encrypts the second factors' secrets at rest; nil: stored as they are
+	TestSender string                // the sender name of test messages, which no company may register
+	OTPKey     []byte                // key for hashing one-time codes; the same in every process
+	SecretKey  *[32]byte             // encrypts the secrets of second factors at rest; nil: they are stored in plain
 	Log        *slog.Logger          // nil: discarded
 	Metrics    prometheus.Registerer // nil: not registered
 
-	// Replacements is how often a verified test number may be replaced by its owner.
+	// Replacements is how often an owner may replace a verified test number.
 	Replacements int
 }
 
-// Accounts is the room's door. Its methods may be called from many goroutines at once.
+// Accounts reads and changes users, tokens, companies, senders and test numbers. It is safe for concurrent use.
 type Accounts struct {
 	pool database
 	opts Options
@@ -33,7 +37,7 @@ type Accounts struct {
 
 	cache   *cache
 	lastUse *lastUse
-	hashing chan struct{} // places for password hashing
+	hashing chan struct{} // one slot for each concurrent password hash
 	vault   vault.Vault
 }
 
@@ -53,4 +57,47 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 	}
 	a.cache = newCache(a.load, opts.Metrics)
 	return a
+}
+
+// ErrUnauthenticated means that a bearer token is missing, malformed, unknown or revoked. rule api 5
+var ErrUnauthenticated = errors.New("unauthenticated")
+
+// Kinds of caller errors of the other methods; test with errors.Is. The error's own text explains the error and may be
+// shown to the user.
+var (
+	ErrInvalid  = errors.New("invalid")
+	ErrExists   = errors.New("exists already")
+	ErrNotFound = errors.New("not found")
+)
+
+// callerError is an error of one of the kinds above.
+type callerError struct {
+	kind error
+	text string
+}
+
+// Error returns the text for the user.
+func (m *callerError) Error() string { return m.text }
+
+func (m *callerError) Unwrap() error { return m.kind }
+
+func isUnique(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
+}
+
+// database is a pool or a transaction.
+type database interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// In returns a copy that works in the caller's transaction, so that a change and, for example, the record of the act
+// are committed together. The copy does not use the cache.
+func (a *Accounts) In(tx pgx.Tx) *Accounts {
+	in := *a
+	in.pool = tx
+	return &in
 }

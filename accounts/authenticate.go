@@ -14,12 +14,13 @@ import (
 	"intumwa/sms"
 )
 
-// Authenticate says who holds a token, given the token's text: what follows "Bearer " in the Authorization
+// Authenticate returns the holder of a token, given the token's text: what follows "Bearer " in the Authorization
 // header. rule api 5
 //
-// It answers from memory when Postgres was asked about the token within the last two seconds and no notice came
-// since ([Accounts.ForgetUser]), so a revocation or an approval made elsewhere shows at once, and within that time
-// when notices are not heard, and so does a token whose id somebody tried before it was made. The error is [ErrUnauthenticated], or Postgres' trouble.
+// It uses an entry of the cache that is at most two seconds old and that no notice has dropped ([Accounts.ForgetUser]).
+// So a change by another process takes effect at once, and within two seconds while notices are not received; the same
+// holds for a token whose id was tried before the token was created. The error is [ErrUnauthenticated] or a database
+// error.
 func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal, error) {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
@@ -30,18 +31,18 @@ func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal,
 	if err != nil {
 		return nil, err
 	}
-	known := &e.secretHash // of an unknown token: zeros, compared all the same
+	known := &e.secretHash // zeros for an unknown token, which are compared too
 	if subtle.ConstantTimeCompare(hash[:], known[:]) != 1 || e.principal == nil {
 		return nil, ErrUnauthenticated
 	}
-	if e.noteUse() {
-		a.lastUse.note(id, time.Now())
+	if e.firstUse() {
+		a.lastUse.add(id, time.Now())
 	}
 	return e.principal, nil
 }
 
-// Recognize tells whether a token was right when Postgres was last asked about it, by this process and however long
-// ago. It asks nobody: it is for telling whom to spend a look-up on. Who holds the token now says [Accounts.Authenticate].
+// Recognize reports whether a token was valid when this process last read it, however long ago. It never asks the
+// database: use it to decide whether a token is worth a look-up, and [Accounts.Authenticate] for its holder.
 func (a *Accounts) Recognize(bearer string) bool {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
@@ -55,11 +56,12 @@ func (a *Accounts) Recognize(bearer string) bool {
 	return subtle.ConstantTimeCompare(hash[:], e.secretHash[:]) == 1
 }
 
-// Fresh is p as Postgres has it now: read after the call began, whatever the cache says. Ask it before refusing a
-// customer on cached data, so that an approval made a moment ago counts at once.
+// Fresh returns p as Postgres has it now: read after the call began, not from the cache. Call it before a customer is
+// refused because of cached data, so that a recent approval takes effect at once.
 //
-// Calls for one token share a read, and its reads are at least 100 ms apart, so a customer who is refused over and
-// over waits rather than loading Postgres. The error is [ErrUnauthenticated] when the token was revoked meanwhile.
+// Calls for one token share a read, and the reads of one token are at least 100 ms apart: a customer who is refused
+// again and again waits instead of loading Postgres. The error is [ErrUnauthenticated] when the token was revoked
+// meanwhile.
 //
 // A principal without a token ([Accounts.PrincipalOf]) is read each time.
 func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
@@ -80,8 +82,8 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 	return e.principal, nil
 }
 
-// PrincipalOf is a user who is calling without a token, as Postgres has them now: somebody who has signed in. The error
-// is [ErrNotFound] when there is no such user, or Postgres' trouble.
+// PrincipalOf returns a user who has signed in, as a principal without a token, as Postgres has it now. The error is
+// [ErrNotFound] when there is no such user, or a database error.
 func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, error) {
 	rows, err := a.pool.Query(ctx, `
 		select u.id, ''::bytea, `+principalColumns+`
@@ -95,7 +97,7 @@ func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, e
 	case err != nil:
 		return nil, fmt.Errorf("reading user %d: %w", userID, err)
 	case p == nil:
-		return nil, &mistake{ErrNotFound, fmt.Sprintf("there is no user %d", userID)}
+		return nil, &callerError{ErrNotFound, fmt.Sprintf("there is no user %d", userID)}
 	}
 	return p, nil
 }
@@ -118,8 +120,8 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 	return e, nil
 }
 
-// What is read of a principal beside the user's id and the token's hash: a row for each sender of the company, or one
-// row without. USER stands for the column with the user's id.
+// Columns and joins of a principal beside the user's id and the token's hash: one row for each sender of the company,
+// or one row without a sender. USER is a placeholder for the column with the user's id.
 const (
 	principalColumns = `n.phone_number,
 		       c.id, c.name, c.approved, c.verified, c.smart_encoding,
@@ -129,7 +131,7 @@ const (
 		left join senders s on s.company_id = c.id`
 )
 
-// collectPrincipal reads the rows to their end; without any the principal is nil.
+// collectPrincipal reads all rows; without any the principal is nil.
 func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []byte, err error) {
 	var (
 		p          = Principal{TokenID: tokenID}
@@ -174,4 +176,33 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 		return nil, nil, err
 	}
 	return found, hash, nil
+}
+
+// Principal is the caller of a request, as Postgres had it a moment ago. It is shared between requests: do not change it.
+type Principal struct {
+	UserID     int64
+	TokenID    int64
+	Company    *Company   // nil when the user has none
+	TestNumber sms.Number // the verified test number, empty when there is none
+}
+
+// Company belongs to one user. Its balance belongs to billing.
+type Company struct {
+	ID            int64
+	OwnerID       int64
+	Name          string
+	Approved      bool
+	Verified      bool
+	SmartEncoding bool
+
+	// Senders by their exact name. Set in a [Principal] only.
+	Senders map[string]Sender
+}
+
+// Sender is a name that a company may send as.
+type Sender struct {
+	ID       int64
+	Name     string
+	Country  string // telco country, ISO 3166-1 alpha-2
+	Approved bool
 }

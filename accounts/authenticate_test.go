@@ -164,7 +164,7 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("Fresh: %v", err)
 	}
 	third := on(a.pool)
-	third.cache.keep(token.ID, &entry{principal: p, secretHash: secretHash(text), readAt: revoked})
+	third.cache.store(token.ID, &entry{principal: p, secretHash: secretHash(text), readAt: revoked})
 	for {
 		_, err := third.Authenticate(t.Context(), text)
 		if errors.Is(err, ErrUnauthenticated) {
@@ -256,7 +256,7 @@ func TestLastUse(t *testing.T) {
 	if err != nil || tokens[0].LastUsedAt == nil || time.Since(*tokens[0].LastUsedAt) > time.Minute {
 		t.Fatalf("%+v, %v", tokens, err)
 	}
-	a.lastUse.note(tokens[0].ID, tokens[0].LastUsedAt.Add(-time.Hour)) // another process was later
+	a.lastUse.add(tokens[0].ID, tokens[0].LastUsedAt.Add(-time.Hour)) // another process was later
 	if err := a.storeLastUse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestLastUse(t *testing.T) {
 func BenchmarkAuthenticateCached(b *testing.B) {
 	text := "1|" + newSecret()
 	a := New(nil, Options{})
-	a.cache.keep(1, &entry{principal: &Principal{}, secretHash: secretHash(text), readAt: time.Now().Add(time.Hour)})
+	a.cache.store(1, &entry{principal: &Principal{}, secretHash: secretHash(text), readAt: time.Now().Add(time.Hour)})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

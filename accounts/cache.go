@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	entryAge    = 2 * time.Second        // how old an answer from memory may be
-	freshGap    = 100 * time.Millisecond // between the starts of two reads past the cache for one token
-	readTimeout = 5 * time.Second        // of one read, whoever waits for it
-	maxEntries  = 100_000                // some 100 MB at the very most
-	maxUnknown  = 10_000                 // ids of no token, some hundred octets each
+	maxEntryAge   = 2 * time.Second        // an older entry is read again
+	minFreshPause = 100 * time.Millisecond // between the starts of two fresh reads of one token
+	readTimeout   = 5 * time.Second        // of one read, shared or not
+	maxEntries    = 100_000                // at most about 100 MB
+	maxUnknown    = 10_000                 // ids without a token, about a hundred octets each
 )
 
-// entry is what one read said about a token.
+// entry is the result of reading a token.
 type entry struct {
 	principal  *Principal // nil: no such token
 	secretHash [32]byte
@@ -28,31 +28,31 @@ type entry struct {
 	used       atomic.Bool
 }
 
-// noteUse is true once in the entry's life, so that a busy token costs the last-use list one call every two seconds.
-func (e *entry) noteUse() bool { return !e.used.Load() && e.used.CompareAndSwap(false, true) }
+// firstUse returns true once in the entry's life, so that a busy token is added to lastUse once in two seconds.
+func (e *entry) firstUse() bool { return !e.used.Load() && e.used.CompareAndSwap(false, true) }
 
-// cache keeps entries for entryAge, those of ids without a token too: asking for one again and again costs
-// Postgres no more, and takes no longer, than asking for one that exists. A token created in this process works at
-// once, one created elsewhere too unless somebody tried its id before, when it works within entryAge.
+// cache keeps entries for maxEntryAge, also those of ids without a token: repeated requests with such an id cost Postgres
+// no more, and take no longer, than requests with a valid token. A token created in this process works at once. One
+// created by another process works at once too, or within maxEntryAge if its id was tried before.
 type cache struct {
 	load   func(ctx context.Context, tokenID int64) (*entry, error)
-	age    time.Duration // entryAge
+	age    time.Duration // maxEntryAge
 	misses singleflight.Group
 
 	mu      sync.RWMutex
 	entries map[int64]*entry
-	unknown map[int64]*entry // without a principal; apart, so that guesses push out no customer
-	changed time.Time        // the last forgetting: what a read that began before it says is not kept
-	epoch   int              // counts them: who asks after one does not share a read that began before it
+	unknown map[int64]*entry // entries without a principal; kept apart, so that guessed ids do not evict customers
+	changed time.Time        // time of the last forget: results of reads that began before it are not stored
+	epoch   int              // counts forgets: a call after one does not share a read that began before it
 
 	freshMu sync.Mutex
-	next    map[int64]*freshRead // reads that have not begun, by token
-	begun   map[int64]time.Time  // when the last one began, for those begun within freshGap
+	next    map[int64]*freshRead // reads that have not started, by token
+	begun   map[int64]time.Time  // start of the last read, for reads started within minFreshPause
 
 	hits, reads prometheus.Counter
 }
 
-// freshRead is one read past the cache; whoever asks before it begins shares it.
+// freshRead is one read past the cache; all calls before it starts share it.
 type freshRead struct {
 	done  chan struct{}
 	entry *entry
@@ -69,7 +69,7 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 	}
 	return &cache{
 		load:    load,
-		age:     entryAge,
+		age:     maxEntryAge,
 		entries: make(map[int64]*entry),
 		unknown: make(map[int64]*entry),
 		next:    make(map[int64]*freshRead),
@@ -79,7 +79,7 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 	}
 }
 
-// get is the entry of a token, at most entryAge old. Callers that miss together share one read.
+// get returns the entry of a token, at most maxEntryAge old. Concurrent misses share one read.
 func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	c.mu.RLock()
 	e, epoch := c.entries[id], c.epoch
@@ -103,7 +103,7 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	}
 }
 
-// fresh is the entry of a token by a read that begins after the call.
+// fresh returns the entry of a token from a read that starts after the call.
 func (c *cache) fresh(ctx context.Context, id int64) (*entry, error) {
 	c.freshMu.Lock()
 	r, joined := c.next[id]
@@ -111,7 +111,7 @@ func (c *cache) fresh(ctx context.Context, id int64) (*entry, error) {
 		r = &freshRead{done: make(chan struct{})}
 		c.next[id] = r
 	}
-	wait := freshGap - time.Since(c.begun[id])
+	wait := minFreshPause - time.Since(c.begun[id])
 	c.freshMu.Unlock()
 
 	if joined {
@@ -131,7 +131,7 @@ func (c *cache) fresh(ctx context.Context, id int64) (*entry, error) {
 	return r.entry, r.err
 }
 
-// begin closes the read to newcomers.
+// begin starts a read; later calls do not share it.
 func (c *cache) begin(id int64) {
 	now := time.Now()
 	c.freshMu.Lock()
@@ -139,7 +139,7 @@ func (c *cache) begin(id int64) {
 	delete(c.next, id)
 	if len(c.begun) >= 1000 {
 		for other, at := range c.begun {
-			if now.Sub(at) >= freshGap {
+			if now.Sub(at) >= minFreshPause {
 				delete(c.begun, other)
 			}
 		}
@@ -147,7 +147,7 @@ func (c *cache) begin(id int64) {
 	c.begun[id] = now
 }
 
-// read asks Postgres and remembers the answer. It outlives the caller's ctx, because others wait for it.
+// read reads a token from Postgres and stores the entry. It outlives the caller's ctx, because others may wait for it.
 func (c *cache) read(ctx context.Context, id int64) (*entry, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
@@ -158,11 +158,11 @@ func (c *cache) read(ctx context.Context, id int64) (*entry, error) {
 		return nil, err
 	}
 	e.readAt = began
-	c.keep(id, e)
+	c.store(id, e)
 	return e, nil
 }
 
-func (c *cache) keep(id int64, e *entry) {
+func (c *cache) store(id int64, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.entries[id]
@@ -170,8 +170,8 @@ func (c *cache) keep(id int64, e *entry) {
 		old = c.unknown[id]
 	}
 	switch {
-	case old != nil && old.readAt.After(e.readAt): // a later read overtook this one
-	case !e.readAt.After(c.changed): // it may have missed what was changed meanwhile
+	case old != nil && old.readAt.After(e.readAt): // a later read was stored first
+	case !e.readAt.After(c.changed): // the row may have changed during the read
 	case e.principal == nil:
 		delete(c.entries, id)
 		if len(c.unknown) >= maxUnknown {
@@ -187,7 +187,7 @@ func (c *cache) keep(id int64, e *entry) {
 	}
 }
 
-// evict makes room: what is too old goes, and a tenth at random when nothing is.
+// evict makes room: it removes entries that are too old, or else a random tenth.
 func (c *cache) evict() {
 	for id, e := range c.entries {
 		if time.Since(e.readAt) >= c.age {
@@ -202,7 +202,7 @@ func (c *cache) evict() {
 	}
 }
 
-// evictUnknown makes room: what is too old goes, and a tenth at random when nothing is.
+// evictUnknown makes room: it removes unknown ids that are too old, or else a random tenth.
 func (c *cache) evictUnknown() {
 	for id, e := range c.unknown {
 		if time.Since(e.readAt) >= c.age {
@@ -217,7 +217,7 @@ func (c *cache) evictUnknown() {
 	}
 }
 
-// peek is a token's entry, however old; nil when there is none. It asks nobody.
+// peek returns a token's entry, however old, without reading Postgres; nil when there is none.
 func (c *cache) peek(id int64) *entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -232,14 +232,13 @@ func (c *cache) forget(id int64) {
 // forgetAll drops every entry, after a change that concerns an unknown number of tokens.
 func (c *cache) forgetAll() { c.forgetWhere(nil) }
 
-// forgetWhere drops the entries that match, or all of them when match is nil, and what reads under way are about to
-// say.
+// forgetWhere drops the entries that match, or all when match is nil. The results of reads under way are not stored.
 func (c *cache) forgetWhere(match func(tokenID int64, p *Principal) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = time.Now()
 	c.epoch++
-	clear(c.unknown) // whose they are nobody knows
+	clear(c.unknown) // an unknown id may now be a token of anybody
 	if match == nil {
 		clear(c.entries)
 		return
@@ -249,4 +248,25 @@ func (c *cache) forgetWhere(match func(tokenID int64, p *Principal) bool) {
 			delete(c.entries, id)
 		}
 	}
+}
+
+// ForgetUser drops the cached tokens of a user, by the user's id. It is the callback of a notice that the account
+// changed; a key that is not a user id drops all tokens. Later calls read Postgres.
+func (a *Accounts) ForgetUser(key string) {
+	id, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		a.cache.forgetAll()
+		return
+	}
+	a.cache.forgetWhere(func(_ int64, p *Principal) bool { return p.UserID == id })
+}
+
+// ForgetCompany is [Accounts.ForgetUser] for the tokens of a company's owner, by the company's id.
+func (a *Accounts) ForgetCompany(key string) {
+	id, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		a.cache.forgetAll()
+		return
+	}
+	a.cache.forgetWhere(func(_ int64, p *Principal) bool { return p.Company != nil && p.Company.ID == id })
 }

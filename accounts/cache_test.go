@@ -47,7 +47,7 @@ func TestMissesShareARead(t *testing.T) {
 		if n := reads.Load(); n != 1 {
 			t.Errorf("%d reads, want 1", n)
 		}
-		time.Sleep(entryAge - 11*time.Millisecond)
+		time.Sleep(maxEntryAge - 11*time.Millisecond)
 		if _, err := c.get(t.Context(), 1); err != nil || reads.Load() != 1 {
 			t.Errorf("before its age: %v, %d reads", err, reads.Load())
 		}
@@ -72,13 +72,13 @@ func TestFreshReadsBeginAfterTheCallAndKeepTheGap(t *testing.T) {
 				if err != nil || e.readAt.Before(called) {
 					t.Errorf("call %d got a read that began %v before it: %v", i, called.Sub(e.readAt), err)
 				}
-				if waited := time.Since(called); waited > freshGap+10*time.Millisecond {
+				if waited := time.Since(called); waited > minFreshPause+10*time.Millisecond {
 					t.Errorf("call %d waited %v", i, waited)
 				}
 			})
 		}
 		all.Wait()
-		if most := int64(time.Since(start)/freshGap) + 1; reads.Load() > most {
+		if most := int64(time.Since(start)/minFreshPause) + 1; reads.Load() > most {
 			t.Errorf("%d reads in %v, want at most %d", reads.Load(), time.Since(start), most)
 		}
 	})
@@ -104,9 +104,9 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newCache(nil, nil)
 	now := time.Now()
 	for id := range int64(maxEntries) {
-		c.keep(id, &entry{principal: &Principal{}, readAt: now.Add(time.Hour)})
+		c.store(id, &entry{principal: &Principal{}, readAt: now.Add(time.Hour)})
 	}
-	c.keep(-1, &entry{principal: &Principal{}, readAt: now})
+	c.store(-1, &entry{principal: &Principal{}, readAt: now})
 	if n := len(c.entries); n > maxEntries*9/10+1 {
 		t.Errorf("%d entries with none too old", n)
 	}
@@ -148,7 +148,7 @@ func TestUnknownTokensAreKeptBriefly(t *testing.T) {
 		if reads[1] != 1 || reads[7] != 1 {
 			t.Errorf("%d reads of a known token, %d of an unknown one; want 1 of each", reads[1], reads[7])
 		}
-		time.Sleep(entryAge)
+		time.Sleep(maxEntryAge)
 		if _, err := c.get(t.Context(), 7); err != nil || reads[7] != 2 {
 			t.Errorf("past its age: %d reads, %v", reads[7], err)
 		}
@@ -196,8 +196,8 @@ func TestOvertakenReadIsDropped(t *testing.T) {
 	c := newCache(nil, nil)
 	now := time.Now()
 	later := &entry{principal: &Principal{}, readAt: now}
-	c.keep(1, later)
-	c.keep(1, &entry{principal: &Principal{}, readAt: now.Add(-time.Millisecond)})
+	c.store(1, later)
+	c.store(1, &entry{principal: &Principal{}, readAt: now.Add(-time.Millisecond)})
 	if c.entries[1] != later {
 		t.Error("the earlier read won")
 	}

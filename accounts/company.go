@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NewCompany is what [Accounts.CreateCompany] needs to know.
+// NewCompany is the input of [Accounts.CreateCompany].
 type NewCompany struct {
 	OwnerEmail         string
 	Name               string
 	Approved, Verified bool
 }
 
-// CompanyChange is what [Accounts.SetCompany] changes; a nil field stays as it is.
+// CompanyChange is the input of [Accounts.SetCompany]; a nil field stays as it is.
 type CompanyChange struct {
 	Approved, Verified, SmartEncoding *bool
 }
 
 const companyColumns = `id, owner_id, name, approved, verified, smart_encoding`
 
-// CreateCompany stores a company within the caller's transaction, which also opens its balance. A user owns at most
-// one: [ErrExists] otherwise.
+// CreateCompany stores a company in the caller's transaction, which must also open its balance. A user owns at most
+// one company: [ErrExists] otherwise.
 func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (Company, error) {
 	name, err := cleanName("company name", n.Name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 		`insert into companies (owner_id, name, approved, verified) values ($1, $2, $3, $4) returning id`,
 		owner.ID, name, n.Approved, n.Verified).Scan(&c.ID)
 	if isUnique(err, "companies_owner_id_key") {
-		return Company{}, &mistake{ErrExists, fmt.Sprintf("the user %s owns a company already", owner.Email)}
+		return Company{}, &callerError{ErrExists, fmt.Sprintf("the user %s owns a company already", owner.Email)}
 	}
 	if err != nil {
 		return Company{}, fmt.Errorf("storing a company: %w", err)
@@ -47,7 +47,7 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 	return c, nil
 }
 
-// SetCompany changes a company's flags and answers what it is then.
+// SetCompany changes a company's flags and returns its new state.
 func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChange) (Company, error) {
 	rows, err := a.pool.Query(ctx, `
 		update companies set
@@ -70,7 +70,7 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 	return c, nil
 }
 
-// CompanyByID is the company with that id, without its senders.
+// CompanyByID returns the company with that id, without its senders.
 func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
 	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where id = $1`, id)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
 	return c, nil
 }
 
-// CompanyOf is the company that a user owns, without its senders; [ErrNotFound] when there is none.
+// CompanyOf returns the company that a user owns, without its senders; [ErrNotFound] when there is none.
 func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error) {
 	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where owner_id = $1`, userID)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error)
 	}
 	c, err := collectCompany(rows)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Company{}, &mistake{ErrNotFound, fmt.Sprintf("user %d owns no company", userID)}
+		return Company{}, &callerError{ErrNotFound, fmt.Sprintf("user %d owns no company", userID)}
 	}
 	if err != nil {
 		return Company{}, fmt.Errorf("reading the company of user %d: %w", userID, err)
@@ -102,7 +102,7 @@ func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error)
 	return c, nil
 }
 
-// Companies lists companies in the order of their ids, at most limit of them, from the first after that id.
+// Companies lists companies with ids above after, in the order of their ids, at most limit of them.
 func (a *Accounts) Companies(ctx context.Context, after int64, limit int) ([]Company, error) {
 	rows, err := a.pool.Query(ctx,
 		`select `+companyColumns+` from companies where id > $1 order by id limit $2`, after, limit)
@@ -116,7 +116,7 @@ func (a *Accounts) Companies(ctx context.Context, after int64, limit int) ([]Com
 	return companies, nil
 }
 
-// Applicant is a company with what an administrator wants to know of it.
+// Applicant is a company with the details that administrators see.
 type Applicant struct {
 	Company    Company
 	OwnerEmail string
@@ -124,8 +124,8 @@ type Applicant struct {
 	CreatedAt  time.Time
 }
 
-// Awaiting lists companies that are not approved or not verified, in the order of their ids, at most limit of them,
-// from the first after that id.
+// Awaiting lists companies that are not approved or not verified, with ids above after, in the order of their ids, at
+// most limit of them.
 func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Applicant, error) {
 	rows, err := a.pool.Query(ctx, `select `+applicantColumns+`
 		where c.id > $1 and not (c.approved and c.verified) order by c.id limit $2`, after, limit)
@@ -140,7 +140,7 @@ func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Appl
 }
 
 func noCompany(id int64) error {
-	return &mistake{ErrNotFound, fmt.Sprintf("there is no company with id %d", id)}
+	return &callerError{ErrNotFound, fmt.Sprintf("there is no company with id %d", id)}
 }
 
 func collectCompany(rows pgx.Rows) (Company, error) {

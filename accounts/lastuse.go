@@ -9,7 +9,7 @@ import (
 
 const lastUseInterval = time.Minute
 
-// lastUse gathers when tokens were last used, off the hot path.
+// lastUse collects when tokens were last used; Run writes it to Postgres.
 type lastUse struct {
 	mu sync.Mutex
 	at map[int64]time.Time
@@ -17,7 +17,7 @@ type lastUse struct {
 
 func newLastUse() *lastUse { return &lastUse{at: make(map[int64]time.Time)} }
 
-func (l *lastUse) note(tokenID int64, at time.Time) {
+func (l *lastUse) add(tokenID int64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at[tokenID] = at
@@ -35,7 +35,7 @@ func (l *lastUse) take() (ids []int64, at []time.Time) {
 }
 
 // Run writes the tokens' last use to Postgres once a minute and once more at the end. It blocks until ctx ends.
-// What a minute without Postgres would have written is lost: it is a hint for people, nothing depends on it.
+// If Postgres is away, that minute's data is lost: it is shown to users, and nothing depends on it.
 func (a *Accounts) Run(ctx context.Context) error {
 	tick := time.NewTicker(lastUseInterval)
 	defer tick.Stop()

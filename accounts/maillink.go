@@ -12,7 +12,7 @@ import (
 // LinkLife is how long a mailed link works.
 const LinkLife = time.Hour
 
-// maxLinks is how many links to one address may be open at once; the oldest gives way.
+// maxLinks is how many links to one address may be open at once; a further one replaces the oldest.
 const maxLinks = 5
 
 const (
@@ -20,12 +20,12 @@ const (
 	linkPassword = "password"
 )
 
-// Link is what a mailed link is for. Whoever has it reads the mailbox that it names.
+// Link is the content of a mailed link. Its holder can read the mailbox Email.
 type Link struct{ Email, Name, Language string }
 
-// BeginSignUp makes the link that lets an address become a user; its token goes out by mail and nowhere else. Nobody
-// has an account or a password until the link is followed, so nobody can prepare an account in another's name.
-// [ErrExists] when there is such a user, which is not to be told to whoever asked.
+// BeginSignUp creates a link for signing up with an e-mail address. Send its token by mail only. The user and the
+// password are created when the link is followed, so an account cannot be prepared in another person's name.
+// [ErrExists] when there is such a user; do not show this to the visitor.
 func (a *Accounts) BeginSignUp(ctx context.Context, n NewUser) (token string, err error) {
 	email, err := normalEmail(n.Email)
 	if err != nil {
@@ -35,25 +35,25 @@ func (a *Accounts) BeginSignUp(ctx context.Context, n NewUser) (token string, er
 	if err != nil {
 		return "", err
 	}
-	token, made, err := a.makeLink(ctx, linkSignUp, Link{email, name, n.Language}, false)
+	token, made, err := a.createLink(ctx, linkSignUp, Link{email, name, n.Language}, false)
 	if err == nil && !made {
-		err = &mistake{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
+		err = &callerError{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
 	}
 	return token, err
 }
 
-// BeginReset makes the link that lets a user choose another password. [ErrNotFound] when there is no such user, which
-// is not to be told to whoever asked.
+// BeginReset creates a link for choosing a new password. [ErrNotFound] when there is no such user; do not show this to
+// the visitor.
 func (a *Accounts) BeginReset(ctx context.Context, email, language string) (token string, err error) {
-	token, made, err := a.makeLink(ctx, linkPassword, Link{Email: foldEmail(email), Language: language}, true)
+	token, made, err := a.createLink(ctx, linkPassword, Link{Email: foldEmail(email), Language: language}, true)
 	if err == nil && !made {
-		err = &mistake{ErrNotFound, "there is no user with that email"}
+		err = &callerError{ErrNotFound, "there is no user with that email"}
 	}
 	return token, err
 }
 
-// makeLink takes the same statements whether it makes one or not.
-func (a *Accounts) makeLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool, err error) {
+// createLink runs the same statements whether it creates a link or not, so that its duration does not show which.
+func (a *Accounts) createLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool, err error) {
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `
@@ -76,12 +76,12 @@ func (a *Accounts) makeLink(ctx context.Context, purpose string, l Link, forUser
 	return token, made, nil
 }
 
-// SignUpLink is what a sign-up's token stands for, without using it up; [ErrNotFound] when it does not work (any more).
+// SignUpLink returns the link of a sign-up's token without using it up; [ErrNotFound] when it is unknown, used or expired.
 func (a *Accounts) SignUpLink(ctx context.Context, token string) (Link, error) {
 	return a.link(ctx, linkSignUp, token)
 }
 
-// ResetLink is the same of a password's.
+// ResetLink is the same for a password's link.
 func (a *Accounts) ResetLink(ctx context.Context, token string) (Link, error) {
 	return a.link(ctx, linkPassword, token)
 }
@@ -97,7 +97,7 @@ func takeLink(ctx context.Context, tx pgx.Tx, purpose, token string) (l Link, er
 	err = tx.QueryRow(ctx,
 		`delete from mail_links where token_hash = $1 and purpose = $2 and expires_at > now() returning email, name, language`,
 		hashToken(token), purpose).Scan(&l.Email, &l.Name, &l.Language)
-	if err == nil { // the others to this address end with it
+	if err == nil { // the other links to this address end too
 		_, err = tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, l.Email, purpose)
 	}
 	return l, linkError(err)
@@ -105,7 +105,7 @@ func takeLink(ctx context.Context, tx pgx.Tx, purpose, token string) (l Link, er
 
 func linkError(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return &mistake{ErrNotFound, "the link does not work any more"}
+		return &callerError{ErrNotFound, "the link does not work any more"}
 	}
 	if err != nil {
 		return fmt.Errorf("looking a link up: %w", err)
@@ -113,8 +113,8 @@ func linkError(err error) error {
 	return nil
 }
 
-// FinishSignUp makes the user for whom the link was mailed. The errors are [ErrNotFound] for a link that does not
-// work, [ErrInvalid] for the password, [ErrExists] when the user was made meanwhile.
+// FinishSignUp creates the user of a sign-up link. The errors are [ErrNotFound] for an invalid link, [ErrInvalid] for
+// the password, [ErrExists] when the user was created meanwhile.
 func (a *Accounts) FinishSignUp(ctx context.Context, token, password string) (u User, err error) {
 	hash, err := a.hashNewPassword(ctx, password)
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *Accounts) FinishSignUp(ctx context.Context, token, password string) (u 
 			`insert into users (email, name, password_hash, language) values ($1, $2, $3, $4) returning id, created_at`,
 			u.Email, u.Name, hash, u.Language).Scan(&u.ID, &u.CreatedAt)
 		if isUnique(err, "users_email_key") {
-			return &mistake{ErrExists, fmt.Sprintf("a user with the email %s exists already", u.Email)}
+			return &callerError{ErrExists, fmt.Sprintf("a user with the email %s exists already", u.Email)}
 		}
 		if err != nil {
 			return fmt.Errorf("storing a user: %w", err)
@@ -140,7 +140,7 @@ func (a *Accounts) FinishSignUp(ctx context.Context, token, password string) (u 
 	return u, err
 }
 
-// FinishReset sets the password of the user to whom the link was mailed and ends all sessions. A second factor stays.
+// FinishReset sets the password of the link's user and ends all their sessions. A second factor stays on.
 func (a *Accounts) FinishReset(ctx context.Context, token, password string) (u User, err error) {
 	hash, err := a.hashNewPassword(ctx, password)
 	if err != nil {
@@ -166,8 +166,8 @@ func (a *Accounts) FinishReset(ctx context.Context, token, password string) (u U
 	return u, err
 }
 
-// ChangePassword replaces the password of a user who knows the present one ([ErrUnauthenticated] otherwise), and ends
-// all other sessions.
+// ChangePassword replaces a user's password and ends all their other sessions. [ErrUnauthenticated] when present is not
+// the current password.
 func (a *Accounts) ChangePassword(ctx context.Context, s Session, present, password string) error {
 	if _, err := a.Login(ctx, s.User.Email, present); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, s Session, present, passw
 	return nil
 }
 
-// SetLanguage says in which language a user is written to.
+// SetLanguage sets the language of mails to a user.
 func (a *Accounts) SetLanguage(ctx context.Context, userID int64, language string) error {
 	if _, err := a.pool.Exec(ctx, `update users set language = $2 where id = $1`, userID, knownLanguage(language)); err != nil {
 		return fmt.Errorf("storing the language of user %d: %w", userID, err)

@@ -81,7 +81,7 @@ const MinPassword = 10
 // hashNewPassword is hashPassword of one that a person has chosen.
 func (a *Accounts) hashNewPassword(ctx context.Context, password string) (string, error) {
 	if utf8.RuneCountInString(password) < MinPassword {
-		return "", &mistake{ErrInvalid, fmt.Sprintf("the password is shorter than %d characters", MinPassword)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("the password is shorter than %d characters", MinPassword)}
 	}
 	return a.hashPassword(ctx, password)
 }
@@ -90,18 +90,18 @@ func (a *Accounts) hashNewPassword(ctx context.Context, password string) (string
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	switch {
 	case password == "":
-		return "", &mistake{ErrInvalid, "the password is empty"}
+		return "", &callerError{ErrInvalid, "the password is empty"}
 	case len(password) > maxPassword:
-		return "", &mistake{ErrInvalid, fmt.Sprintf("the password is longer than %d octets", maxPassword)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("the password is longer than %d octets", maxPassword)}
 	}
-	if err := a.takeHashingPlace(ctx); err != nil {
+	if err := a.takeHashingSlot(ctx); err != nil {
 		return "", err
 	}
-	defer a.leaveHashingPlace()
+	defer a.releaseHashingSlot()
 	return newPHC(password).String(), nil
 }
 
-func (a *Accounts) takeHashingPlace(ctx context.Context) error {
+func (a *Accounts) takeHashingSlot(ctx context.Context) error {
 	select {
 	case a.hashing <- struct{}{}:
 		return nil
@@ -110,4 +110,4 @@ func (a *Accounts) takeHashingPlace(ctx context.Context) error {
 	}
 }
 
-func (a *Accounts) leaveHashingPlace() { <-a.hashing }
+func (a *Accounts) releaseHashingSlot() { <-a.hashing }

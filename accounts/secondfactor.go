@@ -2,8 +2,11 @@ package accounts
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // RFC 6238 with SHA-1 is what every authenticator speaks; HMAC does not rest on collisions
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
 	"errors"
@@ -14,20 +17,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const recoveryCodes = 10
+const recoveryCodeCount = 10
 
 var base32raw = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// ErrWrongCode says that a second factor's code is not right, or has been used.
+// ErrWrongCode means that a second factor's code is wrong or was used before.
 var ErrWrongCode = errors.New("wrong code")
 
-// SecondFactor says what a user has set up.
+// SecondFactor is the state of a user's second factor.
 type SecondFactor struct {
 	On    bool
 	Codes int64 // recovery codes left
 }
 
-// SecondFactorOf says what a user has set up.
+// SecondFactorOf returns the state of a user's second factor.
 func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFactor, err error) {
 	err = a.pool.QueryRow(ctx, `
 		select exists (select from second_factors where user_id = $1 and confirmed_at is not null),
@@ -38,8 +41,8 @@ func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFa
 	return f, nil
 }
 
-// BeginSecondFactor answers the secret (base32) that the user's authenticator is to learn: the same one until a code
-// confirms it. [ErrExists] when a second factor is on.
+// BeginSecondFactor returns the secret (base32) for the user's authenticator: the same one until a code confirms it.
+// [ErrExists] when a second factor is on.
 func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret string, err error) {
 	var octets [20]byte // RFC 4226, 4: 160 bits
 	_, _ = rand.Read(octets[:])
@@ -56,7 +59,7 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 		return "", fmt.Errorf("beginning the second factor of user %d: %w", userID, err)
 	}
 	if confirmed != nil {
-		return "", &mistake{ErrExists, "the second factor is on already"}
+		return "", &callerError{ErrExists, "the second factor is on already"}
 	}
 	if secret, err = a.vault.Open(userID, stored); err != nil {
 		return "", fmt.Errorf("opening the second factor of user %d: %w", userID, err)
@@ -64,11 +67,11 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 	return secret, nil
 }
 
-// ConfirmSecondFactor turns it on with a code of the authenticator ([ErrWrongCode] otherwise). It answers the recovery
-// codes, which cannot be read again.
+// ConfirmSecondFactor turns the second factor on, given a code of the authenticator ([ErrWrongCode] otherwise). It
+// returns the recovery codes, which cannot be read again.
 func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code string) (codes []string, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if err := a.useStep(ctx, tx, userID, code, false); err != nil {
+		if err := a.useTOTPStep(ctx, tx, userID, code, false); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update second_factors set confirmed_at = now() where user_id = $1`, userID); err != nil {
@@ -83,7 +86,7 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code s
 	return codes, nil
 }
 
-// NewRecoveryCodes replaces those that are left.
+// NewRecoveryCodes replaces the recovery codes that are left.
 func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) (codes []string, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		codes, err = replaceRecoveryCodes(ctx, tx, userID)
@@ -92,7 +95,7 @@ func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) (codes []
 	return codes, err
 }
 
-// DropSecondFactor turns it off.
+// DropSecondFactor turns the second factor off.
 func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from second_factors where user_id = $1`, userID); err != nil {
@@ -108,7 +111,7 @@ func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
 }
 
 // CheckSecondFactor uses up a code of the authenticator or a recovery code: [ErrWrongCode] when it is neither, or was
-// used before. How often it may be tried is the caller's to bound.
+// used before. The caller limits the number of tries.
 func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code string) error {
 	if normal := normalRecovery(code); len(normal) == recoveryLength {
 		tag, err := a.pool.Exec(ctx, `
@@ -123,11 +126,11 @@ func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code str
 		}
 		return ErrWrongCode
 	}
-	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error { return a.useStep(ctx, tx, userID, code, true) })
+	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error { return a.useTOTPStep(ctx, tx, userID, code, true) })
 }
 
-// useStep checks a code of the authenticator and marks its step as used.
-func (a *Accounts) useStep(ctx context.Context, tx pgx.Tx, userID int64, code string, confirmed bool) error {
+// useTOTPStep checks a code of the authenticator and marks its time step as used.
+func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, code string, confirmed bool) error {
 	var (
 		stored string
 		last   int64
@@ -166,8 +169,8 @@ func replaceRecoveryCodes(ctx context.Context, tx pgx.Tx, userID int64) ([]strin
 	if _, err := tx.Exec(ctx, `delete from recovery_codes where user_id = $1`, userID); err != nil {
 		return nil, fmt.Errorf("replacing the recovery codes of user %d: %w", userID, err)
 	}
-	codes := make([]string, recoveryCodes)
-	hashes := make([][]byte, recoveryCodes)
+	codes := make([]string, recoveryCodeCount)
+	hashes := make([][]byte, recoveryCodeCount)
 	for i := range codes {
 		var octets [recoveryLength * 5 / 8]byte
 		_, _ = rand.Read(octets[:])
@@ -188,4 +191,32 @@ func normalRecovery(code string) string {
 func hashRecovery(userID int64, code string) []byte {
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(userID)), code...))
 	return sum[:]
+}
+
+// The usual parameters of authenticators: https://www.rfc-editor.org/rfc/rfc6238, section 4.
+const (
+	totpStep   = 30 // seconds
+	totpDrift  = 1  // steps that a clock may be wrong, either way
+	totpModulo = 1_000_000
+)
+
+// totp returns the six digits of a step.
+func totp(key []byte, step int64) string {
+	mac := hmac.New(sha1.New, key)
+	_ = binary.Write(mac, binary.BigEndian, step) // a hash never fails
+	sum := mac.Sum(nil)
+	offset := sum[len(sum)-1] & 0xF // RFC 4226, 5.3
+	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[offset:])&0x7FFF_FFFF)%totpModulo)
+}
+
+// matchTOTP returns the step of a code; right is false when the code is not of the current time.
+func matchTOTP(key []byte, code string, now time.Time) (step int64, right bool) {
+	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
+	current := now.Unix() / totpStep
+	for at := current - totpDrift; at <= current+totpDrift; at++ {
+		if subtle.ConstantTimeCompare([]byte(totp(key, at)), []byte(code)) == 1 {
+			step, right = at, true
+		}
+	}
+	return step, right
 }

@@ -69,7 +69,7 @@ func TestSecondFactor(t *testing.T) {
 	}
 	code := a.codeNow(t, secret, 0)
 	recovery, err := a.ConfirmSecondFactor(t.Context(), u.ID, code)
-	if err != nil || len(recovery) != recoveryCodes {
+	if err != nil || len(recovery) != recoveryCodeCount {
 		t.Fatal(recovery, err)
 	}
 	if err := a.CheckSecondFactor(t.Context(), u.ID, code); !errors.Is(err, ErrWrongCode) {
@@ -103,7 +103,7 @@ func TestSecondFactor(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if f, err := a.SecondFactorOf(t.Context(), u.ID); right != 1 || err != nil || !f.On || f.Codes != recoveryCodes-1 {
+	if f, err := a.SecondFactorOf(t.Context(), u.ID); right != 1 || err != nil || !f.On || f.Codes != recoveryCodeCount-1 {
 		t.Errorf("right %d times, then %+v, %v", right, f, err)
 	}
 	renewed, err := a.NewRecoveryCodes(t.Context(), u.ID)

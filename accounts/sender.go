@@ -15,8 +15,8 @@ const (
 	defaultCountry = "BI"
 )
 
-// CreateSender registers a name for a company: 1 to 11 ASCII letters and digits, whose case counts, and not the test
-// sender's. An empty country is BI.
+// CreateSender registers a sender name for a company: 1 to 11 ASCII letters and digits, case-sensitive, and not the test
+// sender's name. An empty country is BI.
 func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, country string, approved bool) (Sender, error) {
 	if country == "" {
 		country = defaultCountry
@@ -32,7 +32,7 @@ func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, coun
 	var pg *pgconn.PgError
 	switch {
 	case isUnique(err, "senders_company_id_name_key"):
-		return Sender{}, &mistake{ErrExists, fmt.Sprintf("company %d has a sender %s already", companyID, name)}
+		return Sender{}, &callerError{ErrExists, fmt.Sprintf("company %d has a sender %s already", companyID, name)}
 	case errors.As(err, &pg) && pg.ConstraintName == "senders_company_id_fkey":
 		return Sender{}, noCompany(companyID)
 	case err != nil:
@@ -45,16 +45,16 @@ func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, coun
 func (a *Accounts) checkSender(name, country string) error {
 	switch {
 	case len(name) < 1 || len(name) > maxSender || strings.Trim(name, alphanumerics) != "":
-		return &mistake{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
+		return &callerError{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
 	case name == a.opts.TestSender:
-		return &mistake{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}
+		return &callerError{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}
 	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
-		return &mistake{ErrInvalid, fmt.Sprintf("%q is not a country code of two letters", country)}
+		return &callerError{ErrInvalid, fmt.Sprintf("%q is not a country code of two letters", country)}
 	}
 	return nil
 }
 
-// SetSender approves a sender, also one that was refused, or takes its approval back, and answers what it is then.
+// SetSender approves a sender, even a refused one, or withdraws its approval, and returns its new state.
 func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Sender, error) {
 	var s Sender
 	err := a.pool.QueryRow(ctx,
@@ -63,7 +63,7 @@ func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Send
 		where id = $1 returning id, name, country, approved`, id, approved).
 		Scan(&s.ID, &s.Name, &s.Country, &s.Approved)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Sender{}, &mistake{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
+		return Sender{}, &callerError{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
 	}
 	if err != nil {
 		return Sender{}, fmt.Errorf("changing sender %d: %w", id, err)
@@ -86,7 +86,22 @@ func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, er
 	return senders, nil
 }
 
-// IsTestSender tells whether a name is the test sender's, which nobody may have.
+// IsTestSender reports whether a name is the test sender's, which no company may register.
 func (a *Accounts) IsTestSender(name string) bool {
 	return a.opts.TestSender != "" && name == a.opts.TestSender
+}
+
+// Namesakes returns the approved senders of other companies with the same name, ignoring case, at most a hundred: a
+// recipient cannot tell them apart.
+func (a *Accounts) Namesakes(ctx context.Context, name string, company int64) ([]OwnedSender, error) {
+	rows, err := a.pool.Query(ctx, `select `+ownedSenderColumns+` from senders
+		where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
+	if err != nil {
+		return nil, fmt.Errorf("looking for senders of the same name: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanOwnedSender)
+	if err != nil {
+		return nil, fmt.Errorf("looking for senders of the same name: %w", err)
+	}
+	return list, nil
 }

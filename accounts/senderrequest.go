@@ -17,31 +17,31 @@ import (
 // Bounds of what a company may ask for.
 const (
 	MaxWaitingSenders = 3   // senders of a company that may wait for approval at once
-	MaxSenders        = 50  // senders of a company, whatever became of them
+	MaxSenders        = 50  // senders of a company, in any state
 	MaxPurpose        = 500 // characters of a purpose, and of the reason of a refusal
 )
 
-// ErrTooMany says that as many as there may be are there already.
+// ErrTooMany means that the limit is reached.
 var ErrTooMany = errors.New("too many")
 
-// Where a wish for a sender stands.
+// States of a sender request.
 const (
 	SenderWaiting  = "waiting"
 	SenderApproved = "approved"
 	SenderRefused  = "refused"
 )
 
-// SenderRequest is a sender as its company and the administrators see it.
+// SenderRequest is a sender with the state of its approval.
 type SenderRequest struct {
 	OwnedSender
 
-	Purpose   string // what the company wants it for; empty when a command registered it
+	Purpose   string // the company's reason; empty when an operator registered it by a command
 	AskedAt   time.Time
 	RefusedAt *time.Time // nil: not refused
 	Refusal   string     // why, for the company to read
 }
 
-// State is SenderWaiting, SenderApproved or SenderRefused.
+// State returns SenderWaiting, SenderApproved or SenderRefused.
 func (r SenderRequest) State() string {
 	switch {
 	case r.Approved:
@@ -59,9 +59,9 @@ func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
 	return r, err
 }
 
-// AskSender notes that a company wants a sender, which an administrator approves with [Accounts.SetSender] or refuses
-// with [Accounts.RefuseSender]. A name that was refused may be asked for again. The errors are [ErrInvalid];
-// [ErrExists] for a name that the company has or waits for; [ErrTooMany]; [ErrNotFound] for an unknown company.
+// AskSender stores a company's request for a sender, which an administrator approves with [Accounts.SetSender] or
+// refuses with [Accounts.RefuseSender]. A refused name may be requested again. The errors are [ErrInvalid]; [ErrExists]
+// for a name that the company has or has requested; [ErrTooMany]; [ErrNotFound] for an unknown company.
 func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (r SenderRequest, err error) {
 	if country == "" {
 		country = defaultCountry
@@ -74,7 +74,7 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 		return SenderRequest{}, err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// One wish of a company at a time: the next one counts this one.
+		// One request of a company at a time, so that the limits hold.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('senders', $1))`, int64(company)); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 		case !known:
 			return noCompany(int64(company))
 		case waiting >= MaxWaitingSenders || all >= MaxSenders:
-			return &mistake{ErrTooMany, fmt.Sprintf("company %d has %d senders, of which %d wait", company, all, waiting)}
+			return &callerError{ErrTooMany, fmt.Sprintf("company %d has %d senders, of which %d wait", company, all, waiting)}
 		}
 		rows, err := tx.Query(ctx, `
 			insert into senders as s (company_id, name, country, purpose) values ($1, $2, $3, $4)
@@ -103,11 +103,11 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 		}
 		r, err = pgx.CollectExactlyOneRow(rows, scanSenderRequest)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return &mistake{ErrExists, fmt.Sprintf("company %d has a sender %s already, or waits for it", company, name)}
+			return &callerError{ErrExists, fmt.Sprintf("company %d has a sender %s already, or waits for it", company, name)}
 		}
 		return err
 	})
-	var m *mistake
+	var m *callerError
 	if err != nil && !errors.As(err, &m) {
 		return SenderRequest{}, fmt.Errorf("storing a sender of company %d: %w", company, err)
 	}
@@ -118,8 +118,8 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 	return r, nil
 }
 
-// RefuseSender says no to a sender that waits, or takes an approval back, with a reason that the company reads. The
-// errors are [ErrInvalid] for a reason that is empty or too long, [ErrNotFound], or Postgres'.
+// RefuseSender refuses a waiting sender, or withdraws an approval, with a reason for the company. The errors are
+// [ErrInvalid] for an empty or too long reason, [ErrNotFound], or those of Postgres.
 func (a *Accounts) RefuseSender(ctx context.Context, id int64, reason string) (SenderRequest, error) {
 	reason, err := cleanReason("reason", reason)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *Accounts) RefuseSender(ctx context.Context, id int64, reason string) (S
 	return r, err
 }
 
-// SenderRequestByID is one sender with what became of it.
+// SenderRequestByID returns a sender with the state of its approval.
 func (a *Accounts) SenderRequestByID(ctx context.Context, id int64) (SenderRequest, error) {
 	return a.senderRequest(ctx, `select `+senderRequestColumns+` from senders where id = $1`, id)
 }
@@ -141,7 +141,7 @@ func (a *Accounts) SenderRequestByID(ctx context.Context, id int64) (SenderReque
 func (a *Accounts) senderRequest(ctx context.Context, query string, id int64, more ...any) (SenderRequest, error) {
 	list, err := a.senderRequests(ctx, query, append([]any{id}, more...)...)
 	if err == nil && len(list) == 0 {
-		err = &mistake{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
+		err = &callerError{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
 	}
 	if err != nil {
 		return SenderRequest{}, err
@@ -149,14 +149,14 @@ func (a *Accounts) senderRequest(ctx context.Context, query string, id int64, mo
 	return list[0], nil
 }
 
-// SenderRequestsOf lists a company's senders, the one asked for last first.
+// SenderRequestsOf lists a company's senders, the latest request first.
 func (a *Accounts) SenderRequestsOf(ctx context.Context, company sms.CompanyID) ([]SenderRequest, error) {
 	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders where company_id = $1
 		order by asked_at desc, id desc limit 1000`, int64(company))
 }
 
-// WaitingSenders lists the senders of all companies that are neither approved nor refused, in the order of their ids,
-// at most limit of them, from the first after that id.
+// WaitingSenders lists the senders of all companies that are neither approved nor refused, with ids above after, in the
+// order of their ids, at most limit of them.
 func (a *Accounts) WaitingSenders(ctx context.Context, after int64, limit int) ([]SenderRequest, error) {
 	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders
 		where id > $1 and not approved and refused_at is null order by id limit $2`, after, limit)
@@ -174,11 +174,11 @@ func (a *Accounts) senderRequests(ctx context.Context, query string, args ...any
 	return list, nil
 }
 
-// cleanReason trims what a person writes to another and makes it one line.
+// cleanReason trims a reason and makes it one line.
 func cleanReason(what, text string) (string, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" || !utf8.ValidString(text) || utf8.RuneCountInString(text) > MaxPurpose || strings.ContainsFunc(text, unprintable) {
-		return "", &mistake{ErrInvalid, fmt.Sprintf("the %s is not 1 to %d printable characters", what, MaxPurpose)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("the %s is not 1 to %d printable characters", what, MaxPurpose)}
 	}
 	return text, nil
 }

@@ -13,33 +13,35 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/vault"
 )
 
 const (
-	sessionLife = 30 * 24 * time.Hour // the longest that any session lives
-	halfLife    = 10 * time.Minute    // of one that waits for the second factor
-	maxSessions = 20                  // of one user; the oldest gives way
-	maxDevice   = 300                 // octets of what a browser calls itself
-	seenEvery   = time.Minute         // how exact SeenAt is
+	sessionLife      = 30 * 24 * time.Hour // the longest life of a session
+	secondFactorTime = 10 * time.Minute    // life of a session that waits for the second factor
+	maxSessions      = 20                  // of one user; a further one replaces the oldest
+	maxDevice        = 300                 // octets of the User-Agent
+	seenEvery        = time.Minute         // precision of SeenAt
 )
 
-// Session is a browser that has signed in.
+// Session is a signed-in browser.
 type Session struct {
 	ID         int64
 	User       User
-	Passed     bool       // false: the password was right, the second factor is still to come
-	AdminUntil *time.Time // the administrators' scope ends then
+	Passed     bool       // false: the password was right, the second factor is missing
+	AdminUntil *time.Time // end of the administrator scope; nil: not open
 	Address    string
-	Device     string // what the browser calls itself
+	Device     string // the User-Agent
 	CreatedAt  time.Time
 	SeenAt     time.Time // to the minute
 	Company    *Company  // of the user; nil when there is none
 }
 
-// Browser is where a session comes from, as the request says.
+// Browser is the client of a session, as the request names it.
 type Browser struct{ Address, Device string }
 
-// clean bounds what a stranger wrote.
+// clean shortens and cleans text from an unauthenticated request.
 func (b Browser) clean() Browser {
 	text := strings.ToValidUTF8(b.Device, "")
 	text = strings.Map(func(r rune) rune {
@@ -58,7 +60,7 @@ func (b Browser) clean() Browser {
 	return b
 }
 
-// newLinkToken is 32 random octets as they stand in a cookie or a mail's link, and what is stored of them.
+// newLinkToken returns 32 random octets as text, for a cookie or a mailed link, and the hash that is stored.
 func newLinkToken() (token string, hash []byte) {
 	var octets [32]byte
 	_, _ = rand.Read(octets[:]) // never fails
@@ -71,13 +73,13 @@ func hashToken(token string) []byte {
 	return sum[:]
 }
 
-// OpenSession begins a session of a user who showed the right password. Its token is new whatever the browser brought
-// along. When the user has a second factor the session is not Passed until [Accounts.PassSession].
+// OpenSession starts a session of a user whose password was checked. Its token is always new, whatever cookie the
+// browser sent. When the user has a second factor, the session is not Passed until [Accounts.PassSession].
 func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token string, passed bool, err error) {
 	from = from.clean()
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// The row lock lines up a user's sign-ins, so that the count below holds.
+		// The row lock serializes a user's sign-ins, so that maxSessions holds.
 		if _, err := tx.Exec(ctx, `select from users where id = $1 for update`, u.ID); err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token
 			insert into sessions (token_hash, user_id, address, device, passed, expires_at)
 			select $2, $1, $3, $4, not has, now() + case when has then $5::interval else $6::interval end
 			from (select exists (select from second_factors where user_id = $1 and confirmed_at is not null)) as f (has)
-			returning passed`, u.ID, hash, from.Address, from.Device, halfLife, sessionLife).Scan(&passed)
+			returning passed`, u.ID, hash, from.Address, from.Device, secondFactorTime, sessionLife).Scan(&passed)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("opening a session of user %d: %w", u.ID, err)
@@ -99,8 +101,8 @@ func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token
 	return token, passed, nil
 }
 
-// SessionByToken is the session that a cookie names, unless it has ended or was unused for longer than idle:
-// [ErrUnauthenticated] then. It notes that the session was seen.
+// SessionByToken returns the session of a cookie, and updates SeenAt. [ErrUnauthenticated] when the session has ended
+// or was unused for longer than idle.
 func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.Duration) (Session, error) {
 	if len(token) != base64.RawURLEncoding.EncodedLen(32) {
 		return Session{}, ErrUnauthenticated
@@ -141,12 +143,12 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 	return s, nil
 }
 
-// PassSession turns a session whose second factor was right into a full one, under a new token.
+// PassSession completes a session after the second factor was checked, and gives it a new token.
 func (a *Accounts) PassSession(ctx context.Context, s Session) (token string, err error) {
 	return a.renew(ctx, s, `passed = true, expires_at = now() + $3::interval`, sessionLife)
 }
 
-// EnterAdmin opens the administrators' scope for so long, under a new token. Whoever calls it has asked for proof.
+// EnterAdmin opens the administrator scope for a time and gives the session a new token. The caller has checked the password or a code.
 func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duration) (token string, err error) {
 	if !s.User.Administrator {
 		return "", ErrUnauthenticated
@@ -154,9 +156,9 @@ func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duratio
 	return a.renew(ctx, s, `admin_until = now() + $3::interval`, lasts)
 }
 
-// AdminStands tells whether the administrators' scope of the session that a cookie names is open still. Unlike
-// [Accounts.SessionByToken] it does not note that the session was seen: a page that watches by itself keeps none alive.
-func (a *Accounts) AdminStands(ctx context.Context, token string, idle time.Duration) (open bool, err error) {
+// AdminScopeOpen reports whether the administrator scope of a cookie's session is still open. Unlike
+// [Accounts.SessionByToken] it does not update SeenAt: a page that refreshes itself must not keep a session alive.
+func (a *Accounts) AdminScopeOpen(ctx context.Context, token string, idle time.Duration) (open bool, err error) {
 	err = a.pool.QueryRow(ctx, `
 		select exists (select from sessions s join users u on u.id = s.user_id
 			where s.token_hash = $1 and s.passed and s.expires_at > now() and s.seen_at > now() - $2::interval
@@ -167,7 +169,7 @@ func (a *Accounts) AdminStands(ctx context.Context, token string, idle time.Dura
 	return open, nil
 }
 
-// LeaveAdmin closes it.
+// LeaveAdmin closes the administrator scope.
 func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
 	if _, err := a.pool.Exec(ctx, `update sessions set admin_until = null where id = $1`, s.ID); err != nil {
 		return fmt.Errorf("leaving the administrators' scope: %w", err)
@@ -187,7 +189,7 @@ func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts ti
 	return token, nil
 }
 
-// Sessions lists a user's sessions, the one last seen first.
+// Sessions lists a user's sessions, the last seen first.
 func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duration) ([]Session, error) {
 	rows, err := a.pool.Query(ctx, `
 		select id, address, device, created_at, seen_at from sessions
@@ -207,19 +209,19 @@ func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duratio
 	return sessions, nil
 }
 
-// EndSession ends one session of that user; another's, or one that has ended, is [ErrNotFound].
+// EndSession ends a session of that user; [ErrNotFound] for another user's session or one that has ended.
 func (a *Accounts) EndSession(ctx context.Context, userID, id int64) error {
 	tag, err := a.pool.Exec(ctx, `delete from sessions where id = $2 and user_id = $1`, userID, id)
 	if err != nil {
 		return fmt.Errorf("ending session %d: %w", id, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return &mistake{ErrNotFound, fmt.Sprintf("there is no session with id %d", id)}
+		return &callerError{ErrNotFound, fmt.Sprintf("there is no session with id %d", id)}
 	}
 	return nil
 }
 
-// EndSessions ends all of a user's sessions but one (0: all).
+// EndSessions ends all of a user's sessions except one (0: all).
 func (a *Accounts) EndSessions(ctx context.Context, userID, but int64) error {
 	if _, err := a.pool.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, userID, but); err != nil {
 		return fmt.Errorf("ending the sessions of user %d: %w", userID, err)
@@ -227,7 +229,7 @@ func (a *Accounts) EndSessions(ctx context.Context, userID, but int64) error {
 	return nil
 }
 
-// Sweep deletes what has ended: sessions and mailed links.
+// Sweep deletes ended sessions and mailed links.
 func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
 	_, err := a.pool.Exec(ctx, `delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
 	if err == nil {
@@ -237,4 +239,38 @@ func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
 		return fmt.Errorf("sweeping ended sessions and links: %w", err)
 	}
 	return nil
+}
+
+// KeepOnce stores a text that the session's next page shows once, such as a new API key. It is encrypted with a key
+// derived from the session's token, of which the database has only the hash. A later text replaces it.
+func (a *Accounts) KeepOnce(ctx context.Context, token, text string) error {
+	sealed := vault.New(onceKey(token), "once").SealOctets([]byte(text))
+	if _, err := a.pool.Exec(ctx, `update sessions set once = $2 where token_hash = $1`, hashToken(token), sealed); err != nil {
+		return fmt.Errorf("keeping what is shown once: %w", err)
+	}
+	return nil
+}
+
+// TakeOnce returns the text of [Accounts.KeepOnce] and deletes it; empty when there is none.
+func (a *Accounts) TakeOnce(ctx context.Context, token string) (string, error) {
+	var sealed []byte
+	err := a.pool.QueryRow(ctx, `
+		with held as (select id, once from sessions where token_hash = $1 and once is not null for update)
+		update sessions s set once = null from held where s.id = held.id returning held.once`, hashToken(token)).Scan(&sealed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("taking what is shown once: %w", err)
+	}
+	text, err := vault.New(onceKey(token), "once").OpenOctets(sealed)
+	if err != nil {
+		return "", fmt.Errorf("taking what is shown once: %w", err)
+	}
+	return string(text), nil
+}
+
+func onceKey(token string) *[32]byte {
+	key := sha256.Sum256([]byte("shown once\x00" + token))
+	return &key
 }

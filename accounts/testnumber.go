@@ -15,17 +15,17 @@ type TestNumber struct {
 	UserID       int64
 	PhoneNumber  sms.Number
 	Verified     bool
-	Replacements int // how often its owner replaced a verified number
+	Replacements int // how often the owner has replaced a verified number
 }
 
-// TestNumberOf is a user's test number; [ErrNotFound] when there is none.
+// TestNumberOf returns a user's test number; [ErrNotFound] when there is none.
 func (a *Accounts) TestNumberOf(ctx context.Context, userID int64) (TestNumber, error) {
 	n := TestNumber{UserID: userID}
 	err := a.pool.QueryRow(ctx,
 		`select phone_number, verified_at is not null, replacements from test_numbers where user_id = $1`, userID).
 		Scan(&n.PhoneNumber, &n.Verified, &n.Replacements)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return TestNumber{}, &mistake{ErrNotFound, fmt.Sprintf("user %d has no test number", userID)}
+		return TestNumber{}, &callerError{ErrNotFound, fmt.Sprintf("user %d has no test number", userID)}
 	}
 	if err != nil {
 		return TestNumber{}, fmt.Errorf("reading the test number of user %d: %w", userID, err)
@@ -33,7 +33,7 @@ func (a *Accounts) TestNumberOf(ctx context.Context, userID int64) (TestNumber, 
 	return n, nil
 }
 
-// SetTestNumber gives a user a test number by an operator's word: no code is sent and no replacement is counted.
+// SetTestNumber sets a user's test number by order of an operator: no code is sent and no replacement is counted.
 func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (TestNumber, error) {
 	user, err := a.UserByEmail(ctx, email)
 	if err != nil {

@@ -29,7 +29,7 @@ type Token struct {
 	RevokedAt  *time.Time
 }
 
-// CreateToken gives the user with that email a token. The second result is its text, which is shown once and
+// CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
 func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, string, error) {
 	name, err := cleanName("token name", name)
@@ -49,11 +49,11 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, 
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}
-	a.cache.forget(t.ID) // somebody may have tried the id
+	a.cache.forget(t.ID) // the id may be cached as unknown
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }
 
-// RevokeToken ends a token: at once in this process, as soon as the notice of it is heard in every other. Revoking
+// RevokeToken revokes a token: at once in this process, and in every other as soon as it receives the notice. Revoking
 // it again changes nothing.
 func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
 	tag, err := a.pool.Exec(ctx,
@@ -62,16 +62,16 @@ func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
 		return fmt.Errorf("revoking token %d: %w", id, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+		return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 	}
 	a.cache.forget(id)
 	return nil
 }
 
-// MaxTokens is how many tokens of a user may work at once.
+// MaxTokens is how many tokens a user may have that are not revoked.
 const MaxTokens = 50
 
-// RevokeTokenOf is [Accounts.RevokeToken] of a token that belongs to that user; another's is [ErrNotFound].
+// RevokeTokenOf is [Accounts.RevokeToken] for a token of that user; another user's is [ErrNotFound].
 func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
 	tag, err := a.pool.Exec(ctx,
 		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1 and user_id = $2`, id, userID)
@@ -79,13 +79,13 @@ func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
 		return fmt.Errorf("revoking token %d: %w", id, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+		return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 	}
 	a.cache.forget(id)
 	return nil
 }
 
-// TokensOf lists a user's tokens, revoked ones too, newest first.
+// TokensOf lists a user's tokens, including revoked ones, newest first.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
 	rows, err := a.pool.Query(ctx,
 		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where user_id = $1 order by id desc`,
@@ -100,7 +100,7 @@ func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) 
 	return tokens, nil
 }
 
-// TokenByID is one token, e.g. to see whose it is before it is revoked.
+// TokenByID returns a token, for example to see its user before it is revoked.
 func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
 	rows, err := a.pool.Query(ctx,
 		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where id = $1`, id)
@@ -109,7 +109,7 @@ func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
 	}
 	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Token])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Token{}, &mistake{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+		return Token{}, &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 	}
 	if err != nil {
 		return Token{}, fmt.Errorf("reading token %d: %w", id, err)
@@ -117,7 +117,7 @@ func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
 	return t, nil
 }
 
-// parseToken takes "id|secret" apart; ok is false when it cannot be a token of ours.
+// parseToken splits "id|secret"; ok is false when text does not have this form.
 func parseToken(text string) (id int64, secret string, ok bool) {
 	digits, secret, found := strings.Cut(text, "|")
 	if !found || len(secret) != secretLength || digits == "" || digits[0] < '1' || digits[0] > '9' {
@@ -129,7 +129,7 @@ func parseToken(text string) (id int64, secret string, ok bool) {
 
 // newSecret draws from crypto/rand, every letter equally likely.
 func newSecret() string {
-	const fair = 256 - 256%len(alphanumerics) // octets from here on would favour the first letters
+	const fair = 256 - 256%len(alphanumerics) // larger octets would make the first letters more likely
 	secret := make([]byte, 0, secretLength)
 	var octets [64]byte
 	for {

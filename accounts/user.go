@@ -25,10 +25,10 @@ type User struct {
 	Name          string
 	Administrator bool
 	CreatedAt     time.Time
-	Language      string // fr, en or rn: in which the user is written to
+	Language      string // of mails to the user: fr, en or rn
 }
 
-// NewUser is what [Accounts.CreateUser] needs to know.
+// NewUser is the input of [Accounts.CreateUser].
 type NewUser struct {
 	Email, Name, Password string
 	Administrator         bool
@@ -37,7 +37,7 @@ type NewUser struct {
 
 const userColumns = `id, email, name, administrator, created_at, language`
 
-// CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or Postgres'.
+// CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or those of Postgres.
 func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	email, err := normalEmail(n.Email)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		`insert into users (email, name, password_hash, administrator, language) values ($1, $2, $3, $4, $5) returning id, created_at`,
 		email, name, hash, n.Administrator, u.Language).Scan(&u.ID, &u.CreatedAt)
 	if isUnique(err, "users_email_key") {
-		return User{}, &mistake{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
+		return User{}, &callerError{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("storing a user: %w", err)
@@ -64,13 +64,13 @@ func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return u, nil
 }
 
-// unknownUser is compared against when there is no such user, so that an answer's time does not tell.
-var unknownUser = phc{
+// decoyUser is the hash to compare with when there is no such user, so that the response time does not show it.
+var decoyUser = phc{
 	memory: argonMemory, time: argonTime, threads: argonThreads,
 	salt: make([]byte, argonSalt), key: make([]byte, argonKey),
 }
 
-// Login says who has that email and password; [ErrUnauthenticated] when nobody has.
+// Login returns the user with that email and password; [ErrUnauthenticated] when there is none.
 func (a *Accounts) Login(ctx context.Context, email, password string) (User, error) {
 	if len(password) > maxPassword {
 		return User{}, ErrUnauthenticated
@@ -81,7 +81,7 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 	)
 	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, foldEmail(email)).
 		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &stored)
-	hash, known := unknownUser, err == nil
+	hash, known := decoyUser, err == nil
 	switch {
 	case known:
 		if hash, err = parsePHC(stored); err != nil {
@@ -90,23 +90,23 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 	case !errors.Is(err, pgx.ErrNoRows):
 		return User{}, fmt.Errorf("looking a user up: %w", err)
 	}
-	if err := a.takeHashingPlace(ctx); err != nil {
+	if err := a.takeHashingSlot(ctx); err != nil {
 		return User{}, err
 	}
-	defer a.leaveHashingPlace()
+	defer a.releaseHashingSlot()
 	if !hash.matches(password) || !known {
 		return User{}, ErrUnauthenticated
 	}
 	return u, nil
 }
 
-// UserByEmail is the user with that email, in whatever case it is written.
+// UserByEmail returns the user with that email, ignoring case.
 func (a *Accounts) UserByEmail(ctx context.Context, email string) (User, error) {
 	email = foldEmail(email)
 	return a.user(ctx, fmt.Sprintf("there is no user with the email %s", email), `email = $1`, email)
 }
 
-// UserByID is the user with that id.
+// UserByID returns the user with that id.
 func (a *Accounts) UserByID(ctx context.Context, id int64) (User, error) {
 	return a.user(ctx, fmt.Sprintf("there is no user with id %d", id), `id = $1`, id)
 }
@@ -118,7 +118,7 @@ func (a *Accounts) user(ctx context.Context, missing, condition string, argument
 	}
 	u, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return User{}, &mistake{ErrNotFound, missing}
+		return User{}, &callerError{ErrNotFound, missing}
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("reading a user: %w", err)
@@ -132,21 +132,21 @@ func normalEmail(email string) (string, error) {
 	email = foldEmail(email)
 	parsed, err := mail.ParseAddress(email)
 	if err != nil || parsed.Address != email || len(email) > maxEmail {
-		return "", &mistake{ErrInvalid, fmt.Sprintf("%q is not an email address", email)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("%q is not an email address", email)}
 	}
 	return email, nil
 }
 
-// cleanName trims a name that people read and refuses what cannot be one.
+// cleanName trims a displayed name; [ErrInvalid] when it cannot be one.
 func cleanName(what, name string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
 	case name == "":
-		return "", &mistake{ErrInvalid, "the " + what + " is empty"}
+		return "", &callerError{ErrInvalid, "the " + what + " is empty"}
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return "", &mistake{ErrInvalid, "the " + what + " has characters that are not text"}
+		return "", &callerError{ErrInvalid, "the " + what + " has characters that are not text"}
 	case utf8.RuneCountInString(name) > maxName:
-		return "", &mistake{ErrInvalid, fmt.Sprintf("the %s is longer than %d characters", what, maxName)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("the %s is longer than %d characters", what, maxName)}
 	}
 	return name, nil
 }

@@ -27,7 +27,7 @@ const (
 	codesPerHour = 5           // to one account, and to one number
 )
 
-// Why a verification did not go on. The texts may be shown to the person.
+// Why a verification failed. The texts may be shown to the user.
 var (
 	ErrVerifiedAlready = errors.New("this number is verified already")
 	ErrReplacements    = errors.New("the test number cannot be replaced any more")
@@ -36,27 +36,27 @@ var (
 	ErrCodeTries       = errors.New("the code was mistyped too often; ask for a new one")
 )
 
-var verdicts = []error{ErrVerifiedAlready, ErrReplacements, ErrNoCode, ErrCodeExpired, ErrCodeTries}
+var verificationErrors = []error{ErrVerifiedAlready, ErrReplacements, ErrNoCode, ErrCodeExpired, ErrCodeTries}
 
-// TooSoonError says that no further code is sent yet.
+// TooSoonError means that the next code cannot be sent yet.
 type TooSoonError struct{ After time.Duration } // whole seconds, at least 1
 
-// Error is for the person.
+// Error returns the text for the user.
 func (e *TooSoonError) Error() string {
 	return fmt.Sprintf("wait %d seconds before asking for another code", int(e.After.Seconds()))
 }
 
-// WrongCodeError says that the code is another, and how many tries it has left.
+// WrongCodeError means that the code is wrong; Left is how many tries remain.
 type WrongCodeError struct{ Left int }
 
-// Error is for the person.
+// Error returns the text for the user.
 func (e *WrongCodeError) Error() string { return "the code is not right" }
 
 // StartVerification makes number the user's unverified test number and returns a new code of six digits, which the
-// caller sends to it. An earlier code ends.
+// caller sends to it. An earlier code becomes invalid.
 //
 // Replacing a verified number counts as a replacement and clears its verification at once. The errors are
-// [TooSoonError], [ErrVerifiedAlready], [ErrReplacements], or Postgres'.
+// [TooSoonError], [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
 func (a *Accounts) StartVerification(ctx context.Context, userID int64, number sms.Number) (code string, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockVerification(ctx, tx, userID, number); err != nil {
@@ -65,25 +65,25 @@ func (a *Accounts) StartVerification(ctx context.Context, userID int64, number s
 		if err := mayReceiveCode(ctx, tx, userID, number); err != nil {
 			return err
 		}
-		if err := a.putUnverified(ctx, tx, userID, number); err != nil {
+		if err := a.storeUnverified(ctx, tx, userID, number); err != nil {
 			return err
 		}
-		code, err = a.putCode(ctx, tx, userID, number)
+		code, err = a.storeCode(ctx, tx, userID, number)
 		return err
 	})
 	if err != nil {
-		return "", explain("starting the verification of a test number", err)
+		return "", wrapDatabaseError("starting the verification of a test number", err)
 	}
 	a.cache.forgetAll()
 	return code, nil
 }
 
 // ConfirmVerification verifies the user's test number with the code that was sent to it. The errors are [ErrNoCode],
-// [ErrCodeExpired], [ErrCodeTries], [WrongCodeError], or Postgres'.
+// [ErrCodeExpired], [ErrCodeTries], [WrongCodeError], or those of Postgres.
 func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code string) (TestNumber, error) {
 	var (
 		n       TestNumber
-		verdict error // kept apart from the transaction's: a wrong try is committed
+		verdict error // not the transaction's error, because a wrong try must be committed
 	)
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockUser(ctx, tx, userID); err != nil {
@@ -109,19 +109,19 @@ func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code s
 		err = verdict
 	}
 	if err != nil {
-		return TestNumber{}, explain("confirming a test number", err)
+		return TestNumber{}, wrapDatabaseError("confirming a test number", err)
 	}
 	a.cache.forgetAll()
 	return n, nil
 }
 
-// explain says what we were doing when Postgres failed; what the person is to read stays as it is.
-func explain(doing string, err error) error {
+// wrapDatabaseError adds doing to errors of Postgres; errors for the user stay as they are.
+func wrapDatabaseError(doing string, err error) error {
 	var (
 		soon  *TooSoonError
 		wrong *WrongCodeError
 	)
-	if errors.As(err, &soon) || errors.As(err, &wrong) || slices.ContainsFunc(verdicts, func(v error) bool { return errors.Is(err, v) }) {
+	if errors.As(err, &soon) || errors.As(err, &wrong) || slices.ContainsFunc(verificationErrors, func(v error) bool { return errors.Is(err, v) }) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", doing, err)
@@ -132,7 +132,7 @@ func lockUser(ctx context.Context, tx pgx.Tx, userID int64) error {
 	return err
 }
 
-// lockVerification lets one verification at a time count the codes of this user and of this number.
+// lockVerification serializes verifications of this user and of this number, so that their codes are counted right.
 func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	if err := lockUser(ctx, tx, userID); err != nil {
 		return err
@@ -141,8 +141,8 @@ func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.N
 	return err
 }
 
-// mayReceiveCode counts per account against guessing, and per number so that nobody's phone is flooded from several
-// accounts. Postgres' clock alone decides.
+// mayReceiveCode counts codes per account, against guessing, and per number, so that a phone is not flooded from several
+// accounts. All times are by the clock of Postgres.
 func mayReceiveCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	for _, condition := range []string{"user_id = $1", "phone_number = $1"} {
 		argument := any(userID)
@@ -178,7 +178,7 @@ func tooSoon(seconds float64) error {
 	return &TooSoonError{max(time.Second, time.Duration(seconds+1)*time.Second)}
 }
 
-func (a *Accounts) putUnverified(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
+func (a *Accounts) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	var (
 		current      string
 		verified     bool
@@ -206,7 +206,7 @@ func (a *Accounts) putUnverified(ctx context.Context, tx pgx.Tx, userID int64, n
 	return err
 }
 
-func (a *Accounts) putCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) (string, error) {
+func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) (string, error) {
 	drawn, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return "", err
@@ -224,7 +224,7 @@ func (a *Accounts) putCode(ctx context.Context, tx pgx.Tx, userID int64, number 
 	return code, err
 }
 
-// tryCode compares a code with the user's current one and counts the try. It answers the code's row.
+// tryCode compares a code with the user's current one, counts the try, and returns the code's row.
 func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) (int64, error) {
 	var (
 		id         int64
@@ -259,8 +259,8 @@ func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code st
 	return 0, &WrongCodeError{Left: codeTries - tries - 1}
 }
 
-// codeHash binds a code to its account, its number and its row. There are only a million codes, so it is the key,
-// which Postgres does not hold, that keeps a stolen table from telling them.
+// codeHash binds a code to its account, number and row. There are only a million codes: what protects them in a stolen
+// table is the key, which is not in Postgres.
 func (a *Accounts) codeHash(userID int64, number sms.Number, salt []byte, code string) []byte {
 	mac := hmac.New(sha256.New, a.opts.OTPKey)
 	mac.Write(salt)

@@ -1,8 +1,8 @@
-// Package acts keeps who changed what: every administrative act, by a page or by
-// a command, in the transaction of the change. Its table takes rows and lets none
-// be changed or deleted.
+// Package acts is the audit trail: it records every administrative act, by a page or
+// a command, in the transaction of the change. Rows of its table cannot be changed or
+// deleted.
 //
-// An act has no secrets: [Record] refuses what is named like one. A page writes
+// An act contains no secrets: [Record] refuses fields that are named like one. Usage:
 //
 //	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 //		before, err := users.In(tx).CompanyByID(ctx, id)
@@ -35,20 +35,20 @@ import (
 
 const (
 	maxText  = 200      // code points of an actor, an act, a subject
-	maxState = 16 << 10 // octets of what was, and of what is
+	maxState = 16 << 10 // octets of Before, and of After
 )
 
-// Entry is an act as it is recorded.
+// Entry is an act to record.
 type Entry struct {
 	Actor   string        // User of a page, Operator of a command
 	Act     string        // company.set, token.revoke, …
 	Subject string        // "company 12", "link lumitel-1"
-	Company sms.CompanyID // whom it concerns; 0 when it is not one company
-	Before  any           // what was, as JSON shows it; nil: nothing
-	After   any           // what is; nil: nothing any more
+	Company sms.CompanyID // 0 when the act does not concern one company
+	Before  any           // the state before, marshalled as JSON; nil: none
+	After   any           // the state after; nil: none
 }
 
-// Act is an act as it was recorded.
+// Act is a recorded act.
 type Act struct {
 	ID      int64
 	At      time.Time
@@ -56,15 +56,15 @@ type Act struct {
 	Act     string
 	Subject string
 	Company sms.CompanyID
-	Before  json.RawMessage // nil: nothing
-	After   json.RawMessage // nil: nothing
+	Before  json.RawMessage // nil: none
+	After   json.RawMessage // nil: none
 }
 
-// User is how a user of the pages is named as an actor.
+// User returns the name of a dashboard user as an actor.
 func User(id int64) string { return "user " + strconv.FormatInt(id, 10) }
 
-// Operator is how whoever runs this process is named as an actor: the operating
-// system's user at the host. Who became that user by sudo is named as well.
+// Operator returns the name of the user of this process as an actor: the operating
+// system's user at the host, and the original user when sudo was used.
 func Operator() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -79,7 +79,7 @@ func Operator() string {
 	return clean(name)
 }
 
-// clean makes a text fit to be kept and shown on one line.
+// clean shortens a text and makes it one printable line.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -93,7 +93,7 @@ func clean(text string) string {
 	return text
 }
 
-// Record writes an act within the transaction that does it.
+// Record writes an act in the transaction of its change.
 func Record(ctx context.Context, tx pgx.Tx, e Entry) error {
 	before, err := stateOf(e.Before)
 	if err != nil {
@@ -116,7 +116,7 @@ func Record(ctx context.Context, tx pgx.Tx, e Entry) error {
 	return nil
 }
 
-// stateOf answers the JSON of a state, nil for none.
+// stateOf returns the JSON of a state, nil for none.
 func stateOf(state any) ([]byte, error) {
 	if state == nil {
 		return nil, nil
@@ -137,7 +137,7 @@ func stateOf(state any) ([]byte, error) {
 
 var errSecret = errors.New("a secret is not for the record")
 
-// secrets are names of what nobody but its owner may read.
+// secrets are parts of names of fields that must not be recorded.
 var secrets = []string{"secret", "password", "token", "code", "otp"}
 
 func refuseSecrets(state any) error {
@@ -163,7 +163,7 @@ func refuseSecrets(state any) error {
 	return nil
 }
 
-// Filter says which acts a list has; a zero field all.
+// Filter selects acts; a zero field selects all.
 type Filter struct {
 	Company sms.CompanyID
 	Actor   string // exactly as it is recorded
@@ -176,9 +176,8 @@ type database interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// List returns up to limit acts, the latest first, from the first with an id
-// below before (0: the latest there is) on, and where to go on from: 0 when
-// there are no more.
+// List returns up to limit acts with ids below before (0: from the latest), the
+// latest first, and the before of the next page: 0 when there are no more.
 func List(ctx context.Context, db database, f Filter, before int64, limit int) (page []Act, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64

@@ -9,9 +9,9 @@
 // and each ledger row's balance_after continues the one before it. The rows of
 // the ledger are never changed or deleted; a correction is a new row.
 //
-// Functions that take a pgx.Tx only add to the caller's transaction: intake
-// writes the debit together with the messages that it pays for, the dispatcher
-// a refund together with the failure that it makes good.
+// Functions that take a pgx.Tx work in the caller's transaction: intake commits a
+// debit together with the messages that it pays for, the dispatcher a refund together
+// with the failure of the message.
 package billing
 
 import (
@@ -25,13 +25,13 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Errors of this package. Insufficient is not among them: a debit that a
-// balance cannot bear is an answer (Receipt.Admitted), not a fault.
+// Errors of this package. A debit above the balance is not an error: Receipt.Admitted
+// is false.
 var (
-	// ErrNoBalance says that the company has no balance row, that is, that no
-	// such company was ever opened here.
+	// ErrNoBalance means that the company has no balance row: Open was never called for
+	// it.
 	ErrNoBalance = errors.New("no such company")
-	// ErrNegative says that an adjustment would leave less than nothing.
+	// ErrNegative means that an adjustment would make the balance negative.
 	ErrNegative = errors.New("the balance would fall below zero")
 )
 
@@ -78,9 +78,8 @@ func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int
 	return balances, nil
 }
 
-// Adjust adds amount credits (negative: takes them) to a company's balance by
-// hand and returns what it has then. It answers ErrNoBalance or ErrNegative
-// when it changed nothing.
+// Adjust adds amount credits (negative: subtracts them) to a company's balance and
+// returns the new balance. ErrNoBalance and ErrNegative mean that nothing changed.
 func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note string) (credits int64, err error) {
 	if amount == 0 {
 		return 0, errors.New("an adjustment of zero credits changes nothing")
@@ -95,8 +94,8 @@ func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note strin
 	return credits, nil
 }
 
-// Grant is Adjust within the caller's transaction: for the credits that a new
-// company starts with, and where the act is recorded with it. The amount is not 0.
+// Grant is Adjust in the caller's transaction, for example together with the record of
+// the act. The amount must not be 0.
 func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (credits int64, err error) {
 	return adjust(ctx, tx, companyID, amount, note)
 }
@@ -126,4 +125,47 @@ func adjust(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string
 		return 0, fmt.Errorf("writing the ledger of company %d: %w", companyID, err)
 	}
 	return after, nil
+}
+
+// ErrGranted means that a grant with that key was made before.
+var ErrGranted = errors.New("granted already")
+
+// GrantOnce is Grant for a request that may come twice, such as a form that was sent
+// by two clicks: the first call with a key makes the grant, later calls return
+// ErrGranted. Concurrent calls wait for each other.
+func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount int64, note string) (credits int64, err error) {
+	tag, err := tx.Exec(ctx, `INSERT INTO grants (key, company_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`, key, companyID)
+	if err != nil {
+		return 0, fmt.Errorf("noting a grant to company %d: %w", companyID, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return 0, ErrGranted
+	}
+	return adjust(ctx, tx, companyID, amount, note)
+}
+
+// Audit checks the ledger: it returns the number of companies, and how many of them
+// have a balance that is not the sum of their ledger, or a gap in the ledger (a row
+// whose balance_after does not continue the row before it). It reads the whole ledger,
+// which may take minutes.
+func (l *Ledger) Audit(ctx context.Context) (companies, mismatches int64, err error) {
+	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+			return fmt.Errorf("taking time: %w", err)
+		}
+		return tx.QueryRow(ctx, `
+			WITH chain AS (
+				SELECT company_id, amount,
+					balance_after <> amount + coalesce(lag(balance_after) OVER (PARTITION BY company_id ORDER BY id), 0) AS gap
+				FROM ledger
+			), sums AS (
+				SELECT company_id, sum(amount) AS total, bool_or(gap) AS gap FROM chain GROUP BY company_id
+			)
+			SELECT count(*), count(*) FILTER (WHERE coalesce(b.credits, -1) <> coalesce(s.total, 0) OR coalesce(s.gap, false))
+			FROM balances b FULL JOIN sums s USING (company_id)`).Scan(&companies, &mismatches)
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("auditing the ledger: %w", err)
+	}
+	return companies, mismatches, nil
 }

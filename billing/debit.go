@@ -11,34 +11,34 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Debit is what one API request asks of one company.
+// Debit is the cost of one API request, or, in a refund, of one message.
 type Debit struct {
 	CompanyID int64
 	Amount    int64    // credits, at least 1
 	Ref       [16]byte // ULID of the single message or of the batch
 }
 
-// Receipt answers one Debit.
+// Receipt is the result of one Debit.
 type Receipt struct {
 	Admitted  bool
-	Remaining int64 // credits left after it; what there is when not admitted
+	Remaining int64 // credits left after it; the balance when not admitted
 }
 
-// Charge takes the credits of many requests in one go: it locks the balances
-// concerned in order of company, admits the debits of each company one after
-// the other in the order given, skipping those that its balance cannot bear
-// (a smaller one behind a refused one may still be admitted), and writes one
-// ledger row for each that it admitted. It answers one Receipt a Debit, in the
-// same order. A company without a balance row is answered as having nothing.
+// Charge takes the credits of many requests at once: it locks the balances in the
+// order of company ids, admits the debits of each company in the given order, skips
+// those above the balance (a smaller debit after a skipped one may still be admitted),
+// and writes one ledger row for each admitted debit. It returns one Receipt for each
+// Debit, in the same order. A company without a balance row counts as having no
+// credits.
 //
-// It is the only place where a send is paid, and the group commit of
-// performance.md: whoever arrives while one transaction runs rides in the next.
+// All sends are paid here, in intake's group commit: requests that arrive while one
+// transaction runs share the next.
 func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	companies := make([]int64, len(debits))
 	for i, d := range debits {
 		companies[i] = d.CompanyID
 	}
-	balances, err := lock(ctx, tx, inOrder(companies))
+	balances, err := lock(ctx, tx, sortedUnique(companies))
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	return receipts, nil
 }
 
-// lock takes the balances of companies, which are in order: one order
-// everywhere, so that two transactions never wait for each other in a ring.
+// lock locks and returns the balances of companies, which must be sorted: one order
+// everywhere prevents deadlocks.
 func lock(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, error) {
 	balances := make(map[int64]int64, len(companies))
 	batch := &pgx.Batch{}
@@ -77,8 +77,9 @@ func lock(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, e
 	return balances, nil
 }
 
-// lockBalances adds to a pipeline what locks balances in their order and notes
-// them. With "SKIP LOCKED" those that somebody else holds are not noted.
+// lockBalances queues the statement that locks balances in the order of company ids
+// and reads them into balances. With how "SKIP LOCKED", balances that another
+// transaction has locked are left out.
 func lockBalances(batch *pgx.Batch, companies []int64, how string, balances map[int64]int64) {
 	batch.Queue(`SELECT company_id, credits FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE `+how, companies).
 		Query(func(rows pgx.Rows) error {
@@ -101,7 +102,7 @@ func (e *entries) add(company, amount, after int64, ref [16]byte) {
 	e.ref = append(e.ref, pgtype.UUID{Bytes: ref, Valid: true})
 }
 
-// write stores the entries and the balances that they lead to.
+// write stores the entries and the new balances.
 func (e *entries) write(ctx context.Context, tx pgx.Tx, kind string, balances map[int64]int64) error {
 	var ids, credits []int64
 	for id, have := range balances {

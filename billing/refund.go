@@ -11,7 +11,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// TestReturn is what a failed test message gives back to its account's pool.
+// TestReturn is the segments that a failed test message returns to its account's pool.
 type TestReturn struct {
 	UserID   int64
 	Segments int
@@ -19,11 +19,10 @@ type TestReturn struct {
 }
 
 // GiveBack gives back what failed messages cost: credits to their companies, as
-// Refund does, segments to test pools. It waits for nobody: what belongs to a
-// balance or a pool that somebody else holds at this moment is written down in
-// the same transaction and paid by PayOwed. The caller calls it once a message,
-// in the transaction that makes it failed. It answers how many messages were
-// refunded at once.
+// Refund does, and segments to test pools. It never waits for a lock: returns to a
+// balance or pool that another transaction has locked are stored in the same
+// transaction and paid later by PayOwed. Call it once for each message, in the
+// transaction that makes it failed. It returns how many messages were refunded now.
 func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestReturn) (refunded int, err error) {
 	if len(refunds) == 0 && len(tests) == 0 {
 		return 0, nil
@@ -35,7 +34,7 @@ func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestRetur
 	for _, r := range refunds {
 		companies = append(companies, r.CompanyID)
 	}
-	companies, users = inOrder(companies), inOrder(users)
+	companies, users = sortedUnique(companies), sortedUnique(users)
 	credits, used := make(map[int64]int64), make(map[int64]int64)
 	batch := &pgx.Batch{}
 	if len(users) > 0 {
@@ -45,11 +44,11 @@ func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestRetur
 		lockBalances(batch, companies, skipLocked, credits)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return 0, fmt.Errorf("locking what is given back to: %w", err)
+		return 0, fmt.Errorf("locking balances and test pools for a refund: %w", err)
 	}
 
 	var back amounts
-	var owed returns
+	var owed deferredReturns
 	for _, t := range tests {
 		if _, free := used[t.UserID]; free {
 			back.add(t.UserID, int64(t.Segments))
@@ -77,58 +76,58 @@ func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestRetur
 
 const skipLocked = "SKIP LOCKED"
 
-// returns are rows of what is to be given back later.
-type returns struct {
+// deferredReturns are rows of the table returns: refunds that PayOwed pays later.
+type deferredReturns struct {
 	refs            []pgtype.UUID
 	companies, user []*int64
 	segments        []int64
 }
 
-func (r *returns) add(ref [16]byte, company, user *int64, segments int64) {
+func (r *deferredReturns) add(ref [16]byte, company, user *int64, segments int64) {
 	r.refs = append(r.refs, pgtype.UUID{Bytes: ref, Valid: true})
 	r.companies, r.user, r.segments = append(r.companies, company), append(r.user, user), append(r.segments, segments)
 }
 
-func (r *returns) write(ctx context.Context, tx pgx.Tx) error {
+func (r *deferredReturns) write(ctx context.Context, tx pgx.Tx) error {
 	if len(r.refs) == 0 {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO returns (ref, company_id, user_id, segments)
 		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) ON CONFLICT DO NOTHING`,
 		r.refs, r.companies, r.user, r.segments); err != nil {
-		return fmt.Errorf("writing down what is to be given back: %w", err)
+		return fmt.Errorf("storing deferred refunds: %w", err)
 	}
 	return nil
 }
 
 const (
-	// payPatience is how long PayOwed waits for one balance or pool.
-	payPatience = "200ms"
-	// payHeldMost is how many it may find held before it ends, and payAtOnce how
-	// many messages one transaction pays.
-	payHeldMost = 5
-	payAtOnce   = 5_000
+	// payLockTimeout is how long PayOwed waits for the lock of one balance or pool.
+	payLockTimeout = "200ms"
+	// maxHeld is how many locked balances and pools PayOwed meets before it ends;
+	// payAtOnce is how many messages one transaction pays.
+	maxHeld   = 5
+	payAtOnce = 5_000
 )
 
-// PayOwed pays what GiveBack had to put off. It answers how many messages were
-// refunded to companies now, and how many balances and pools somebody else
-// still holds; after five of these it ends and the rest waits for the next
+// PayOwed pays the returns that GiveBack had to defer. It returns how many messages
+// were refunded to companies, and how many balances and pools are still locked by
+// other transactions; after five of those it ends and leaves the rest to the next
 // call.
 func (l *Ledger) PayOwed(ctx context.Context) (refunded, held int, err error) {
 	rows, err := l.pool.Query(ctx, `SELECT DISTINCT coalesce(company_id, 0), coalesce(user_id, 0) FROM returns`)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking for what is to be given back: %w", err)
+		return 0, 0, fmt.Errorf("reading deferred refunds: %w", err)
 	}
 	type payee struct{ Company, User int64 } // one of the two
 	payees, err := pgx.CollectRows(rows, pgx.RowToStructByPos[payee])
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking for what is to be given back: %w", err)
+		return 0, 0, fmt.Errorf("reading deferred refunds: %w", err)
 	}
-	for _, p := range payees { // in no order: of many that are held, others come first the next time
+	for _, p := range payees { // in no fixed order: if many are locked, other ones come first the next time
 		n, err := l.pay(ctx, p.Company, p.User)
 		switch refunded += n; {
 		case postgres.Locked(err):
-			if held++; held == payHeldMost {
+			if held++; held == maxHeld {
 				return refunded, held, nil
 			}
 		case err != nil:
@@ -138,12 +137,12 @@ func (l *Ledger) PayOwed(ctx context.Context) (refunded, held int, err error) {
 	return refunded, held, nil
 }
 
-// pay pays what one company or one account has coming.
+// pay pays the deferred returns of one company or one account.
 func (l *Ledger) pay(ctx context.Context, company, user int64) (refunded int, err error) {
 	for n := payAtOnce; n == payAtOnce; {
 		var now int
 		err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+payPatience+`'`); err != nil {
+			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+payLockTimeout+`'`); err != nil {
 				return err
 			}
 			rows, err := tx.Query(ctx, `SELECT ref, segments FROM returns WHERE coalesce(company_id, 0) = $1 AND coalesce(user_id, 0) = $2
@@ -180,15 +179,15 @@ func (l *Ledger) pay(ctx context.Context, company, user int64) (refunded int, er
 			return err
 		})
 		if err != nil {
-			return refunded, fmt.Errorf("giving back what is owed: %w", err)
+			return refunded, fmt.Errorf("paying deferred refunds: %w", err)
 		}
 		refunded += now
 	}
 	return refunded, nil
 }
 
-// Refund gives back what a message cost, once: a message refunded before is
-// left out. It waits for balances that are held, and answers how many were
+// Refund gives back what messages cost, each once: a message that was refunded before
+// is skipped. It waits for locked balances, and returns how many messages were
 // refunded now.
 func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
 	if len(refunds) == 0 {
@@ -198,14 +197,14 @@ func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (int, error) {
 	for _, r := range refunds {
 		companies = append(companies, r.CompanyID)
 	}
-	balances, err := lock(ctx, tx, inOrder(companies))
+	balances, err := lock(ctx, tx, sortedUnique(companies))
 	if err != nil {
 		return 0, err
 	}
 	return refund(ctx, tx, refunds, balances)
 }
 
-// refund pays to balances that are locked.
+// refund is Refund for balances that this transaction has locked.
 func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, balances map[int64]int64) (int, error) {
 	if len(refunds) == 0 {
 		return 0, nil
@@ -214,7 +213,7 @@ func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, balances map[int64]
 	for i, r := range refunds {
 		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
 	}
-	// Looked up under the companies' locks: nobody else can be writing them.
+	// No other transaction can write refunds now: it would need the locks of the balances.
 	rows, err := tx.Query(ctx, `SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
 	if err != nil {
 		return 0, fmt.Errorf("looking up refunds: %w", err)
@@ -243,8 +242,8 @@ func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, balances map[int64]
 	return len(entries.company), nil
 }
 
-// Held tells which of companies and users have a balance or a test pool that
-// somebody else holds at this moment.
+// Held returns which of companies and users have a balance or a test pool that another
+// transaction has locked now.
 func Held(ctx context.Context, tx pgx.Tx, companies, users []int64) (heldCompanies, heldUsers map[int64]bool, err error) {
 	heldCompanies, heldUsers = make(map[int64]bool), make(map[int64]bool)
 	note := func(held map[int64]bool) func(pgx.Rows) error {
@@ -254,14 +253,14 @@ func Held(ctx context.Context, tx pgx.Tx, companies, users []int64) (heldCompani
 			return err
 		}
 	}
-	// What cannot be locked at once is there, and not among what could be.
+	// A row is held if it exists but SKIP LOCKED leaves it out.
 	batch := &pgx.Batch{}
 	batch.Queue(`WITH free AS MATERIALIZED (SELECT user_id FROM test_pools WHERE user_id = ANY($1) ORDER BY user_id FOR UPDATE SKIP LOCKED)
-		SELECT user_id FROM test_pools WHERE user_id = ANY($1) AND user_id NOT IN (SELECT user_id FROM free)`, inOrder(slices.Clone(users))).Query(note(heldUsers))
+		SELECT user_id FROM test_pools WHERE user_id = ANY($1) AND user_id NOT IN (SELECT user_id FROM free)`, sortedUnique(slices.Clone(users))).Query(note(heldUsers))
 	batch.Queue(`WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
-		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, inOrder(slices.Clone(companies))).Query(note(heldCompanies))
+		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, sortedUnique(slices.Clone(companies))).Query(note(heldCompanies))
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, nil, fmt.Errorf("asking which balances are held: %w", err)
+		return nil, nil, fmt.Errorf("looking for locked balances and test pools: %w", err)
 	}
 	return heldCompanies, heldUsers, nil
 }

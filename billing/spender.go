@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Spender is what one company's sends took of its balance in a time.
+// Spender is a company with the credits that its sends took in a period.
 type Spender struct {
 	CompanyID int64
 	Credits   int64 // segments
@@ -17,19 +17,19 @@ type Spender struct {
 }
 
 const (
-	// spenderPage is how many rows of a company's ledger are read at once.
+	// spenderPage is how many rows of a company's ledger are read at a time.
 	spenderPage = 10_000
-	// spenderSlack is how much older than its neighbours a row may be.
-	spenderSlack = time.Minute
+	// spenderSkew is how much older than its neighbours in the ledger a row may be.
+	spenderSkew = time.Minute
 )
 
-// Spenders are the companies whose sends took the most credits since then, the largest first, and what all companies'
-// took. It reads the rows of that time, and a page more of each company that has any: the ledger is read from its end,
-// company by company, however long it is. One row is one request, a batch as well.
+// Spenders returns the companies whose sends took the most credits since a time, the largest first, and the credits that
+// all companies' sends took. It reads the ledger from its end, company by company: the rows since that time and at most
+// one page more of each company. A row is one request, single or batch.
 func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list []Spender, all int64, err error) {
 	rows, err := l.pool.Query(ctx, `SELECT b.company_id FROM balances b,
 		LATERAL (SELECT created_at FROM ledger WHERE company_id = b.company_id ORDER BY id DESC LIMIT 1) newest
-		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-spenderSlack))
+		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-spenderSkew))
 	if err != nil {
 		return nil, 0, fmt.Errorf("looking for companies that sent: %w", err)
 	}
@@ -44,7 +44,7 @@ func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list
 			err := l.pool.QueryRow(ctx, `SELECT coalesce(-sum(amount) FILTER (WHERE kind = 'send' AND created_at >= $3), 0)::bigint,
 					count(*) FILTER (WHERE kind = 'send' AND created_at >= $3), coalesce(min(id), 0), count(*) = $4 AND min(created_at) >= $5
 				FROM (SELECT id, kind, amount, created_at FROM ledger WHERE company_id = $1 AND id < $2 ORDER BY id DESC LIMIT $4) page`,
-				company, before, since, spenderPage, since.Add(-spenderSlack)).Scan(&credits, &requests, &before, &more)
+				company, before, since, spenderPage, since.Add(-spenderSkew)).Scan(&credits, &requests, &before, &more)
 			if err != nil {
 				return nil, 0, fmt.Errorf("adding up what company %d sent: %w", company, err)
 			}

@@ -16,7 +16,7 @@ import (
 
 // Kinds of ledger rows.
 const (
-	KindAdjustment = "adjustment" // by hand: bought, given, taken
+	KindAdjustment = "adjustment" // by an administrator: credits bought, given or taken
 	KindSend       = "send"       // of one API request
 	KindRefund     = "refund"     // of one message
 )
@@ -26,13 +26,13 @@ type Entry struct {
 	ID           int64
 	At           time.Time
 	Kind         string
-	Amount       int64     // credits; negative: taken
-	BalanceAfter int64     // the running balance
-	Ref          *[16]byte // ULID: of the message or the batch (send), of the message (refund); nil: an adjustment
+	Amount       int64     // credits; negative: a debit
+	BalanceAfter int64     // running balance
+	Ref          *[16]byte // ULID of the message or batch (send) or of the message (refund); nil for an adjustment
 	Note         string
 }
 
-// StatementFilter says which rows a statement has; a zero field all.
+// StatementFilter selects rows of a statement; a zero field selects all.
 type StatementFilter struct {
 	Kind string
 	From time.Time // then or later
@@ -40,41 +40,40 @@ type StatementFilter struct {
 }
 
 const (
-	// statementScanned is how many of a company's rows one page looks through: what
-	// a page costs is bounded however rare a filter makes its rows.
+	// statementScanned is how many of a company's rows one page reads at most, however
+	// few match the filter.
 	statementScanned = 20_000
-	// statementSkew bounds how far rows written at the same time may lie apart: ids
-	// are given out during a transaction, created_at is its start.
+	// statementSkew is how much ids and created_at may be out of order: an id is drawn
+	// during its transaction, created_at is the transaction's start.
 	statementSkew = time.Minute
 	statementPage = 1000 // rows that a stream reads at a time
 )
 
-// Statement returns up to limit rows of a company's statement, the latest first,
-// from the first with an id below before (0: the latest there is) on, and where
-// to go on from: 0 when there are no more. A page that a filter makes rare may
-// have fewer rows than limit, even none, and still go on.
+// Statement returns up to limit rows of a company's statement with ids below before
+// (0: from the latest), the latest first, and the before of the next page: 0 when
+// there are no more. When few rows match the filter, a page may have fewer rows than
+// limit, even none, and still have a next page.
 func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f StatementFilter, before int64, limit int) (page []Entry, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
-	from, to, err := l.bounds(ctx, company, f)
+	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	return l.stretch(ctx, company, f, from, min(to, before), limit, true)
+	return l.readRange(ctx, company, f, from, min(to, before), limit, true)
 }
 
-// Entries goes over a company's statement from the oldest row on, however long it
-// is, in pages of its own: for a file that is written while it is read. Rows
-// written meanwhile are in it if they are in the filter. It ends with the first
-// error.
+// Entries iterates over a company's statement from the oldest row on, reading page by
+// page: for downloads of any length. Rows that are written meanwhile are included if
+// they match the filter. It ends with the first error.
 func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		from, to, err := l.bounds(ctx, company, f)
+		from, to, err := l.idRange(ctx, company, f)
 		for err == nil && from < to {
 			var page []Entry
 			var next int64
-			page, next, err = l.stretch(ctx, company, f, from, to, statementPage, false)
+			page, next, err = l.readRange(ctx, company, f, from, to, statementPage, false)
 			for i := range page {
 				if !yield(page[i], nil) {
 					return
@@ -91,32 +90,31 @@ func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f Statement
 	}
 }
 
-// bounds answers between which ids the rows of a filter's time lie: from the
-// first on, below the second.
-func (l *Ledger) bounds(ctx context.Context, company sms.CompanyID, f StatementFilter) (from, to int64, err error) {
+// idRange returns the ids between which the rows of a filter's period lie: from the
+// first, below the second.
+func (l *Ledger) idRange(ctx context.Context, company sms.CompanyID, f StatementFilter) (from, to int64, err error) {
 	to = math.MaxInt64
 	if !f.From.IsZero() {
-		if from, err = l.entryAt(ctx, company, f.From.Add(-statementSkew)); err != nil {
+		if from, err = l.firstIDSince(ctx, company, f.From.Add(-statementSkew)); err != nil {
 			return 0, 0, err
 		}
 	}
 	if !f.To.IsZero() {
-		if to, err = l.entryAt(ctx, company, f.To.Add(statementSkew)); err != nil {
+		if to, err = l.firstIDSince(ctx, company, f.To.Add(statementSkew)); err != nil {
 			return 0, 0, err
 		}
 	}
 	return from, to, nil
 }
 
-// stretch reads rows with ids in [from, to), in the order of their ids or, latest
-// first, against it. next is the id of the last row looked at, 0 when nothing is
-// left behind it.
-func (l *Ledger) stretch(ctx context.Context, company sms.CompanyID, f StatementFilter, from, to int64, limit int, latestFirst bool) (page []Entry, next int64, err error) {
+// readRange reads rows with ids in [from, to), in ascending or, with latestFirst,
+// descending order. next is the id of the last row read, 0 when none is left after it.
+func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f StatementFilter, from, to int64, limit int, latestFirst bool) (page []Entry, next int64, err error) {
 	order, last := "ASC", "max"
 	if latestFirst {
 		order, last = "DESC", "min"
 	}
-	var end, seen int64 // how far the page looks
+	var end, seen int64 // how far the page reads
 	err = l.pool.QueryRow(ctx, `SELECT coalesce(`+last+`(id), 0), count(*) FROM (
 			SELECT id FROM ledger WHERE company_id = $1 AND id >= $2 AND id < $3 ORDER BY id `+order+` LIMIT $4) reach`,
 		int64(company), from, to, statementScanned).Scan(&end, &seen)
@@ -174,13 +172,13 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, err
 }
 
-// entryAt answers an id that divides a company's rows written before a time from
-// the others, give or take statementSkew. There is no index on created_at, since
-// ids grow with it: the boundary is found by halving the range of the company's
-// ids, in some forty reads of one row by its key.
-func (l *Ledger) entryAt(ctx context.Context, company sms.CompanyID, at time.Time) (int64, error) {
+// firstIDSince returns an id that separates a company's rows before a time from the
+// later ones, with an error of statementSkew at most. created_at has no index, because
+// ids grow with it: a binary search over the company's ids finds the boundary in about
+// forty reads of one row by its key.
+func (l *Ledger) firstIDSince(ctx context.Context, company sms.CompanyID, at time.Time) (int64, error) {
 	fail := func(err error) (int64, error) {
-		return 0, fmt.Errorf("looking for the ledger of a time: %w", err)
+		return 0, fmt.Errorf("looking for the ledger rows of a period: %w", err)
 	}
 	var low, high int64 // the boundary is in [low, high]
 	err := l.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM ledger WHERE company_id = $1 ORDER BY id LIMIT 1), 0),
@@ -207,30 +205,30 @@ func (l *Ledger) entryAt(ctx context.Context, company sms.CompanyID, at time.Tim
 	return low, nil
 }
 
-// Sheet returns up to limit rows of a company's statement from the oldest on:
-// those with an id above after (0: from the first), and where to go on from, 0
-// when there are no more. As a page of [Ledger.Statement] it may have fewer rows
-// than limit and still go on.
+// Sheet returns up to limit rows of a company's statement with ids above after (0: from
+// the first), the oldest first, and the after of the next sheet: 0 when there are no
+// more. Like a page of [Ledger.Statement] it may have fewer rows than limit and still
+// have a next one.
 func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFilter, after int64, limit int) (page []Entry, next int64, err error) {
-	from, to, err := l.bounds(ctx, company, f)
+	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	return l.stretch(ctx, company, f, max(from, after+1), to, limit, false)
+	return l.readRange(ctx, company, f, max(from, after+1), to, limit, false)
 }
 
-// Period answers the balance at the beginning and at the end of the time of a
-// filter, whatever its kind.
+// Period returns the balance at the beginning and at the end of a filter's period,
+// ignoring its kind.
 func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64, err error) {
 	f.Kind = ""
-	from, to, err := l.bounds(ctx, company, f)
+	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
 		return 0, 0, err
 	}
-	// Outside the rows that match there is at most what statementSkew lets through.
+	// The id range contains at most the rows of statementSkew besides those that match.
 	const within = `company_id = $1 AND id >= $2 AND id < $3 AND ($4::timestamptz IS NULL OR created_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)`
 	args := []any{int64(company), from, to, orNull(f.From), orNull(f.To)}
-	var first, last *int64 // nil: no row is in the period
+	var first, last *int64 // nil: the period has no rows
 	err = l.pool.QueryRow(ctx, `SELECT
 		(SELECT balance_after - amount FROM ledger WHERE `+within+` ORDER BY id LIMIT 1),
 		(SELECT balance_after FROM ledger WHERE `+within+` ORDER BY id DESC LIMIT 1)`, args...).Scan(&first, &last)

@@ -10,24 +10,23 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// TestSpend is what one test message asks of an account's pool.
+// TestSpend is the segments that one test message takes from an account's pool.
 type TestSpend struct {
 	UserID   int64
 	Segments int // at least 1
 }
 
-// TestReceipt answers one TestSpend.
+// TestReceipt is the result of one TestSpend.
 type TestReceipt struct {
 	Admitted  bool
-	Remaining int // segments left of the quota after it; what there is when not admitted
+	Remaining int // segments left of the quota after it; what is left when not admitted
 }
 
-// SpendTests reserves segments of accounts' test pools (rule api 4.4.5) for
-// many test messages in one go, whatever their number in two round trips: it
-// locks the pools concerned in order of user, admits the messages of each
-// account one after the other in the order given, and skips those that are too
-// much for what is left of quota. It answers one TestReceipt a TestSpend, in
-// the same order.
+// SpendTests takes segments of accounts' test pools (rule api 4.4.5) for many test
+// messages at once, in two round trips: it locks the pools in the order of user ids,
+// admits the messages of each account in the given order, and skips those that exceed
+// the rest of the quota. It returns one TestReceipt for each TestSpend, in the same
+// order.
 func SpendTests(ctx context.Context, tx pgx.Tx, spends []TestSpend, quota int) ([]TestReceipt, error) {
 	if len(spends) == 0 {
 		return nil, nil
@@ -36,7 +35,7 @@ func SpendTests(ctx context.Context, tx pgx.Tx, spends []TestSpend, quota int) (
 	for _, s := range spends {
 		users = append(users, s.UserID)
 	}
-	users = inOrder(users)
+	users = sortedUnique(users)
 	used := make(map[int64]int64, len(users))
 	batch := &pgx.Batch{}
 	batch.Queue(`INSERT INTO test_pools (user_id) SELECT u FROM unnest($1::bigint[]) u ORDER BY u ON CONFLICT DO NOTHING`, users)
@@ -57,33 +56,33 @@ func SpendTests(ctx context.Context, tx pgx.Tx, spends []TestSpend, quota int) (
 		receipts[i] = TestReceipt{Admitted: true, Remaining: int(have) - s.Segments}
 		spent.add(s.UserID, int64(s.Segments))
 	}
-	if len(spent.whose) == 0 {
+	if len(spent.owners) == 0 {
 		return receipts, nil
 	}
 	batch = &pgx.Batch{}
 	batch.Queue(`UPDATE test_pools p SET used = p.used + u.n FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
-		WHERE p.user_id = u.user_id`, spent.whose, spent.n)
-	if err := postgres.Later(ctx, tx, "spending of test pools", batch); err != nil {
+		WHERE p.user_id = u.user_id`, spent.owners, spent.n)
+	if err := postgres.Later(ctx, tx, "taking segments of test pools", batch); err != nil {
 		return nil, err
 	}
 	return receipts, nil
 }
 
-// returnTests gives segments back to pools that are locked.
+// returnTests returns segments to pools that this transaction has locked.
 func returnTests(ctx context.Context, tx pgx.Tx, back amounts) error {
-	if len(back.whose) == 0 {
+	if len(back.owners) == 0 {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, `UPDATE test_pools p SET used = greatest(p.used - u.n, 0) FROM unnest($1::bigint[], $2::bigint[]) u(user_id, n)
-		WHERE p.user_id = u.user_id`, back.whose, back.n); err != nil {
-		return fmt.Errorf("giving back to test pools: %w", err)
+		WHERE p.user_id = u.user_id`, back.owners, back.n); err != nil {
+		return fmt.Errorf("returning segments to test pools: %w", err)
 	}
 	return nil
 }
 
-// lockPools adds to a pipeline what locks pools in their order and notes how
-// much of each is used. With "SKIP LOCKED" those that somebody else holds are
-// not noted.
+// lockPools queues the statement that locks pools in the order of user ids and reads
+// into used how many segments of each are used. With how "SKIP LOCKED", pools that
+// another transaction has locked are left out.
 func lockPools(batch *pgx.Batch, users []int64, how string, used map[int64]int64) {
 	batch.Queue(`SELECT user_id, used FROM test_pools WHERE user_id = ANY($1) ORDER BY user_id FOR UPDATE `+how, users).
 		Query(func(rows pgx.Rows) error {
@@ -93,25 +92,25 @@ func lockPools(batch *pgx.Batch, users []int64, how string, used map[int64]int64
 		})
 }
 
-// amounts are sums by their owner, as unnest takes them.
-type amounts struct{ whose, n []int64 }
+// amounts are sums by owner, as columns for unnest.
+type amounts struct{ owners, n []int64 }
 
 func (a *amounts) add(whose, n int64) {
-	if i := slices.Index(a.whose, whose); i >= 0 {
+	if i := slices.Index(a.owners, whose); i >= 0 {
 		a.n[i] += n
 		return
 	}
-	a.whose, a.n = append(a.whose, whose), append(a.n, n)
+	a.owners, a.n = append(a.owners, whose), append(a.n, n)
 }
 
-// inOrder are the ids, each once, in the order in which their rows are locked.
-func inOrder(ids []int64) []int64 {
+// sortedUnique returns the ids in the order in which their rows are locked, each once.
+func sortedUnique(ids []int64) []int64 {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// TestUsed answers how many segments of an account's test pool are used: those
-// of test messages that are sent or still pending.
+// TestUsed returns how many segments of an account's test pool are used: those of test
+// messages that are sent or pending.
 func (l *Ledger) TestUsed(ctx context.Context, userID int64) (segments int, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT used FROM test_pools WHERE user_id = $1), 0)`, userID).Scan(&segments)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// warningRest is how soon after a warning the next one may come: a balance
-	// that refunds and sends carry to and fro over the threshold is told once.
-	warningRest = time.Hour
-	// warningsAtOnce is how many companies one look warns.
+	// warningPause is the shortest time between two warnings of a company: a balance
+	// that refunds and sends move up and down around the threshold is warned about once.
+	warningPause = time.Hour
+	// warningsAtOnce is how many companies one call of TakeWarnings returns at most.
 	warningsAtOnce = 100
 )
 
-// Warning says that a company's balance has fallen below what its owner chose.
+// Warning means that a company's balance has fallen below its threshold.
 type Warning struct {
 	Company   sms.CompanyID
 	Threshold int64 // credits
-	Credits   int64 // what is left
+	Credits   int64 // the balance
 }
 
-// Threshold answers below how many credits a company's owner is warned; 0: never.
+// Threshold returns below how many credits a company's owner is warned; 0: never.
 func (l *Ledger) Threshold(ctx context.Context, company sms.CompanyID) (threshold int64, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT threshold FROM balance_warnings WHERE company_id = $1`, int64(company)).Scan(&threshold)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -35,9 +35,9 @@ func (l *Ledger) Threshold(ctx context.Context, company sms.CompanyID) (threshol
 	return threshold, nil
 }
 
-// SetThreshold says below how many credits a company's owner is warned; 0: never.
-// Another threshold than before is a new beginning: a balance below it is
-// warned of although it was below the one before.
+// SetThreshold sets below how many credits a company's owner is warned; 0: never. After
+// a change the owner is warned again, even if the balance was below the old threshold
+// too.
 func (l *Ledger) SetThreshold(ctx context.Context, company sms.CompanyID, threshold int64) (err error) {
 	if threshold <= 0 {
 		_, err = l.pool.Exec(ctx, `DELETE FROM balance_warnings WHERE company_id = $1`, int64(company))
@@ -52,16 +52,15 @@ func (l *Ledger) SetThreshold(ctx context.Context, company sms.CompanyID, thresh
 	return nil
 }
 
-// TakeWarnings answers the companies whose balance has fallen below their
-// threshold, each once for every time that it does: whoever is given a warning,
-// in tx, where the letter is written, is the only one who is. After one, a
-// balance must have been seen at the threshold or above, an hour later at the
-// earliest, for the next to come.
+// TakeWarnings returns the companies whose balance has fallen below their threshold,
+// and marks them as warned. The caller writes the mails in the same tx, so each warning
+// is given exactly once. The next warning of a company comes only after its balance was
+// seen at the threshold or above, at least an hour after this one.
 func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error) {
 	_, err = tx.Exec(ctx, `UPDATE balance_warnings SET told_at = NULL WHERE company_id IN (
 		SELECT w.company_id FROM balance_warnings w JOIN balances b USING (company_id)
 		WHERE w.told_at < now() - $1::interval AND b.credits >= w.threshold
-		FOR UPDATE OF w SKIP LOCKED)`, warningRest)
+		FOR UPDATE OF w SKIP LOCKED)`, warningPause)
 	if err != nil {
 		return nil, fmt.Errorf("looking for balances that have recovered: %w", err)
 	}

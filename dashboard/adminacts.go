@@ -112,7 +112,7 @@ func stateOf(raw json.RawMessage) map[string]string {
 		if runes := []rune(text); len(runes) > 300 {
 			text = string(runes[:300]) + "…"
 		}
-		shown[sms.Shown(name)] = sms.Shown(text)
+		shown[sms.Printable(name)] = sms.Printable(text)
 	}
 	return shown
 }

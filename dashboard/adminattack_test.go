@@ -283,13 +283,13 @@ func TestStream(t *testing.T) {
 	// Looking on by itself it keeps no session from growing old.
 	var old bool
 	w.exec(`UPDATE sessions SET seen_at = now() - interval '2 minutes'`)
-	if open, err := w.accounts.AdminStands(ctx, c.cookie("intumwa-session"), time.Hour); err != nil || !open {
+	if open, err := w.accounts.AdminScopeOpen(ctx, c.cookie("intumwa-session"), time.Hour); err != nil || !open {
 		t.Errorf("the scope is open: %v, %v", open, err)
 	}
 	if err := w.pool.QueryRow(ctx, `SELECT seen_at < now() - interval '1 minute' FROM sessions WHERE user_id = $1`, admin.ID).Scan(&old); err != nil || !old {
 		t.Errorf("the stream is seen as the person: %v", err)
 	}
-	if open, err := w.accounts.AdminStands(ctx, c.cookie("intumwa-session"), time.Minute); err != nil || open {
+	if open, err := w.accounts.AdminScopeOpen(ctx, c.cookie("intumwa-session"), time.Minute); err != nil || open {
 		t.Errorf("an unused session's scope is open: %v, %v", open, err)
 	}
 

@@ -148,7 +148,7 @@ func (s *links) view(l *words.Language) boardView {
 		i, known := by[name]
 		if !known {
 			i, by[name] = len(view.Carriers), len(view.Carriers)
-			view.Carriers = append(view.Carriers, carrierView{Name: sms.Shown(name), Kind: "good", Links: []linkView{}})
+			view.Carriers = append(view.Carriers, carrierView{Name: sms.Printable(name), Kind: "good", Links: []linkView{}})
 		}
 		return &view.Carriers[i]
 	}
@@ -208,7 +208,7 @@ func (s *links) view(l *words.Language) boardView {
 func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkView {
 	lasted := max(now.Sub(link.Since), 0)
 	row := linkView{
-		Name: sms.Shown(link.Link), Kind: "good", Since: age(l, lasted), Paused: link.State == "paused",
+		Name: sms.Printable(link.Link), Kind: "good", Since: age(l, lasted), Paused: link.State == "paused",
 		Window: l.Number(int64(link.InFlight)) + " / " + l.Number(int64(link.Window)), Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1),
 		Accepted: l.Number(int64(link.Accepted)), Throttled: l.Number(int64(link.Throttled)), Overdue: l.Number(int64(link.Overdue)),
 		Pace: l.T("links.unbounded"),
@@ -220,7 +220,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		}
 	}
 	if link.LastError != "" && link.State != "bound" {
-		row.Error = sms.Shown(link.LastError)
+		row.Error = sms.Printable(link.LastError)
 	}
 	switch {
 	case link.State == "paused":
@@ -228,7 +228,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 	case link.Unheld:
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
-		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Shown(link.LastError)
+		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
 	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // it was there just now, and is mostly back in a moment
 		row.Kind, row.State, row.Why = "wait", l.T("links.state.connecting"), l.T("links.why.connecting")
 	case link.State != "bound": // tried again and again: since when it carries nothing is what counts

@@ -30,7 +30,7 @@ func newPages(a assets) (pages, error) {
 		"add":   func(a, b int) int { return a + b },
 		"long":  func(n int) int64 { return int64(n) },
 		"part":  newPart,
-		"plain": sms.Shown,
+		"plain": sms.Printable,
 	}).ParseFS(pageFiles, "layout/*.html")
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 			}
 		}
 		if time.Since(proven) >= streamProof {
-			open, err := d.rooms.Accounts.AdminStands(ctx, v.token, d.opts.SessionIdle)
+			open, err := d.rooms.Accounts.AdminScopeOpen(ctx, v.token, d.opts.SessionIdle)
 			switch {
 			case err == nil && open:
 				proven = time.Now()

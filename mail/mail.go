@@ -1,3 +1,9 @@
+// Package mail sends mails over SMTP in the background: callers never wait for a mail server, and response times do not
+// show whether a mail was sent.
+//
+// [Mailer.Send] queues a mail in memory, up to a limit: use it for mails that the recipient can request again, such as a
+// sign-up link. For mails that must survive the process, the caller stores the mail and calls [Mailer.Deliver] until it
+// is done. Addresses and contents are never logged.
 package mail
 
 import (
@@ -25,16 +31,16 @@ const (
 // delays are the pauses after a failed attempt.
 var delays = [attempts - 1]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
-// How the connection to the server is secured.
+// Values of Options.TLS.
 const (
-	STARTTLS = "starttls" // begun in plain, then TLS or nothing
-	TLS      = "tls"      // from the first octet
-	Plain    = "none"     // on one machine only
+	STARTTLS = "starttls" // plain at first, then TLS; without TLS no mail is sent
+	TLS      = "tls"      // TLS from the first octet
+	Plain    = "none"     // no TLS: only for a server on the same machine
 )
 
 // Options of [New].
 type Options struct {
-	Server   string // host:port; empty: mails are not sent, which the log says
+	Server   string // host:port; empty: mails are not sent, which is logged
 	From     string // name and address: Intumwa <no-reply@example.com>
 	Username string // empty: no authentication
 	Password string
@@ -45,7 +51,7 @@ type Options struct {
 
 // Message is one mail of plain text.
 type Message struct {
-	Kind    string // for log and metrics: a word such as sign-up
+	Kind    string // for log and metrics, such as sign-up
 	To      string // one address
 	Subject string
 	Text    string
@@ -68,7 +74,7 @@ type Mailer struct {
 	later []item
 }
 
-// New checks the options and starts nothing.
+// New checks the options. It starts nothing.
 func New(opts Options) (*Mailer, error) {
 	if opts.Server != "" {
 		if _, _, err := net.SplitHostPort(opts.Server); err != nil {
@@ -94,14 +100,14 @@ func New(opts Options) (*Mailer, error) {
 	return m, nil
 }
 
-// Send hands a mail over and returns at once.
+// Send queues a mail in memory and returns at once.
 func (m *Mailer) Send(message Message) {
 	if !m.unconfigured(message) {
 		m.enqueue(item{Message: message})
 	}
 }
 
-// unconfigured tells whether there is no server to send a mail to.
+// unconfigured reports whether no mail server is configured, and logs the mail that is not sent.
 func (m *Mailer) unconfigured(message Message) bool {
 	if m.opts.Server != "" {
 		return false
@@ -120,13 +126,13 @@ func (m *Mailer) enqueue(i item) {
 	}
 }
 
-// Run sends until ctx ends; what waits then is lost, and counted in the log.
+// Run sends mails until ctx ends. Mails that wait then are lost; the log has their number.
 func (m *Mailer) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() { m.work(ctx) })
 	}
-	group.Go(func() { m.bringBack(ctx) })
+	group.Go(func() { m.requeueFailed(ctx) })
 	group.Wait()
 	if lost := len(m.waiting) + len(m.later); lost > 0 {
 		m.log.Warn("waiting mails lost at shutdown", "mails", lost)
@@ -145,8 +151,8 @@ func (m *Mailer) work(ctx context.Context) {
 	}
 }
 
-// bringBack returns failed mails to the queue as they fall due.
-func (m *Mailer) bringBack(ctx context.Context) {
+// requeueFailed returns failed mails to the queue when their next attempt is due.
+func (m *Mailer) requeueFailed(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -184,9 +190,9 @@ func (m *Mailer) attempt(ctx context.Context, i item) {
 	}
 }
 
-// Deliver sends a mail at once, for whoever keeps it until it is sent, and answers whether it is done with: a server has
-// taken it, or refused it for good, or none is configured. Otherwise it may be tried again, unless this was the last
-// time. attempt counts from 1.
+// Deliver sends a mail at once, for callers that store it until it is sent. done means that the mail needs no further
+// attempt: the server has accepted it or refused it for good, no server is configured, or last was set. attempt counts
+// from 1.
 func (m *Mailer) Deliver(ctx context.Context, message Message, attempt int, last bool) (done bool) {
 	if m.unconfigured(message) {
 		return true
@@ -215,7 +221,7 @@ func (m *Mailer) deliver(ctx context.Context, message Message) error {
 	msg.Subject(message.Subject)
 	msg.SetDate()
 	msg.SetMessageID()
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answers from robots
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: asks for no automatic replies
 	msg.SetBodyString(gomail.TypeTextPlain, message.Text)
 	client, err := m.client()
 	if err != nil {
@@ -245,10 +251,10 @@ func (m *Mailer) client() (*gomail.Client, error) {
 	return gomail.NewClient(host, options...)
 }
 
-// unsendable is a mail that no server could take.
+// unsendable is the error of a mail that no server would accept.
 type unsendable struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (u *unsendable) Unwrap() error { return u.error }
 
 func permanent(err error) bool {
@@ -257,7 +263,7 @@ func permanent(err error) bool {
 	return errors.As(err, &bad) || errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500
 }
 
-// reason is what went wrong without the address that a server's answer may repeat.
+// reason returns the error without addresses, which a server's response may repeat.
 func reason(err error) string {
 	var refused *gomail.SendError
 	if errors.As(err, &refused) {

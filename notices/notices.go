@@ -1,16 +1,15 @@
-// Package notices hears at once what another process changed, where rows are
-// kept in memory for a moment: a token revoked, a company or a sender approved,
-// an endpoint switched, a link paused.
+// Package notices receives changes that other processes make to rows that this process
+// caches: a token revoked, a company or a sender approved, an endpoint switched, a link
+// paused.
 //
-// Triggers on the tables tell (migration 00031), so it does not matter by whose
-// hand the change came: a page, a command, the API, or an operator at psql. A
-// notice goes out with the transaction of its change. It carries a subject and
-// a key, never a value: who hears it forgets what it had and reads again.
+// Triggers on the tables send the notices (migration 00031), so every change is
+// covered: by a page, a command, the API, or psql. A notice is sent when the
+// transaction of its change commits (LISTEN and NOTIFY). It carries a subject and a
+// key, never a value: the receiver drops what it has cached and reads again.
 //
-// [Listener] has a connection of its own, outside the pool. When it is lost, or
-// was silently cut, it connects again and tells every ear that anything may
-// have changed meanwhile. While there is none, what the rooms keep in memory
-// ends by its age as it would without this package.
+// [Listener] has a connection of its own, outside the pool. When the connection is
+// lost, it connects again and calls every callback with [Everything], because notices
+// may have been missed. Without a connection, cached rows expire by their age.
 package notices
 
 import (
@@ -37,14 +36,14 @@ const (
 // channel is the one that the triggers write to.
 const channel = "intumwa"
 
-// Everything is the key of a notice that anything of a subject may have changed.
+// Everything is the key of a notice that any row of a subject may have changed.
 const Everything = ""
 
 const (
-	pulse       = 2 * time.Second       // silence after which the connection is tried
-	patience    = 2 * time.Second       // of connecting, and of an answer to that
-	firstPause  = 50 * time.Millisecond // before connecting again, doubling
-	longestRest = 2 * time.Second       // at most
+	pingAfter      = 2 * time.Second       // silence after which the connection is tested
+	connectTimeout = 2 * time.Second       // for connecting, and for the response to the test
+	minRetryPause  = 50 * time.Millisecond // before connecting again; doubles
+	maxRetryPause  = 2 * time.Second       // the longest pause
 )
 
 // Options of New. A zero field means its default.
@@ -53,7 +52,7 @@ type Options struct {
 	Metrics prometheus.Registerer // nil: not registered
 }
 
-// Listener hears notices for the ears of one process.
+// Listener receives notices and calls the callbacks of one process.
 type Listener struct {
 	config *pgx.ConnConfig
 	log    *slog.Logger
@@ -64,8 +63,7 @@ type Listener struct {
 	heard  *prometheus.CounterVec
 }
 
-// New returns a listener on the database that pool has connections to. It does
-// no I/O; Run does.
+// New returns a listener on pool's database. It does no I/O; Run does.
 func New(pool *pgxpool.Pool, opts Options) *Listener {
 	l := &Listener{
 		config: pool.Config().ConnConfig,
@@ -96,17 +94,17 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	return l
 }
 
-// On has ear called with the key of every notice of a subject, and with
-// Everything when some may have been missed. Ears are called one at a time and
-// must return at once. On is for before Run.
+// On registers a callback for the notices of a subject. It is called with the key of
+// each notice, and with Everything when notices may have been missed. Callbacks are
+// called one at a time and must return at once. Call On before Run.
 func (l *Listener) On(subject string, ear func(key string)) {
 	l.ears[subject] = append(l.ears[subject], ear)
 }
 
-// Run listens until ctx ends, and then returns nil.
+// Run receives notices until ctx ends, and then returns nil.
 func (l *Listener) Run(ctx context.Context) error {
 	defer l.up.Set(0)
-	pause, quiet := firstPause, false
+	pause, quiet := minRetryPause, false
 	for {
 		began, listened, err := time.Now(), false, error(nil)
 		listened, err = l.listen(ctx)
@@ -121,40 +119,39 @@ func (l *Listener) Run(ctx context.Context) error {
 			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "error", err)
 			quiet = true
 		}
-		if time.Since(began) > longestRest {
-			pause = firstPause
+		if time.Since(began) > maxRetryPause {
+			pause = minRetryPause
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestRest)
+		pause = min(2*pause, maxRetryPause)
 	}
 }
 
-// listen hears on one connection until it breaks. listened tells whether it
-// ever began to.
+// listen receives notices on one connection until it breaks. listened means that LISTEN
+// succeeded.
 func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 	conn, err := l.connect(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience/2)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout/2)
 		defer cancel()
-		_ = conn.Close(ending) // it is broken, or of no more use
+		_ = conn.Close(ending) // it is broken or not needed any more
 	}()
-	// What changed before the LISTEN nobody told us; what changes from now on
-	// waits on the connection.
+	// Changes before the LISTEN may have been missed; later ones wait on the connection.
 	for _, subject := range []string{Account, Company, Endpoint, Link} {
-		l.tell(subject, Everything)
+		l.notify(subject, Everything)
 	}
 	l.up.Set(1)
 	l.starts.Inc()
 	l.log.Info("change notices received: changes by other processes take effect at once")
 	for {
-		notice, err := wait(ctx, conn)
+		notice, err := nextNotice(ctx, conn)
 		if err != nil {
 			return true, err
 		}
@@ -163,50 +160,50 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 		}
 		subject, key, _ := strings.Cut(notice, " ")
 		if _, known := l.ears[subject]; !known {
-			continue // of a newer release, or nobody here keeps such
+			continue // an unknown subject, from a newer release
 		}
 		l.heard.WithLabelValues(subject).Inc()
-		l.tell(subject, key)
+		l.notify(subject, key)
 	}
 }
 
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, l.config.Copy())
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	if _, err := conn.Exec(ctx, `LISTEN `+channel); err != nil {
-		_ = conn.Close(ctx) // the first error says more
+		_ = conn.Close(ctx) // the first error is returned
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	return conn, nil
 }
 
-// wait answers the next notice's text, or "" after a pulse of silence in which
-// the server was heard to be there.
-func wait(ctx context.Context, conn *pgx.Conn) (string, error) {
-	quiet, cancel := context.WithTimeout(ctx, pulse)
+// nextNotice returns the payload of the next notice, or "" after pingAfter without one,
+// if the server responds to a ping.
+func nextNotice(ctx context.Context, conn *pgx.Conn) (string, error) {
+	quiet, cancel := context.WithTimeout(ctx, pingAfter)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
 	switch {
 	case err == nil:
 		return n.Payload, nil
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("ending: %w", ctx.Err())
+		return "", fmt.Errorf("shutting down: %w", ctx.Err())
 	case !errors.Is(err, context.DeadlineExceeded) && quiet.Err() == nil:
 		return "", fmt.Errorf("listening: %w", err)
 	}
-	answer, cancel := context.WithTimeout(ctx, patience)
+	answer, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := conn.Ping(answer); err != nil { // what comes before its answer is kept for the next call
+	if err := conn.Ping(answer); err != nil { // notices that come before its response are kept for the next call
 		return "", fmt.Errorf("the server is silent: %w", err)
 	}
 	return "", nil
 }
 
-func (l *Listener) tell(subject, key string) {
+func (l *Listener) notify(subject, key string) {
 	for _, ear := range l.ears[subject] {
 		ear(key)
 	}

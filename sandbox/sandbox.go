@@ -1,6 +1,6 @@
-// Package sandbox lets messages to the numbers of the sandbox become what those
-// numbers stand for (rule choices 6.5): sent or failed, after a fixed time, with the
-// webhook that any message has.
+// Package sandbox settles messages to the sandbox's numbers (rule choices 6.5): each
+// number stands for a status, sent or failed, after a fixed time. The webhooks are the
+// same as for any message.
 //
 // No carrier, no link and no queue takes part. intake records such a message beside its
 // fate instead of in the outbox; what is here takes fates whose time has come and
@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	interval     = 250 * time.Millisecond // between looks for fates that are due
-	pause        = 5 * time.Second        // after an error
+	interval     = 250 * time.Millisecond // between looks for due messages
+	errorPause   = 5 * time.Second        // after an error
 	atOnce       = 500                    // messages of a transaction
 	forgetEvery  = 10 * time.Minute
 	settleWithin = 10 * time.Second
@@ -38,7 +38,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Sandbox makes its messages final.
+// Sandbox settles the sandbox's messages.
 type Sandbox struct {
 	pool     *pgxpool.Pool
 	store    *messages.Store
@@ -47,8 +47,8 @@ type Sandbox struct {
 	final    *prometheus.CounterVec
 }
 
-// New returns the sandbox of pool's database, opened with BatchUpdates. It starts
-// nothing.
+// New returns the sandbox of a database; pool must be opened with BatchUpdates. It
+// starts nothing.
 func New(pool *pgxpool.Pool, hooks *webhooks.Webhooks, opts Options) *Sandbox {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -65,7 +65,7 @@ func New(pool *pgxpool.Pool, hooks *webhooks.Webhooks, opts Options) *Sandbox {
 	return s
 }
 
-// Run makes messages final until ctx ends. An outage of the database is waited out.
+// Run settles messages until ctx ends. During an outage of the database it tries again.
 func (s *Sandbox) Run(ctx context.Context) error {
 	failing := false
 	var forgotten time.Time
@@ -84,25 +84,25 @@ func (s *Sandbox) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			wait = pause
+			wait = errorPause
 			if !failing {
 				s.log.Warn("sandbox messages cannot be settled; trying again", "error", err)
 			}
-		case settled == atOnce: // there are more
+		case settled == atOnce: // more are due
 			wait = 0
 		}
 		failing = err != nil
 	}
 }
 
-// settle makes messages final whose time has come, and answers how many it took.
+// settle makes due messages final and returns how many it took.
 func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
-	// What is begun is brought to its end, also when the process ends.
+	// A transaction that has begun is finished even when the process shuts down.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	var settled []messages.Settled
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		settled = nil // of a try before
+		settled = nil // of an earlier try
 		finals, err := s.store.SandboxDue(ctx, tx, atOnce)
 		if taken = len(finals); err != nil || taken == 0 {
 			return err

@@ -1,11 +1,11 @@
 package sms
 
-// Size is what a text amounts to on the wire.
+// Size is the size of a text on the wire.
 type Size struct {
 	Encoding   Encoding
 	Characters int // Unicode code points
 	Units      int // septets in GSM7, UTF-16 code units in UCS2
-	Segments   int // short messages it takes; the credits it costs
+	Segments   int // short messages it needs; the credits it costs
 }
 
 // Measure returns the size of a text, without allocating. An empty text has no
@@ -26,8 +26,7 @@ func Count(text string) (Encoding, int) {
 	return size.Encoding, size.Segments
 }
 
-// measureGSM7 counts septets. It gives up at the first character that is not
-// in the alphabet.
+// measureGSM7 counts septets; false at the first character that is not in the alphabet.
 func measureGSM7(text string) (Size, bool) {
 	size := Size{Encoding: GSM7}
 	count := counter{capacity: concatSeptets}
@@ -59,13 +58,13 @@ func measureUCS2(text string) Size {
 	return size
 }
 
-// counter fills segments with characters of one or two units that must not be
+// counter counts the segments of characters of one or two units; a character is never
 // cut.
 type counter struct {
-	capacity int // units a segment of several holds
+	capacity int // units that a segment of several holds
 	total    int // units so far
 	full     int // segments so far that are full
-	fill     int // units in the segment that is being filled
+	fill     int // units in the last segment
 }
 
 func (c *counter) add(width int) {
@@ -77,8 +76,8 @@ func (c *counter) add(width int) {
 	}
 }
 
-// result returns the units and the segments, one if all fits where no
-// concatenation header is needed.
+// result returns the units and the segments. The text is one segment if it has at most
+// single units, because a single segment needs no concatenation header.
 func (c *counter) result(single int) (units, segments int) {
 	switch {
 	case c.total == 0:
@@ -89,9 +88,9 @@ func (c *counter) result(single int) (units, segments int) {
 	return c.total, c.full + 1
 }
 
-// UnicodeCharacters returns the characters of a text that are not GSM-7, and so
-// make the whole of it UCS-2: each once, in order of first use. Nil when the
-// text is GSM-7.
+// UnicodeCharacters returns the characters of a text that are not GSM-7 and so make
+// the whole text UCS-2: each once, in the order of first use. Nil when the text is
+// GSM-7.
 func UnicodeCharacters(text string) []string {
 	var found []string
 	var seen map[rune]struct{}

@@ -1,6 +1,6 @@
 package sms
 
-// Encoding is the alphabet a text is carried in. The zero value is GSM7.
+// Encoding is the character encoding of a text on the wire. The zero value is GSM7.
 type Encoding uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	UCS2
 )
 
-// String names the encoding as the API shows it: "gsm7" or "ucs2".
+// String returns the encoding as the API shows it: "gsm7" or "ucs2".
 func (e Encoding) String() string {
 	if e == UCS2 {
 		return "ucs2"
@@ -19,8 +19,8 @@ func (e Encoding) String() string {
 	return "gsm7"
 }
 
-// DataCoding is the data_coding field of a submit_sm in this encoding
-// (SMPP 3.4, 5.2.19).
+// DataCoding returns the data_coding of a submit_sm in this encoding (SMPP 3.4,
+// 5.2.19).
 func (e Encoding) DataCoding() uint8 {
 	if e == UCS2 {
 		return 8
@@ -28,9 +28,9 @@ func (e Encoding) DataCoding() uint8 {
 	return 0
 }
 
-// What one short message holds: 140 octets, less the user data header when it
-// is one segment of several (3GPP TS 23.040, 9.2.3.24). In septets for GSM7, in
-// UTF-16 code units for UCS2.
+// The capacity of a short message: 140 octets, less the user data header when it is
+// one segment of several (3GPP TS 23.040, 9.2.3.24). In septets for GSM7, in UTF-16
+// code units for UCS2.
 const (
 	singleSeptets = 160
 	singleUnits   = 70

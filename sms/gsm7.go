@@ -2,8 +2,8 @@ package sms
 
 import "fmt"
 
-// escape introduces a character of the extension table. U+001B itself is not a
-// GSM-7 character: encoded as it stands, it would swallow its neighbour.
+// escape precedes a character of the extension table. U+001B itself is not a
+// GSM-7 character: sent as it is, it would combine with the next character.
 const escape = 0x1B
 
 // notGSM7 marks a character outside both tables.
@@ -34,9 +34,8 @@ const (
 	lastGreek  = 'Ω' // U+03A9
 )
 
-// latinSeptets and greekSeptets lead from a character to its septets: a code
-// below 0x80 is one septet, escape<<8|code two. Only the euro sign lies outside
-// both ranges.
+// latinSeptets and greekSeptets map a character to its septets: a code below 0x80 is
+// one septet, escape<<8|code is two. Only the euro sign is outside both ranges.
 var (
 	latinSeptets, greekSeptets = reverseTables()
 	extensionCharacters        = extensionTable()
@@ -68,8 +67,7 @@ func reverseTables() (latin [256]uint16, greek [lastGreek - firstGreek + 1]uint1
 	return latin, greek
 }
 
-// extensionTable leads from the code after an escape to its character, 0 where
-// there is none.
+// extensionTable maps the code after an escape to its character, 0 where there is none.
 func extensionTable() (table [128]rune) {
 	for r, code := range extensionCodes {
 		table[code] = r
@@ -90,8 +88,8 @@ func septetsOf(r rune) uint16 {
 	return notGSM7
 }
 
-// appendGSM7 appends the septets of a text, one an octet. The text holds GSM-7
-// characters only.
+// appendGSM7 appends the septets of a text, one septet per octet. The text must consist
+// of GSM-7 characters.
 func appendGSM7(dst []byte, text string) []byte {
 	for _, r := range text {
 		code := septetsOf(r)
@@ -103,7 +101,7 @@ func appendGSM7(dst []byte, text string) []byte {
 	return dst
 }
 
-// decodeGSM7 appends the characters of one segment's septets.
+// decodeGSM7 appends the characters of a segment's septets.
 func decodeGSM7(dst []byte, septets []byte) ([]byte, error) {
 	for i := 0; i < len(septets); i++ {
 		code := septets[i]

@@ -12,8 +12,8 @@ const (
 	e164Length        = len("+") + bareForm
 )
 
-// Number is a Burundi phone number in E.164 form, "+257XXXXXXXX". Plan.Parse
-// makes them; one read back from storage may be converted.
+// Number is a Burundi phone number in E.164 form, "+257XXXXXXXX". Plan.Parse returns
+// valid ones; a stored one may be converted without parsing.
 type Number string
 
 // National returns the eight national digits.
@@ -24,8 +24,7 @@ func (n Number) National() string {
 	return string(n[len("+")+len(countryCode):])
 }
 
-// Digits returns the number without its plus sign, as it stands in a submit_sm:
-// "257XXXXXXXX".
+// Digits returns the number without its plus sign, as in a submit_sm: "257XXXXXXXX".
 func (n Number) Digits() string {
 	if len(n) != e164Length {
 		return ""
@@ -44,16 +43,16 @@ func (n Number) Masked() string {
 // Country returns the ISO 3166-1 alpha-2 code of the number's country.
 func (n Number) Country() string { return "BI" }
 
-// digits collects the significant characters of a number as typed.
+// digits collects the significant characters of a typed number.
 type digits struct {
 	at   [internationalForm]byte
 	n    int
 	plus bool
 }
 
-// read takes a number apart: ASCII digits, with spaces, hyphens, dots and
-// parentheses ignored and at most one plus sign, before the first digit.
-// Anything else is refused, as are more digits than any form has.
+// read parses a number: ASCII digits, and at most one plus sign before the first
+// digit; spaces, hyphens, dots and parentheses are ignored. It returns false for
+// anything else, and for more digits than any form has.
 func (d *digits) read(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

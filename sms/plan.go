@@ -8,17 +8,16 @@ import (
 // mobilePrefixes are Burundi's mobile ranges (rule choices 2.2): 29 old
 // UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78 the former Smart, 77 Onatel.
 //
-// libphonenumber takes all of 61–69; 63 and 64 are not on our list, which
-// stands above it. A carrier that serves them lists them as its prefixes.
+// libphonenumber accepts all of 61–69. Our list, which has precedence, lacks 63 and 64:
+// a carrier that serves them lists them as its prefixes.
 var mobilePrefixes = [...]string{
 	"29", "61", "62", "65", "66", "67", "68", "69",
 	"71", "72", "75", "76", "77", "78", "79",
 }
 
-// Plan says which national numbers are valid: the mobile ranges and whatever
-// prefix a configured carrier lists, since new ranges open before tables know
-// them. It is safe for concurrent use. The zero Plan knows no range and refuses
-// every number.
+// Plan is the set of valid national numbers: the mobile ranges and the prefixes of the
+// configured carriers, because new ranges open before published tables have them. It
+// is safe for concurrent use. The zero Plan has no range and refuses every number.
 type Plan struct {
 	ranges atomic.Pointer[[]numberRange] // ascending, disjoint
 }
@@ -28,9 +27,9 @@ type numberRange struct {
 	first, last uint32
 }
 
-// NewPlan makes the plan of the mobile ranges and the carriers' prefixes of
-// 1 to 8 national digits. What ValidPrefix refuses is left out; the
-// configuration reports it.
+// NewPlan returns the plan of the mobile ranges and the carriers' prefixes of 1 to 8
+// national digits. Invalid prefixes (ValidPrefix) are ignored; the configuration
+// reports them.
 func NewPlan(carrierPrefixes ...string) *Plan {
 	var ranges []numberRange
 	for _, list := range [][]string{mobilePrefixes[:], carrierPrefixes} {
@@ -55,10 +54,10 @@ func NewPlan(carrierPrefixes ...string) *Plan {
 	return plan
 }
 
-// Replace makes the plan what another is, for everybody who holds it.
+// Replace makes p a copy of another plan, for all users of p.
 func (p *Plan) Replace(other *Plan) { p.ranges.Store(other.ranges.Load()) }
 
-// ValidPrefix tells whether a prefix is one to eight ASCII digits.
+// ValidPrefix reports whether a prefix is one to eight ASCII digits.
 func ValidPrefix(prefix string) bool {
 	if len(prefix) == 0 || len(prefix) > nationalDigits {
 		return false
@@ -85,9 +84,9 @@ func rangeOf(prefix string) numberRange {
 	return numberRange{first: first, last: first + width - 1}
 }
 
-// Parse reads a number in any accepted form and answers it in E.164. It
-// allocates nothing but the number, and not even that when the input is in
-// E.164 already: the number then shares the input's memory.
+// Parse parses a number in any accepted form and returns it in E.164. It allocates
+// only the number, and not even that when the input is already in E.164: the number
+// then shares the input's memory.
 func (p *Plan) Parse(s string) (Number, bool) {
 	var d digits
 	if !d.read(s) {
@@ -97,7 +96,7 @@ func (p *Plan) Parse(s string) (Number, bool) {
 	if !ok || !p.covers(national) {
 		return "", false
 	}
-	if len(s) == e164Length { // a plus and eleven digits, nothing ignored
+	if len(s) == e164Length { // a plus sign and eleven digits: already E.164
 		if s[0] == '+' && d.n == bareForm {
 			return Number(s), true
 		}
@@ -107,7 +106,7 @@ func (p *Plan) Parse(s string) (Number, bool) {
 	return Number(e164[:]), true
 }
 
-// covers tells whether a range holds the eight digits.
+// covers reports whether a range contains the eight digits.
 func (p *Plan) covers(national []byte) bool {
 	number := uint32(0)
 	for _, digit := range national {

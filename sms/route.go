@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Route says which numbers a carrier takes.
+// Route is the numbers that a carrier takes.
 type Route struct {
 	Carrier  string
-	Prefixes []string // national digits; the longest match wins over all carriers
-	Numbers  []string // whole national numbers, over any prefix
-	Default  bool     // takes what nothing else matches
+	Prefixes []string // national digits; of all carriers' prefixes the longest match wins
+	Numbers  []string // whole national numbers; they win over any prefix
+	Default  bool     // takes the numbers that nothing else matches
 }
 
 // Routes finds the carrier of a number. It is immutable and safe for
@@ -20,8 +20,8 @@ type Routes struct {
 	fallback string
 }
 
-// NewRoutes builds the table. Two carriers with the same prefix or number, or
-// two defaults, are an error.
+// NewRoutes builds the routing table. Two carriers with the same prefix or number, or
+// two default carriers, are an error.
 func NewRoutes(routes []Route) (*Routes, error) {
 	table := &Routes{carriers: make(map[string]string)}
 	for _, route := range routes {
@@ -44,8 +44,8 @@ func NewRoutes(routes []Route) (*Routes, error) {
 	return table, nil
 }
 
-// Carrier returns who takes a number: the longest prefix that matches, else the
-// default carrier, else nobody.
+// Carrier returns the carrier of a number: by the longest prefix that matches, else the
+// default carrier; false when there is none.
 func (r *Routes) Carrier(n Number) (string, bool) {
 	if r == nil {
 		return "", false

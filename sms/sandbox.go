@@ -2,20 +2,20 @@ package sms
 
 import "time"
 
-// SandboxCarrier is what stands in place of a carrier for messages of the sandbox. No
-// configured carrier can have this name.
+// SandboxCarrier is the carrier name of messages of the sandbox. No configured carrier
+// can have this name.
 const SandboxCarrier = "(sandbox)"
 
-// SandboxFate is what becomes of a message to a number of the sandbox: rule choices 6.5.
+// SandboxFate is the outcome of messages to a number of the sandbox: rule choices 6.5.
 type SandboxFate struct {
 	Number Number
 	Status Status        // Sent or Failed
-	Reason string        // why it fails, in a carrier's words
-	After  time.Duration // from accepting it
+	Reason string        // of a failure, as a carrier would write it
+	After  time.Duration // after the message was accepted
 }
 
-// sandbox are the numbers of the sandbox. No number of Burundi begins with 0, so none
-// of them can ever be somebody's.
+// sandbox has the numbers of the sandbox. No number of Burundi begins with 0, so they
+// cannot belong to a subscriber.
 var sandbox = [...]SandboxFate{
 	{Number: "+25701000001", Status: Sent, After: time.Second},
 	{Number: "+25701000002", Status: Failed, Reason: "UNDELIV 001", After: time.Second},
@@ -24,10 +24,10 @@ var sandbox = [...]SandboxFate{
 	{Number: "+25701000005", Status: Failed, Reason: "EXPIRED 000", After: 30 * time.Second},
 }
 
-// SandboxFates are the numbers of the sandbox with their fates.
+// SandboxFates returns the numbers of the sandbox with their fates.
 func SandboxFates() []SandboxFate { return sandbox[:] }
 
-// SandboxFateOf returns the fate of a number of the sandbox; ok is false for any other.
+// SandboxFateOf returns the fate of a number of the sandbox; ok is false for any other number.
 func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
 	for _, fate := range sandbox {
 		if fate.Number == n {
@@ -37,7 +37,7 @@ func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
 	return SandboxFate{}, false
 }
 
-// ParseSandbox reads a number of the sandbox in any form that Plan.Parse takes.
+// ParseSandbox parses a number of the sandbox in any form that Plan.Parse accepts.
 func ParseSandbox(s string) (Number, bool) {
 	var d digits
 	if !d.read(s) {

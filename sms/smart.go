@@ -2,11 +2,10 @@ package sms
 
 import "strings"
 
-// neighbours are the GSM-7 texts that stand in for characters outside the
-// alphabet: what French and Kirundi writers and their word processors use. A
-// character without a neighbour here (another script, an emoji) has none that
-// a reader would take for it.
-var neighbours = map[rune]string{
+// substitutes maps characters outside GSM-7 to similar GSM-7 texts: the characters that
+// French and Kirundi writers and their word processors use. Other characters (another
+// script, an emoji) have no GSM-7 text that a reader would accept.
+var substitutes = map[rune]string{
 	'â': "a", 'á': "a", 'ã': "a", 'ā': "a", 'ă': "a", 'Â': "A", 'Á': "A", 'À': "A", 'Ã': "A", 'Ā': "A", 'Ă': "A",
 	'ç': "c", 'č': "c", 'ć': "c", 'Č': "C", 'Ć': "C",
 	'ê': "e", 'ë': "e", 'ē': "e", 'ě': "e", 'Ê': "E", 'Ë': "E", 'È': "E", 'Ē': "E", 'Ě': "E",
@@ -29,9 +28,8 @@ var neighbours = map[rune]string{
 	'™': "TM", '©': "(c)", '®': "(R)", '№': "No",
 }
 
-// composed are the letters of the alphabet that some systems write as a letter
-// and a combining mark. Any other mark from U+0300 to U+036F is dropped, which
-// leaves the neighbour of what it made.
+// composed has the GSM-7 letters that some systems write as a letter and a combining
+// mark. Any other mark from U+0300 to U+036F is dropped, which leaves the plain letter.
 var composed = map[string]rune{
 	"a\u0300": 'à', "a\u0308": 'ä', "a\u030A": 'å', "A\u0308": 'Ä', "A\u030A": 'Å',
 	"e\u0300": 'è', "e\u0301": 'é', "E\u0301": 'É', "i\u0300": 'ì',
@@ -40,16 +38,15 @@ var composed = map[string]rune{
 }
 
 // Transliterate is "smart encoding", which a company may turn on: it replaces
-// characters outside GSM-7 by their nearest GSM-7 neighbours. All or nothing:
-// when a character has no neighbour, or the result would take more segments,
-// the text comes back as it was, since changing it would gain nothing.
+// characters outside GSM-7 by similar GSM-7 texts. When a character has no substitute,
+// or the result would need more segments, it returns the text unchanged.
 func Transliterate(text string) string {
 	if _, plain := measureGSM7(text); plain {
 		return text
 	}
 	var out strings.Builder
 	out.Grow(len(text))
-	base := rune(-1) // a plain letter that a combining mark may still follow
+	base := rune(-1) // the last letter, which a combining mark may follow
 	flush := func() {
 		if base >= 0 {
 			out.WriteRune(base)
@@ -69,7 +66,7 @@ func Transliterate(text string) string {
 			flush()
 			base = r
 		default:
-			stand, ok := neighbours[r]
+			stand, ok := substitutes[r]
 			if !ok {
 				return text
 			}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 )
 
-// Split is a text cut into segments, in the order they are to be sent.
+// Split is a text cut into segments, in the order of sending.
 type Split struct {
 	Encoding Encoding
-	// Segments are the payloads: septets one an octet, or UTF-16BE; without the
-	// concatenation header that more than one segment calls for. They share one
-	// buffer but cannot grow into each other.
+	// Parts are the payloads of the segments: one septet per octet, or UTF-16BE; without
+	// the concatenation header, which several segments need. They share one buffer, but
+	// append to one does not overwrite the next.
 	Segments [][]byte
 }
 
@@ -33,8 +33,8 @@ func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	return cut(encoding, payload, concatSeptets, concatUnits)
 }
 
-// Encode returns the payload of a text uncut, for carriers that take it whole
-// in message_payload.
+// Encode returns the payload of a whole text, for carriers that take it in
+// message_payload.
 func Encode(text string) (Encoding, []byte) {
 	size := Measure(text)
 	if size.Encoding == UCS2 {
@@ -61,7 +61,7 @@ func cut(encoding Encoding, payload []byte, septets, units int) Split {
 		case encoding == UCS2 && isHighSurrogate(payload[end-2]):
 			end -= 2
 		case encoding == GSM7 && payload[end-1] == escape:
-			end-- // a second septet is never 0x1B, so this one opens a pair
+			end-- // the second septet of a pair is never 0x1B, so this one begins a pair
 		}
 		segments = append(segments, payload[:end:end])
 		payload = payload[end:]
@@ -70,9 +70,9 @@ func cut(encoding Encoding, payload []byte, septets, units int) Split {
 	return Split{Encoding: encoding, Segments: segments}
 }
 
-// Join returns the text of segments, each without its header. As on a handset,
-// every segment must stand on its own: one that is cut inside a pair, or holds
-// what is not in its alphabet, is an error.
+// Join returns the text of segments, given without their headers. As on a handset, each
+// segment is decoded by itself: one that is cut inside a pair, or contains a code
+// outside its alphabet, is an error.
 func Join(encoding Encoding, segments [][]byte) (string, error) {
 	decode := decodeGSM7
 	if encoding == UCS2 {

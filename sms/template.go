@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a text with placeholders (rule api 4.3). A placeholder is a name
-// in double curly braces, with or without whitespace around it: an ASCII letter
-// or underscore, then letters, digits or underscores. Whatever is not exactly
-// that stays as text. A Template is immutable and safe for concurrent use.
+// Template is a text with placeholders (rule api 4.3). A placeholder is a name in
+// double curly braces, with or without whitespace around it: an ASCII letter or
+// underscore, then letters, digits or underscores. Everything else is plain text. A
+// Template is immutable and safe for concurrent use.
 type Template struct {
 	pieces []piece
 	names  []string
 }
 
-// piece is a stretch of text and the placeholder after it, as an index into
-// the names; the last piece has none.
+// piece is some text and the placeholder after it, as an index into the names; the
+// last piece has none.
 type piece struct {
 	text string
 	name int
@@ -24,13 +24,13 @@ type piece struct {
 
 const noName = -1
 
-// ParseTemplate takes a text apart. Every text is a template. The time it takes
-// is linear in the text: a failed placeholder is left at its first character
-// that cannot belong to one, and no two attempts read the same stretch.
+// ParseTemplate parses a template; every text is a valid one. It takes linear time: a
+// failed placeholder ends at the first character that cannot belong to one, and no two
+// attempts read the same text.
 func ParseTemplate(text string) *Template {
 	t := &Template{}
 	known := make(map[string]int)
-	start, at := 0, 0 // what is not yet in a piece; where to look next
+	start, at := 0, 0 // start of the text that is not in a piece yet; where to look next
 	for {
 		open := strings.Index(text[at:], "{{")
 		if open < 0 {
@@ -58,8 +58,8 @@ func ParseTemplate(text string) *Template {
 	return t
 }
 
-// placeholder reads the placeholder that a text begins with: its name and its
-// length in bytes, 0 if there is none. The text begins with two braces.
+// placeholder parses the placeholder at the beginning of a text and returns its name
+// and its length in bytes, 0 if there is none. The text begins with two braces.
 func placeholder(text string) (name string, length int) {
 	begin := skipSpace(text, len("{{"))
 	end := begin
@@ -77,8 +77,8 @@ func placeholder(text string) (name string, length int) {
 	return name, end + len("}}")
 }
 
-// skipSpace returns the first position from at on that is not whitespace
-// (Unicode White_Space).
+// skipSpace returns the first position from at on that is not whitespace (Unicode
+// White_Space).
 func skipSpace(text string, at int) int {
 	for at < len(text) {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -100,12 +100,12 @@ func isNameByte(c byte, first bool) bool {
 	return false
 }
 
-// Names returns the placeholders, each once, in order of first use. The slice
-// is the template's own: read it only.
+// Names returns the placeholders, each once, in the order of first use. Do not change
+// the slice: it belongs to the template.
 func (t *Template) Names() []string { return t.names }
 
-// Missing returns the placeholders that have no value, in order of first use.
-// A key that is there with a null (nil) has one: the empty string.
+// Missing returns the placeholders without a value, in the order of first use. A key
+// with null (nil) has a value: the empty string.
 func (t *Template) Missing(variables map[string]*string) []string {
 	var missing []string
 	for _, name := range t.names {
@@ -116,9 +116,9 @@ func (t *Template) Missing(variables map[string]*string) []string {
 	return missing
 }
 
-// Render puts the values in their places. Null and missing ones render as
-// nothing, a value is never looked at for placeholders, and keys that the
-// template does not use are ignored (rule api 4.3).
+// Render replaces the placeholders by their values. Null and missing values become the
+// empty string, placeholders in values are not replaced, and keys that the template
+// does not use are ignored (rule api 4.3).
 func (t *Template) Render(variables map[string]*string) string {
 	switch {
 	case len(t.pieces) == 0:

@@ -15,7 +15,7 @@ func unitsOf(r rune) int {
 	return 1
 }
 
-// appendUCS2 appends a text as UTF-16BE. An octet that is not UTF-8 becomes
+// appendUCS2 appends a text in UTF-16BE. An octet that is not UTF-8 becomes
 // U+FFFD.
 func appendUCS2(dst []byte, text string) []byte {
 	for _, r := range text {
@@ -30,11 +30,11 @@ func appendUCS2(dst []byte, text string) []byte {
 	return dst
 }
 
-// isHighSurrogate tells whether the code unit that starts with this octet is
-// the first of a surrogate pair.
+// isHighSurrogate reports whether a code unit with this first octet is the first of a
+// surrogate pair.
 func isHighSurrogate(firstOctet byte) bool { return firstOctet&0xFC == 0xD8 }
 
-// decodeUCS2 appends the characters of one segment's UTF-16BE.
+// decodeUCS2 appends the characters of a segment in UTF-16BE.
 func decodeUCS2(dst []byte, octets []byte) ([]byte, error) {
 	if len(octets)%2 != 0 {
 		return dst, fmt.Errorf("%d octets are not a whole number of code units", len(octets))

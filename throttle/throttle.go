@@ -1,13 +1,11 @@
-// Package throttle says whether a user may send again this minute: a fixed
-// window that opens with the user's first request, counted over all instances
-// in Redis (rule choices 1.9).
+// Package throttle limits requests per user: in a fixed window that opens with the
+// user's first request, counted over all instances in Redis (rule choices 1.9).
 //
-// Without Redis it is neither an error nor a free pass: each instance counts in
-// its own memory until Redis answers again. A Redis that is away costs a request
-// its short deadline only now and then, because after a failure it is left
-// alone for a second. While instances count apart, a user may pass up to the
-// limit in each of them; when they come back together, the windows in Redis
-// stand as they were left.
+// Without Redis each instance counts in its own memory until Redis responds again. A
+// Redis that is away delays only a few requests, by its short timeout, because a
+// circuit breaker asks it once a second. While the instances count apart, a user may
+// pass up to the limit in each of them; afterwards the windows in Redis continue where
+// they were.
 package throttle
 
 import (
@@ -23,22 +21,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options of a throttle; the zero value of each field means what it says.
+// Options of a throttle. A zero field means its default.
 type Options struct {
-	Prefix  string                // begins every key
+	Prefix  string                // of every key
 	Limit   int                   // requests in a window; 500 if 0
 	Window  time.Duration         // length of a window, in whole milliseconds; a minute if 0
-	Timeout time.Duration         // how long Redis may take to answer; 100 ms if 0
-	Retry   time.Duration         // how long Redis is left alone after a failure; 1 s if 0
+	Timeout time.Duration         // for a response of Redis; 100 ms if 0
+	Retry   time.Duration         // how long Redis is not asked after a failure; 1 s if 0
 	Log     *slog.Logger          // nil: nothing is logged
 	Metrics prometheus.Registerer // nil: nothing is registered
 }
 
-// Decision is the answer to one request, with what the X-RateLimit headers say.
+// Decision is the result for one request, with the values of the X-RateLimit headers.
 type Decision struct {
 	Allowed   bool
 	Limit     int       // requests in a window
-	Remaining int       // requests left in this window, this one counted
+	Remaining int       // requests left in this window after this one
 	ResetAt   time.Time // when the window ends, by this instance's clock
 }
 
@@ -48,14 +46,14 @@ type Throttle struct {
 	options Options
 	breaker breaker
 	local   *local
-	gather  *gather
+	gather  *batcher
 	metrics metrics
 
 	refusals      refusals
 	foreignLogged atomic.Int64 // Unix second
 }
 
-// New makes a throttle. The client is the caller's to close.
+// New returns a throttle. The caller closes the client.
 func New(rdb redis.UniversalClient, options Options) *Throttle {
 	setDefault(&options.Limit, 500)
 	setDefault(&options.Window, time.Minute)
@@ -73,7 +71,7 @@ func New(rdb redis.UniversalClient, options Options) *Throttle {
 
 		refusals: refusals{until: make(map[int64]time.Time)},
 	}
-	t.gather = &gather{t: t}
+	t.gather = &batcher{t: t}
 	return t
 }
 
@@ -84,8 +82,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Allow counts a request of a user and says whether it may pass. A refused one
-// is not counted. It always decides: within Timeout by Redis, else by itself.
+// Allow counts a request of a user and returns whether it may pass. A refused request
+// is not counted. It always decides: by Redis within Timeout, else by local counts.
 func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	decision, ok := t.shared(ctx, user)
 	if !ok {
@@ -102,13 +100,13 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 // countScript counts requests in a user's window, as many as still pass.
 //
 // KEYS[1] the user's counter. ARGV[1] the limit, ARGV[2] the window in ms,
-// ARGV[3] how many requests there are. Answers how many of them pass, the
-// requests counted in the window, and the ms until it ends.
+// ARGV[3] the number of requests. Returns how many of them pass, the requests counted
+// in the window, and the ms until it ends.
 //
-// A counter without an end, or with one past the window's (someone touched it),
-// gets the window's, so that nobody is shut out for longer. What no counter of
-// ours can be (of another type, no number, negative, huge) is taken away and
-// answered with three times -1: the caller decides by itself this time.
+// A counter without an expiry, or with one beyond the window (another program changed
+// it), gets the window's expiry, so that no user is refused for longer. A value that
+// cannot be ours (another type, not a number, negative, huge) is deleted, and the
+// script returns -1 three times: the caller then counts locally.
 var countScript = redis.NewScript(`
 local raw = redis.pcall('GET', KEYS[1])
 local count = 0
@@ -133,23 +131,23 @@ end
 return {pass, count, left}
 `)
 
-// key of a user's counter. The hash tag spreads users over a cluster.
+// key returns the key of a user's counter. The hash tag spreads users over a cluster.
 func (t *Throttle) key(user int64) string {
 	return t.options.Prefix + ":throttle:{" + strconv.FormatInt(user, 10) + "}"
 }
 
-// shared asks Redis; ok is false when it did not answer in time, or is being
-// left alone.
+// shared asks Redis; ok is false when Redis did not respond in time or the breaker is
+// open.
 func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, ok bool) {
 	if !t.breaker.enter(time.Now()) {
 		return Decision{}, false
 	}
-	// The caller's end is not Redis's failure: it must not open the breaker.
+	// A caller that disconnects is not a failure of Redis and must not open the breaker.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
 	defer cancel()
-	counted, err := t.gather.ask(ctx, user)
-	if errors.Is(err, errForeign) { // Redis answers, and this counter is not ours
-		t.foreign(ctx)
+	counted, err := t.gather.count(ctx, user)
+	if errors.Is(err, errForeign) { // Redis responds, but this counter is not ours
+		t.logForeign(ctx)
 		return Decision{}, false
 	}
 	if err != nil {
@@ -169,8 +167,8 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 	}, true
 }
 
-// foreign says once a minute that somebody else writes our counters.
-func (t *Throttle) foreign(ctx context.Context) {
+// logForeign logs, once a minute, that another program writes our keys.
+func (t *Throttle) logForeign(ctx context.Context) {
 	now := time.Now().Unix()
 	if last := t.foreignLogged.Load(); now-last >= 60 && t.foreignLogged.CompareAndSwap(last, now) {
 		t.options.Log.WarnContext(ctx, "foreign rate limit counter in redis deleted: does another program use this key prefix?",
@@ -178,8 +176,8 @@ func (t *Throttle) foreign(ctx context.Context) {
 	}
 }
 
-// refusals remembers until when users are refused, as far as this instance was
-// told, so that they can be refused without asking Redis.
+// refusals remembers until when users are refused, as far as this instance knows, so
+// that they can be refused without asking Redis.
 type refusals struct {
 	mu    sync.Mutex
 	until map[int64]time.Time
@@ -189,14 +187,13 @@ func (r *refusals) note(user int64, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.until) >= localUsers {
-		clear(r.until) // they are refused again the next time that they ask
+		clear(r.until) // they are refused again by Redis the next time
 	}
 	r.until[user] = until
 }
 
-// Refused says, from memory alone and without counting anything, whether a user
-// was refused in a window that has not ended; until then Allow would refuse it
-// again.
+// Refused reports, from memory and without counting, whether a user was refused in a
+// window that has not ended; Allow would refuse the user until then.
 func (t *Throttle) Refused(user int64) (until time.Time, refused bool) {
 	t.refusals.mu.Lock()
 	defer t.refusals.mu.Unlock()
@@ -208,10 +205,10 @@ func (t *Throttle) Refused(user int64) (until time.Time, refused bool) {
 	return until, refused
 }
 
-// errForeign is a counter that is none of ours.
+// errForeign means that another program wrote to a counter's key.
 var errForeign = errors.New("the counter is not ours")
 
-// count is the answer of countScript.
+// count is the result of countScript.
 type count struct {
 	passed   int // of the requests counted together
 	pass     bool
@@ -219,5 +216,27 @@ type count struct {
 	left     time.Duration
 }
 
-// Limit is how many requests pass in a window.
+// Limit returns how many requests pass in a window.
 func (t *Throttle) Limit() int { return t.options.Limit }
+
+type metrics struct {
+	refused prometheus.Counter
+	local   prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer) metrics {
+	m := metrics{
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "intumwa_rate_limited_total",
+			Help: "Requests refused because their user sent too many in a window.",
+		}),
+		local: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "intumwa_rate_limit_local_total",
+			Help: "Requests counted by this instance alone because Redis did not answer.",
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.refused, m.local)
+	}
+	return m
+}

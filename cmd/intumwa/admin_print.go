@@ -62,5 +62,5 @@ func cell(v reflect.Value) string {
 	if at, ok := v.Interface().(time.Time); ok {
 		return at.Format(time.RFC3339)
 	}
-	return sms.Shown(fmt.Sprint(v.Interface()))
+	return sms.Printable(fmt.Sprint(v.Interface()))
 }

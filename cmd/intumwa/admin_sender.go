@@ -93,7 +93,7 @@ func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int
 		return err
 	}
 	for _, other := range others {
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Shown(other.Name))
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Printable(other.Name))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (p plainJSON) Write(text []byte) (int, error) {
 		}
 		// Below 0x20 stand only the line ends and tabs between values: within
 		// them encoding/json has escaped all.
-		if r >= 0x7F && sms.Obeyed(r) {
+		if r >= 0x7F && sms.IsControl(r) {
 			if b == nil {
 				b = append(make([]byte, 0, len(text)+64), text[:i]...)
 			}
@@ -45,7 +45,7 @@ func (p plainJSON) Write(text []byte) (int, error) {
 func lines(err error) string {
 	parts := strings.Split(err.Error(), "\n")
 	for i := range parts {
-		parts[i] = sms.Shown(parts[i])
+		parts[i] = sms.Printable(parts[i])
 	}
 	return strings.Join(parts, "\n")
 }

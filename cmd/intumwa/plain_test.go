@@ -26,7 +26,7 @@ const hostile = "\x1b[2J\x1b]0;x\a\u009b31m\n99\t2026-01-01\rleo\u2028a\u2029b\u
 
 func obeyedIn(t *testing.T, what, text string) {
 	t.Helper()
-	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && sms.Obeyed(r) }); i >= 0 {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && sms.IsControl(r) }); i >= 0 {
 		t.Errorf("%s: a terminal obeys %q in %q", what, text[i:min(i+10, len(text))], text)
 	}
 }
@@ -60,7 +60,7 @@ func TestWhatTerminalsObey(t *testing.T) {
 	if !strings.Contains(table.String(), "Muraho, ça va? \u4f60\u597d") {
 		t.Errorf("a text is changed:\n%s", table.String())
 	}
-	if got := sms.Shown("a\xffb\xc2"); got != `a\xffb\xc2` {
+	if got := sms.Printable("a\xffb\xc2"); got != `a\xffb\xc2` {
 		t.Errorf("octets that are no UTF-8 are shown as %s", got)
 	}
 	if err := printJSON(&lined, rows); err != nil {

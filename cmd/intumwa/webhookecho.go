@@ -46,7 +46,7 @@ func (c *webhookEchoCmd) Run(ctx context.Context, p *program) error {
 		if err := webhooks.Verify(secret, r.Header, body, time.Now()); err != nil {
 			verdict = "SIGNATURE WRONG: " + err.Error()
 		}
-		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Shown(r.Header.Get("X-Webhook-Event")), verdict, sms.Shown(string(body)))
+		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Printable(r.Header.Get("X-Webhook-Event")), verdict, sms.Printable(string(body)))
 	})}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -12,44 +12,41 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a failed statement says of the database, by its SQLSTATE
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html). An error
-// that is none of these, a lost connection among them, is trouble with the
-// database itself: the same data may be taken later.
+// The classes of database errors, by SQLSTATE
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html). Any other error,
+// such as a lost connection, is an outage: the same data may be accepted later.
 
-// refused are the classes of SQLSTATE of data that will be refused again
-// however often it is offered.
+// refused are the classes of SQLSTATE of data that the database will never accept.
 var refused = []string{
 	"21", // cardinality violation
 	"22", // data exception
 	"23", // integrity constraint violation
 	"44", // WITH CHECK OPTION violation
 	"54", // program limit exceeded: an index row, a statement, a row too large
-	"P0", // raised by a trigger of ours: the ledger is insert only
+	"P0", // raised by our triggers: the ledger is insert-only
 }
 
-// Refused tells data that the database understood and will never take from a
-// database in trouble. Whoever sent many rows at once may send them one by one,
-// so that a bad one stops nothing else.
+// Refused reports whether the database will never accept the data, as opposed to an
+// outage. A caller that sent many rows may send them one by one, so that a bad row
+// does not stop the others.
 func Refused(err error) bool {
 	code := SQLState(err)
 	return len(code) >= 2 && slices.Contains(refused, code[:2])
 }
 
-// GaveWay tells that the database rolled a transaction back for another's sake
-// (deadlock, serialization): nothing is wrong with it, and it may be tried
-// again at once.
+// GaveWay reports whether the database rolled a transaction back because of another
+// one (deadlock, serialization failure). The transaction may be tried again at once.
 func GaveWay(err error) bool {
 	code := SQLState(err)
 	return code == "40001" || code == "40P01"
 }
 
-// Locked tells that a row or a lock was not to be had in time (lock_timeout,
-// NOWAIT): somebody else keeps it.
+// Locked reports whether a lock was not available in time (lock_timeout, NOWAIT),
+// because another transaction holds it.
 func Locked(err error) bool { return SQLState(err) == "55P03" }
 
-// SQLState is the five characters that PostgreSQL gave an error; "" when it did
-// not come from there.
+// SQLState returns the SQLSTATE of an error, five characters; "" when the error is not
+// from PostgreSQL.
 func SQLState(err error) string {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code
@@ -58,33 +55,33 @@ func SQLState(err error) string {
 }
 
 const (
-	// tries is how often a transaction is tried in all that gives way each time.
-	tries = 3
-	// pauseMost bounds the random pause before the next try, so that two that
-	// met do not meet again.
-	pauseMost = 20 * time.Millisecond
+	// maxTries is how often a transaction is tried that gives way each time.
+	maxTries = 3
+	// maxPause is the longest random pause before the next try, so that two
+	// transactions do not collide again.
+	maxPause = 20 * time.Millisecond
 )
 
-// Retry calls do until it does not give way, three times at most, and answers
-// what it answered last. What do has set outside itself it must set anew.
+// Retry calls do again while it gives way (GaveWay), three times in all at most, and
+// returns its last error. do must reset the variables that it sets outside itself.
 func Retry(ctx context.Context, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
-		if n == tries || !GaveWay(err) {
+		if n == maxTries || !GaveWay(err) {
 			return err
 		}
 		select {
-		case <-time.After(rand.N(pauseMost)):
+		case <-time.After(rand.N(maxPause)):
 		case <-ctx.Done():
 			return err
 		}
 	}
 }
 
-// InTx does something in a transaction ([Tx]), which it commits unless do fails,
-// and does it again, three times at most, when the database rolled it back for
-// another's sake. What do has set outside itself it must set anew; what it left
-// to [Later] has happened when InTx returns.
+// InTx calls do in a transaction ([Tx]) and commits it unless do fails. When the
+// transaction gives way (GaveWay), it tries again, three times in all at most. do must
+// reset the variables that it sets outside itself; statements left to [Later] have run
+// when InTx returns.
 func InTx(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	return Retry(ctx, func() error {
 		tx, err := Begin(ctx, pool)

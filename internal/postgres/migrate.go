@@ -26,27 +26,26 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// ErrSchemaNewer says that a newer release has migrated the database: this
-// binary must not touch it.
+// ErrSchemaNewer means that a newer release has migrated the database: this binary
+// must not change it.
 var ErrSchemaNewer = errors.New("the database schema is newer than this binary")
 
-// ErrSchemaOlder says that migrations are pending.
+// ErrSchemaOlder means that migrations are pending.
 var ErrSchemaOlder = errors.New("the database schema is older than this binary: run `intumwa migrate`")
 
-// ErrSchemaForeign says that the database holds tables of our names that are
-// not ours: nothing is made in it.
+// ErrSchemaForeign means that the database has tables with our names that are not
+// ours: it is left unchanged.
 var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a database of its own")
 
-// ErrSchemaIncomplete says that the schema's version is right and that tables
-// are missing all the same.
+// ErrSchemaIncomplete means that the schema has the right version but lacks tables.
 var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema version should have")
 
-// versionTable is where the migrations that were applied are written down. It
-// is ours alone: other programs' migrations say nothing of our tables.
+// versionTable lists the applied migrations. Its name is our own, so that another
+// program that uses goose in the same database does not interfere.
 const versionTable = "intumwa_schema"
 
-// lockWait is how long Migrate waits for another instance's migration, in
-// seconds; it looks once a second.
+// lockWait is how long Migrate waits for another instance's migration, in seconds; it
+// checks once a second.
 const lockWait = 300
 
 // Migrate brings the schema at url to this binary's version. Migrations only
@@ -60,15 +59,15 @@ func Migrate(ctx context.Context, url string) error {
 	return err
 }
 
-// MigrateFrom is Migrate, and answers the schema's version before and after: the same when there was nothing to do.
+// MigrateFrom is Migrate, and returns the schema's version before and after: the same when there was nothing to do.
 func MigrateFrom(ctx context.Context, url string) (versions [2]int64, err error) {
 	return migrate(ctx, url, migrations())
 }
 
-// Current returns nil when the schema is exactly this binary's and all its
-// tables are there, ErrSchemaOlder, ErrSchemaIncomplete or ErrSchemaNewer
-// (wrapped, with what is wrong) when it is not, and any database error as it
-// came. With ErrSchemaNewer all that this binary knows of is there.
+// Current returns nil when the schema is exactly this binary's and all its tables
+// exist; otherwise ErrSchemaOlder, ErrSchemaIncomplete or ErrSchemaNewer, wrapped with
+// the details, or a database error. With ErrSchemaNewer all tables that this binary
+// knows exist.
 func Current(ctx context.Context, pool *pgxpool.Pool) error {
 	return current(ctx, pool, migrations())
 }
@@ -101,8 +100,8 @@ func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, e
 	if err != nil {
 		return versions, err
 	}
-	// A migration may take its time, but may not queue up behind a long lock
-	// and stop everybody who comes after it: it fails and is run again.
+	// A migration may take long, but must not wait for a long lock, because every later
+	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
 	db := stdlib.OpenDB(*cfg.ConnConfig)
@@ -148,9 +147,9 @@ func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// refuseForeign refuses a database in which tables of our names stand and none
-// of our migrations was ever applied. The version table is looked for last:
-// another instance that is at its first migrations has made it first.
+// refuseForeign returns ErrSchemaForeign for a database with tables of our names in
+// which none of our migrations was applied. It looks for the version table last:
+// another instance that runs its first migrations creates that table first.
 func refuseForeign(ctx context.Context, db *sql.DB, files fs.FS) error {
 	names, err := tables(files)
 	if err != nil {
@@ -231,7 +230,7 @@ var (
 	dropTable   = regexp.MustCompile(`(?im)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
 )
 
-// tables are the names of the tables that the migrations leave behind, in order.
+// tables returns the names of the tables that exist after all migrations, sorted.
 func tables(files fs.FS) ([]string, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -253,7 +252,7 @@ func tables(files fs.FS) ([]string, error) {
 	return slices.Sorted(maps.Keys(there)), nil
 }
 
-// latest is the highest version among the migration files.
+// latest returns the highest version of the migration files.
 func latest(files fs.FS) (int64, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {

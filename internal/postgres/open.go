@@ -1,7 +1,6 @@
-// Package postgres is the plumbing between the rooms and PostgreSQL: it opens
-// connection pools that are set up alike everywhere, and it brings the schema
-// to the version this binary was built for. It knows no table; SQL lives in the
-// room that owns the table.
+// Package postgres opens connection pools with the same settings everywhere, migrates
+// the schema to this binary's version, and classifies database errors. It knows no
+// table; SQL belongs to the room that owns the table.
 package postgres
 
 import (
@@ -33,7 +32,7 @@ var errURL = errors.New("the database URL cannot be understood; it should look l
 	"postgres://user:password@host:5432/name?sslmode=require with special characters in the password " +
 	"percent-encoded (details are withheld because they could show the password)")
 
-// Options shape one pool.
+// Options of one pool.
 type Options struct {
 	// MaxConns is the most connections the pool opens; 0 means 4 per CPU, at
 	// least 8. It wins over pool_max_conns in the URL.
@@ -50,16 +49,15 @@ type Options struct {
 	BatchUpdates bool
 }
 
-// Open connects to the database at url and returns a pool of which one
-// connection has been tried. It fails when the server does not answer within
+// Open returns a pool for the database at url, after it has opened one connection. It
+// fails when the server does not respond within
 // 5 s, refuses the credentials, or is older than MinimumServer; the error never
 // contains the password. The caller closes the pool.
 //
-// Every connection runs in UTC and gives up a statement after 10 s, a lock
-// after 5 s and a transaction that its client left idle after 5 s, so that one
-// stuck session cannot hold a company's row for everybody else. A statement
-// that may take longer (an audit) says SET LOCAL statement_timeout in its own
-// transaction. Parameters given in the URL win over these.
+// Every connection uses UTC, and ends a statement after 10 s, waiting for a lock after
+// 5 s, and a transaction that is idle for 5 s, so that a stuck session cannot keep a
+// company's row locked. A statement that may take longer (an audit) runs SET LOCAL
+// statement_timeout in its own transaction. Parameters in the URL win over these.
 func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(url, opts)
 	if err != nil {
@@ -101,8 +99,7 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	setDefault(params, "statement_timeout", milliseconds(statementTimeout))
 	setDefault(params, "lock_timeout", milliseconds(lockTimeout))
 	setDefault(params, "idle_in_transaction_session_timeout", milliseconds(idleInTxTimeout))
-	// A host that vanished must not keep its locks for the two hours of TCP's
-	// own patience.
+	// A vanished host must not keep its locks for two hours, the default of TCP.
 	setDefault(params, "tcp_keepalives_idle", "10")
 	setDefault(params, "tcp_keepalives_interval", "5")
 	setDefault(params, "tcp_keepalives_count", "3")

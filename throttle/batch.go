@@ -9,46 +9,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// gather asks Redis for many requests at once: whoever comes while a call is
-// under way rides in the next, a user's requests as one count. A busy gateway
-// would otherwise spend a sixth of its time on round trips to Redis.
-type gather struct {
-	t      *Throttle
-	mu     sync.Mutex
-	flying bool
-	next   *flight
+// batcher counts many requests in one call of Redis: requests that arrive while a call
+// is under way share the next one, the requests of a user as one count. Otherwise a
+// busy gateway would spend a sixth of its time on round trips to Redis.
+type batcher struct {
+	t       *Throttle
+	mu      sync.Mutex
+	running bool
+	next    *batch
 }
 
-// flight is one call for the requests that came before it left.
-type flight struct {
+// batch is one call of Redis for the requests that came before it started.
+type batch struct {
 	users    []int64
-	requests map[int64]int // how many of each
-	landed   chan struct{} // closed once answers and err are there
+	requests map[int64]int // by user
+	done     chan struct{} // closed when answers or err is set
 	answers  map[int64]count
 	err      error
 }
 
-// ask counts one request of a user and waits for the answer until ctx ends.
-func (g *gather) ask(ctx context.Context, user int64) (count, error) {
+// count counts one request of a user and waits for the result until ctx ends.
+func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	g.mu.Lock()
 	f := g.next
 	if f == nil {
-		f = &flight{requests: make(map[int64]int), landed: make(chan struct{})}
+		f = &batch{requests: make(map[int64]int), done: make(chan struct{})}
 		g.next = f
 	}
 	if f.requests[user] == 0 {
 		f.users = append(f.users, user)
 	}
-	turn := f.requests[user] // how many of this user go before it
+	turn := f.requests[user] // how many requests of this user are in the batch before it
 	f.requests[user]++
-	lead := !g.flying
-	g.flying = true
+	lead := !g.running
+	g.running = true
 	g.mu.Unlock()
 	if lead {
-		go g.fly() //nolint:gosec // it asks for whoever comes, not for this caller alone
+		go g.run() //nolint:gosec // it serves other callers too
 	}
 	select {
-	case <-f.landed:
+	case <-f.done:
 	case <-ctx.Done():
 		return count{}, fmt.Errorf("counting a request: %w", ctx.Err())
 	}
@@ -59,21 +59,21 @@ func (g *gather) ask(ctx context.Context, user int64) (count, error) {
 	if answer.requests < 0 {
 		return count{}, errForeign
 	}
-	// The user's requests of this flight were counted together; they pass in
-	// the order in which they came.
+	// The user's requests of a batch are counted together; they pass in the order in
+	// which they came.
 	answer.pass = turn < answer.passed
 	answer.requests = answer.requests - answer.passed + min(turn+1, answer.passed)
 	return answer, nil
 }
 
-// fly makes calls until nobody waits.
-func (g *gather) fly() {
+// run calls Redis until no request waits.
+func (g *batcher) run() {
 	for {
 		g.mu.Lock()
 		f := g.next
 		g.next = nil
 		if f == nil {
-			g.flying = false
+			g.running = false
 			g.mu.Unlock()
 			return
 		}
@@ -81,7 +81,7 @@ func (g *gather) fly() {
 		ctx, cancel := context.WithTimeout(context.Background(), g.t.options.Timeout)
 		f.answers, f.err = g.t.count(ctx, f.users, f.requests)
 		cancel()
-		close(f.landed)
+		close(f.done)
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *Throttle) count(ctx context.Context, users []int64, requests map[int64]
 	return answers, nil
 }
 
-// clamp is what is left of a window, whatever Redis says: not more than all.
+// clamp limits the rest of a window to the window's length, whatever Redis returns.
 func (t *Throttle) clamp(left time.Duration) time.Duration {
 	return max(0, min(left, t.options.Window))
 }
