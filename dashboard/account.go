@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"net/http"
+	"strings"
+	"time"
 
 	"intumwa/accounts"
 )
@@ -28,12 +30,12 @@ func (v *visit) showAccount(status int, s *accounts.Session, f *form) {
 	data := accountPage{Least: accounts.MinPassword}
 	var err error
 	if data.TwoStep, err = a.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
-		v.fail("reading an account", err)
+		v.handleError("reading an account", err)
 		return
 	}
 	sessions, err := a.Sessions(v.ctx(), s.User.ID, v.d.opts.SessionIdle)
 	if err != nil {
-		v.fail("reading an account", err)
+		v.handleError("reading an account", err)
 		return
 	}
 	for _, other := range sessions {
@@ -43,13 +45,13 @@ func (v *visit) showAccount(status int, s *accounts.Session, f *form) {
 		}
 		data.Sessions = append(data.Sessions, sessionRow{other, name, other.ID == s.ID})
 	}
-	v.show(status, "account", data, f)
+	v.renderPage(status, "account", data, f)
 }
 
 // endSession is POST /account/sessions/:id/end.
 func (d *Dashboard) endSession(v *visit, s *accounts.Session) {
 	if err := d.rooms.Accounts.EndSession(v.ctx(), s.User.ID, v.id()); err != nil {
-		v.fail("ending a session", err)
+		v.handleError("ending a session", err)
 		return
 	}
 	v.redirect("/account", "flash.session")
@@ -58,9 +60,50 @@ func (d *Dashboard) endSession(v *visit, s *accounts.Session) {
 // signOutEverywhere is POST /account/sign-out.
 func (d *Dashboard) signOutEverywhere(v *visit, s *accounts.Session) {
 	if err := d.rooms.Accounts.EndSessions(v.ctx(), s.User.ID, 0); err != nil {
-		v.fail("ending sessions", err)
+		v.handleError("ending sessions", err)
 		return
 	}
 	v.dropCookie(sessionCookie)
 	v.redirect("/sign-in", "")
+}
+
+// Words in a User-Agent that identify browsers and systems, in the order in which they are looked for: every browser
+// also names several others.
+var (
+	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser", "Samsung Internet"}, {"Firefox", "Firefox"},
+		{"FxiOS", "Firefox"}, {"CriOS", "Chrome"}, {"Chrome", "Chrome"}, {"Safari", "Safari"}, {"curl", "curl"}}
+	systems = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
+		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
+)
+
+// deviceName returns the browser and the system of a User-Agent in two words; empty when neither is known.
+func deviceName(agent string) string {
+	var words []string
+	for _, table := range [][][2]string{browsers, systems} {
+		for _, row := range table {
+			if strings.Contains(agent, row[0]) {
+				words = append(words, row[1])
+				break
+			}
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// chooseLanguage is POST /language: it stores the language in a cookie and in the account.
+func (d *Dashboard) chooseLanguage(v *visit) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	if chosen, ok := d.words.ByTag(f.Value("to")); ok {
+		v.setCookie(languageCookie, chosen.Tag, 365*24*time.Hour)
+		if v.session != nil {
+			if err := d.rooms.Accounts.SetLanguage(v.ctx(), v.session.User.ID, chosen.Tag); err != nil {
+				v.handleError("storing a language", err)
+				return
+			}
+		}
+	}
+	v.redirect(localPath(f.Value("next")), "")
 }

@@ -1,29 +1,34 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/accounts"
+	"intumwa/acts"
+	"intumwa/internal/postgres"
 )
 
-// adminLasts is how long the administrators' scope stays open.
+// adminLasts is how long the administrator scope stays open.
 const adminLasts = time.Hour
 
 type enterPage struct {
-	TOTP  bool // proof is a code, not the password
-	SetUp bool // and there is no second factor yet
+	TOTP  bool // a code is required, not the password
+	SetUp bool // but the user has no second factor yet
 }
 
-// enterAdmin is GET /admin/enter: it asks once more who comes.
+// enterAdmin is GET /admin/enter: it asks for the password or a code again.
 func (d *Dashboard) enterAdmin(v *visit, s *accounts.Session) {
 	data, ok := v.enterPage(s)
 	if !ok {
 		return
 	}
-	if v.inAdmin() {
+	if v.adminOpen() {
 		v.redirect("/admin", "")
 		return
 	}
@@ -32,12 +37,12 @@ func (d *Dashboard) enterAdmin(v *visit, s *accounts.Session) {
 
 func (v *visit) enterPage(s *accounts.Session) (data enterPage, ok bool) {
 	if !s.User.Administrator {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return data, false
 	}
 	state, err := v.d.rooms.Accounts.SecondFactorOf(v.ctx(), s.User.ID)
 	if err != nil {
-		v.fail("reading the second factor", err)
+		v.handleError("reading the second factor", err)
 		return data, false
 	}
 	data.TOTP = v.d.opts.AdminTOTP || state.On
@@ -60,42 +65,42 @@ func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) {
 		return
 	}
 	if data.TOTP {
-		ok = v.rightCode(f, "proof", "adminenter", data)
+		ok = v.checkCode(f, "proof", "adminenter", data)
 	} else {
-		ok = v.rightPassword(f, "proof", "adminenter", data)
+		ok = v.checkPassword(f, "proof", "adminenter", data)
 	}
 	if !ok {
 		return
 	}
 	token, err := d.rooms.Accounts.EnterAdmin(v.ctx(), *s, adminLasts)
 	if err != nil {
-		v.fail("entering the administration", err)
+		v.handleError("entering the administration", err)
 		return
 	}
 	v.setSession(token)
 	v.redirect("/admin", "")
 }
 
-// rightPassword checks the password in a field; it is false when it has answered with the page again.
-func (v *visit) rightPassword(f *form, field, page string, data any) bool {
+// checkPassword checks the password in a field. When it is wrong, it renders the page again and returns false.
+func (v *visit) checkPassword(f *form, field, page string, data any) bool {
 	password := f.required(field)
 	if !f.ok() {
-		v.again(page, data, f)
+		v.renderForm(page, data, f)
 		return false
 	}
-	if !v.mayTry("password change", strconv.FormatInt(v.session.User.ID, 10)) {
+	if !v.allowTry("password change", strconv.FormatInt(v.session.User.ID, 10)) {
 		f.notice("error.tries")
-		v.show(http.StatusTooManyRequests, page, data, f)
+		v.renderPage(http.StatusTooManyRequests, page, data, f)
 		return false
 	}
 	_, err := v.d.rooms.Accounts.Login(v.ctx(), v.session.User.Email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		f.refuse(field, "account.present.wrong")
-		v.again(page, data, f)
+		v.renderForm(page, data, f)
 		return false
 	case err != nil:
-		v.fail("checking a password", err)
+		v.handleError("checking a password", err)
 		return false
 	}
 	return true
@@ -104,8 +109,33 @@ func (v *visit) rightPassword(f *form, field, page string, data any) bool {
 // leaveAdmin is POST /admin/leave.
 func (d *Dashboard) leaveAdmin(v *visit, s *accounts.Session) {
 	if err := d.rooms.Accounts.LeaveAdmin(v.ctx(), *s); err != nil {
-		v.fail("leaving the administration", err)
+		v.handleError("leaving the administration", err)
 		return
 	}
 	v.redirect("/", "flash.left")
+}
+
+// change runs work and records the act that it returns, in one serializable transaction: what work reads as the state
+// before is the state that it changes. When another transaction interferes, work is called again; it must reset the
+// variables that it sets outside itself.
+func (d *Dashboard) change(ctx context.Context, o operator, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return d.changeIn(ctx, o, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
+}
+
+// changeBusy is change for rows with frequent writes, which work must lock before it reads them.
+func (d *Dashboard) changeBusy(ctx context.Context, o operator, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return d.changeIn(ctx, o, pgx.TxOptions{}, work)
+}
+
+func (d *Dashboard) changeIn(ctx context.Context, o operator, options pgx.TxOptions, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return postgres.Retry(ctx, func() error {
+		return pgx.BeginTxFunc(ctx, d.rooms.Pool, options, func(tx pgx.Tx) error {
+			entry, err := work(tx)
+			if err != nil {
+				return err
+			}
+			entry.Actor = acts.User(o.User.ID)
+			return acts.Record(ctx, tx, entry)
+		})
+	})
 }

@@ -17,22 +17,22 @@ import (
 
 const actsOnPage = 50
 
-// actRow is an act as a line of a page.
+// actRow is an act as shown on a page.
 type actRow struct {
 	acts.Act
 
-	Who     string // the actor's e-mail, or what is recorded
+	Who     string // the actor's e-mail, or the recorded actor
 	What    string // the act in words
 	Changes []actChange
 }
 
-// actChange is one thing that an act changed, or says.
+// actChange is one value of an act, before and after.
 type actChange struct {
 	Name, Before, After string // empty: nothing
 	Changed             bool
 }
 
-// actRows reads who the actors are.
+// actRows prepares acts for a page; it reads the e-mails of the actors.
 func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
 	rows := make([]actRow, len(list))
 	known := map[string]string{}
@@ -55,7 +55,7 @@ func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
 	return rows, nil
 }
 
-// stateTexts are what the values of a recorded state are called.
+// stateTexts maps the names of recorded values to the keys of their texts.
 var stateTexts = map[string]string{
 	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "name": "acts.is.name",
 	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
@@ -64,7 +64,7 @@ var stateTexts = map[string]string{
 	"phone_number": "acts.is.number", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
 }
 
-// changesOf sets what was beside what is, in words where there are some.
+// changesOf pairs the values before and after, with texts where there are some.
 func changesOf(l *words.Language, before, after json.RawMessage) (changes []actChange) {
 	was, is := stateOf(before), stateOf(after)
 	names := slices.Sorted(maps.Keys(was))
@@ -94,7 +94,7 @@ func valueText(l *words.Language, value string) string {
 	return value
 }
 
-// stateOf are a state's values by name, as they are shown.
+// stateOf returns a recorded state's values by name, for display.
 func stateOf(raw json.RawMessage) map[string]string {
 	if raw == nil {
 		return nil
@@ -145,24 +145,24 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 	}
 	if text := f.Value("actor"); text != "" {
 		filter.Actor = text
-		if strings.Contains(text, "@") { // of a page: recorded by its number
+		if strings.Contains(text, "@") { // a user of the dashboard: recorded by its id
 			if user, err := d.rooms.Accounts.UserByEmail(v.ctx(), text); err == nil {
 				filter.Actor = acts.User(user.ID)
 			}
 		}
 	}
 	if !f.ok() {
-		v.again("adminacts", actsPage{}, f)
+		v.renderForm("adminacts", actsPage{}, f)
 		return
 	}
 	list, next, err := acts.List(v.ctx(), d.rooms.Pool, filter, v.after("before"), actsOnPage)
 	if err != nil {
-		v.fail("listing acts", err)
+		v.handleError("listing acts", err)
 		return
 	}
 	var data actsPage
 	if data.Acts, err = v.actRows(list); err != nil {
-		v.fail("listing acts", err)
+		v.handleError("listing acts", err)
 		return
 	}
 	if next > 0 {
@@ -172,5 +172,5 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 		}
 		data.Next = "/admin/acts?" + more.Encode()
 	}
-	v.show(http.StatusOK, "adminacts", data, f)
+	v.renderPage(http.StatusOK, "adminacts", data, f)
 }

@@ -24,11 +24,11 @@ import (
 
 const (
 	companiesOnPage = 50
-	maxCredits      = 1_000_000_000 // that one grant may add or take
+	maxCredits      = 1_000_000_000 // credits that one grant may add or subtract
 	recently        = 24 * time.Hour
 )
 
-// after is where a list goes on; 0 at its start.
+// after returns the parameter after which a list continues; 0 at the beginning.
 func (v *visit) after(name string) int64 {
 	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
 	if err != nil || n < 0 {
@@ -46,7 +46,7 @@ type awaitingPage struct {
 func (d *Dashboard) awaiting(v *visit, _ operator) {
 	list, err := d.rooms.Accounts.Awaiting(v.ctx(), v.after("after"), companiesOnPage+1)
 	if err != nil {
-		v.fail("listing companies", err)
+		v.handleError("listing companies", err)
 		return
 	}
 	data := awaitingPage{Companies: list}
@@ -85,7 +85,7 @@ func (d *Dashboard) companies(v *visit, _ operator) {
 	data := companiesPage{Query: v.query()}
 	list, err := d.rooms.Accounts.FindCompanies(v.ctx(), data.Query, v.after("after"), companiesOnPage+1)
 	if err != nil {
-		v.fail("listing companies", err)
+		v.handleError("listing companies", err)
 		return
 	}
 	if len(list) > companiesOnPage {
@@ -98,7 +98,7 @@ func (d *Dashboard) companies(v *visit, _ operator) {
 	}
 	credits, err := d.rooms.Ledger.Balances(v.ctx(), ids)
 	if err != nil {
-		v.fail("listing companies", err)
+		v.handleError("listing companies", err)
 		return
 	}
 	for _, c := range list {
@@ -125,7 +125,7 @@ func (d *Dashboard) adminCompany(v *visit, _ operator) { v.showCompany(http.Stat
 func (v *visit) showCompany(status int, f *form) {
 	data, err := v.companyPage()
 	if err != nil {
-		v.fail("reading a company", err)
+		v.handleError("reading a company", err)
 		return
 	}
 	data.Once = f.Value("once")
@@ -134,7 +134,7 @@ func (v *visit) showCompany(status int, f *form) {
 		_, _ = rand.Read(key[:]) // never fails
 		data.Once = hex.EncodeToString(key[:])
 	}
-	v.show(status, "admincompany", data, f)
+	v.renderPage(status, "admincompany", data, f)
 }
 
 func (v *visit) companyPage() (data adminCompanyPage, err error) {
@@ -170,7 +170,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	return data, err
 }
 
-// recordedFlags are a company's, as an act has them.
+// recordedFlags is a company's flags as recorded in an act.
 type recordedFlags struct {
 	Approved bool   `json:"approved"`
 	Verified bool   `json:"verified"`
@@ -189,7 +189,7 @@ func (d *Dashboard) verify(v *visit, o operator) {
 	d.setCompany(v, o, accounts.CompanyChange{Verified: &yes}, "", "flash.verified")
 }
 
-// withdraw is POST /admin/companies/:id/withdraw: it takes the approval or the verification back.
+// withdraw is POST /admin/companies/:id/withdraw: it withdraws the approval or the verification.
 func (d *Dashboard) withdraw(v *visit, o operator) {
 	f := v.form()
 	if f == nil {
@@ -208,7 +208,7 @@ func (d *Dashboard) withdraw(v *visit, o operator) {
 	d.setCompany(v, o, change, reason, flash)
 }
 
-// reason is why something is taken back: one line of printable characters, as accounts keeps it.
+// reason returns the field with the reason of a withdrawal: one line of printable characters, as accounts requires.
 func (f *form) reason() (text string, ok bool) {
 	text = strings.Join(strings.Fields(f.name("reason")), " ")
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -233,14 +233,14 @@ func (d *Dashboard) setCompany(v *visit, o operator, change accounts.CompanyChan
 			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
 	})
 	if err != nil {
-		v.fail("changing a company", err)
+		v.handleError("changing a company", err)
 		return
 	}
-	v.redirect(v.back("/admin/companies/"+strconv.FormatInt(id, 10)), flash)
+	v.redirect(v.returnPath("/admin/companies/"+strconv.FormatInt(id, 10)), flash)
 }
 
-// back is where an administrator came from, if that is the list of what waits; otherwise path.
-func (v *visit) back(path string) string {
+// returnPath returns the list of waiting companies or senders if the administrator came from there; otherwise path.
+func (v *visit) returnPath(path string) string {
 	switch from := v.c.Query("from"); from {
 	case "/admin", "/admin/senders":
 		return from
@@ -277,12 +277,12 @@ func (d *Dashboard) addCredits(v *visit, o operator) {
 	})
 	switch {
 	case errors.Is(err, billing.ErrNoBalance):
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 	case errors.Is(err, billing.ErrNegative):
 		f.refuse("amount", "credits.negative")
 		v.showCompany(http.StatusUnprocessableEntity, f)
-	case err != nil && !errors.Is(err, billing.ErrGranted): // that one is done, as was asked
-		v.fail("adding credits", err)
+	case err != nil && !errors.Is(err, billing.ErrGranted): // a repeated form: the grant was made before
+		v.handleError("adding credits", err)
 	default:
 		v.redirect("/admin/companies/"+strconv.FormatInt(id, 10), "flash.credits")
 	}
@@ -311,7 +311,7 @@ func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
 		return entry, users.RevokeToken(v.ctx(), id)
 	})
 	if err != nil {
-		v.fail("revoking a key", err)
+		v.handleError("revoking a key", err)
 		return
 	}
 	v.redirect(home, "flash.revoked")

@@ -15,11 +15,11 @@ const (
 	actResume = "link.resume"
 )
 
-// showLinks is GET /admin/links: every link, and which is sick. Its stream keeps it true while it is open.
+// showLinks is GET /admin/links: every link and its problems. A stream updates the page while it is open.
 func (d *Dashboard) showLinks(v *visit, _ operator) {
 	now, err := d.board.now(v.ctx())
 	if err != nil {
-		v.fail("reading the links", err)
+		v.handleError("reading the links", err)
 		return
 	}
 	v.render(http.StatusOK, "adminlinks", now.view(v.lang))
@@ -47,9 +47,9 @@ func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash stri
 	})
 	switch {
 	case errors.Is(err, dispatcher.ErrNoLink):
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 	case err != nil:
-		v.fail("pausing a link", err)
+		v.handleError("pausing a link", err)
 	default:
 		d.board.forget(v.ctx())
 		v.redirect("/admin/links", flash)

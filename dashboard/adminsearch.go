@@ -18,22 +18,22 @@ import (
 
 const (
 	hitsOnPage    = 50
-	numberPatient = 5 * time.Second // for looking through messages
+	numberTimeout = 5 * time.Second // for searching messages by number
 )
 
 type searchPage struct {
 	Query     string
-	Number    sms.Number // what was asked for, when it is one
+	Number    sms.Number // the number searched for; empty when the query is not a number
 	Messages  []messages.Record
-	Back      time.Time // how far messages were looked through; zero: to the first
-	Next      string    // looks further back
-	Late      bool      // it took too long: nothing is said of messages
+	Back      time.Time // how far back messages were searched; zero: to the first
+	Next      string    // address that searches further back
+	Late      bool      // the search took too long: there is no result for messages
 	Companies []accounts.Applicant
 	Senders   []accounts.OwnedSender
 	Users     []accounts.User // without a company
 }
 
-// only is the page of the one thing that was found; empty when there are more or none.
+// only returns the path of the single result; empty when there are several or none.
 func (p *searchPage) only() string {
 	if len(p.Users) > 0 || p.Number != "" || len(p.Companies)+len(p.Senders)+len(p.Messages) != 1 {
 		return ""
@@ -49,7 +49,7 @@ func (p *searchPage) only() string {
 
 func companyPath(id int64) string { return "/admin/companies/" + strconv.FormatInt(id, 10) }
 
-// search is GET /admin/search: whatever somebody has in hand, to the page that shows it.
+// search is GET /admin/search: it finds companies, users, senders, messages, batches and deliveries by id, name or number.
 func (d *Dashboard) search(v *visit, _ operator) {
 	data := searchPage{Query: v.query()}
 	if data.Query == "" {
@@ -58,7 +58,7 @@ func (d *Dashboard) search(v *visit, _ operator) {
 	}
 	path, err := d.find(v, &data)
 	if err != nil {
-		v.fail("searching", err)
+		v.handleError("searching", err)
 		return
 	}
 	if path == "" {
@@ -71,10 +71,10 @@ func (d *Dashboard) search(v *visit, _ operator) {
 	v.render(http.StatusOK, "adminsearch", data)
 }
 
-// numbers knows every number that there may be.
+// numbers accepts every mobile range.
 var numbers = sms.NewPlan()
 
-// find fills the page, or answers the path of what can only be meant.
+// find fills the page, or returns the path of the result when the query identifies one.
 func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 	store, users, ctx := messages.New(d.rooms.Pool), d.rooms.Accounts, v.ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
@@ -130,9 +130,9 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 	return "", nil
 }
 
-// findNumber looks through the latest messages, so many and so long as is bounded.
+// findNumber searches the latest messages, up to a limit in number and time.
 func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
-	ctx, cancel := context.WithTimeout(v.ctx(), numberPatient)
+	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
 	defer cancel()
 	list, back, next, err := messages.New(d.rooms.Pool).AnybodysByNumber(ctx, data.Number, v.after("before"), hitsOnPage)
 	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
@@ -157,22 +157,22 @@ type adminMessagePage struct {
 	Journey     messages.History
 }
 
-// adminMessage is GET /admin/messages/:id: a message's way, without its text.
+// adminMessage is GET /admin/messages/:id: a message's timeline, without its text.
 func (d *Dashboard) adminMessage(v *visit, _ operator) {
 	id, err := ulid.ParseStrict(v.c.Param("id"))
 	if err != nil {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	store := messages.New(d.rooms.Pool)
 	var data adminMessagePage
 	data.Record, err = store.AnybodysByULID(v.ctx(), id)
 	if errors.Is(err, messages.ErrNotFound) {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	if err == nil {
-		data.Body = "" // nobody needs it here
+		data.Body = "" // administrators do not need the text
 		data.Journey, err = store.HistoryOf(v.ctx(), data.ID)
 	}
 	if err == nil && data.CompanyID > 0 {
@@ -183,7 +183,7 @@ func (d *Dashboard) adminMessage(v *visit, _ operator) {
 		data.CompanyName = company.Name
 	}
 	if err != nil {
-		v.fail("reading a message", err)
+		v.handleError("reading a message", err)
 		return
 	}
 	v.render(http.StatusOK, "adminmessage", data)

@@ -25,7 +25,7 @@ func (d *Dashboard) waitingSenders(v *visit, _ operator) { v.showSenders(http.St
 func (v *visit) showSenders(status int, f *form) {
 	list, err := v.d.rooms.Accounts.WaitingSenders(v.ctx(), v.after("after"), sendersOnPage+1)
 	if err != nil {
-		v.fail("listing senders", err)
+		v.handleError("listing senders", err)
 		return
 	}
 	data := waitingSendersPage{Senders: list}
@@ -33,7 +33,7 @@ func (v *visit) showSenders(status int, f *form) {
 		data.Senders = list[:sendersOnPage]
 		data.Next = data.Senders[sendersOnPage-1].ID
 	}
-	v.show(status, "adminsenders", data, f)
+	v.renderPage(status, "adminsenders", data, f)
 }
 
 // approveSender is POST /admin/senders/:id/approve.
@@ -41,7 +41,7 @@ func (d *Dashboard) approveSender(v *visit, o operator) {
 	d.setSender(v, o, true, "", "flash.sender.approved")
 }
 
-// withdrawSender is POST /admin/senders/:id/withdraw: it takes a sender's approval back.
+// withdrawSender is POST /admin/senders/:id/withdraw: it withdraws a sender's approval, or refuses a waiting one.
 func (d *Dashboard) withdrawSender(v *visit, o operator) {
 	f := v.form()
 	if f == nil {
@@ -82,8 +82,8 @@ func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash
 			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{after.Name, after.Approved, reason}}, err
 	})
 	if err != nil {
-		v.fail("changing a sender", err)
+		v.handleError("changing a sender", err)
 		return
 	}
-	v.redirect(v.back("/admin/companies/"+strconv.FormatInt(company, 10)), flash)
+	v.redirect(v.returnPath("/admin/companies/"+strconv.FormatInt(company, 10)), flash)
 }

@@ -15,7 +15,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files that pages load, under names that change with their content.
+// assets are the files that pages load, under names with a hash of their content.
 type assets struct {
 	paths map[string]string // file → path
 	files map[string][]byte // path below /assets/ → content
@@ -45,7 +45,7 @@ func newAssets() (assets, error) {
 func (d *Dashboard) asset(v *visit) {
 	content, known := d.assets.files[v.c.Param("name")]
 	if !known {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	v.c.Header("Cache-Control", "public, max-age=31536000, immutable")

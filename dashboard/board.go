@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	linksEvery   = 400 * time.Millisecond // how old what is said of links may be
-	backlogEvery = 5 * time.Second        // and of what waits, which costs more the more waits
-	boardPatient = 3 * time.Second        // for the database
+	linksEvery   = 400 * time.Millisecond // how old the shown state of links may be
+	backlogEvery = 5 * time.Second        // and of backlogs, which cost more to count the larger they are
+	boardTimeout = 3 * time.Second        // for reading the database
 )
 
-// board is what PostgreSQL says of the links, whichever processes hold them, read at most so often however many look.
+// board caches the state of the links of all processes, as stored in PostgreSQL. It limits how often the state is read,
+// for any number of viewers.
 type board struct {
 	d    *Dashboard
-	turn chan struct{} // whoever holds the one place in it reads
+	turn chan struct{} // of capacity 1: its holder may read
 	last links
 }
 
-// links are all links and what waits for them.
+// links is the state of all links and the backlogs of their carriers.
 type links struct {
 	At       time.Time
 	Links    []dispatcher.LinkState
 	Backlogs map[string]backlog // by carrier
-	counted  time.Time          // the backlogs
+	counted  time.Time          // when Backlogs was read
 }
 
 type backlog struct {
 	Messages int64
-	Due      time.Duration // how long the one that is due longest has been so
+	Due      time.Duration // how long the message that is due the longest has been due
 }
 
 func newBoard(d *Dashboard) *board { return &board{d: d, turn: make(chan struct{}, 1)} }
 
-// now is the state of the links, at most linksEvery old.
+// now returns the state of the links, at most linksEvery old.
 func (b *board) now(ctx context.Context) (links, error) {
-	ctx, cancel := context.WithTimeout(ctx, boardPatient)
+	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
 	select {
 	case b.turn <- struct{}{}:
@@ -75,7 +76,7 @@ func (b *board) now(ctx context.Context) (links, error) {
 	return now, nil
 }
 
-// forget has the next look read anew.
+// forget makes the next call of now read the database.
 func (b *board) forget(ctx context.Context) {
 	select {
 	case b.turn <- struct{}{}:
@@ -85,16 +86,16 @@ func (b *board) forget(ctx context.Context) {
 	}
 }
 
-// boardView is the links as a person sees them, on the page and in its stream.
+// boardView is the state of the links for a user, on the page and in its stream.
 type boardView struct {
 	At       string        `json:"at"`
 	Kind     string        `json:"kind"` // good, wait, bad: the worst of all
 	Title    string        `json:"title"`
-	Sick     []sickView    `json:"sick"`
+	Sick     []problemView `json:"sick"`
 	Carriers []carrierView `json:"carriers"`
 }
 
-type sickView struct {
+type problemView struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
@@ -113,7 +114,7 @@ type linkView struct {
 	State     string `json:"state"`
 	Since     string `json:"since"`
 	Why       string `json:"why"`
-	Error     string `json:"error"` // the carrier's own word; empty: none
+	Error     string `json:"error"` // the carrier's error text; empty: none
 	Paused    bool   `json:"paused"`
 	Window    string `json:"window"`
 	Full      int    `json:"full"` // percent of the window
@@ -123,14 +124,14 @@ type linkView struct {
 	Overdue   string `json:"overdue"`
 }
 
-// From when on what waits for a carrier is worth a look, and a call.
+// Ages of a backlog at which it is shown as a warning, and as a problem.
 const (
 	dueLate    = time.Minute
 	dueTooLate = 5 * time.Minute
-	outage     = 10 * time.Second // a link that carries nothing for longer is down
+	outage     = 10 * time.Second // a link that has carried nothing for longer is down
 )
 
-// kinds from the best to the worst.
+// kinds, from best to worst.
 var kinds = []string{"off", "good", "wait", "bad"}
 
 func worse(a, b string) string {
@@ -140,9 +141,9 @@ func worse(a, b string) string {
 	return a
 }
 
-// view says the state of the links in a language.
+// view returns the state of the links in a language.
 func (s *links) view(l *words.Language) boardView {
-	view := boardView{At: l.Clock(s.At), Kind: "good", Sick: []sickView{}, Carriers: []carrierView{}}
+	view := boardView{At: l.Clock(s.At), Kind: "good", Sick: []problemView{}, Carriers: []carrierView{}}
 	by := map[string]int{}
 	carrierOf := func(name string) *carrierView {
 		i, known := by[name]
@@ -162,11 +163,11 @@ func (s *links) view(l *words.Language) boardView {
 			well++
 			continue
 		}
-		view.Sick = append(view.Sick, sickView{row.Name, row.Kind, row.Why})
+		view.Sick = append(view.Sick, problemView{row.Name, row.Kind, row.Why})
 		view.Kind = worse(view.Kind, worse(row.Kind, "wait"))
 	}
 	for name := range s.Backlogs {
-		carrierOf(name) // what waits for a carrier without links waits for ever
+		carrierOf(name) // a carrier without links may have a backlog too
 	}
 	for name := range by {
 		c, waits := carrierOf(name), s.Backlogs[name]
@@ -181,7 +182,7 @@ func (s *links) view(l *words.Language) boardView {
 		switch {
 		case waits.Messages > 0 && len(c.Links) == 0:
 			c.Kind = "bad"
-			view.Sick = append(view.Sick, sickView{c.Name, "bad", l.T("links.why.nolink")})
+			view.Sick = append(view.Sick, problemView{c.Name, "bad", l.T("links.why.nolink")})
 		case waits.Due >= dueTooLate:
 			c.Kind = "bad"
 		case waits.Due >= dueLate:
@@ -190,7 +191,7 @@ func (s *links) view(l *words.Language) boardView {
 		view.Kind = worse(view.Kind, c.Kind)
 	}
 	slices.SortFunc(view.Carriers, func(a, b carrierView) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(view.Sick, func(a, b sickView) int { return slices.Index(kinds, b.Kind) - slices.Index(kinds, a.Kind) })
+	slices.SortStableFunc(view.Sick, func(a, b problemView) int { return slices.Index(kinds, b.Kind) - slices.Index(kinds, a.Kind) })
 	switch {
 	case len(s.Links) == 0 && len(view.Sick) == 0:
 		view.Kind, view.Title = "wait", l.T("links.none")
@@ -204,7 +205,7 @@ func (s *links) view(l *words.Language) boardView {
 	return view
 }
 
-// viewOf judges one link: what is the worst that can be said of it.
+// viewOf returns one link's state, with its worst problem.
 func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkView {
 	lasted := max(now.Sub(link.Since), 0)
 	row := linkView{
@@ -229,9 +230,9 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
 		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
-	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // it was there just now, and is mostly back in a moment
+	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down for a short time: it usually comes back by itself
 		row.Kind, row.State, row.Why = "wait", l.T("links.state.connecting"), l.T("links.why.connecting")
-	case link.State != "bound": // tried again and again: since when it carries nothing is what counts
+	case link.State != "bound": // reconnecting: shown with the time since it last carried messages
 		row.Since = age(l, now.Sub(link.ServedAt))
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.down")
 	case 2*link.Overdue >= link.Window && link.Overdue > 0:
@@ -246,7 +247,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 	return row
 }
 
-// age writes how long something lasts, in the two largest units.
+// age returns a duration in its two largest units.
 func age(l *words.Language, d time.Duration) string {
 	switch {
 	case d < time.Minute:

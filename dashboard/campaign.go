@@ -28,7 +28,7 @@ type campaignsPage struct {
 	Senders   []accounts.Sender // approved ones
 	Sender    string            // as chosen
 	Company   accounts.Company
-	Wrong     faults
+	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
 	Most      int
 	Example   string
@@ -49,7 +49,7 @@ func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.id(), listed)
 	}
 	if err != nil {
-		v.fail("reading campaigns", err)
+		v.handleError("reading campaigns", err)
 		return data, false
 	}
 	for _, s := range senders {
@@ -60,13 +60,13 @@ func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 	return data, true
 }
 
-// checkCampaign is POST /campaigns: a file is read and checked. Nothing is charged.
+// checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) {
-	select { // a file is some megabytes of memory while it is read
+	select { // a file takes some megabytes of memory while it is read
 	case d.uploads <- struct{}{}:
 		defer func() { <-d.uploads }()
 	case <-v.ctx().Done():
-		v.fail("waiting to read a file", v.ctx().Err())
+		v.handleError("waiting to read a file", v.ctx().Err())
 		return
 	}
 	f, file := v.upload()
@@ -98,25 +98,25 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) {
 		f.refuse("file", "campaign.file.large")
 	}
 	if !f.ok() {
-		v.again("campaigns", data, f)
+		v.renderForm("campaigns", data, f)
 		return
 	}
 	recipients, wrong := v.readRecipients(&t.Company, sms.ParseTemplate(text), file)
 	if len(wrong.List) > 0 {
 		data.Wrong = wrong
 		f.notice("campaign.wrong")
-		v.again("campaigns", data, f)
+		v.renderForm("campaigns", data, f)
 		return
 	}
 	id, err := d.keepDraft(v.ctx(), t, draft{Sender: data.Sender, Template: text, Recipients: recipients})
 	if err != nil {
-		v.fail("keeping a campaign", err)
+		v.handleError("keeping a campaign", err)
 		return
 	}
 	v.redirect("/campaigns/drafts/"+id.String(), "")
 }
 
-// hasControl tells whether a text has characters that no message has. Browsers end the lines of a field with CR LF.
+// hasControl reports whether a text has control characters, which no message may have. Browsers write line breaks as CR LF.
 func hasControl(text string) bool {
 	for _, r := range text {
 		if r < ' ' && r != '\n' && r != '\r' || r == 0x7f {
@@ -126,13 +126,13 @@ func hasControl(text string) bool {
 	return false
 }
 
-// upload reads a form with a file; nil when it cannot be read and the request was answered.
+// upload reads a form with a file. When it cannot, it writes the response and returns nil.
 func (v *visit) upload() (*form, []byte) {
 	if err := v.c.Request.ParseMultipartForm(uploadMemory); err != nil {
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok && large != nil {
-			v.oops(http.StatusRequestEntityTooLarge)
+			v.renderError(http.StatusRequestEntityTooLarge)
 		} else {
-			v.oops(http.StatusForbidden)
+			v.renderError(http.StatusForbidden)
 		}
 		return nil, nil
 	}
@@ -146,7 +146,7 @@ func (v *visit) upload() (*form, []byte) {
 	defer func() { _ = part.Close() }()
 	file, err := io.ReadAll(io.LimitReader(part, maxSheet+1))
 	if err != nil {
-		v.fail("reading a file", err)
+		v.handleError("reading a file", err)
 		return nil, nil
 	}
 	return f, file
@@ -171,7 +171,7 @@ type draftPage struct {
 	Enough     bool
 	Ready      bool // the company may send it
 	First      []previewMessage
-	Repeated   int // recipients whose number stands there before
+	Repeated   int // recipients whose number occurs before in the file
 }
 
 // checked is GET /campaigns/drafts/:draft.
@@ -211,23 +211,23 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 	}
 	var err error
 	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
-		v.fail("reading a balance", err)
+		v.handleError("reading a balance", err)
 		return data, false
 	}
 	data.Enough = data.Credits >= int64(data.Segments)
 	return data, true
 }
 
-// draft is the one in the path; false when it has answered that there is none.
+// draft returns the draft that the path names. When there is none, it writes the response and returns false.
 func (v *visit) draft(t tenant) (made draft, ok bool) {
 	id, ok := v.ulid("draft")
 	if !ok {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return made, false
 	}
 	made, err := v.d.draftOf(v.ctx(), t.id(), id)
 	if err != nil {
-		v.fail("reading a campaign", err)
+		v.handleError("reading a campaign", err)
 		return made, false
 	}
 	return made, true
@@ -244,20 +244,20 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 			f := newForm()
 			f.v = v
 			f.notice("send.often")
-			v.show(http.StatusTooManyRequests, "draft", data, f)
+			v.renderPage(http.StatusTooManyRequests, "draft", data, f)
 		}
 		return
 	}
 	p, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
 	if err != nil {
-		v.fail("reading who sends", err)
+		v.handleError("reading who sends", err)
 		return
 	}
 	if p.Company == nil || p.Company.ID != t.Company.ID {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
-	// Whoever leaves meanwhile has sent it all the same.
+	// The campaign is sent even if the browser disconnects.
 	answer, err := d.rooms.Intake.SendTemplate(context.WithoutCancel(v.ctx()), p, made.request())
 	var accepted struct {
 		ID ulid.ULID `json:"batch_id"`
@@ -273,12 +273,12 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		if data, ok := v.draftPage(t); ok {
 			f := newForm()
 			f.Notice = v.refusal(err)
-			v.again("draft", data, f)
+			v.renderForm("draft", data, f)
 		}
-	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first one's answer comes
+	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first request is under way
 		v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
 	default:
-		v.fail("sending a campaign", err)
+		v.handleError("sending a campaign", err)
 	}
 }
 
@@ -289,20 +289,20 @@ func (d *Dashboard) dropCampaign(v *visit, t tenant) {
 		return
 	}
 	if err := d.dropDraft(v.ctx(), t.id(), made.ID); err != nil {
-		v.fail("dropping a campaign", err)
+		v.handleError("dropping a campaign", err)
 		return
 	}
 	v.redirect("/campaigns", "flash.campaign.dropped")
 }
 
-// refusals are why a send is refused, in people's languages, by the reason's name.
+// refusals maps the reasons of refused sends to the keys of their texts.
 var refusals = map[string]string{
 	"company_not_approved": "campaign.refused.approved", "company_not_verified": "campaign.refused.verified", "sender_not_found": "campaign.refused.sender",
 	"sender_not_approved": "campaign.refused.sender", "no_carrier": "campaign.refused.carrier", "empty": "campaign.refused.empty", "too_long": "campaign.refused.long",
 	"insufficient_credits": "campaign.refused.credits", "missing_variables": "campaign.refused.variables",
 }
 
-// refusal is why a send is refused, for whoever sends.
+// refusal returns the text of a refused send, in the user's language.
 func (v *visit) refusal(err error) string {
 	refused, ok := errors.AsType[sms.Refusal](err)
 	if key := refusals[refused.Reason]; ok && key != "" {
@@ -323,16 +323,16 @@ type campaignPage struct {
 func (v *visit) campaignPage(t tenant) (data campaignPage, ok bool) {
 	id, ok := v.ulid("batch")
 	if !ok {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return data, false
 	}
 	batch, err := v.d.rooms.Messages.BatchByULID(v.ctx(), t.id(), id)
 	switch {
 	case errors.Is(err, messages.ErrNotFound):
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return data, false
 	case err != nil:
-		v.fail("reading a campaign", err)
+		v.handleError("reading a campaign", err)
 		return data, false
 	}
 	data = campaignPage{BatchRecord: batch, ID: id.String(), Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]}

@@ -12,20 +12,20 @@ import (
 	"intumwa/messages"
 )
 
-// spans are how many days a chart may show.
+// spans are the numbers of days that a chart can show.
 var spans = []int{7, 30, 90}
 
-// Outcomes are what became of messages, as counted.
+// Outcomes are numbers of messages by status.
 type Outcomes struct{ Sent, Failed, Pending int64 }
 
 func (o *Outcomes) add(d *messages.Day) {
 	o.Sent, o.Failed, o.Pending = o.Sent+d.Sent, o.Failed+d.Failed, o.Pending+d.Pending
 }
 
-// Total is all of them.
+// Total returns the sum.
 func (o Outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 
-// bar is a part of a chart, in its own units.
+// bar is a rectangle of a chart, in the chart's units.
 type bar struct {
 	Class      string
 	X, Y, W, H string
@@ -43,10 +43,10 @@ type chartCarrier struct {
 
 	Name string
 	Bars []bar
-	Rate string // of what is decided, how much was sent; empty when nothing is
+	Rate string // share of final messages that were sent; empty when none is final
 }
 
-// tick is a line across the chart with what it stands for, or a day below it.
+// tick is a horizontal line of the chart with its value, or the label of a day.
 type tick struct {
 	At, Label string
 }
@@ -58,13 +58,13 @@ type chartsPage struct {
 	ByDay    []chartDay // the oldest first
 	Newest   []chartDay // the newest first, for the table
 	Carriers []chartCarrier
-	Ticks    []tick // from below
+	Ticks    []tick // from the bottom up
 	Labels   []tick // below the bars
 	First    time.Time
 	Last     time.Time
 }
 
-// The chart's own units.
+// The size of the chart, in its units.
 const (
 	chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
 	carrierWidth                                 = 600.0
@@ -81,7 +81,7 @@ func (d *Dashboard) charts(v *visit, t tenant) {
 	first := last.AddDate(0, 0, 1-data.Days)
 	days, err := d.rooms.Messages.Daily(v.ctx(), t.id(), first, last)
 	if err != nil {
-		v.fail("reading what charts show", err)
+		v.handleError("reading what charts show", err)
 		return
 	}
 	data.First, data.Last = first, last
@@ -89,7 +89,7 @@ func (d *Dashboard) charts(v *visit, t tenant) {
 	v.render(http.StatusOK, "charts", data)
 }
 
-// fill lays out the chart of days, every one of which is there, and of carriers.
+// fill lays out the charts by day, including days without messages, and by carrier.
 func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 	p.ByDay = make([]chartDay, p.Days)
 	for i := range p.ByDay {
@@ -124,15 +124,15 @@ func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range p.Carriers {
-		p.Carriers[i].Bars = lying(p.Carriers[i].Outcomes, mostOfCarrier)
+		p.Carriers[i].Bars = horizontalBars(p.Carriers[i].Outcomes, mostOfCarrier)
 	}
 	top, step := scale(most)
 	slot := chartWidth / float64(p.Days)
 	for i := range p.ByDay {
-		p.ByDay[i].Bars = standing(p.ByDay[i].Outcomes, chartLeft+float64(i)*slot+slot*.12, slot*.76, top)
+		p.ByDay[i].Bars = verticalBars(p.ByDay[i].Outcomes, chartLeft+float64(i)*slot+slot*.12, slot*.76, top)
 	}
 	for n := int64(0); n <= top; n += step {
-		p.Ticks = append(p.Ticks, tick{units(chartTop + chartHeight*(1-float64(n)/float64(top))), short(l, n)})
+		p.Ticks = append(p.Ticks, tick{units(chartTop + chartHeight*(1-float64(n)/float64(top))), shortNumber(l, n)})
 	}
 	every := map[int]int{7: 1, 30: 5, 90: 15}[p.Days]
 	for i := p.Days - 1; i >= 0; i -= every {
@@ -142,7 +142,7 @@ func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 	slices.Reverse(p.Newest)
 }
 
-// percent is a share in hundredths, rounded down: 100 means all.
+// percent returns a share in percent, rounded down: 100 means all.
 func percent(part, whole int64, l *words.Language) string {
 	tenths := part * 1000 / whole
 	point := ","
@@ -152,22 +152,22 @@ func percent(part, whole int64, l *words.Language) string {
 	return strconv.FormatInt(tenths/10, 10) + point + strconv.FormatInt(tenths%10, 10)
 }
 
-// standing are the parts of a day's bar, from below: sent, failed, pending.
-func standing(o Outcomes, x, width float64, top int64) (bars []bar) {
+// verticalBars returns the parts of a day's bar, from the bottom up: sent, failed, pending.
+func verticalBars(o Outcomes, x, width float64, top int64) (bars []bar) {
 	y := chartTop + chartHeight
 	for _, part := range o.parts() {
 		if part.n == 0 {
 			continue
 		}
-		height := max(chartHeight*float64(part.n)/float64(top), .75) // even one is seen
+		height := max(chartHeight*float64(part.n)/float64(top), .75) // so that one message is visible
 		y -= height
 		bars = append(bars, bar{part.class, units(x), units(y), units(width), units(height)})
 	}
 	return bars
 }
 
-// lying are the parts of a carrier's bar, from the left.
-func lying(o Outcomes, most int64) (bars []bar) {
+// horizontalBars returns the parts of a carrier's bar, from left to right.
+func horizontalBars(o Outcomes, most int64) (bars []bar) {
 	x := 0.0
 	for _, part := range o.parts() {
 		if part.n == 0 {
@@ -189,7 +189,7 @@ func (o Outcomes) parts() [3]part {
 	return [3]part{{"sent", o.Sent}, {"failed", o.Failed}, {"pending", o.Pending}}
 }
 
-// scale answers where an axis for so many ends, and how far its lines are apart: round numbers, four lines or five.
+// scale returns the end of an axis and the distance of its lines: round numbers, with four or five lines.
 func scale(most int64) (top, step int64) {
 	for power := int64(1); ; power *= 10 {
 		for _, step := range []int64{power, power * 2, power * 5} {
@@ -200,8 +200,8 @@ func scale(most int64) (top, step int64) {
 	}
 }
 
-// short is a number beside an axis: 1.5k, 2M.
-func short(l *words.Language, n int64) string {
+// shortNumber formats a number for an axis: 1.5k, 2M.
+func shortNumber(l *words.Language, n int64) string {
 	switch {
 	case n >= 1_000_000 && n%100_000 == 0:
 		return tenths(l, n/100_000) + "M"

@@ -23,7 +23,7 @@ type companyPage struct {
 func (d *Dashboard) company(v *visit, t tenant) {
 	credits, err := d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
 	if err != nil {
-		v.fail("reading a balance", err)
+		v.handleError("reading a balance", err)
 		return
 	}
 	v.render(http.StatusOK, "company", companyPage{t.Company, t.User.Email, credits})
@@ -46,7 +46,7 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
 	}
 	name := f.name("name")
 	if !f.ok() {
-		v.again("newcompany", nil, f)
+		v.renderForm("newcompany", nil, f)
 		return
 	}
 	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
@@ -64,7 +64,7 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
 	case errors.Is(err, accounts.ErrExists): // a second click
 		v.redirect("/company", "")
 	case err != nil:
-		v.fail("creating a company", err)
+		v.handleError("creating a company", err)
 	default:
 		v.redirect("/company", "flash.company")
 	}

@@ -12,40 +12,40 @@ import (
 	"intumwa/sms"
 )
 
-// composePage is a message that is being written.
+// composePage is the page for writing a message.
 type composePage struct {
 	Senders  []string
 	Test     testMode
 	Credits  int64
 	Approved bool // the company
-	Measure  measure
+	Measure  textSize
 }
 
-// measure is what a text amounts to, by the computation that is billed.
-type measure struct {
+// textSize is the size of a text, computed as for billing.
+type textSize struct {
 	sms.Size
 	Unicode bool
 	Test    bool        // the test pool pays, not the credits
 	SentAs  string      // where smart encoding changes the text
-	Foreign []character // those that make it UCS-2
+	Foreign []character // characters that make it UCS-2
 	More    int         // how many of them are not listed
-	Simple  int         // segments with what the foreign ones could be replaced by; 0: no better
+	Simple  int         // segments if they were replaced by similar GSM-7 characters; 0: not fewer
 	After   int64       // credits left after it
 	Most    int
 }
 
-// character is one that is not in the GSM alphabet.
+// character is a character that is not in GSM-7.
 type character struct {
 	Text, Code, Instead string
-	Unseen              bool // nothing would show
+	Unseen              bool // invisible
 }
 
 const maxForeign = 20 // are listed
 
-// measureOf measures what a company's text is sent as.
-func measureOf(company *accounts.Company, text string, test bool, credits int64) measure {
+// measureOf returns the size of a text as the company would send it.
+func measureOf(company *accounts.Company, text string, test bool, credits int64) textSize {
 	sent := intake.Preview(company, text)
-	m := measure{Size: sms.Measure(sent), Test: test, Most: maxMessage}
+	m := textSize{Size: sms.Measure(sent), Test: test, Most: maxMessage}
 	if sent != text {
 		m.SentAs = sent
 	}
@@ -97,7 +97,7 @@ func (v *visit) showCompose(status int, t tenant, f *form) {
 		data.Test, err = v.testMode(t.User.ID)
 	}
 	if err != nil {
-		v.fail("preparing a message", err)
+		v.handleError("preparing a message", err)
 		return
 	}
 	if principal.Company != nil {
@@ -111,10 +111,10 @@ func (v *visit) showCompose(status int, t tenant, f *form) {
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
 	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && len(data.Senders) == 0
 	data.Measure = measureOf(&t.Company, text, test, data.Credits)
-	v.show(status, "compose", data, f)
+	v.renderPage(status, "compose", data, f)
 }
 
-// doCompose is POST /messages/new: it checks or sends, as the button says.
+// doCompose is POST /messages/new: it checks or sends the message, depending on the button.
 func (d *Dashboard) doCompose(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,13 +28,13 @@ import (
 
 // Options of [New].
 type Options struct {
-	PublicURL      string        // where people reach it, for links in mails: https://sms.example.com
+	PublicURL      string        // the address of the dashboard, for links in mails: https://sms.example.com
 	DocsURL        string        // of the API's reference; empty: no link to it
 	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
-	TrustedProxies []string      // whose X-Forwarded-For counts
+	TrustedProxies []string      // whose X-Forwarded-For is trusted
 	SecureCookies  bool          // cookies over HTTPS only
 	SessionIdle    time.Duration // an unused session ends; 12 h if 0
-	AdminTOTP      bool          // administrators prove themselves by their second factor, not by their password
+	AdminTOTP      bool          // the administrator scope requires the second factor instead of the password
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
 	TestQuota      int // test segments an account
@@ -40,25 +42,25 @@ type Options struct {
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
 
-	LowBalanceEvery time.Duration // how often balances are looked at; a minute if 0
+	LowBalanceEvery time.Duration // how often low balances are looked up; a minute if 0
 }
 
-// Rooms are what the dashboard is the face of.
+// Rooms are the packages that the dashboard calls.
 type Rooms struct {
-	Pool     *pgxpool.Pool // for what two rooms do in one transaction
+	Pool     *pgxpool.Pool // for transactions over several rooms
 	Accounts *accounts.Accounts
 	Ledger   *billing.Ledger
 	Intake   *intake.Intake
-	Messages *messages.Store // only looks up: on a pool apart from that of the sends
+	Messages *messages.Store // for look-ups only: on a pool of its own, not the one for sends
 	Webhooks *webhooks.Webhooks
-	Sends    *throttle.Throttle // how many a user may send a minute, pages and API together; nil: not bounded
+	Sends    *throttle.Throttle // sends of a user a minute, by pages and API together; nil: not limited
 	Mailer   *mail.Mailer
 	Tries    Tries
 
-	Statements *billing.Ledger // of what may be long: on the pool of Messages
+	Statements *billing.Ledger // for long statements: on the pool of Messages
 }
 
-// Tries bound what a stranger may try in a quarter of an hour. Nil: not bounded.
+// Tries limits tries in a quarter of an hour, most of them without a session. Nil: not limited.
 type Tries struct {
 	Account *throttle.Throttle // sign-ins to one account; codes of one user; links to one address of mail
 	Address *throttle.Throttle // all of these from one network address
@@ -67,26 +69,26 @@ type Tries struct {
 
 // Dashboard serves the pages.
 type Dashboard struct {
-	opts   Options
-	log    *slog.Logger
-	rooms  Rooms
-	words  *words.Words
-	pages  pages
-	assets assets
-	seen   *metrics
-	forged *http.CrossOriginProtection
+	opts        Options
+	log         *slog.Logger
+	rooms       Rooms
+	words       *words.Words
+	pages       pages
+	assets      assets
+	metrics     *metrics
+	crossOrigin *http.CrossOriginProtection
 
-	exports exports
-	counter *messages.Store // counts for the charts, in the background
-	uploads chan struct{}   // a place for each file that is being read
-	board   *board
-	streams *streams
-	decided chan struct{} // wakes runLetters
+	downloads   downloads
+	counter     *messages.Store // counts messages for the charts, in the background
+	uploads     chan struct{}   // one slot for each file that is being read
+	board       *board
+	streams     *streams
+	lettersWake chan struct{} // wakes runLetters
 
 	handler http.Handler
 }
 
-// New reads the templates and texts and starts nothing.
+// New reads the templates and texts. It starts nothing.
 func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -98,8 +100,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.LowBalanceEvery = lowBalanceEvery
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, seen: newMetrics(opts.Metrics), forged: http.NewCrossOriginProtection(),
-		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce), decided: make(chan struct{}, 1)}
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
+		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce), lettersWake: make(chan struct{}, 1)}
 	d.board, d.streams = newBoard(d), newStreams()
 	var err error
 	if d.words, err = words.Load(); err != nil {
@@ -117,7 +119,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	return d, nil
 }
 
-// ServeHTTP answers a request; HEAD as GET, of whose body net/http sends nothing.
+// ServeHTTP handles a request; HEAD as GET, whose body net/http does not send.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		r = r.Clone(r.Context())
@@ -128,12 +130,12 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sweepEvery = time.Hour
 
-// Run deletes what has ended, writes to owners what was decided, whose endpoints have begun to fail for good and whose
-// balances are low, and counts messages for the charts, until ctx ends.
+// Run runs the background work until ctx ends: it deletes ended sessions, sends mails to company owners (decisions,
+// failing endpoints, low balances), and counts messages for the charts.
 func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runSweep(ctx) })
-	loops.Go(func() { d.tellFailing(ctx) })
+	loops.Go(func() { d.runFailingWebhooks(ctx) })
 	loops.Go(func() { d.runLowBalance(ctx) })
 	loops.Go(func() { d.runTally(ctx) })
 	loops.Go(func() { d.runLetters(ctx) })
@@ -141,11 +143,49 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	return nil
 }
 
-// runSweep deletes ended sessions, links and campaigns that were not sent.
+// runSweep deletes ended sessions, mailed links and drafts of campaigns that were not sent.
 func (d *Dashboard) runSweep(ctx context.Context) {
-	every(ctx, sweepEvery, func() {
+	runEvery(ctx, sweepEvery, func() {
 		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
 			d.log.Warn("ended sessions and mailed links could not be deleted", "error", err)
 		}
 	})
+}
+
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "intumwa_dashboard_requests_total",
+			Help: "Requests to the dashboard by route, method and status code.",
+		}, []string{"route", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "intumwa_dashboard_request_seconds",
+			Help:    "Time to answer a request to the dashboard, by route.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+		}, []string{"route"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.requests, m.seconds)
+	}
+	return m
+}
+
+// observe counts and times requests. Unknown paths share one label value, and so do unusual methods.
+func (m *metrics) observe(c *gin.Context) {
+	start := time.Now()
+	c.Next()
+	route, method := c.FullPath(), c.Request.Method
+	if route == "" {
+		route, method = "none", "any"
+	}
+	m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
+	if isStream(c) {
+		return
+	}
+	m.seconds.WithLabelValues(route).Observe(time.Since(start).Seconds())
 }

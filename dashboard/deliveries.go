@@ -20,8 +20,8 @@ import (
 const (
 	deliveriesOnPage = 25
 	attemptsOnPage   = 20
-	localTime        = "2006-01-02T15:04" // of an input of type datetime-local
-	recoveryShown    = 15 * time.Minute   // how long the page tells of one that has ended
+	localTime        = "2006-01-02T15:04" // format of an input of type datetime-local
+	recoveryShown    = 15 * time.Minute   // how long the page shows a finished recovery
 )
 
 type deliveriesPage struct {
@@ -33,21 +33,21 @@ type deliveriesPage struct {
 	States     []option
 	Events     []option
 	Deliveries []deliveryLine
-	Next       string // the address of the next page; empty: no more
+	Next       string // address of the next page; empty: none
 	Recovery   *webhooks.Recovery
-	Goal       int64 // how many it sends again
-	Failed     bool  // something was given up: there may be something to recover
+	Goal       int64 // deliveries that the recovery sends again
+	Failed     bool  // a delivery was given up, so a recovery is possible
 	From       string
 }
 
-// deliveryLine is a delivery in the list.
+// deliveryLine is a delivery as shown in the list.
 type deliveryLine struct {
 	webhooks.Delivery
 
 	Last *attempt
 }
 
-// Tries is how many calls there were.
+// Tries returns the number of calls.
 func (l deliveryLine) Tries() int64 { return int64(len(l.Attempts)) }
 
 // deliveries is GET /deliveries.
@@ -57,7 +57,7 @@ func (d *Dashboard) deliveries(v *visit, t tenant) {
 	}
 }
 
-// deliveriesPage is false when it has answered for a failure.
+// deliveriesPage reads the page's data. On an error it writes the response and returns false.
 func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 	data.State, data.Event, data.Since = v.c.Query("state"), v.c.Query("event"), v.c.Query("since")
 	data.States = v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed")
@@ -93,7 +93,7 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 		data.Endpoint = p.Endpoint
 	}
 	if err != nil {
-		v.fail("listing webhook deliveries", err)
+		v.handleError("listing webhook deliveries", err)
 		return data, false
 	}
 	if data.Recovery != nil {
@@ -123,7 +123,7 @@ func among(list []option, value string) bool {
 	return false
 }
 
-// localInstant reads what an input of type datetime-local holds, in Burundi's time; the zero time for nothing.
+// localInstant parses the value of an input of type datetime-local, in Burundi's time; the zero time when it is empty.
 func localInstant(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -142,7 +142,7 @@ type deliveryPage struct {
 	webhooks.Delivery
 
 	Calls    []attempt // the latest first
-	Older    int64     // how many more there were before these
+	Older    int64     // number of earlier calls that are not shown
 	Endpoint *webhooks.Endpoint
 }
 
@@ -154,7 +154,7 @@ func (d *Dashboard) delivery(v *visit, t tenant) {
 		part, err = v.webhookPart(t)
 	}
 	if err != nil {
-		v.fail("reading a webhook delivery", err)
+		v.handleError("reading a webhook delivery", err)
 		return
 	}
 	data := deliveryPage{Delivery: found, Endpoint: part.Endpoint}
@@ -183,14 +183,14 @@ func (d *Dashboard) resend(v *visit, t tenant) {
 			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}})
 	})
 	if err != nil {
-		v.fail("re-sending a webhook delivery", err)
+		v.handleError("re-sending a webhook delivery", err)
 		return
 	}
 	d.rooms.Webhooks.Kick()
 	v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
 }
 
-// recentRecovery is the recovery that is under way or has just ended; nil when there is none.
+// recentRecovery returns the recovery that is under way or has just ended; nil when there is none.
 func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recovery, error) {
 	r, err := v.d.rooms.Webhooks.RecoveryOf(ctx, t.company())
 	switch {
@@ -204,8 +204,8 @@ func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recover
 	return &r, nil
 }
 
-// recoverDeliveries is POST /deliveries/recovery: everything that was given up since a time is sent again, in the
-// background.
+// recoverDeliveries is POST /deliveries/recovery: it starts to send again, in the background, all deliveries given up
+// since a time.
 func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {
@@ -217,7 +217,7 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 	}
 	if !f.ok() {
 		if data, ok := v.deliveriesPage(t); ok {
-			v.again("deliveries", data, f)
+			v.renderForm("deliveries", data, f)
 		}
 		return
 	}
@@ -233,7 +233,7 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 	})
 	switch {
 	case err != nil:
-		v.fail("recovering webhooks", err)
+		v.handleError("recovering webhooks", err)
 	case !begun:
 		v.redirect("/deliveries", "flash.recovery.under")
 	default:

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	draftLife  = 12 * time.Hour // less than an idempotency key's, so that no draft can be sent twice
-	draftsKept = 20             // of a company
+	draftLife  = 12 * time.Hour // shorter than an idempotency key's, so that no draft can be sent twice
+	draftsKept = 20             // drafts of a company
 )
 
-// draft is a campaign that was checked and waits for its sender's word. It is kept here, not on the page: what is sent
-// is what was checked.
+// draft is a checked campaign that the user has not sent yet. It is stored in the database, not on the page, so that
+// exactly the checked campaign is sent.
 type draft struct {
 	ID         ulid.ULID
 	Sender     string
@@ -51,7 +51,7 @@ func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id uli
 	return id, nil
 }
 
-// draftOf is a company's draft; another's, or one that is too old, is accounts.ErrNotFound.
+// draftOf returns a company's draft; accounts.ErrNotFound for another company's, or one that is too old.
 func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (found draft, err error) {
 	found.ID = id
 	var recipients []byte
@@ -77,7 +77,7 @@ func (d *Dashboard) dropDraft(ctx context.Context, company sms.CompanyID, id uli
 	return nil
 }
 
-// sweepDrafts deletes those that are too old.
+// sweepDrafts deletes drafts that are too old.
 func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaign_drafts where created_at <= now() - $1::interval`, draftLife); err != nil {
 		return fmt.Errorf("sweeping campaigns: %w", err)
@@ -85,7 +85,7 @@ func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	return nil
 }
 
-// request is the draft as a send. Its key is its own: however often it is sent, it is charged once.
+// request returns the send of the draft. Its idempotency key belongs to the draft, so it is sent and charged once.
 func (c *draft) request() intake.Template {
 	all := make([]intake.TemplateRecipient, len(c.Recipients))
 	for i, r := range c.Recipients {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	exportTime       = 10 * time.Minute // of a whole file
-	exportPatience   = 30 * time.Second // for the reader to take the next part of it
-	exportsOfCompany = 2                // at once, in one process
-	exportsOfAll     = 8
-	exportPart       = 500 // rows between flushes
+	exportTime         = 10 * time.Minute // for a whole file
+	exportWriteTimeout = 30 * time.Second // for the client to read the next part
+	exportsOfCompany   = 2                // concurrent downloads of a company, in one process
+	exportsOfAll       = 8
+	exportPart         = 500 // rows between flushes
 )
 
-// exports bounds the files that are written at once. The zero value is ready.
-type exports struct {
+// downloads limits the concurrent downloads. The zero value is ready.
+type downloads struct {
 	mu  sync.Mutex
 	all int
 	by  map[sms.CompanyID]int
 }
 
-func (e *exports) enter(company sms.CompanyID) bool {
+func (e *downloads) enter(company sms.CompanyID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.by == nil {
@@ -40,7 +40,7 @@ func (e *exports) enter(company sms.CompanyID) bool {
 	return true
 }
 
-func (e *exports) leave(company sms.CompanyID) {
+func (e *downloads) leave(company sms.CompanyID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all--
@@ -49,17 +49,17 @@ func (e *exports) leave(company sms.CompanyID) {
 	}
 }
 
-// export answers with a CSV file that is written while write reads its rows: what it takes of memory does not depend on
-// its length. It is UTF-8 with a byte order mark, without which Excel takes it for the system's old encoding; cells are
-// divided by what the language's spreadsheets expect, a semicolon in French, where the comma divides decimals. A file
-// that cannot be finished is cut off, so that the browser says so, and never looks whole.
+// export responds with a CSV file and streams the rows of write, so that its memory does not depend on the length. The
+// file is UTF-8 with a byte order mark, without which Excel assumes another encoding. The separator is the one that
+// spreadsheets of the language expect: a semicolon in French, where the comma is the decimal separator. After an error
+// the connection is cut, so that the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) {
-	if !v.d.exports.enter(t.id()) {
+	if !v.d.downloads.enter(t.id()) {
 		v.c.Header("Retry-After", "30")
-		v.oops(http.StatusTooManyRequests)
+		v.renderError(http.StatusTooManyRequests)
 		return
 	}
-	defer v.d.exports.leave(t.id())
+	defer v.d.downloads.leave(t.id())
 	out := csv.NewWriter(v.c.Writer)
 	out.UseCRLF = true // RFC 4180
 	if v.lang.Tag != "en" {
@@ -78,8 +78,8 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		return out.Write(heads)
 	}
 	flush := func() error {
-		// The server's own limit is for a page. A reader who takes nothing for so long has gone.
-		if err := control.SetWriteDeadline(time.Now().Add(exportPatience)); err != nil {
+		// The server's write timeout is too short for a download. A client that reads nothing for so long has gone.
+		if err := control.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil {
 			return err
 		}
 		out.Flush()
@@ -103,7 +103,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	})
 	switch {
 	case err != nil && rows == 0:
-		v.fail("reading rows of a file", err)
+		v.handleError("reading rows of a file", err)
 		return
 	case err == nil && rows == 0:
 		err = begin()
@@ -119,8 +119,8 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 }
 
-// cell is a text in a file that spreadsheets open: one that they would take for a formula is made a text by an
-// apostrophe in front. (OWASP, CSV injection: https://owasp.org/www-community/attacks/CSV_Injection.)
+// cell returns text for a file that spreadsheets open: an apostrophe in front keeps them from executing it as a formula.
+// (OWASP, CSV injection: https://owasp.org/www-community/attacks/CSV_Injection.)
 func cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20", []rune(text)[0]) {
 		return "'" + text
@@ -128,7 +128,7 @@ func cell(text string) string {
 	return text
 }
 
-// cellTime is a time in Burundi, in the form that every spreadsheet knows; empty for none.
+// cellTime returns a time in Burundi in a form that every spreadsheet understands; empty for nil.
 func cellTime(t *time.Time) string {
 	if t == nil {
 		return ""

@@ -12,15 +12,15 @@ import (
 	"intumwa/messages"
 )
 
-// firstPage sends the first message: to the verified test number, from the test sender, at nobody's cost.
+// firstPage is the page for the first message: to the verified test number, from the test sender, free of charge.
 type firstPage struct {
 	Test testMode
 	Text string
 	Curl string
 
-	// Once it was sent:
-	Answer string // of the API, laid out
-	Life   *life
+	// After it was sent:
+	Answer string // the API's response, indented
+	Life   *timeline
 }
 
 // first is GET /first.
@@ -33,17 +33,17 @@ func (d *Dashboard) first(v *visit, t tenant) {
 func (v *visit) showFirst(status int, t tenant, f *form) {
 	m, err := v.testMode(t.User.ID)
 	if err != nil {
-		v.fail("reading a test number", err)
+		v.handleError("reading a test number", err)
 		return
 	}
 	text := f.Value("message")
 	if text == "" {
 		text = v.lang.T("first.example")
 	}
-	v.show(status, "first", firstPage{Test: m, Text: text, Curl: v.d.curl(string(m.Number), m.Sender, text)}, f)
+	v.renderPage(status, "first", firstPage{Test: m, Text: text, Curl: v.d.curl(string(m.Number), m.Sender, text)}, f)
 }
 
-// curl is the command that sends a message.
+// curl returns the command that sends a message.
 func (d *Dashboard) curl(number, sender, text string) string {
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	return "curl -X POST " + quote(d.opts.APIURL+"/sms") + " \\\n" +
@@ -61,7 +61,7 @@ func jsonText(value any) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // texts always can be
+	_ = enc.Encode(value) // never fails for texts
 	return strings.TrimSpace(out.String())
 }
 
@@ -75,7 +75,7 @@ func (d *Dashboard) sendFirst(v *visit, t tenant) {
 	m, err := v.testMode(t.User.ID)
 	switch {
 	case err != nil:
-		v.fail("reading a test number", err)
+		v.handleError("reading a test number", err)
 		return
 	case !m.Verified:
 		f.notice("refusal.testnumber")
@@ -93,36 +93,36 @@ func (d *Dashboard) sendFirst(v *visit, t tenant) {
 	}
 }
 
-// firstSent is GET /first/:id, the key of the form that was sent: what was asked, the answer, and what becomes of it.
+// firstSent is GET /first/:id, with the key of the sent form: the request, the response, and the message's timeline.
 func (d *Dashboard) firstSent(v *visit, t tenant) {
 	key := v.c.Param("id")
 	if !isFormKey(key) {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, keyPrefix+key)
 	if err != nil {
-		v.fail("reading an answer", err)
+		v.handleError("reading an answer", err)
 		return
 	}
 	var answer struct {
 		ID ulid.ULID `json:"id"`
 	}
 	if !known || json.Unmarshal(body, &answer) != nil {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), answer.ID)
-	var l *life
+	var l *timeline
 	if err == nil {
-		l, err = v.life(t, r)
+		l, err = v.timeline(t, r)
 	}
 	if err != nil {
-		v.fail("reading a message", err)
+		v.handleError("reading a message", err)
 		return
 	}
 	var laid bytes.Buffer
-	_ = json.Indent(&laid, body, "", "  ") // ours
+	_ = json.Indent(&laid, body, "", "  ") // the API's own response is valid JSON
 	v.render(http.StatusOK, "firstsent", firstPage{Curl: v.d.curlOf(r), Answer: laid.String(), Life: l})
 }
 

@@ -10,24 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// form is what a person filled in, and what is wrong with it.
+// form is a submitted form and its errors.
 type form struct {
 	values url.Values
 	wrong  map[string]string // field → text
-	Notice string            // about the whole
+	Notice string            // about the whole form
 	v      *visit
 }
 
 func newForm() *form { return &form{values: url.Values{}, wrong: map[string]string{}} }
 
-// form reads the request's body; nil when it cannot be read and the request was answered.
+// form reads the request's body. When it cannot, it writes the response and returns nil.
 func (v *visit) form() *form {
 	if err := v.c.Request.ParseForm(); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			v.oops(http.StatusRequestEntityTooLarge)
+			v.renderError(http.StatusRequestEntityTooLarge)
 		} else {
-			v.oops(http.StatusForbidden)
+			v.renderError(http.StatusForbidden)
 		}
 		return nil
 	}
@@ -36,13 +36,13 @@ func (v *visit) form() *form {
 	return f
 }
 
-// Value is what a field holds.
+// Value returns the value of a field.
 func (f *form) Value(field string) string { return f.values.Get(field) }
 
-// Wrong is what is wrong with a field; empty when nothing is.
+// Wrong returns the error of a field; empty when there is none.
 func (f *form) Wrong(field string) string { return f.wrong[field] }
 
-// refuse says what is wrong with a field; the first word on a field stands.
+// refuse sets the error of a field; the first error of a field stays.
 func (f *form) refuse(field, key string, args ...any) {
 	if _, said := f.wrong[field]; !said {
 		f.wrong[field] = f.v.lang.T(key, args...)
@@ -52,12 +52,12 @@ func (f *form) refuse(field, key string, args ...any) {
 	}
 }
 
-// notice says what is wrong with the whole.
+// notice sets the error of the whole form.
 func (f *form) notice(key string, args ...any) { f.Notice = f.v.lang.T(key, args...) }
 
 func (f *form) ok() bool { return f.Notice == "" }
 
-// required is a field that must hold something.
+// required returns a field that must not be empty.
 func (f *form) required(field string) string {
 	value := f.Value(field)
 	if strings.TrimSpace(value) == "" {
@@ -66,7 +66,7 @@ func (f *form) required(field string) string {
 	return value
 }
 
-// email is a field with an address.
+// email returns a field with an e-mail address.
 func (f *form) email(field string) string {
 	value := strings.TrimSpace(f.required(field))
 	parsed, err := mail.ParseAddress(value)
@@ -76,7 +76,7 @@ func (f *form) email(field string) string {
 	return value
 }
 
-// name is a field with a name that people read.
+// name returns a field with a displayed name.
 func (f *form) name(field string) string {
 	value := strings.TrimSpace(f.required(field))
 	if !utf8.ValidString(value) || utf8.RuneCountInString(value) > 200 || strings.ContainsFunc(value, unicode.IsControl) {

@@ -15,20 +15,20 @@ type homePage struct {
 	Live               liveStep
 }
 
-// liveStep is how far a company is with sending to everybody.
+// liveStep is how far a company is on its way to sending to all numbers.
 type liveStep int
 
-// Its stages.
+// The steps.
 const (
-	liveToAsk liveStep = iota // no sender ID is asked for
-	liveWaits                 // for our word on the company or on a sender ID
+	liveToAsk liveStep = iota // no sender ID was requested
+	liveWaits                 // waits for the approval of the company or of a sender ID
 	liveDone
 )
 
 // Waits and Done are for the page.
 func (l liveStep) Waits() bool { return l == liveWaits }
 
-// Done says that messages can go to everybody.
+// Done reports whether messages can be sent to all numbers.
 func (l liveStep) Done() bool { return l == liveDone }
 
 func liveOf(c *accounts.Company, senders []accounts.SenderRequest) (step liveStep) {
@@ -66,7 +66,7 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) {
 		data.Live = liveOf(s.Company, senders)
 	}
 	if err != nil {
-		v.fail("reading the start page", err)
+		v.handleError("reading the start page", err)
 		return
 	}
 	for _, t := range tokens {

@@ -14,7 +14,7 @@ import (
 
 type keysPage struct {
 	Keys          []accounts.Token
-	Made, MadeFor string // a new key, this once, and its name
+	Made, MadeFor string // a new key, shown once, and its name
 }
 
 // keys is GET /keys.
@@ -25,18 +25,18 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) {
 	}
 	made, err := v.takeOnce("key")
 	if err != nil {
-		v.fail("reading a new key", err)
+		v.handleError("reading a new key", err)
 		return
 	}
 	data.Made, data.MadeFor, _ = strings.Cut(made, "\n")
 	v.render(http.StatusOK, "keys", data)
 }
 
-// keysPage is false when it has answered for a failure.
+// keysPage reads the page's data. On an error it writes the response and returns false.
 func (v *visit) keysPage(s *accounts.Session) (data keysPage, ok bool) {
 	var err error
 	if data.Keys, err = v.d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID); err != nil {
-		v.fail("listing keys", err)
+		v.handleError("listing keys", err)
 		return data, false
 	}
 	return data, true
@@ -63,7 +63,7 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 		f.notice("keys.many", active)
 	}
 	if !f.ok() {
-		v.again("keys", data, f)
+		v.renderForm("keys", data, f)
 		return
 	}
 	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
@@ -78,7 +78,7 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 			Company: companyOf(s), After: map[string]any{"user_id": s.User.ID, "name": name}})
 	})
 	if err != nil {
-		v.fail("creating a key", err)
+		v.handleError("creating a key", err)
 		return
 	}
 	v.redirect("/keys", "")
@@ -101,13 +101,13 @@ func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) {
 			After: map[string]any{"name": before.Name, "revoked": true}})
 	})
 	if err != nil {
-		v.fail("revoking a key", err)
+		v.handleError("revoking a key", err)
 		return
 	}
 	v.redirect("/keys", "flash.revoked")
 }
 
-// companyOf is the company of whoever has signed in, for the record; 0 when there is none.
+// companyOf returns the company of the signed-in user, for the record of acts; 0 when there is none.
 func companyOf(s *accounts.Session) sms.CompanyID {
 	if s.Company == nil {
 		return 0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,20 +16,20 @@ import (
 	"intumwa/sms"
 )
 
-// Letters are the mails that nobody asks for again when they are lost: what was decided of a company and its sender IDs,
-// a low balance, an endpoint that fails. They stand in the table letters, written in the transaction of what they tell,
-// until a mail server has taken them; migration 00071 writes those of what was decided, by whomever. One is sent twice only
-// when its process ends between the server's answer and the note of it.
+// Letters are mails that must not be lost, because the recipient cannot request them again: decisions about a company and
+// its sender IDs, a low balance, a failing endpoint. They are written to the table letters in the transaction of their
+// event, and stay there until a mail server has accepted them. Triggers (migration 00071) write those about decisions.
+// A letter is sent twice only if its process ends between the server's response and the commit.
 const (
-	lettersEvery  = 15 * time.Second // and when a decision is heard of
-	lettersAtOnce = 20
-	letterLease   = 15 * time.Minute // longer than sending so many may take; then another process tries
-	letterRest    = time.Minute      // after the first failure, doubling
-	letterLongest = time.Hour
-	letterLife    = 3 * 24 * time.Hour // later it would be no news
+	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
+	lettersAtOnce    = 20
+	letterLease      = 15 * time.Minute // longer than sending lettersAtOnce may take; after it another process tries
+	letterRetryPause = time.Minute      // after the first failure, doubling
+	letterLongest    = time.Hour
+	letterMaxAge     = 3 * 24 * time.Hour // an older letter is dropped
 )
 
-// What a letter is about.
+// Kinds of letters.
 const (
 	letterApproval     = "approval"
 	letterVerification = "verification"
@@ -37,7 +38,7 @@ const (
 	letterWebhook      = "webhook"
 )
 
-// letterKinds are those that this release knows how to write.
+// letterKinds are the kinds that this release can send.
 var letterKinds = []string{letterApproval, letterVerification, letterSender, letterBalance, letterWebhook}
 
 type letter struct {
@@ -60,8 +61,8 @@ type saidWebhook struct {
 	Off   bool      `json:"off"` // the gateway switched the endpoint off
 }
 
-// write puts a letter to a company's owner down, within the transaction of what it tells.
-func write(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
+// writeLetter stores a letter to a company's owner, in the transaction of its event.
+func writeLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
 	text, err := json.Marshal(said)
 	if err == nil {
 		_, err = tx.Exec(ctx, `select letter($1, $2, 0, $3)`, kind, int64(company), text)
@@ -72,15 +73,15 @@ func write(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, s
 	return nil
 }
 
-// Decided is an ear for notices that something of an account or a company changed: there may be a letter.
-func (d *Dashboard) Decided(string) {
+// WakeLetters makes Run look for letters now. It is the callback of notices about accounts and companies, and never blocks.
+func (d *Dashboard) WakeLetters(string) {
 	select {
-	case d.decided <- struct{}{}:
+	case d.lettersWake <- struct{}{}:
 	default:
 	}
 }
 
-// runLetters sends what is written, until ctx ends.
+// runLetters sends the stored letters until ctx ends.
 func (d *Dashboard) runLetters(ctx context.Context) {
 	tick := time.NewTicker(lettersEvery)
 	defer tick.Stop()
@@ -96,12 +97,12 @@ func (d *Dashboard) runLetters(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-d.decided:
+		case <-d.lettersWake:
 		}
 	}
 }
 
-// sendLetters sends some that are due and answers how many those were.
+// sendLetters sends some of the due letters and returns how many they were.
 func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 	rows, err := d.rooms.Pool.Query(ctx, `update letters set tries = tries + 1, due_at = now() + $1::interval
 		where id in (select id from letters where due_at <= now() and kind = any($3) order by due_at, id limit $2 for update skip locked)
@@ -121,22 +122,22 @@ func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// sendLetter sends one, or puts it off. What is written anew meanwhile is another letter, and stays.
+// sendLetter sends a letter, or postpones it. A letter that was written again meanwhile stays.
 func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
 	m, err := d.mailOf(ctx, l)
 	if err != nil {
 		return fmt.Errorf("writing a mail to the owner of company %d: %w", l.Company, err)
 	}
-	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, time.Since(l.Written) > letterLife)
+	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, time.Since(l.Written) > letterMaxAge)
 	if !done && ctx.Err() != nil {
-		l.Tries = 1 // this process ends: another one's turn, soon
+		l.Tries = 1 // this process shuts down: another one tries soon
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if done {
 		_, err = d.rooms.Pool.Exec(ctx, `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
 	} else {
-		rest := min(letterRest<<min(l.Tries-1, 10), letterLongest)
+		rest := min(letterRetryPause<<min(l.Tries-1, 10), letterLongest)
 		_, err = d.rooms.Pool.Exec(ctx, `update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest)
 	}
 	if err != nil {
@@ -145,7 +146,7 @@ func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
 	return nil
 }
 
-// mailOf makes the mail of a letter as things are now; nil when there is nobody to tell, or nothing any more.
+// mailOf makes the mail of a letter from the current state; nil when there is no recipient, or nothing to report any more.
 func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error) {
 	company, err := d.rooms.Accounts.CompanyByID(ctx, to.Company)
 	var owner accounts.User
@@ -202,7 +203,7 @@ func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error
 	return &m, nil
 }
 
-// answered is what was decided of a sender ID; nothing while it waits.
+// answered returns the mail about the decision on a sender ID; empty while it waits.
 func (d *Dashboard) answered(l *words.Language, s accounts.SenderRequest) (subject string, paragraphs []string) {
 	switch {
 	case s.State() == accounts.SenderApproved:
@@ -213,4 +214,35 @@ func (d *Dashboard) answered(l *words.Language, s accounts.SenderRequest) (subje
 		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.taken", s.Name), d.link("/senders")}
 	}
 	return "", nil
+}
+
+// link returns an address of this dashboard for a mail. It never depends on the request's Host.
+func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
+
+// newMail makes a mail of paragraphs. Do not pass text from visitors without a session: they could send it to others
+// through us.
+func newMail(l *words.Language, kind, to, subject string, paragraphs ...string) mail.Message {
+	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
+	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
+}
+
+// send queues a mail that its recipient can request again if it is lost. For other mails use [writeLetter].
+func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
+	d.rooms.Mailer.Send(newMail(l, kind, to, l.T(subject), paragraphs...))
+}
+
+func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
+	d.send(l, "sign-up", to, "mail.signup.subject", l.T("mail.signup.text"),
+		d.link("/sign-up/"+token), l.T("mail.hour"), l.T("mail.ignore"))
+}
+
+// mailExists is the mail to a user with an account who signs up again.
+func (d *Dashboard) mailExists(l *words.Language, to string) {
+	d.send(l, "sign-up-again", to, "mail.signup.subject", l.T("mail.exists.text"),
+		d.link("/sign-in"), l.T("mail.exists.forgotten"), d.link("/password"), l.T("mail.exists.ignore"))
+}
+
+func (d *Dashboard) mailReset(l *words.Language, to, token string) {
+	d.send(l, "password", to, "mail.reset.subject", l.T("mail.reset.text"),
+		d.link("/password/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }

@@ -45,7 +45,7 @@ func TestDecisionsAreMailed(t *testing.T) {
 	root.inside("root@example.com")
 	hear := func(to string, n int, subject string, says ...string) {
 		t.Helper()
-		w.d.Decided("") // as a notice does
+		w.d.WakeLetters("") // as a notice does
 		m := w.mail(to, n)
 		if m.Subject != subject {
 			t.Errorf("the mail is about %q, not %q", m.Subject, subject)
@@ -162,7 +162,7 @@ func TestLettersWait(t *testing.T) {
 		if _, err := w.accounts.SetCompany(t.Context(), company.ID, change); err != nil {
 			t.Fatal(err)
 		}
-		w.d.Decided("")
+		w.d.WakeLetters("")
 		w.until("it was tried, and put off for a minute", func() bool {
 			var tried bool
 			err := w.pool.QueryRow(t.Context(), `select tries = 1 and due_at between now() + interval '5 seconds' and now() + interval '1 minute' from letters where kind = $1`, kind).Scan(&tried)
@@ -173,13 +173,13 @@ func TestLettersWait(t *testing.T) {
 	set("verification", accounts.CompanyChange{Verified: &yes})
 	set("approval", accounts.CompanyChange{Approved: &no})
 	w.exec(`update letters set written_at = now() - interval '4 days', due_at = now() where kind = 'verification'`)
-	w.d.Decided("")
+	w.d.WakeLetters("")
 	w.until("the old one is given up", func() bool { return w.unsent() == 1 })
 
 	g.server = w.smtp
 	g.opened.Store(true)
 	w.exec(`update letters set due_at = now()`)
-	w.d.Decided("")
+	w.d.WakeLetters("")
 	if m := w.mail(u.Email, 0); m.Subject != "L’approbation de votre entreprise a été retirée" {
 		t.Errorf("%+v", m)
 	}

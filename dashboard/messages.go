@@ -19,18 +19,18 @@ var bujumbura = words.Bujumbura
 
 const (
 	messagesOnPage = 25
-	searchFor      = 25 * time.Millisecond // a search goes on for at least so long unless it fills a page
+	searchFor      = 25 * time.Millisecond // the least time of a search that does not fill a page
 )
 
-// messagesPage is a list of messages and what it was filtered by.
+// messagesPage is a list of messages and its filter.
 type messagesPage struct {
 	Query, Status, From, To string
 	Rows                    []messages.Record
-	Numbered                *messages.Record // whose message_id is what was searched for as a number
+	Numbered                *messages.Record // the message whose message_id was searched for
 	Filtered                bool
 	Later                   bool   // this is not the first page
 	First, Next             string // addresses; Next is empty on the last page
-	Export                  string // address of all that is found, as a file
+	Export                  string // address of all results, as a file
 }
 
 // messages is GET /messages.
@@ -44,7 +44,7 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 		return
 	}
 	if !f.ok() {
-		v.again("messages", p, f)
+		v.renderForm("messages", p, f)
 		return
 	}
 	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
@@ -56,7 +56,7 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 	if found {
 		p.Rows, next, err = v.searchMessages(t, filter, before)
 		if err != nil {
-			v.fail("listing messages", err)
+			v.handleError("listing messages", err)
 			return
 		}
 	}
@@ -79,8 +79,8 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 	v.render(http.StatusOK, "messages", p)
 }
 
-// searchMessages reads one page. A filter that few messages pass is looked for further back, but not for long: the page
-// then says how to go on.
+// searchMessages reads one page. If few messages match the filter, it searches further back for a limited time; the page
+// then has a link to continue.
 func (v *visit) searchMessages(t tenant, f messages.Filter, before int64) (rows []messages.Record, next int64, err error) {
 	next = before
 	for start := time.Now(); ; {
@@ -93,8 +93,8 @@ func (v *visit) searchMessages(t tenant, f messages.Filter, before int64) (rows 
 	}
 }
 
-// readSearch reads what is looked for. found is false when nothing can be; done says that the answer is a page of its
-// own, that of the one message or batch that was asked for.
+// readSearch reads the filter. found is false when nothing can match. done means that it has redirected to the message
+// or batch that was searched for.
 func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.Filter, found, done bool) {
 	if p.Status != "" {
 		status, known := sms.ParseStatus(p.Status)
@@ -126,7 +126,7 @@ func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.
 		}
 	}
 	if err != nil && !errors.Is(err, messages.ErrNotFound) {
-		v.fail("looking up a message", err)
+		v.handleError("looking up a message", err)
 		return filter, false, true
 	}
 	number, isNumber := v.d.opts.Plan.Parse(p.Query)
@@ -140,7 +140,7 @@ func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.
 	return filter, isNumber, false
 }
 
-// toULID goes to the message or the batch with that id; it is false when the company has none.
+// toULID redirects to the company's message or batch with that id; false when there is none.
 func (v *visit) toULID(t tenant, id ulid.ULID) (done bool) {
 	_, err := v.d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
 	to := "/messages/"
@@ -152,14 +152,14 @@ func (v *visit) toULID(t tenant, id ulid.ULID) (done bool) {
 	case errors.Is(err, messages.ErrNotFound):
 		return false
 	case err != nil:
-		v.fail("looking up a message", err)
+		v.handleError("looking up a message", err)
 	default:
 		v.redirect(to+id.String(), "")
 	}
 	return true
 }
 
-// day is the beginning of a day in Bujumbura, as a date field has it; the zero time when there is none.
+// day parses a date field and returns midnight in Bujumbura; the zero time when it is empty.
 func (f *form) day(field, value string) time.Time {
 	if value == "" {
 		return time.Time{}
@@ -176,22 +176,22 @@ func (f *form) day(field, value string) time.Time {
 func (d *Dashboard) message(v *visit, t tenant) {
 	id, err := ulid.ParseStrict(v.c.Param("id"))
 	if err != nil {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
-	var l *life
+	var l *timeline
 	if err == nil {
-		l, err = v.life(t, r)
+		l, err = v.timeline(t, r)
 	}
 	if err != nil {
-		v.fail("reading a message", err)
+		v.handleError("reading a message", err)
 		return
 	}
 	v.render(http.StatusOK, "message", l)
 }
 
-// batchPage is a batch, how far it is, and its messages.
+// batchPage is a batch, its progress and its messages.
 type batchPage struct {
 	messages.BatchRecord
 	Pending, Sent, Failed int
@@ -200,22 +200,22 @@ type batchPage struct {
 	Next                  string
 }
 
-// Live says that there is more to come.
+// Live reports whether messages are still pending.
 func (p batchPage) Live() bool { return p.Pending > 0 }
 
-// Share is a part of all recipients in thousandths, for a picture.
+// Share returns n as a part of all recipients, in thousandths, for a chart.
 func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.Recipients) }
 
 // batch is GET /batches/:id, by ULID.
 func (d *Dashboard) batch(v *visit, t tenant) {
 	id, err := ulid.ParseStrict(v.c.Param("id"))
 	if err != nil {
-		v.oops(http.StatusNotFound)
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	var p batchPage
 	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id); err != nil {
-		v.fail("reading a batch", err)
+		v.handleError("reading a batch", err)
 		return
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
@@ -226,7 +226,7 @@ func (d *Dashboard) batch(v *visit, t tenant) {
 	}
 	rows, next, err := d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, messagesOnPage)
 	if err != nil {
-		v.fail("reading a batch", err)
+		v.handleError("reading a batch", err)
 		return
 	}
 	p.Rows = rows

@@ -10,10 +10,10 @@ import (
 	"intumwa/sms"
 )
 
-// statusTexts are what a message's status is called.
+// statusTexts maps statuses to the keys of their texts.
 var statusTexts = map[sms.Status]string{sms.Pending: "outcome.pending", sms.Sent: "outcome.sent", sms.Failed: "outcome.failed"}
 
-// exportFilter is which messages the parameters ask for; false when they can name none.
+// exportFilter returns the filter of the parameters; false when nothing can match.
 func (v *visit) exportFilter() (f messages.Filter, ok bool) {
 	p := v.period()
 	f.From, f.To = p.from, p.to
@@ -24,7 +24,7 @@ func (v *visit) exportFilter() (f messages.Filter, ok bool) {
 		}
 		f.Status = &status
 	}
-	for _, name := range []string{"q", "batch"} { // q: what the list of messages was searched for
+	for _, name := range []string{"q", "batch"} { // q: the query of the list of messages
 		text := strings.TrimSpace(v.c.Query(name))
 		if text == "" {
 			continue

@@ -8,7 +8,7 @@ type navItem struct {
 	Here             bool
 }
 
-// nav is the side navigation of whoever has signed in.
+// nav returns the side navigation of the signed-in user.
 func (v *visit) nav() []navItem {
 	items := []navItem{
 		{Path: "/", Text: v.lang.T("nav.home"), Icon: "home"},
@@ -28,7 +28,7 @@ func (v *visit) nav() []navItem {
 	}
 	for i := range items {
 		path := v.c.Request.URL.Path
-		if strings.HasPrefix(path, "/batches/") { // stand among the messages
+		if strings.HasPrefix(path, "/batches/") { // batches belong to the item of messages
 			path = "/messages"
 		}
 		items[i].Here = path == items[i].Path || items[i].Path != "/" && strings.HasPrefix(path, items[i].Path+"/")
@@ -36,7 +36,7 @@ func (v *visit) nav() []navItem {
 	return items
 }
 
-// AdminTabs are the pages of the administration.
+// AdminTabs returns the tabs of the administration.
 func (p *view) AdminTabs() []navItem {
 	tabs := []navItem{
 		{Path: "/admin/links", Text: p.T("tab.links")},

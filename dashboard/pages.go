@@ -69,8 +69,8 @@ type field struct {
 	MaxLength                             int
 }
 
-// newField makes one: {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type,
-// autocomplete, inputmode, value, hint (a text), optional and focus (no matter what).
+// newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type,
+// autocomplete, inputmode, value, hint (a text), optional and focus (with any value).
 func newField(p *view, name, label string, options ...string) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), MaxLength: 254}
@@ -100,7 +100,7 @@ func newField(p *view, name, label string, options ...string) (field, error) {
 			return f, fmt.Errorf("field %s: there is no option %s", name, options[i])
 		}
 	}
-	if f.Type == "password" { // never goes back
+	if f.Type == "password" { // a password is never sent back to the browser
 		f.Value, f.MaxLength = "", 1024
 	}
 	return f, nil
@@ -109,7 +109,7 @@ func newField(p *view, name, label string, options ...string) (field, error) {
 // option is a line of a choice.
 type option struct{ Value, Text string }
 
-// options are a choice's lines: pairs of a value and the key of its text.
+// options returns the lines of a choice: pairs of a value and the key of its text.
 func (v *visit) options(pairs ...string) (list []option) {
 	for i := 0; i < len(pairs); i += 2 {
 		list = append(list, option{pairs[i], v.lang.T(pairs[i+1])})
@@ -117,7 +117,7 @@ func (v *visit) options(pairs ...string) (list []option) {
 	return list
 }
 
-// part gives a part more than one value: {{template "badge" (part "Kind" "good" "Text" (.T "x"))}}.
+// newPart passes several values to a template: {{template "badge" (part "Kind" "good" "Text" (.T "x"))}}.
 func newPart(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("part: names and values come in pairs")

@@ -12,20 +12,20 @@ import (
 // forgotten is GET /password.
 func (d *Dashboard) forgotten(v *visit) { v.render(http.StatusOK, "forgotten", nil) }
 
-// askReset is POST /password: it mails a link, and says so whether or not there is such an account.
+// askReset is POST /password: it mails a link. The page is the same whether or not the account exists.
 func (d *Dashboard) askReset(v *visit) {
 	f := v.form()
 	if f == nil {
 		return
 	}
 	email := f.email("email")
-	if f.ok() && !v.mayTry("mail", email) {
+	if f.ok() && !v.allowTry("mail", email) {
 		f.notice("error.tries")
-		v.show(http.StatusTooManyRequests, "forgotten", nil, f)
+		v.renderPage(http.StatusTooManyRequests, "forgotten", nil, f)
 		return
 	}
 	if !f.ok() {
-		v.again("forgotten", nil, f)
+		v.renderForm("forgotten", nil, f)
 		return
 	}
 	token, err := d.rooms.Accounts.BeginReset(v.ctx(), email, v.lang.Tag)
@@ -33,7 +33,7 @@ func (d *Dashboard) askReset(v *visit) {
 	case err == nil:
 		d.mailReset(v.lang, email, token)
 	case !errors.Is(err, accounts.ErrNotFound):
-		v.fail("beginning a change of password", err)
+		v.handleError("beginning a change of password", err)
 		return
 	}
 	v.redirect("/sent?to="+url.QueryEscape(email), "")
@@ -43,7 +43,7 @@ func (v *visit) resetChoice(link accounts.Link) choice {
 	return choice{link.Email, v.lang.T("reset.title"), v.lang.T("reset.button"), accounts.MinPassword}
 }
 
-// reset is GET /password/:token. It changes nothing: programs that look into mails follow links too.
+// reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) reset(v *visit) {
 	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *Dashboard) doReset(v *visit) {
 	}
 	password := f.newPassword("password")
 	if !f.ok() {
-		v.again("choose", v.resetChoice(link), f)
+		v.renderForm("choose", v.resetChoice(link), f)
 		return
 	}
 	user, err := d.rooms.Accounts.FinishReset(v.ctx(), v.c.Param("token"), password)
@@ -84,7 +84,7 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
 		return
 	}
 	present, password := f.required("present"), f.newPassword("new")
-	if f.ok() && !v.mayTry("password change", strconv.FormatInt(s.User.ID, 10)) {
+	if f.ok() && !v.allowTry("password change", strconv.FormatInt(s.User.ID, 10)) {
 		f.notice("error.tries")
 		v.showAccount(http.StatusTooManyRequests, s, f)
 		return
@@ -95,7 +95,7 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
 		case errors.Is(err, accounts.ErrUnauthenticated):
 			f.refuse("present", "account.present.wrong")
 		case err != nil:
-			v.fail("changing a password", err)
+			v.handleError("changing a password", err)
 			return
 		default:
 			v.redirect("/account", "flash.password")

@@ -15,58 +15,58 @@ const (
 	maxRecipients = 500 // rule api 4.3
 	maxTemplate   = 600 // characters
 	maxVariable   = 255 // characters
-	maxFaults     = 20  // that a page lists
+	maxLineErrors = 20  // errors that a page lists
 	maxShown      = 40  // characters of a cell that a page shows
 )
 
-// recipient is one of a campaign.
+// recipient is a recipient of a campaign.
 type recipient struct {
 	Number    sms.Number         `json:"number"`
 	Variables map[string]*string `json:"variables"`
 }
 
-// fault is what is wrong with a line of a file.
-type fault struct {
+// lineError is an error in a line of a file.
+type lineError struct {
 	Line int // 0: the file as a whole
 	Text string
 }
 
-// faults are listed up to maxFaults, and all counted.
-type faults struct {
-	List []fault
+// lineErrors lists the first maxLineErrors errors and counts all.
+type lineErrors struct {
+	List []lineError
 	More int
 }
 
-func (f *faults) add(line int, text string) {
-	if len(f.List) == maxFaults {
+func (f *lineErrors) add(line int, text string) {
+	if len(f.List) == maxLineErrors {
 		f.More++
 		return
 	}
-	f.List = append(f.List, fault{line, text})
+	f.List = append(f.List, lineError{line, text})
 }
 
-// numberColumns are what a column of numbers may be called, as plain writes them; else it is the first.
+// numberColumns are the names of the column of numbers, as columnName returns them. Without such a column it is the first.
 var numberColumns = []string{"phone_number", "phone", "number", "telephone", "tel", "numero", "numero_de_telephone", "mobile", "msisdn", "gsm", "inomero", "telefone"}
 
-// plain is a column's name as placeholders may write it: without accents, in lower case, with underscores.
-func plain(name string) string {
+// columnName returns a column's name in the form of placeholders: without accents, in lower case, with underscores.
+func columnName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ' || r == '-' || r == '.':
 			return '_'
-		case r >= 0x300 && r < 0x370: // an accent of the letter before
+		case r >= 0x300 && r < 0x370: // a combining accent
 			return -1
 		}
 		return r
 	}, norm.NFD.String(strings.ToLower(strings.TrimSpace(name))))
 }
 
-// readRecipients makes the recipients of a campaign of a file, and checks each line as a send would: what it lists as
-// wrong is all that a send would refuse of it.
-func (v *visit) readRecipients(company *accounts.Company, template *sms.Template, file []byte) (all []recipient, wrong faults) {
+// readRecipients reads the recipients of a campaign from a file. It checks each line as the send would, so that the send
+// accepts a file without errors.
+func (v *visit) readRecipients(company *accounts.Company, template *sms.Template, file []byte) (all []recipient, wrong lineErrors) {
 	rows, err := readSheet(file, maxRecipients+1)
 	if err != nil {
-		e := err.(*sheetError) //nolint:errorlint,forcetypeassert // it is nothing else
+		e := err.(*sheetError) //nolint:errorlint,forcetypeassert // readSheet returns no other error
 		wrong.add(e.Line, v.lang.T(e.Key, e.Args...))
 		return nil, wrong
 	}
@@ -93,23 +93,23 @@ func (v *visit) readRecipients(company *accounts.Company, template *sms.Template
 	return all, wrong
 }
 
-// columns finds where the numbers and the placeholders' values stand.
-func (v *visit) columns(head sheetRow, template *sms.Template, wrong *faults) (numberAt int, columns map[string]int, ok bool) {
+// columns finds the columns of the numbers and of the placeholders' values.
+func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors) (numberAt int, columns map[string]int, ok bool) {
 	for _, name := range head.Cells {
 		if _, isNumber := v.d.opts.Plan.Parse(name); isNumber {
 			wrong.add(head.Line, v.lang.T("campaign.file.head"))
 			return 0, nil, false
 		}
 	}
-	numberAt = max(slices.IndexFunc(head.Cells, func(name string) bool { return slices.Contains(numberColumns, plain(name)) }), 0)
+	numberAt = max(slices.IndexFunc(head.Cells, func(name string) bool { return slices.Contains(numberColumns, columnName(name)) }), 0)
 	columns = map[string]int{}
 	for _, name := range template.Names() {
 		at := slices.Index(head.Cells, name)
 		if at < 0 {
-			at = slices.IndexFunc(head.Cells, func(column string) bool { return plain(column) == plain(name) })
+			at = slices.IndexFunc(head.Cells, func(column string) bool { return columnName(column) == columnName(name) })
 		}
 		if at < 0 {
-			wrong.add(head.Line, v.lang.T("campaign.file.column", beginning(name)))
+			wrong.add(head.Line, v.lang.T("campaign.file.column", shorten(name)))
 			continue
 		}
 		columns[name] = at
@@ -117,17 +117,17 @@ func (v *visit) columns(head sheetRow, template *sms.Template, wrong *faults) (n
 	return numberAt, columns, len(wrong.List) == 0
 }
 
-// readRecipient reads one line; the second result says what is wrong with it.
+// readRecipient reads one line; the second result is the text of its error, empty when there is none.
 func (v *visit) readRecipient(company *accounts.Company, template *sms.Template, row sheetRow, cells, numberAt int, columns map[string]int) (r recipient, wrong string) {
 	if len(row.Cells) > cells || len(row.Cells) <= numberAt {
 		return r, v.lang.T("campaign.line.cells", len(row.Cells), cells)
 	}
 	var ok bool
 	if r.Number, ok = v.d.opts.Plan.Parse(row.Cells[numberAt]); !ok {
-		return r, v.lang.T("campaign.line.number", beginning(row.Cells[numberAt]))
+		return r, v.lang.T("campaign.line.number", shorten(row.Cells[numberAt]))
 	}
 	if _, carried := v.d.rooms.Intake.Route(r.Number); !carried {
-		return r, v.lang.T("campaign.line.carrier", beginning(row.Cells[numberAt]))
+		return r, v.lang.T("campaign.line.carrier", shorten(row.Cells[numberAt]))
 	}
 	r.Variables = make(map[string]*string, len(columns))
 	for name, at := range columns {
@@ -136,7 +136,7 @@ func (v *visit) readRecipient(company *accounts.Company, template *sms.Template,
 		}
 		value := row.Cells[at]
 		if utf8.RuneCountInString(value) > maxVariable {
-			return r, v.lang.T("campaign.line.long", beginning(name), maxVariable)
+			return r, v.lang.T("campaign.line.long", shorten(name), maxVariable)
 		}
 		r.Variables[name] = &value
 	}
@@ -146,8 +146,8 @@ func (v *visit) readRecipient(company *accounts.Company, template *sms.Template,
 	return r, ""
 }
 
-// beginning is as much of what stands in a cell as a page shows.
-func beginning(text string) string {
+// shorten returns as much of a cell's text as a page shows.
+func shorten(text string) string {
 	runes := []rune(text)
 	if len(runes) <= maxShown {
 		return text

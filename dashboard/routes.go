@@ -18,9 +18,9 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	if err := r.SetTrustedProxies(d.opts.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted proxies: %w", err)
 	}
-	r.Use(d.seen.observe, d.harden, d.recover, bound, d.sameOrigin)
-	r.NoRoute(d.open(func(v *visit) { v.oops(http.StatusNotFound) }))
-	r.NoMethod(d.open(func(v *visit) { v.oops(http.StatusMethodNotAllowed) }))
+	r.Use(d.metrics.observe, d.harden, d.recover, bound, d.sameOrigin)
+	r.NoRoute(d.open(func(v *visit) { v.renderError(http.StatusNotFound) }))
+	r.NoMethod(d.open(func(v *visit) { v.renderError(http.StatusMethodNotAllowed) }))
 
 	r.GET("/assets/:name", d.open(d.asset))
 	r.GET("/robots.txt", d.open(d.robots))
@@ -112,45 +112,45 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/admin/links/stream", d.admin(d.streamLinks))
 	r.POST("/admin/links/:name/pause", d.admin(d.pauseLink))
 	r.POST("/admin/links/:name/resume", d.admin(d.resumeLink))
-	r.GET("/admin/receipts", d.admin(d.strays))
-	r.GET("/admin/inbound", d.admin(d.handsets))
+	r.GET("/admin/receipts", d.admin(d.unmatchedReceipts))
+	r.GET("/admin/inbound", d.admin(d.inbound))
 	r.GET("/admin/acts", d.admin(d.acts))
 	return r, nil
 }
 
-// open is a page for anybody.
+// open is the handler of a page that needs no session.
 func (d *Dashboard) open(page func(*visit)) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if v := d.visit(c); v.identify() {
+		if v := d.visit(c); v.loadSession() {
 			page(v)
 		}
 	}
 }
 
-// signedIn is a page for whoever has signed in, with the second factor when there is one.
+// signedIn is the handler of a page for signed-in users, with the second factor if they have one.
 func (d *Dashboard) signedIn(page func(*visit, *accounts.Session)) gin.HandlerFunc {
 	return d.open(func(v *visit) {
 		switch {
 		case v.session == nil:
-			v.toSignIn("/sign-in")
+			v.redirectToSignIn("/sign-in")
 		case !v.session.Passed:
-			v.toSignIn("/sign-in/code")
+			v.redirectToSignIn("/sign-in/code")
 		default:
 			page(v, v.session)
 		}
 	})
 }
 
-// tenant is the company of whoever has signed in: the only source of a company's id on a customer's page.
+// tenant is the company of the signed-in user: the only source of a company's id on a customer's page.
 type tenant struct {
 	User    accounts.User
 	Company accounts.Company
 }
 
-// company is whose rows are looked up.
+// company returns the id for look-ups.
 func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
-// owner is a page for a user with a company; who has none is shown how to create it.
+// owner is the handler of a page for users with a company. Users without one are redirected to create it.
 func (d *Dashboard) owner(page func(*visit, tenant)) gin.HandlerFunc {
 	return d.signedIn(func(v *visit, s *accounts.Session) {
 		if s.Company == nil {
@@ -161,16 +161,16 @@ func (d *Dashboard) owner(page func(*visit, tenant)) gin.HandlerFunc {
 	})
 }
 
-// operator is an administrator inside the administrators' scope.
+// operator is an administrator with an open administrator scope.
 type operator struct{ User accounts.User }
 
-// admin is a page for an operator. To others it does not exist.
+// admin is the handler of a page for operators. For others it responds with 404.
 func (d *Dashboard) admin(page func(*visit, operator)) gin.HandlerFunc {
 	return d.signedIn(func(v *visit, s *accounts.Session) {
 		switch {
 		case !s.User.Administrator:
-			v.oops(http.StatusNotFound)
-		case !v.inAdmin():
+			v.renderError(http.StatusNotFound)
+		case !v.adminOpen():
 			v.redirect("/admin/enter", "")
 		default:
 			page(v, operator{s.User})

@@ -2,8 +2,12 @@ package dashboard
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -14,37 +18,37 @@ const (
 	requestTimeout = 15 * time.Second
 )
 
-// policy lets a page load what comes from here and nothing else, and lets no script write markup.
+// policy lets a page load files of this site only, and forbids scripts to write markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// harden sets what holds for every answer.
+// harden sets the security headers of every response.
 func (d *Dashboard) harden(c *gin.Context) {
 	h := c.Writer.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")                   // for browsers that do not know frame-ancestors
+	h.Set("X-Frame-Options", "DENY")                   // for browsers without frame-ancestors
 	h.Set("Referrer-Policy", "same-origin")            // no-referrer would make forms' Origin null
-	h.Set("Cross-Origin-Opener-Policy", "same-origin") // no window that opened this one reaches into it
+	h.Set("Cross-Origin-Opener-Policy", "same-origin") // a window that opened this one cannot access it
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
-	h.Set("Cache-Control", "no-store") // assets say otherwise
+	h.Set("Cache-Control", "no-store") // assets override this
 	if d.opts.SecureCookies {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }
 
-// longer are the routes that may take longer than a page, and larger those whose forms have a file.
+// slowRoutes may take longer than a page; larger are the routes whose forms have a file.
 var (
-	longer = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime}
-	larger = map[string]int64{"POST /campaigns": maxUpload}
+	slowRoutes = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime}
+	larger     = map[string]int64{"POST /campaigns": maxUpload}
 )
 
-// bound gives a request its time and its size.
+// bound limits a request in time and size.
 func bound(c *gin.Context) {
 	route := c.Request.Method + " " + c.FullPath()
 	limit, size := requestTimeout, int64(maxForm)
-	if more, ok := longer[route]; ok {
+	if more, ok := slowRoutes[route]; ok {
 		limit = more
 	}
 	if more, ok := larger[route]; ok {
@@ -58,7 +62,7 @@ func bound(c *gin.Context) {
 	c.Next()
 }
 
-// recover turns a panic into a page that says nothing of it.
+// recover turns a panic into an error page without details, and logs it.
 func (d *Dashboard) recover(c *gin.Context) {
 	defer func() {
 		p := recover()
@@ -71,16 +75,45 @@ func (d *Dashboard) recover(c *gin.Context) {
 		d.log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
-			d.visit(c).oops(http.StatusInternalServerError)
+			d.visit(c).renderError(http.StatusInternalServerError)
 		}
 	}()
 	c.Next()
 }
 
-// sameOrigin refuses a change that another site's page asks for.
+// sameOrigin refuses changes that pages of other sites request.
 func (d *Dashboard) sameOrigin(c *gin.Context) {
-	if err := d.forged.Check(c.Request); err != nil {
+	if err := d.crossOrigin.Check(c.Request); err != nil {
 		c.Abort()
-		d.visit(c).oops(http.StatusForbidden)
+		d.visit(c).renderError(http.StatusForbidden)
 	}
+}
+
+// allowTry counts a try for the account and for the network address of the client, and reports whether it is allowed. The
+// result does not depend on whether the account exists.
+func (v *visit) allowTry(kind, account string) bool {
+	t := v.d.rooms.Tries
+	allowed := t.Address == nil || t.Address.Allow(v.ctx(), tryKey("address", networkOf(v.c.ClientIP()))).Allowed
+	if allowed && t.Account != nil {
+		allowed = t.Account.Allow(v.ctx(), tryKey(kind, strings.ToLower(strings.TrimSpace(account)))).Allowed
+	}
+	return allowed
+}
+
+func tryKey(kind, who string) int64 {
+	sum := sha256.Sum256([]byte("dashboard\x00" + kind + "\x00" + who))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// networkOf returns the network of one customer: the address itself, or its /64 of IPv6.
+func networkOf(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || !ip.Is6() || ip.Is4In6() {
+		return address
+	}
+	prefix, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return address
+	}
+	return prefix.String()
 }

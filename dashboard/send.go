@@ -22,10 +22,10 @@ const (
 	maxSender  = 11
 )
 
-// keyPrefix begins the idempotency keys of forms, which stand among those of the user's programs.
+// keyPrefix is the prefix of the idempotency keys of forms, to keep them apart from those of the user's API requests.
 const keyPrefix = "dashboard:"
 
-// newFormKey names one filling in of a form, so that sending it twice sends one message.
+// newFormKey returns a new key for a form, so that submitting it twice sends one message.
 func newFormKey() string {
 	var octets [16]byte
 	_, _ = rand.Read(octets[:]) // never fails
@@ -36,7 +36,7 @@ func isFormKey(key string) bool {
 	return len(key) == 32 && strings.Trim(key, "0123456789abcdef") == ""
 }
 
-// formKey is the key in the field "key"; a new one where the field holds none.
+// formKey returns the field "key", or a new key when the field has none.
 func (f *form) formKey() string {
 	if key := f.Value("key"); isFormKey(key) {
 		return key
@@ -46,7 +46,7 @@ func (f *form) formKey() string {
 	return key
 }
 
-// text is a field with a message's text. Browsers send line breaks as two characters, of which handsets want one.
+// text returns a field with a message's text. Browsers send line breaks as CR LF; handsets need only LF.
 func (f *form) text(field string) string {
 	text := strings.ReplaceAll(f.Value(field), "\r\n", "\n")
 	switch {
@@ -60,7 +60,7 @@ func (f *form) text(field string) string {
 	return text
 }
 
-// sender is a field with a sender ID.
+// sender returns a field with a sender ID.
 func (f *form) sender(field string) string {
 	name := f.required(field)
 	letters := strings.TrimFunc(name, func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' })
@@ -70,9 +70,9 @@ func (f *form) sender(field string) string {
 	return name
 }
 
-// send has intake accept a message that a form asks for, as the API does; the name of the key is then what
-// [intake.Intake.Answered] finds the answer by. When it is not ok the form says why, with that status, or, with status 0,
-// the request was answered.
+// send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the answer by the name of
+// the form's key. When ok is false, either the form has the error and status is the status to render it with, or status
+// is 0 and the response was written.
 func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status int, ok bool) {
 	d, ctx := v.d, context.WithoutCancel(v.ctx())
 	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
@@ -81,11 +81,11 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 	}
 	p, err := d.rooms.Accounts.PrincipalOf(ctx, t.User.ID)
 	if err != nil {
-		v.fail("reading who sends", err)
+		v.handleError("reading who sends", err)
 		return id, 0, false
 	}
-	if p.Company == nil || p.Company.ID != t.Company.ID { // made over a moment ago
-		v.oops(http.StatusNotFound)
+	if p.Company == nil || p.Company.ID != t.Company.ID { // the company has changed its owner meanwhile
+		v.renderError(http.StatusNotFound)
 		return id, 0, false
 	}
 	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
@@ -96,14 +96,14 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 	case err == nil:
 		var accepted intake.Accepted
 		if err := json.Unmarshal(answer.Body, &accepted); err != nil {
-			v.fail("reading an answer", err)
+			v.handleError("reading an answer", err)
 			return id, 0, false
 		}
 		return accepted.ID, 0, true
 	case refused:
 		f.refused(refusal, req)
 		return id, http.StatusUnprocessableEntity, false
-	case errors.Is(err, intake.ErrKeyReused): // changed and sent again, as after going back
+	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after going back in the browser
 		f.values.Set("key", newFormKey())
 		f.notice("send.changed")
 		return id, http.StatusConflict, false
@@ -115,11 +115,11 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 		f.notice("send.unavailable")
 		return id, http.StatusServiceUnavailable, false
 	}
-	v.fail("accepting a message", err)
+	v.handleError("accepting a message", err)
 	return id, 0, false
 }
 
-// refused says a business rule's refusal in the person's language.
+// refused sets the form's error to a business rule's refusal, in the user's language.
 func (f *form) refused(r sms.Refusal, req intake.Single) {
 	switch r.Reason {
 	case "company_not_approved":

@@ -12,12 +12,12 @@ import (
 	"intumwa/acts"
 )
 
-// sendersPage is the sender IDs with the webhook endpoint below.
+// sendersPage is the page of the sender IDs and the webhook endpoint.
 type sendersPage struct {
 	Senders []accounts.SenderRequest
-	Full    bool // as many wait as may
-	Most    int  // how many that are
-	Keep    int  // how many there may be at all
+	Full    bool // the limit of waiting sender IDs is reached
+	Most    int  // the limit of waiting sender IDs
+	Keep    int  // the limit of sender IDs in all
 	Webhook webhookPart
 }
 
@@ -29,14 +29,14 @@ func (d *Dashboard) senders(v *visit, t tenant) {
 	}
 	kept, err := v.takeOnce("webhook")
 	if err != nil {
-		v.fail("reading what is shown once", err)
+		v.handleError("reading what is shown once", err)
 		return
 	}
 	v.showOnce(&data.Webhook, kept)
 	v.render(http.StatusOK, "senders", data)
 }
 
-// sendersPage is false when it has answered for a failure.
+// sendersPage reads the page's data. On an error it writes the response and returns false.
 func (v *visit) sendersPage(t tenant) (data sendersPage, ok bool) {
 	data.Most, data.Keep = accounts.MaxWaitingSenders, accounts.MaxSenders
 	var err error
@@ -44,7 +44,7 @@ func (v *visit) sendersPage(t tenant) (data sendersPage, ok bool) {
 		data.Webhook, err = v.webhookPart(t)
 	}
 	if err != nil {
-		v.fail("reading sender IDs and the webhook endpoint", err)
+		v.handleError("reading sender IDs and the webhook endpoint", err)
 		return data, false
 	}
 	waiting := 0
@@ -90,12 +90,12 @@ func (d *Dashboard) askSender(v *visit, t tenant) {
 		case errors.Is(err, accounts.ErrInvalid):
 			f.refuse("purpose", "senders.purpose.wrong", accounts.MaxPurpose)
 		default:
-			v.fail("asking for a sender ID", err)
+			v.handleError("asking for a sender ID", err)
 			return
 		}
 	}
 	if data, ok := v.sendersPage(t); ok {
-		v.again("senders", data, f)
+		v.renderForm("senders", data, f)
 	}
 }
 

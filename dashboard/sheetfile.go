@@ -18,14 +18,14 @@ const (
 	maxColumns   = 50
 )
 
-// sheetError says why a file cannot be read: a text, and the line where it is known.
+// sheetError is the reason why a file cannot be read: a text, and the line if it is known.
 type sheetError struct {
-	Line int // 0: the whole
+	Line int // 0: the whole file
 	Key  string
 	Args []any
 }
 
-// Error is for logs, which get none.
+// Error implements error. It is not shown.
 func (e *sheetError) Error() string { return e.Key }
 
 // sheetRow is a line of a file with its number, from 1 as editors count them.
@@ -35,8 +35,8 @@ type sheetRow struct {
 }
 
 // readSheet reads up to most rows of a CSV file, and one more if there are more: in UTF-8, UTF-16 or Windows-1252, with
-// commas, semicolons or tabs, as programs and spreadsheets write them. Lines without anything are left out. The error
-// is a *sheetError.
+// commas, semicolons or tabs, as programs and spreadsheets write them. Empty lines are skipped. The error is a
+// *sheetError.
 func readSheet(file []byte, most int) ([]sheetRow, error) {
 	text, err := decodeSheet(file)
 	if err != nil {
@@ -76,7 +76,7 @@ func readSheet(file []byte, most int) ([]sheetRow, error) {
 	return rows, nil
 }
 
-// decodeSheet is a file's text in UTF-8 with lines that end in \n.
+// decodeSheet returns a file's text in UTF-8 with lines that end in \n.
 func decodeSheet(file []byte) (string, error) {
 	var text string
 	switch {
@@ -105,8 +105,8 @@ func decodeSheet(file []byte) (string, error) {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), nil
 }
 
-// looksWide tells whether a file is UTF-16 without a mark: every second octet of its beginning, from that one on, is
-// nought, as it is in Latin text, and no other.
+// looksWide reports whether a file is UTF-16 without a byte order mark: at its beginning, from the given octet on, every
+// second octet is zero, as in Latin text, and no other.
 func looksWide(file []byte, nought int) bool {
 	head := file[:min(len(file), 64)&^1]
 	for i, octet := range head {
@@ -130,7 +130,7 @@ func wide(octets []byte, bigEndian bool) string {
 	return string(utf16.Decode(units))
 }
 
-// checkLines refuses what no file of recipients has, before anything is made of it.
+// checkLines refuses files that cannot be lists of recipients, before they are parsed.
 func checkLines(text string) error {
 	line := 0
 	for l := range strings.Lines(text) {
@@ -141,7 +141,7 @@ func checkLines(text string) error {
 	return nil
 }
 
-// separator is what divides the cells of the first line that has any: whichever of the three it has most of.
+// separator returns the separator of cells: the most frequent of the three in the first line that has any.
 func separator(text string) rune {
 	text = strings.TrimLeft(text, "\n \t")
 	counts := map[rune]int{}

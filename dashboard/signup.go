@@ -17,20 +17,20 @@ func (d *Dashboard) signUp(v *visit) {
 	v.render(http.StatusOK, "signup", nil)
 }
 
-// askSignUp is POST /sign-up: it mails a link, and says so whether or not there is such an account.
+// askSignUp is POST /sign-up: it mails a link. The page is the same whether or not the account exists.
 func (d *Dashboard) askSignUp(v *visit) {
 	f := v.form()
 	if f == nil {
 		return
 	}
 	name, email := f.name("name"), f.email("email")
-	if f.ok() && !v.mayTry("mail", email) {
+	if f.ok() && !v.allowTry("mail", email) {
 		f.notice("error.tries")
-		v.show(http.StatusTooManyRequests, "signup", nil, f)
+		v.renderPage(http.StatusTooManyRequests, "signup", nil, f)
 		return
 	}
 	if !f.ok() {
-		v.again("signup", nil, f)
+		v.renderForm("signup", nil, f)
 		return
 	}
 	token, err := d.rooms.Accounts.BeginSignUp(v.ctx(), accounts.NewUser{Email: email, Name: name, Language: v.lang.Tag})
@@ -41,16 +41,16 @@ func (d *Dashboard) askSignUp(v *visit) {
 		d.mailExists(v.lang, email)
 	case errors.Is(err, accounts.ErrInvalid):
 		f.refuse("email", "error.email")
-		v.again("signup", nil, f)
+		v.renderForm("signup", nil, f)
 		return
 	default:
-		v.fail("beginning a sign-up", err)
+		v.handleError("beginning a sign-up", err)
 		return
 	}
 	v.redirect("/sent?to="+url.QueryEscape(email), "")
 }
 
-// sent is GET /sent: a mail is on its way, perhaps.
+// sent is GET /sent: it says that a mail was sent if the address is valid.
 func (d *Dashboard) sent(v *visit) {
 	to := v.c.Query("to")
 	if len(to) > 254 {
@@ -59,13 +59,13 @@ func (d *Dashboard) sent(v *visit) {
 	v.render(http.StatusOK, "sent", to)
 }
 
-// choice is where a mailed link ends: a password is chosen.
+// choice is the page of a mailed link, for choosing a password.
 type choice struct {
 	Email, Title, Button string
 	Least                int
 }
 
-// finishSignUp is GET /sign-up/:token. It changes nothing: programs that look into mails follow links too.
+// finishSignUp is GET /sign-up/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) finishSignUp(v *visit) {
 	link, err := d.rooms.Accounts.SignUpLink(v.ctx(), v.c.Param("token"))
 	if err != nil {
@@ -79,10 +79,10 @@ func (v *visit) signUpChoice(link accounts.Link) choice {
 	return choice{link.Email, v.lang.T("finish.title"), v.lang.T("finish.button"), accounts.MinPassword}
 }
 
-// linkGone answers for a link that does not work.
+// linkGone responds to an invalid link.
 func (v *visit) linkGone(err error) {
 	if !errors.Is(err, accounts.ErrNotFound) && !errors.Is(err, accounts.ErrExists) {
-		v.fail("following a link", err)
+		v.handleError("following a link", err)
 		return
 	}
 	v.render(http.StatusNotFound, "error", struct{ Title, Text string }{v.lang.T("link.gone.title"), v.lang.T("link.gone.text")})
@@ -101,7 +101,7 @@ func (d *Dashboard) doSignUp(v *visit) {
 	}
 	password := f.newPassword("password")
 	if !f.ok() {
-		v.again("choose", v.signUpChoice(link), f)
+		v.renderForm("choose", v.signUpChoice(link), f)
 		return
 	}
 	user, err := d.rooms.Accounts.FinishSignUp(v.ctx(), v.c.Param("token"), password)
@@ -112,7 +112,7 @@ func (d *Dashboard) doSignUp(v *visit) {
 	v.openSession(user, "/", "flash.welcome")
 }
 
-// newPassword is a field with a password that is being chosen.
+// newPassword returns a field with a new password.
 func (f *form) newPassword(field string) string {
 	password := f.required(field)
 	if n := len([]rune(password)); n < accounts.MinPassword || len(password) > 1024 {

@@ -16,23 +16,23 @@ import (
 
 const (
 	statementRows = 50  // of a page
-	sheetRows     = 200 // of a sheet to be printed: 90 KB
+	sheetRows     = 200 // rows of a printed sheet: 90 KB
 	maxThreshold  = 1_000_000_000
 )
 
-// kinds of rows of a statement, and their texts.
+// entryKinds maps the kinds of ledger rows to the keys of their texts.
 var entryKinds = map[string]string{
 	billing.KindSend: "statement.kind.send", billing.KindRefund: "statement.kind.refund", billing.KindAdjustment: "statement.kind.adjustment",
 }
 
-// entry is a row of a statement as it is shown.
+// entry is a row of a statement as shown on a page.
 type entry struct {
 	billing.Entry
 
-	What string // the kind, for people
+	What string // the kind, in the user's language
 }
 
-// Reference is the ULID of what it was for; empty when it was for nothing.
+// Reference returns the ULID of the message or batch; empty for an adjustment.
 func (e entry) Reference() string {
 	if e.Ref == nil {
 		return ""
@@ -47,13 +47,13 @@ type statementPage struct {
 	Says             string
 	Kind             string
 	Entries          []entry
-	Opening, Closing int64 // of the period; of a sheet, its own
+	Opening, Closing int64 // balances of the period, or of the sheet
 	Credits          int64
 	Threshold        int64
 	Next             string // address of the next page
 	Export, Print    string
-	Carried          bool // the sheet is not the first
-	More             bool // nor the last
+	Carried          bool // this is not the first sheet
+	More             bool // this is not the last sheet
 	At               time.Time
 }
 
@@ -66,7 +66,7 @@ func (v *visit) statementFilter() (period, billing.StatementFilter) {
 	return p, f
 }
 
-// address is a path with those parameters that are not empty.
+// address returns a path with the parameters that are not empty.
 func address(path string, pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -80,7 +80,7 @@ func address(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// cursor is the parameter of that name; 0 when it is none.
+// cursor returns the parameter of that name; 0 when it is not a number.
 func (v *visit) cursor(name string) int64 {
 	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
 	if err != nil || n < 0 {
@@ -107,7 +107,7 @@ func (d *Dashboard) statement(v *visit, t tenant) {
 func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 	ledger, company := v.d.rooms.Statements, t.id()
 	p, f := v.statementFilter()
-	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.says(v.lang), Kind: f.Kind, At: time.Now()}
+	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), Kind: f.Kind, At: time.Now()}
 	page, next, err := ledger.Statement(v.ctx(), company, f, v.cursor("before"), statementRows)
 	if err == nil {
 		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
@@ -119,7 +119,7 @@ func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 		data.Threshold, err = ledger.Threshold(v.ctx(), company)
 	}
 	if err != nil {
-		v.fail("reading a statement", err)
+		v.handleError("reading a statement", err)
 		return data, false
 	}
 	data.Entries = v.entries(page)
@@ -132,14 +132,14 @@ func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 	return data, true
 }
 
-// printStatement is GET /statement/print: all rows of a period from the oldest on, on sheets that carry their balances
-// over.
+// printStatement is GET /statement/print: all rows of a period, the oldest first, on sheets with opening and closing
+// balances.
 func (d *Dashboard) printStatement(v *visit, t tenant) {
 	ledger, company := d.rooms.Statements, t.id()
 	p := v.period()
 	f := billing.StatementFilter{From: p.from, To: p.to}
 	after := v.cursor("after")
-	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.says(v.lang), At: time.Now(), Carried: after > 0}
+	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), At: time.Now(), Carried: after > 0}
 	page, next, err := ledger.Sheet(v.ctx(), company, f, after, sheetRows)
 	if err == nil && len(page) == 0 {
 		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
@@ -148,7 +148,7 @@ func (d *Dashboard) printStatement(v *visit, t tenant) {
 		}
 	}
 	if err != nil {
-		v.fail("reading a statement", err)
+		v.handleError("reading a statement", err)
 		return
 	}
 	if len(page) > 0 {
@@ -191,12 +191,12 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) {
 	if text != "" && (err != nil || threshold < 0 || threshold > maxThreshold) {
 		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
 		if data, ok := v.statementPage(t); ok {
-			v.again("statement", data, f)
+			v.renderForm("statement", data, f)
 		}
 		return
 	}
 	if err := d.rooms.Ledger.SetThreshold(v.ctx(), t.id(), threshold); err != nil {
-		v.fail("storing a threshold", err)
+		v.handleError("storing a threshold", err)
 		return
 	}
 	if threshold == 0 {
@@ -206,16 +206,46 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) {
 	v.redirect("/statement", "flash.threshold")
 }
 
-// id is the company's, as rooms want it.
+// id returns the company's id.
 func (t tenant) id() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
-// reads a ULID in the path; false when it is none.
+// ulid returns the ULID in the path; false when it is not one.
 func (v *visit) ulid(name string) (ulid.ULID, bool) {
 	id, err := ulid.ParseStrict(v.c.Param(name))
 	return id, err == nil
 }
 
-// fileName is a name for a download that no system minds.
+// fileName returns a name for a download that every system accepts.
 func fileName(what string, company int64, at time.Time) string {
 	return "intumwa-" + what + "-" + strconv.FormatInt(company, 10) + "-" + at.In(words.Bujumbura).Format("20060102-1504") + ".csv"
+}
+
+// period is a range of days: both ends are included, either may be open.
+type period struct {
+	First, Last string // as the fields hold them: 2026-03-31, or empty
+	from, to    time.Time
+}
+
+// period reads the parameters from and to; an invalid day is ignored.
+func (v *visit) period() (p period) {
+	if day, err := time.ParseInLocation(time.DateOnly, v.c.Query("from"), words.Bujumbura); err == nil && day.Year() >= 2000 && day.Year() < 3000 {
+		p.First, p.from = day.Format(time.DateOnly), day
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, v.c.Query("to"), words.Bujumbura); err == nil && day.Year() >= 2000 && day.Year() < 3000 {
+		p.Last, p.to = day.Format(time.DateOnly), day.AddDate(0, 0, 1)
+	}
+	return p
+}
+
+// text returns the period in a language.
+func (p period) text(l *words.Language) string {
+	switch {
+	case !p.from.IsZero() && !p.to.IsZero():
+		return l.T("period.both", l.Date(p.from), l.Date(p.to.Add(-time.Hour)))
+	case !p.from.IsZero():
+		return l.T("period.from", l.Date(p.from))
+	case !p.to.IsZero():
+		return l.T("period.to", l.Date(p.to.Add(-time.Hour)))
+	}
+	return l.T("period.all")
 }

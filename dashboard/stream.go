@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	streamsOfUser = 4  // open at a time: one a window of a browser
+	streamsOfUser = 4  // open at a time, one for each browser window
 	streamsOfAll  = 64 // in this process
 
-	streamLook    = 500 * time.Millisecond // between two looks at the links
-	streamPulse   = 5 * time.Second        // something is said at least so often
-	streamProof   = 2 * time.Second        // between two looks whether the session is open still
-	streamWrite   = 5 * time.Second        // that a write may take before the other side is taken for gone
-	streamLongest = 2 * time.Hour          // no stream lives longer than any administrators' scope
+	streamLook    = 500 * time.Millisecond // between two reads of the links
+	streamPulse   = 5 * time.Second        // the longest time without output
+	streamProof   = 2 * time.Second        // between two checks of the session
+	streamWrite   = 5 * time.Second        // for a write; after it the client counts as gone
+	streamLongest = 2 * time.Hour          // the longest life of a stream
 )
 
-// streams are the connections that are told what changes until they end.
+// streams counts the open connections with server-sent events.
 type streams struct {
 	mu     sync.Mutex
 	of     map[int64]int // by user
@@ -33,7 +33,7 @@ type streams struct {
 
 func newStreams() *streams { return &streams{of: map[int64]int{}, ending: make(chan struct{})} }
 
-// begin counts one more, if there may be one more.
+// begin counts a stream; false when the limit is reached or the server shuts down.
 func (s *streams) begin(user int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *streams) end(user int64) {
 	}
 }
 
-// EndStreams ends what would otherwise stay open, and lets nothing of the kind begin: for a server that shuts down.
+// EndStreams ends all streams and refuses new ones. Call it when the server shuts down.
 func (d *Dashboard) EndStreams() {
 	d.streams.mu.Lock()
 	defer d.streams.mu.Unlock()
@@ -66,17 +66,17 @@ func (d *Dashboard) EndStreams() {
 
 const openEndedKey = "open-ended"
 
-// openEnded is the request's context without the time that other requests are given, for what lasts.
+// openEnded returns the request's context without the time limit of other requests, for streams.
 func (v *visit) openEnded() context.Context {
 	return v.c.MustGet(openEndedKey).(context.Context)
 }
 
 // streamLinks is GET /admin/links/stream: the links as server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). It ends with the administrators' scope, the session
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). It ends with the administrator scope, the session
 // and the server.
 func (d *Dashboard) streamLinks(v *visit, o operator) {
-	if !strings.Contains(v.c.GetHeader("Accept"), "text/event-stream") { // HEAD, a person's address bar: nobody who would listen
-		v.oops(http.StatusNotFound)
+	if !strings.Contains(v.c.GetHeader("Accept"), "text/event-stream") { // HEAD, or the address bar of a browser: the client does not read events
+		v.renderError(http.StatusNotFound)
 		return
 	}
 	if !d.streams.begin(o.User.ID) {
@@ -95,11 +95,11 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 		_, err := v.c.Writer.WriteString(text)
 		return err == nil && out.Flush() == nil
 	}
-	if out.SetReadDeadline(time.Time{}) != nil { // the server's would end the request
+	if out.SetReadDeadline(time.Time{}) != nil { // the server's read timeout would end the request
 		return
 	}
 	v.c.Header("Content-Type", "text/event-stream; charset=utf-8")
-	v.c.Header("X-Accel-Buffering", "no") // nginx would wait for more
+	v.c.Header("X-Accel-Buffering", "no") // keeps nginx from buffering
 	v.c.Status(http.StatusOK)
 	if !say("retry: 3000\n\n") {
 		return
@@ -123,12 +123,12 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 			if string(text) != before || time.Since(said) >= streamPulse {
 				before, said = string(text), time.Now()
 				view.At = at
-				text, _ = json.Marshal(view) // as just now
+				text, _ = json.Marshal(view) // it marshalled above
 				if !say("event: links\ndata: " + string(text) + "\n\n") {
 					return
 				}
 			}
-		} else if time.Since(said) >= streamPulse { // nothing is known: the page says how old its news is
+		} else if time.Since(said) >= streamPulse { // the database is away: the page shows the age of its data
 			said = time.Now()
 			if !say(": the database does not answer\n\n") {
 				return
@@ -142,7 +142,7 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 			case err == nil:
 				say("event: end\ndata:\n\n")
 				return
-			case time.Since(proven) >= 3*streamPulse: // who cannot be asked for long is not trusted
+			case time.Since(proven) >= 3*streamPulse: // a session that could not be checked for that long does not count as open
 				return
 			}
 		}
@@ -156,5 +156,5 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 	}
 }
 
-// lasts tells whether a request is one that stays open: its length says nothing of how fast we are.
-func lasts(c *gin.Context) bool { return c.FullPath() == "/admin/links/stream" }
+// isStream reports whether a request is a stream, whose duration must not count in the metrics.
+func isStream(c *gin.Context) bool { return c.FullPath() == "/admin/links/stream" }

@@ -14,18 +14,18 @@ import (
 
 // testMode is an account's test mode (rule api 4.4).
 type testMode struct {
-	Number           sms.Number // empty: none was named yet
+	Number           sms.Number // empty: none was set yet
 	Verified         bool
 	Left             int // how often the verified number may still be replaced
-	Quota, Remaining int // segments of the pool, and what is left of them
+	Quota, Remaining int // segments of the pool, and how many of them are left
 	Sender           string
-	Code             *sms.Status // what became of the latest code to a number that is not verified; nil: nobody knows
+	Code             *sms.Status // status of the latest code's message, for a number that is not verified; nil: unknown
 }
 
-// CodeFailed says that no code will come.
+// CodeFailed reports whether the message with the code has failed.
 func (m testMode) CodeFailed() bool { return m.Code != nil && *m.Code == sms.Failed }
 
-// CodePending says that it is on its way.
+// CodePending reports whether the message with the code is pending.
 func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pending }
 
 func (v *visit) testMode(userID int64) (m testMode, err error) {
@@ -59,13 +59,13 @@ func (v *visit) showTestNumber(status int, t tenant, f *form) {
 		}
 	}
 	if err != nil {
-		v.fail("reading a test number", err)
+		v.handleError("reading a test number", err)
 		return
 	}
-	v.show(status, "testnumber", m, f)
+	v.renderPage(status, "testnumber", m, f)
 }
 
-// sendCode is POST /test-number: it names a number and sends it a code, through the gateway itself.
+// sendCode is POST /test-number: it sets the number and sends it a code by SMS.
 func (d *Dashboard) sendCode(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {
@@ -81,7 +81,7 @@ func (d *Dashboard) sendCode(v *visit, t tenant) {
 		v.showTestNumber(http.StatusUnprocessableEntity, t, f)
 		return
 	}
-	ctx := context.WithoutCancel(v.ctx()) // a code that is stored is sent
+	ctx := context.WithoutCancel(v.ctx()) // once the code is stored, it is sent even if the client disconnects
 	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
 	if err == nil {
 		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, t.User.Language, code, accounts.CodeLife)
@@ -114,7 +114,7 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) {
 	v.redirect("/test-number", "flash.verifiednumber")
 }
 
-// refuseTestNumber answers why a verification did not go on: at the field, or above where the page may not have it.
+// refuseTestNumber shows why a verification failed: at the field, or above the form if the page may lack the field.
 func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
 	status := http.StatusUnprocessableEntity
 	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
@@ -139,13 +139,13 @@ func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
 	case refused:
 		f.refuse(field, "refusal.carrier")
 	default:
-		v.fail("verifying a test number", err)
+		v.handleError("verifying a test number", err)
 		return
 	}
 	v.showTestNumber(status, t, f)
 }
 
-// number is a field with a phone number.
+// number returns a field with a phone number.
 func (f *form) number(field string) sms.Number {
 	value := f.required(field)
 	number, ok := f.v.d.opts.Plan.Parse(value)

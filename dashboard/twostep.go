@@ -15,12 +15,12 @@ import (
 type twoStepPage struct {
 	On     bool
 	Secret string
-	QR     square
+	QR     qrCode
 	Codes  []string // shown once
 }
 
-// square is a QR code as a path of SVG.
-type square struct {
+// qrCode is a QR code as an SVG path.
+type qrCode struct {
 	Size int
 	Path string
 }
@@ -32,7 +32,7 @@ func (d *Dashboard) twoStep(v *visit, s *accounts.Session) {
 	}
 }
 
-// twoStepPage is false when it has answered for a failure.
+// twoStepPage reads the page's data. On an error it writes the response and returns false.
 func (v *visit) twoStepPage(s *accounts.Session) (data twoStepPage, ok bool) {
 	a := v.d.rooms.Accounts
 	state, err := a.SecondFactorOf(v.ctx(), s.User.ID)
@@ -49,24 +49,24 @@ func (v *visit) twoStepPage(s *accounts.Session) (data twoStepPage, ok bool) {
 		}
 	}
 	if err != nil {
-		v.fail("reading the second factor", err)
+		v.handleError("reading the second factor", err)
 		return data, false
 	}
 	return data, true
 }
 
-// authenticatorURL is what an authenticator reads: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
+// authenticatorURL returns the URL for authenticators: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
 func authenticatorURL(email, secret string) string {
 	return "otpauth://totp/" + url.PathEscape("Intumwa:"+email) + "?" + url.Values{"secret": {secret}, "issuer": {"Intumwa"}}.Encode()
 }
 
-// quiet is the empty border that readers need, in modules.
-const quiet = 4
+// qrBorder is the empty border that scanners need, in modules.
+const qrBorder = 4
 
-func drawQR(text string) (square, error) {
+func drawQR(text string) (qrCode, error) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {
-		return square{}, err
+		return qrCode{}, err
 	}
 	var path strings.Builder
 	for y := range code.Size {
@@ -76,22 +76,22 @@ func drawQR(text string) (square, error) {
 				run++
 			}
 			if run > 0 {
-				path.WriteString("M" + strconv.Itoa(x+quiet) + " " + strconv.Itoa(y+quiet) + "h" + strconv.Itoa(run) + "v1h-" + strconv.Itoa(run) + "z")
+				path.WriteString("M" + strconv.Itoa(x+qrBorder) + " " + strconv.Itoa(y+qrBorder) + "h" + strconv.Itoa(run) + "v1h-" + strconv.Itoa(run) + "z")
 				x += run
 			}
 		}
 	}
-	return square{code.Size + 2*quiet, path.String()}, nil
+	return qrCode{code.Size + 2*qrBorder, path.String()}, nil
 }
 
-// turnTwoStepOn is POST /account/two-step: the authenticator's first code.
+// turnTwoStepOn is POST /account/two-step, with the authenticator's first code.
 func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
 	f := v.form()
 	if f == nil {
 		return
 	}
 	code := f.required("code")
-	if f.ok() && !v.mayTry("code", strconv.FormatInt(s.User.ID, 10)) {
+	if f.ok() && !v.allowTry("code", strconv.FormatInt(s.User.ID, 10)) {
 		f.notice("error.tries")
 	}
 	if f.ok() {
@@ -101,7 +101,7 @@ func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
 			f.values.Del("code")
 			f.refuse("code", "code.wrong")
 		case err != nil:
-			v.fail("turning the second factor on", err)
+			v.handleError("turning the second factor on", err)
 			return
 		default:
 			v.showCodes(codes)
@@ -109,14 +109,14 @@ func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
 		}
 	}
 	if data, ok := v.twoStepPage(s); ok {
-		v.again("twostep", data, f)
+		v.renderForm("twostep", data, f)
 	}
 }
 
-// showCodes goes to the page that shows new recovery codes once.
+// showCodes redirects to the page that shows new recovery codes once.
 func (v *visit) showCodes(codes []string) {
 	if err := v.keepOnce("codes", strings.Join(codes, " ")); err != nil {
-		v.fail("keeping recovery codes", err)
+		v.handleError("keeping recovery codes", err)
 		return
 	}
 	v.redirect("/account/two-step", "")
@@ -125,12 +125,12 @@ func (v *visit) showCodes(codes []string) {
 // renewCodes is POST /account/two-step/codes.
 func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil || !v.rightCode(f, "proof", "twostep", twoStepPage{On: true}) {
+	if f == nil || !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
 		return
 	}
 	codes, err := d.rooms.Accounts.NewRecoveryCodes(v.ctx(), s.User.ID)
 	if err != nil {
-		v.fail("making recovery codes", err)
+		v.handleError("making recovery codes", err)
 		return
 	}
 	v.showCodes(codes)
@@ -139,11 +139,11 @@ func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) {
 // turnTwoStepOff is POST /account/two-step/off.
 func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil || !v.rightCode(f, "proof", "twostep", twoStepPage{On: true}) {
+	if f == nil || !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
 		return
 	}
 	if err := d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID); err != nil {
-		v.fail("turning the second factor off", err)
+		v.handleError("turning the second factor off", err)
 		return
 	}
 	v.redirect("/account", "flash.twostep.off")

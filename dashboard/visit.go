@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
@@ -18,18 +19,18 @@ import (
 	"intumwa/webhooks"
 )
 
-// visit is one request: who asks, in which language, and how to answer.
+// visit is one request: its user, its language, and the methods for responding.
 type visit struct {
 	d       *Dashboard
 	c       *gin.Context
 	lang    *words.Language
 	token   string            // of the session; empty without one
-	session *accounts.Session // nil: nobody has signed in
+	session *accounts.Session // nil: not signed in
 }
 
 const visitKey = "visit"
 
-// visit is the request's; the first call makes it.
+// visit returns the request's visit; the first call makes it.
 func (d *Dashboard) visit(c *gin.Context) *visit {
 	if v, ok := c.Get(visitKey); ok {
 		return v.(*visit)
@@ -47,8 +48,8 @@ func (d *Dashboard) visit(c *gin.Context) *visit {
 
 func (v *visit) ctx() context.Context { return v.c.Request.Context() }
 
-// identify finds the session that the cookie names. It is false when it has answered the request itself.
-func (v *visit) identify() bool {
+// loadSession reads the cookie's session. On an error it writes the response and returns false.
+func (v *visit) loadSession() bool {
 	token, err := v.c.Cookie(v.cookieName(sessionCookie))
 	if err != nil || token == "" || v.session != nil {
 		return true
@@ -59,20 +60,20 @@ func (v *visit) identify() bool {
 		v.token, v.session = token, &s
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		v.dropCookie(sessionCookie)
-	case strings.HasPrefix(v.c.Request.URL.Path, "/assets/"): // needs nobody
+	case strings.HasPrefix(v.c.Request.URL.Path, "/assets/"): // assets need no session
 	default:
-		v.fail("reading a session", err)
+		v.handleError("reading a session", err)
 		return false
 	}
 	return true
 }
 
-func (v *visit) inAdmin() bool {
+func (v *visit) adminOpen() bool {
 	s := v.session
 	return s != nil && s.User.Administrator && s.AdminUntil != nil && time.Now().Before(*s.AdminUntil)
 }
 
-// view is what every template gets.
+// view is the data of every template.
 type view struct {
 	*words.Language
 	Languages []*words.Language
@@ -80,28 +81,30 @@ type view struct {
 	Route     string // of the request, as routes.go writes it
 	Session   *accounts.Session
 	Nav       []navItem // empty outside
-	Flash     string    // what became of the last change
+	Flash     string    // result of the last change
 	Form      *form     // never nil
 	Docs      string
 	InAdmin   bool
 	Data      any
 }
 
-// render answers with a page.
-func (v *visit) render(status int, name string, data any) { v.show(status, name, data, newForm()) }
-
-// again answers with the page of a form that was not filled in right.
-func (v *visit) again(name string, data any, f *form) {
-	v.show(http.StatusUnprocessableEntity, name, data, f)
+// render responds with a page.
+func (v *visit) render(status int, name string, data any) {
+	v.renderPage(status, name, data, newForm())
 }
 
-func (v *visit) show(status int, name string, data any, f *form) {
+// renderForm responds with the page of a form that has errors.
+func (v *visit) renderForm(name string, data any, f *form) {
+	v.renderPage(http.StatusUnprocessableEntity, name, data, f)
+}
+
+func (v *visit) renderPage(status int, name string, data any, f *form) {
 	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, Data: data}
-	if v.c.Request.Method != http.MethodGet { // such an address may not open by itself
+	if v.c.Request.Method != http.MethodGet { // the address may not have a page for GET
 		p.Path = "/"
 	}
 	if v.session != nil && v.session.Passed {
-		p.Session, p.InAdmin = v.session, v.inAdmin()
+		p.Session, p.InAdmin = v.session, v.adminOpen()
 		p.Nav = v.nav()
 	}
 	p.Flash = v.takeFlash()
@@ -116,7 +119,7 @@ func (v *visit) show(status int, name string, data any, f *form) {
 	v.c.Data(status, "text/html; charset=utf-8", out.Bytes())
 }
 
-// redirect answers a change: the next page is fetched with GET, and says the flash, a key of a text.
+// redirect responds to a change: the browser fetches the next page with GET, which shows the text with the key flash.
 func (v *visit) redirect(path, flash string) {
 	if flash != "" {
 		v.setCookie(flashCookie, flash, time.Minute)
@@ -136,15 +139,15 @@ func (v *visit) takeFlash() string {
 	return v.lang.T(key)
 }
 
-// toSignIn sends to a page of signing in and notes where to come back.
-func (v *visit) toSignIn(path string) {
+// redirectToSignIn redirects to a sign-in page, with the address to return to.
+func (v *visit) redirectToSignIn(path string) {
 	if v.c.Request.Method == http.MethodGet && v.c.Request.URL.Path != "/" {
 		path += "?next=" + url.QueryEscape(v.c.Request.URL.RequestURI())
 	}
 	v.redirect(path, "")
 }
 
-// next is where to go after signing in: a path of this site, whatever the request says.
+// next returns the address to go to after signing in: always a path of this site.
 func (v *visit) next() string { return localPath(v.c.Query("next")) }
 
 func localPath(next string) string {
@@ -156,7 +159,7 @@ func localPath(next string) string {
 	return u.RequestURI()
 }
 
-// id is a number in the path; 0, which nothing has, when it is none.
+// id returns the id in the path; 0, which no row has, when it is not a number.
 func (v *visit) id() int64 {
 	id, err := strconv.ParseInt(v.c.Param("id"), 10, 64)
 	if err != nil || id < 0 {
@@ -165,8 +168,8 @@ func (v *visit) id() int64 {
 	return id
 }
 
-// oops answers with a page that says what is wrong.
-func (v *visit) oops(status int) {
+// renderError responds with the error page of a status.
+func (v *visit) renderError(status int) {
 	texts := map[int][2]string{
 		http.StatusForbidden:             {"error.403.title", "error.403.text"},
 		http.StatusNotFound:              {"error.404.title", "error.404.text"},
@@ -180,16 +183,39 @@ func (v *visit) oops(status int) {
 	v.render(status, "error", struct{ Title, Text string }{v.lang.T(text[0]), v.lang.T(text[1])})
 }
 
-// fail answers for what a person can do nothing about. A thing that is not there, or another's, is 404.
-func (v *visit) fail(doing string, err error) {
+// handleError responds to an error that the user cannot correct: 404 if a row does not exist or belongs to another company.
+func (v *visit) handleError(doing string, err error) {
 	switch {
 	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
-		v.oops(http.StatusNotFound)
-	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // nobody waits for it
+		v.renderError(http.StatusNotFound)
+	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // the client has disconnected
 		v.c.AbortWithStatus(499)
 	default:
 		v.d.log.Error("request failed: "+doing, "path", v.c.FullPath(), "error", err)
 		v.c.Header("Retry-After", "5")
-		v.oops(http.StatusServiceUnavailable)
+		v.renderError(http.StatusServiceUnavailable)
 	}
+}
+
+// keepOnce stores a secret for the next page of this session, which shows it once.
+func (v *visit) keepOnce(kind, text string) error {
+	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind+"\n"+text)
+}
+
+// keepOnceIn is keepOnce in the transaction that creates the secret, so that a secret is never created without being shown.
+func (v *visit) keepOnceIn(tx pgx.Tx, kind, text string) error {
+	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, kind+"\n"+text)
+}
+
+// takeOnce returns and deletes the stored secret; empty when there is none of that kind.
+func (v *visit) takeOnce(kind string) (string, error) {
+	kept, err := v.d.rooms.Accounts.TakeOnce(v.ctx(), v.token)
+	if err != nil {
+		return "", err
+	}
+	is, text, _ := strings.Cut(kept, "\n")
+	if is != kind {
+		return "", nil
+	}
+	return text, nil
 }

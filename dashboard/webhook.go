@@ -17,47 +17,47 @@ import (
 	"intumwa/webhooks"
 )
 
-// How changes of an endpoint are called in the record of acts.
+// Names of endpoint changes in the record of acts.
 const (
 	actWebhookSet     = "webhook.set"
 	actWebhookRotate  = "webhook.rotate"
 	actWebhookRotated = "webhook.rotation_end"
 )
 
-// webhookPart is the endpoint on the page of the sender IDs.
+// webhookPart is the webhook endpoint on the page of the sender IDs.
 type webhookPart struct {
 	Endpoint *webhooks.Endpoint // nil: none yet; without its secret
-	Secret   string             // a new one, this once
-	Test     *trial             // the latest, this once
+	Secret   string             // a new secret, shown once
+	Test     *testResult        // the latest test, shown once
 	Events   []option
 }
 
-// trial is a test event and what came of it.
-type trial struct {
+// testResult is a test event and its result.
+type testResult struct {
 	webhooks.TestResult
 
 	Call attempt
 }
 
-// shownOnce is what a page hands to the one after it.
-type shownOnce struct {
+// onceContent is what a page passes to the next one, in keepOnce.
+type onceContent struct {
 	Secret string               `json:"secret,omitempty"`
 	Test   *webhooks.TestResult `json:"test,omitempty"`
 }
 
 func (v *visit) showOnce(p *webhookPart, kept string) {
-	var once shownOnce
+	var once onceContent
 	if kept == "" || json.Unmarshal([]byte(kept), &once) != nil {
 		return
 	}
 	p.Secret = once.Secret
 	if once.Test != nil {
-		p.Test = &trial{*once.Test, v.newAttempt(once.Test.Attempt)}
+		p.Test = &testResult{*once.Test, v.newAttempt(once.Test.Attempt)}
 	}
 }
 
-func (o shownOnce) text() string {
-	text, _ := json.Marshal(o) //nolint:gosec // sealed until the next page takes it; of texts and numbers, so that it never fails
+func (o onceContent) text() string {
+	text, _ := json.Marshal(o) //nolint:gosec // encrypted until the next page reads it; texts and numbers always marshal
 	return string(text)
 }
 
@@ -71,7 +71,7 @@ func (v *visit) webhookPart(t tenant) (p webhookPart, err error) {
 	return p, err
 }
 
-// changeWebhook lets work change the endpoint and records the act with it.
+// changeWebhook calls work, which changes the endpoint, and records the act in the same transaction.
 func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error)) error {
 	d := v.d
 	err := postgres.Retry(v.ctx(), func() error {
@@ -90,7 +90,7 @@ func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *
 	return err
 }
 
-// setWebhook is POST /webhook: where events go.
+// setWebhook is POST /webhook: it sets the URL.
 func (d *Dashboard) setWebhook(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {
@@ -101,26 +101,26 @@ func (d *Dashboard) setWebhook(v *visit, t tenant) {
 		made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
 		var refusal sms.Refusal
 		switch {
-		case err == nil && made: // the secret is the news
+		case err == nil && made: // the next page shows the new secret
 			v.redirect("/senders#webhook", "")
 			return
 		case err == nil:
 			v.redirect("/senders#webhook", "flash.webhook")
 			return
 		case errors.As(err, &refusal):
-			f.refuse("url", whyNot(refusal.Reason))
+			f.refuse("url", urlRefusalText(refusal.Reason))
 		default:
-			v.fail("setting a webhook endpoint", err)
+			v.handleError("setting a webhook endpoint", err)
 			return
 		}
 	}
 	if data, ok := v.sendersPage(t); ok {
-		v.again("senders", data, f)
+		v.renderForm("senders", data, f)
 	}
 }
 
-// whyNot is the text for the reason for which a URL is refused.
-func whyNot(reason string) string {
+// urlRefusalText returns the key of the text for a refused URL.
+func urlRefusalText(reason string) string {
 	texts := map[string]string{webhooks.BadScheme: "webhook.bad.scheme", webhooks.BadUser: "webhook.bad.user", webhooks.BadFragment: "webhook.bad.fragment",
 		webhooks.BadHost: "webhook.bad.host", webhooks.BadAddress: "webhook.bad.address", webhooks.BadPort: "webhook.bad.port"}
 	if key, ok := texts[reason]; ok {
@@ -129,7 +129,7 @@ func whyNot(reason string) string {
 	return "webhook.bad.url"
 }
 
-// setEndpoint changes the endpoint; made says that it is new, and its secret kept for the next page.
+// setEndpoint changes the endpoint. made means that it is new; its secret is then stored for the next page.
 func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error) {
 	state := func(e webhooks.Endpoint) map[string]any {
 		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active}
@@ -144,7 +144,7 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 		}
 		e, err := hooks.SetEndpoint(v.ctx(), int64(t.company()), s)
 		if made = e.Made; err == nil && made {
-			err = v.keepOnceIn(tx, "webhook", shownOnce{Secret: e.Secret}.text())
+			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
 		}
 		return before, state(e), err
 	})
@@ -157,8 +157,8 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) {
 	if f == nil {
 		return
 	}
-	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // a setting without a URL would be refused in other words
-		v.fail("reading a webhook endpoint", err)
+	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // without this, a missing endpoint would be refused as a missing URL
+		v.handleError("reading a webhook endpoint", err)
 		return
 	}
 	on, flash := f.Value("on") == "yes", "flash.webhook.off"
@@ -166,7 +166,7 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) {
 		flash = "flash.webhook.on"
 	}
 	if _, err := v.setEndpoint(t, webhooks.Setting{Active: &on}); err != nil {
-		v.fail("switching a webhook endpoint", err)
+		v.handleError("switching a webhook endpoint", err)
 		return
 	}
 	v.redirect("/senders#webhook", flash)
@@ -177,16 +177,16 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) {
 	err := v.changeWebhook(t, actWebhookRotate, func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
 		e, err := hooks.Rotate(v.ctx(), t.company())
 		if err == nil {
-			err = v.keepOnceIn(tx, "webhook", shownOnce{Secret: e.Secret}.text())
+			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
 		}
 		return nil, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
 	var refusal sms.Refusal
 	switch {
-	case errors.As(err, &refusal): // a second click: the page says what is under way
+	case errors.As(err, &refusal): // a second click: the page shows the rotation under way
 		v.redirect("/senders#webhook", "")
 	case err != nil:
-		v.fail("rotating a webhook secret", err)
+		v.handleError("rotating a webhook secret", err)
 	default:
 		v.redirect("/senders#webhook", "")
 	}
@@ -203,13 +203,13 @@ func (d *Dashboard) endRotation(v *visit, t tenant) {
 		return map[string]any{"previous_until": was.PreviousUntil}, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
 	if err != nil {
-		v.fail("ending the rotation of a webhook secret", err)
+		v.handleError("ending the rotation of a webhook secret", err)
 		return
 	}
 	v.redirect("/senders#webhook", "flash.rotated")
 }
 
-// testWebhook is POST /webhook/test: an event that means nothing, and what the endpoint answers.
+// testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
 func (d *Dashboard) testWebhook(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {
@@ -222,14 +222,14 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) {
 	refuse := func(status int, key string) {
 		if data, ok := v.sendersPage(t); ok {
 			f.notice(key)
-			v.show(status, "senders", data, f)
+			v.renderPage(status, "senders", data, f)
 		}
 	}
 	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.ctx(), int64(t.company())).Allowed {
 		refuse(http.StatusTooManyRequests, "webhook.test.many")
 		return
 	}
-	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // what is left is for the page
+	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
 	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)
 	switch {
@@ -237,25 +237,25 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) {
 		refuse(http.StatusTooManyRequests, "webhook.test.busy")
 		return
 	case err == nil:
-		err = v.keepOnce("webhook", shownOnce{Test: &result}.text())
+		err = v.keepOnce("webhook", onceContent{Test: &result}.text())
 	}
 	if err != nil {
-		v.fail("testing a webhook endpoint", err)
+		v.handleError("testing a webhook endpoint", err)
 		return
 	}
 	v.redirect("/senders#webhook", "")
 }
 
-// attempt is one call as pages show it.
+// attempt is one call as shown on pages.
 type attempt struct {
 	webhooks.Attempt
 
 	Good  bool
 	Badge string // HTTP 200, or what happened instead
-	Said  string // the beginning of the answer, made printable
+	Said  string // the beginning of the response, made printable
 }
 
-// newAttempt says in the visitor's language what came of a call.
+// newAttempt returns a call and its result in the user's language.
 func (v *visit) newAttempt(a webhooks.Attempt) attempt {
 	shown := attempt{Attempt: a, Good: a.Status/100 == 2, Said: printable(a.Excerpt)}
 	if a.Status != 0 {
@@ -275,12 +275,12 @@ func (v *visit) newAttempt(a webhooks.Attempt) attempt {
 	}
 	shown.Badge, shown.Error = v.lang.T(keys[0]), v.lang.T(keys[1])
 	if a.Result == "tls" {
-		shown.Said = printable(a.Error) // what is wrong with the certificate
+		shown.Said = printable(a.Error) // the problem with the certificate
 	}
 	return shown
 }
 
-// printable is a stranger's text fit for a page, with its lines.
+// printable returns text from outside, safe for a page, with its line breaks.
 func printable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

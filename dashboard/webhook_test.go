@@ -520,7 +520,7 @@ func TestFailingMail(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if _, err := w.d.tellRound(t.Context()); err != nil {
+			if _, err := w.d.writeFailingLetters(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -536,7 +536,7 @@ func TestFailingMail(t *testing.T) {
 			t.Errorf("the mail says what a stranger wrote:\n%s", m.Text)
 		}
 	}
-	told, err := w.d.tellRound(t.Context())
+	told, err := w.d.writeFailingLetters(t.Context())
 	if err != nil || told != 0 {
 		t.Errorf("told again: %d, %v", told, err)
 	}

@@ -7,7 +7,7 @@ import (
 // Split is a text cut into segments, in the order of sending.
 type Split struct {
 	Encoding Encoding
-	// Parts are the payloads of the segments: one septet per octet, or UTF-16BE; without
+	// Segments are the payloads: one septet per octet, or UTF-16BE; without
 	// the concatenation header, which several segments need. They share one buffer, but
 	// append to one does not overwrite the next.
 	Segments [][]byte

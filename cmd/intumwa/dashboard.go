@@ -48,8 +48,8 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
-	heard.On(notices.Account, d.Decided)
-	heard.On(notices.Company, d.Decided)
+	heard.On(notices.Account, d.WakeLetters)
+	heard.On(notices.Company, d.WakeLetters)
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
 	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)

@@ -12,31 +12,31 @@ import (
 	"intumwa/webhooks"
 )
 
-// life is a message with everything that happened to it.
-type life struct {
+// timeline is a message with its history.
+type timeline struct {
 	messages.Record
-	Moments []moment // in the order in which they happened
-	Ahead   []moment // what is still to come, with the time where it is known
-	Live    bool     // there is more to come soon: the page looks again
+	Moments []moment // past, in order of time
+	Ahead   []moment // future, with the time where it is known
+	Live    bool     // the page refreshes itself, because more is expected soon
 }
 
-// Unicode says that the text is carried as UCS-2.
-func (l *life) Unicode() bool { return l.Encoding == sms.UCS2 }
+// Unicode reports whether the text is sent in UCS-2.
+func (l *timeline) Unicode() bool { return l.Encoding == sms.UCS2 }
 
-// moment is one entry of a timeline, in the person's language.
+// moment is one entry of a timeline, in the user's language.
 type moment struct {
-	At     time.Time // zero: not known
+	At     time.Time // zero: unknown
 	Kind   string    // of the badge: good, bad, wait, off
 	Title  string
 	Detail []string
-	rank   int       // among what happened at the same time
-	after  time.Time // it stands after what happened then, whatever its own clock said
+	rank   int       // order among entries of the same time
+	after  time.Time // it is shown after this time, whatever its own time
 }
 
-// Clock is the time of day to the millisecond, by which a message's life is told.
+// Clock returns the time of day in milliseconds.
 func (m moment) Clock() string { return m.At.In(bujumbura).Format("15:04:05.000") }
 
-// place is where it stands: a receipt may come before the answer that it belongs to, but follows from the same submit.
+// place returns the time for sorting: a receipt may arrive before its submit_sm_resp, but is shown after it.
 func (m moment) place() time.Time {
 	if m.At.Before(m.after) {
 		return m.after
@@ -44,8 +44,8 @@ func (m moment) place() time.Time {
 	return m.At
 }
 
-// life reads what became of a message.
-func (v *visit) life(t tenant, r messages.Record) (*life, error) {
+// timeline reads the history of a message.
+func (v *visit) timeline(t tenant, r messages.Record) (*timeline, error) {
 	history, err := v.d.rooms.Messages.HistoryOf(v.ctx(), r.ID)
 	if err != nil {
 		return nil, err
@@ -54,11 +54,11 @@ func (v *visit) life(t tenant, r messages.Record) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.tell(r, history, deliveries), nil
+	return v.newTimeline(r, history, deliveries), nil
 }
 
-func (v *visit) tell(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *life {
-	T, l := v.lang.T, &life{Record: r, Live: !r.Status.Final()}
+func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *timeline {
+	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.Count("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", r.Carrier)}, rank: 1})
@@ -104,10 +104,10 @@ func (v *visit) tell(r messages.Record, h messages.History, deliveries []webhook
 		l.Ahead = append(l.Ahead, moment{Kind: "wait", Title: T("life.receiptwait")})
 	}
 	for _, d := range deliveries {
-		v.tellDelivery(l, d)
+		v.addDelivery(l, d)
 	}
 	slices.SortStableFunc(l.Moments, func(a, b moment) int {
-		// The time of the end may be the carrier's word: it stands after what led to it.
+		// The time of the final state may come from the carrier: it is shown last.
 		if c := a.place().Compare(b.place()); c != 0 && a.rank != 4 && b.rank != 4 {
 			return c
 		}
@@ -116,8 +116,8 @@ func (v *visit) tell(r messages.Record, h messages.History, deliveries []webhook
 	return l
 }
 
-// tellDelivery tells of one webhook and its attempts.
-func (v *visit) tellDelivery(l *life, d webhooks.Delivery) {
+// addDelivery adds a webhook delivery and its attempts.
+func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
 	T := v.lang.T
 	for _, a := range d.Attempts {
 		m := moment{At: a.At, Kind: "bad", Title: T("life.webhook", d.Event, a.Number), rank: 5}
@@ -145,9 +145,9 @@ func (v *visit) tellDelivery(l *life, d webhooks.Delivery) {
 	}
 }
 
-func (l *life) add(m moment) { l.Moments = append(l.Moments, m) }
+func (l *timeline) add(m moment) { l.Moments = append(l.Moments, m) }
 
-// errorOf is a receipt's error code; carriers write zeros where there is none.
+// errorOf returns a receipt's error code; empty when it is only zeros, which carriers write for no error.
 func errorOf(code string) string {
 	if strings.Trim(code, "0") == "" {
 		return ""
@@ -155,12 +155,12 @@ func errorOf(code string) string {
 	return code
 }
 
-// joined are the texts that say anything.
+// joined returns the texts that are not empty.
 func joined(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// reason says why a message failed: our own words in the person's language, a carrier's as they are.
+// reason returns why a message failed: our own reasons in the user's language, a carrier's unchanged.
 func (v *visit) reason(r string) string {
 	switch r {
 	case submission.ReasonExpired:

@@ -1,0 +1,68 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+
+	"intumwa/messages"
+)
+
+const receiptsOnPage = 50
+
+type unmatchedReceiptsPage struct {
+	Receipts []messages.UnmatchedReceipt
+	Next     string
+}
+
+// unmatchedReceipts is GET /admin/receipts: the receipts that match no message.
+func (d *Dashboard) unmatchedReceipts(v *visit, _ operator) {
+	var data unmatchedReceiptsPage
+	var next int64
+	var err error
+	data.Receipts, next, err = messages.New(d.rooms.Pool).UnmatchedReceipts(v.ctx(), v.after("before"), receiptsOnPage)
+	if err != nil {
+		v.handleError("listing receipts", err)
+		return
+	}
+	if next > 0 {
+		data.Next = "/admin/receipts?before=" + strconv.FormatInt(next, 10)
+	}
+	v.render(http.StatusOK, "adminreceipts", data)
+}
+
+// inboundRow is a message from a handset as shown on a page.
+type inboundRow struct{ messages.Inbound }
+
+// Text returns the text; empty when data_coding is not a text that can be decoded.
+func (r inboundRow) Text() string {
+	if r.Body == nil {
+		return ""
+	}
+	return *r.Body
+}
+
+// Length returns the length in octets, including the user data header.
+func (r inboundRow) Length() int { return len(r.Octets) }
+
+type inboundPage struct {
+	Messages []inboundRow
+	Next     string
+}
+
+// inbound is GET /admin/inbound: the messages from handsets.
+func (d *Dashboard) inbound(v *visit, _ operator) {
+	list, err := messages.New(d.rooms.Pool).Inbounds(v.ctx(), v.after("before"), receiptsOnPage+1)
+	if err != nil {
+		v.handleError("listing messages from handsets", err)
+		return
+	}
+	var data inboundPage
+	if len(list) > receiptsOnPage {
+		list = list[:receiptsOnPage]
+		data.Next = "/admin/inbound?before=" + strconv.FormatInt(list[receiptsOnPage-1].ID, 10)
+	}
+	for _, m := range list {
+		data.Messages = append(data.Messages, inboundRow{m})
+	}
+	v.render(http.StatusOK, "admininbound", data)
+}

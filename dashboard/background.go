@@ -1,0 +1,128 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/billing"
+	"intumwa/webhooks"
+)
+
+const (
+	lowBalanceEvery = time.Minute
+	tallyEvery      = 5 * time.Second
+)
+
+// runLowBalance writes letters to owners whose balance has fallen below their threshold, until ctx ends. Of several
+// processes, one writes the letter.
+func (d *Dashboard) runLowBalance(ctx context.Context) {
+	runEvery(ctx, d.opts.LowBalanceEvery, func() {
+		var warnings []billing.Warning
+		err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) (err error) {
+			if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
+				return err
+			}
+			for _, w := range warnings {
+				if err := writeLetter(ctx, tx, letterBalance, w.Company, saidBalance{w.Credits, w.Threshold}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			d.log.Warn("low balances could not be looked up", "error", err)
+		}
+		if err == nil && len(warnings) > 0 {
+			d.WakeLetters("")
+		}
+	})
+}
+
+// runTally counts messages by day for the charts and indexes them by number for searches, until ctx ends.
+func (d *Dashboard) runTally(ctx context.Context) {
+	all := func(do func(context.Context) (bool, error), fails string) {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = do(ctx); err != nil && ctx.Err() == nil {
+				d.log.Warn(fails, "error", err)
+			}
+		}
+	}
+	runEvery(ctx, tallyEvery, func() {
+		all(d.counter.Tally, "messages could not be counted for the charts")
+		all(d.counter.FilterNumbers, "messages could not be indexed by number; searches by number take longer")
+	})
+}
+
+// runEvery calls do at once and then again after each pause, until ctx ends.
+func runEvery(ctx context.Context, pause time.Duration, do func()) {
+	for {
+		do()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+const (
+	failingEvery   = 30 * time.Second
+	failingAtOnce  = 50 // letters of one round
+	failingTimeout = 20 * time.Second
+)
+
+// runFailingWebhooks writes letters to the owners of endpoints that keep failing, until ctx ends.
+func (d *Dashboard) runFailingWebhooks(ctx context.Context) {
+	tick := time.NewTicker(failingEvery)
+	defer tick.Stop()
+	trouble := false
+	for {
+		told, err := d.writeFailingLetters(ctx)
+		if err != nil && ctx.Err() == nil && !trouble {
+			d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "error", err)
+		}
+		trouble = err != nil
+		if told == failingAtOnce && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// writeFailingLetters writes letters to some owners, each exactly once: in the transaction that marks the owners as
+// notified.
+func (d *Dashboard) writeFailingLetters(ctx context.Context) (told int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, failingTimeout)
+	defer cancel()
+	var failing []webhooks.Failing
+	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) (err error) {
+		if failing, err = webhooks.TakeFailing(ctx, tx, failingAtOnce); err != nil {
+			return err
+		}
+		for _, f := range failing {
+			said := saidWebhook{Since: f.GivenUpAt, Off: f.DisabledReason != ""}
+			if f.FailingSince != nil {
+				said.Since = *f.FailingSince
+			}
+			if err := writeLetter(ctx, tx, letterWebhook, f.CompanyID, said); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("writing letters about failing endpoints: %w", err)
+	}
+	if len(failing) > 0 {
+		d.WakeLetters("")
+	}
+	return len(failing), nil
+}
