@@ -115,7 +115,7 @@ func (d *Dashboard) leaveAdmin(v *visit, s *accounts.Session) {
 	v.redirect("/", "flash.left")
 }
 
-// change runs work and records the act that it returns, in one serializable transaction: what work reads as the state
+// change runs work and records the act that it returns, in one transaction (repeatable read): what work reads as the state
 // before is the state that it changes. When another transaction interferes, work is called again; it must reset the
 // variables that it sets outside itself.
 func (d *Dashboard) change(ctx context.Context, o operator, work func(tx pgx.Tx) (acts.Entry, error)) error {

@@ -5,20 +5,20 @@ import (
 	"unicode/utf16"
 )
 
-// escape announces a character of the extension table (3GPP TS 23.038, 6.2.1.1).
+// escape precedes a character of the extension table (3GPP TS 23.038, 6.2.1.1).
 const escape = 0x1B
 
 // gsmDefault is the default alphabet in the order of its codes, ESC as a blank.
 var gsmDefault = []rune("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?" +
 	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà")
 
-// gsmExtension is what follows an escape; 0 = nothing.
+// gsmExtension maps the code after an escape to its character; 0 = none.
 var gsmExtension = [128]rune{
 	0x0A: '\f', 0x14: '^', 0x28: '{', 0x29: '}', 0x2F: '\\',
 	0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
 }
 
-// decodeText turns octets into text as a handset behind this carrier would.
+// decodeText decodes octets as a handset of this carrier would.
 func decodeText(octets []byte, coding byte, alphabet Alphabet) (text, encoding string) {
 	switch {
 	case coding == 8:
@@ -61,8 +61,8 @@ func decodeGSM7(octets []byte) string {
 	return string(runes)
 }
 
-// encodeText writes a handset's text: data_coding 0 where ASCII letters that
-// GSM-7 has at the same codes suffice, else UCS-2.
+// encodeText encodes a handset's text: with data_coding 0 if it consists of ASCII
+// characters that have the same codes in GSM-7, else in UCS-2.
 func encodeText(text string) (octets []byte, coding byte) {
 	plain := true
 	for _, r := range text {

@@ -5,9 +5,9 @@ import "time"
 // assembly puts segments together as a handset does.
 type assembly struct {
 	limit    int
-	next     int // the log's entry to look at next
+	next     int // the next entry of the log to process
 	base     int // the number of messages[0]
-	complete int // messages complete since the beginning
+	complete int // complete messages so far
 	messages []Message
 	segments [][][]byte // of messages, by segment, until they are complete
 	open     map[assemblyKey]int
@@ -32,7 +32,7 @@ func (a *assembly) list(i int) []Message {
 	return list
 }
 
-// assemble adds one submit; c.mu is held.
+// assemble adds a submit; the caller holds c.mu.
 func (c *Carrier) assemble(e *logEntry) {
 	if !e.accepted {
 		return
@@ -40,7 +40,7 @@ func (c *Carrier) assemble(e *logEntry) {
 	a := &c.log.asm
 	m := &submit{}
 	decodeSubmit(e.body, m, c.opts.Alphabet, c.wall(e.at))
-	if !m.structurallyGood {
+	if !m.complete {
 		return
 	}
 	total, seq := max(m.concat.Total, 1), max(m.concat.Seq, 1)
@@ -53,7 +53,7 @@ func (c *Carrier) assemble(e *logEntry) {
 			a.messages[at-a.base].Duplicates++
 			return
 		} else if have != nil {
-			there = false // the reference came round
+			there = false // the reference was used again
 		}
 	}
 	if !there {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Carrier is one message centre. Make it with New, have it answer with Serve;
+// Carrier is a simulated message centre. Create it with New and run it with Serve;
 // every other method may be called at any time from any goroutine.
 type Carrier struct {
-	opts  Options
-	epoch time.Time
-	kick  chan struct{} // wakes the courier
-	mute  atomic.Bool   // Faults.HalfOpen
-	stall atomic.Bool   // Faults.StopReading
+	opts        Options
+	epoch       time.Time
+	kick        chan struct{} // wakes the scheduler
+	halfOpen    atomic.Bool   // Faults.HalfOpen
+	stopReading atomic.Bool   // Faults.StopReading
 
 	mu         sync.Mutex
 	faults     Faults
@@ -39,13 +39,13 @@ type Carrier struct {
 	serving    bool
 	unknownDue int64
 	floodDue   int64
-	receipt    receipt // what tell writes into
+	receipt    receipt // scratch space of queueNotices
 }
 
-// ErrServing is what Serve answers while another Serve of the same carrier runs.
+// ErrServing is the error of Serve while another Serve of the same carrier runs.
 var ErrServing = errors.New("carriersim: already serving")
 
-// New makes a carrier; nothing runs until Serve.
+// New makes a carrier. It starts nothing; Serve does.
 func New(o Options) *Carrier {
 	o = o.withDefaults()
 	seed := o.Seed
@@ -71,13 +71,12 @@ func New(o Options) *Carrier {
 	return c
 }
 
-// Name is the carrier's name, as in Options.
+// Name returns the carrier's name, as in Options.
 func (c *Carrier) Name() string { return c.opts.Name }
 
-// Serve answers on ln until ctx is done or ln fails, and closes ln. When it
-// returns, every connection is closed and every goroutine it started has ended;
-// receipts that still wait are kept for the next Serve. A listener of crypto/tls
-// makes it SMPP over TLS.
+// Serve accepts connections on ln until ctx is done or ln fails, and closes ln. When
+// it returns, all connections are closed and all its goroutines have ended; waiting
+// receipts are kept for the next Serve. Use a listener of crypto/tls for SMPP over TLS.
 func (c *Carrier) Serve(ctx context.Context, ln net.Listener) error {
 	c.mu.Lock()
 	if c.serving {
@@ -97,7 +96,7 @@ func (c *Carrier) Serve(ctx context.Context, ln net.Listener) error {
 		c.serving = false
 		c.mu.Unlock()
 	}()
-	running.Go(func() { c.courier(ctx) })
+	running.Go(func() { c.scheduler(ctx) })
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
 	for {
@@ -138,12 +137,12 @@ func (c *Carrier) open(conn net.Conn) *session {
 	return s
 }
 
-// clock is the time since the carrier was made, unmoved by changes of the wall clock.
+// clock returns the monotonic time since the carrier was made.
 func (c *Carrier) clock() int64 { return int64(time.Since(c.epoch)) }
 
 func (c *Carrier) wall(at int64) time.Time { return c.epoch.Add(time.Duration(at)) }
 
-// wake has the courier look at its queue.
+// wake makes the scheduler look at its queue.
 func (c *Carrier) wake() {
 	select {
 	case c.kick <- struct{}{}:
@@ -151,8 +150,8 @@ func (c *Carrier) wake() {
 	}
 }
 
-// Faults changes the faults while the carrier runs. change is called with a
-// copy of the present ones and must not call the carrier.
+// Faults changes the faults while the carrier runs. change gets a copy of the current
+// ones and must not call methods of the carrier.
 func (c *Carrier) Faults(change func(*Faults)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +160,7 @@ func (c *Carrier) Faults(change func(*Faults)) {
 	c.setFaults(next)
 }
 
-// CurrentFaults tells the faults as they are.
+// CurrentFaults returns the current faults.
 func (c *Carrier) CurrentFaults() Faults {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +169,8 @@ func (c *Carrier) CurrentFaults() Faults {
 
 func (c *Carrier) setFaults(f Faults) {
 	c.faults = f
-	c.mute.Store(f.HalfOpen)
-	c.stall.Store(f.StopReading)
+	c.halfOpen.Store(f.HalfOpen)
+	c.stopReading.Store(f.StopReading)
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.wake()
@@ -188,7 +187,7 @@ func (c *Carrier) all() []*session {
 	return list
 }
 
-// DropAll closes every connection without a word.
+// DropAll closes every connection without unbind.
 func (c *Carrier) DropAll() {
 	for _, s := range c.all() {
 		s.drop(false)
@@ -202,8 +201,8 @@ func (c *Carrier) ResetAll() {
 	}
 }
 
-// Unbind sends unbind on every bound session and closes each behind its
-// unbind_resp, or after 2 s without one.
+// Unbind sends unbind on every bound session and closes each after its unbind_resp, or
+// after 2 s without one.
 func (c *Carrier) Unbind() {
 	c.mu.Lock()
 	var asked []*session
@@ -226,7 +225,7 @@ func (c *Carrier) unbind(s *session) {
 	s.request(cmdUnbind)
 }
 
-// SendRaw writes octets as they are on every connection.
+// SendRaw writes octets unchanged on every connection.
 func (c *Carrier) SendRaw(octets []byte) {
 	for _, s := range c.all() {
 		s.send(octets)
@@ -234,7 +233,7 @@ func (c *Carrier) SendRaw(octets []byte) {
 	}
 }
 
-// violate records a breach of the protocol; c.mu is held.
+// violate records a protocol violation; the caller holds c.mu.
 func (c *Carrier) violate(s *session, h header, status Status, text string) {
 	c.stats.Violations++
 	if len(c.violations) >= 1000 {
@@ -245,16 +244,16 @@ func (c *Carrier) violate(s *session, h header, status Status, text string) {
 	})
 }
 
-// Violations lists the last breaches of the protocol, 500 to 1,000 of them, in
-// order; Stats counts all.
+// Violations returns the last 500 to 1,000 protocol violations, in order; Stats counts
+// all.
 func (c *Carrier) Violations() []Violation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Violation(nil), c.violations...)
 }
 
-// Reset forgets submits, messages, violations and counts. Sessions, receipts
-// that wait and faults stay.
+// Reset deletes submits, messages, violations and counts. Sessions, waiting receipts
+// and faults stay.
 func (c *Carrier) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +264,7 @@ func (c *Carrier) Reset() {
 	clear(c.tries)
 }
 
-// Stats tells the counts at this moment.
+// Stats returns the current counts.
 func (c *Carrier) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// submit is a submit_sm decoded in place: its slices point into the frame.
+// submit is a decoded submit_sm; its slices point into the frame.
 type submit struct {
-	service          []byte
-	srcTON, srcNPI   byte
-	src              []byte
-	dstTON, dstNPI   byte
-	dst              []byte
-	esmClass         byte
-	protocol         byte
-	priority         byte
-	schedule         []byte
-	validity         []byte
-	registered       byte
-	replace          byte
-	coding           byte
-	defaultMessage   byte
-	shortMessage     []byte
-	tlvs             []byte // undecoded
-	udh              []byte // with its length octet
-	text             []byte // short_message or message_payload without UDH
-	concat           Concat // Total 0 = none
-	reference        uint16 // user_message_reference
-	hasReference     bool
-	sar              [3]int // sar_msg_ref_num, total, seq; -1 = absent
-	payload          []byte
-	hasPayload       bool
-	breaches         []breach
-	structurallyGood bool // all fields are there
+	service        []byte
+	srcTON, srcNPI byte
+	src            []byte
+	dstTON, dstNPI byte
+	dst            []byte
+	esmClass       byte
+	protocol       byte
+	priority       byte
+	schedule       []byte
+	validity       []byte
+	registered     byte
+	replace        byte
+	coding         byte
+	defaultMessage byte
+	shortMessage   []byte
+	tlvs           []byte // undecoded
+	udh            []byte // with its length octet
+	text           []byte // short_message or message_payload without UDH
+	concat         Concat // Total 0 = none
+	reference      uint16 // user_message_reference
+	hasReference   bool
+	sar            [3]int // sar_msg_ref_num, total, seq; -1 = absent
+	payload        []byte
+	hasPayload     bool
+	breaches       []breach
+	complete       bool // all mandatory fields were decoded
 }
 
 func (m *submit) breach(status Status, format string, args ...any) {
 	m.breaches = append(m.breaches, breach{status, fmt.Sprintf(format, args...)})
 }
 
-// decodeSubmit reads the body of a submit_sm and checks every field against
-// SMPP 3.4, 4.4.1. now and alphabet are what validity and data_coding 0 are
-// judged by. m.breaches says what is wrong; without structurallyGood the
-// fields are not to be used.
+// decodeSubmit decodes the body of a submit_sm and checks every field against SMPP 3.4,
+// 4.4.1. Validity is checked against now, a text with data_coding 0 against alphabet.
+// m.breaches lists the errors; without m.complete do not use the fields.
 func decodeSubmit(body []byte, m *submit, alphabet Alphabet, now time.Time) {
 	*m = submit{breaches: m.breaches[:0], sar: [3]int{-1, -1, -1}}
 	c := cursor{rest: body}
@@ -64,7 +63,7 @@ func decodeSubmit(body []byte, m *submit, alphabet Alphabet, now time.Time) {
 		m.breach(InvalidCommandLen, "the body ends within %s", c.cut)
 		return
 	}
-	m.structurallyGood = true
+	m.complete = true
 	m.tlvs = c.rest
 	m.text = m.shortMessage
 	for i, at := range [...]struct {
@@ -145,13 +144,66 @@ func (m *submit) checkTLVs() {
 	}
 }
 
-// tlvLengths are the lengths of TLVs that have one length only.
+// tlvLengths has the lengths of TLVs with a fixed length.
 var tlvLengths = map[uint16]int{
 	tagUserReference: 2, tagSARRef: 2, tagSARTotal: 1, tagSARSeq: 1,
 	0x0005: 1, 0x0006: 1, 0x0007: 1, 0x0008: 2, // dest_addr_subunit, dest_network_type, dest_bearer_type, dest_telematics_id
-	0x000D: 1, 0x000E: 1, 0x000F: 1, 0x0010: 1, // the same of the source (telematics: 1)
+	0x000D: 1, 0x000E: 1, 0x000F: 1, 0x0010: 1, // the same for the source (telematics: 1)
 	0x0019: 1, 0x0030: 1, 0x020A: 2, 0x020B: 2, // payload_type, ms_msg_wait_facilities, source_port, destination_port
 	0x0201: 1, 0x0205: 1, 0x020D: 1, 0x0304: 1, // privacy_indicator, user_response_code, language_indicator, number_of_messages
 	0x0426: 1, 0x1201: 1, 0x1203: 2, 0x1204: 1, 0x1380: 1, // more_messages, display_time, sms_signal, ms_validity, its_reply_type
 	0x130C: 0, 0x1383: 2, // alert_on_message_delivery, its_session_info
+}
+
+// bind is a decoded bind request.
+type bind struct {
+	systemID, password, systemType string
+	version                        byte
+}
+
+// decodeBind decodes the body of any bind request (SMPP 3.4, 4.1).
+func decodeBind(body []byte) (bind, []breach) {
+	var breaches []breach
+	c := cursor{rest: body}
+	read := func(size int, field string, status Status) string {
+		value, long := c.cstring(size, field)
+		if long {
+			breaches = append(breaches, breach{status, field + " is longer than its field"})
+		}
+		return string(value)
+	}
+	b := bind{
+		systemID:   read(16, "system_id", InvalidSystemID),
+		password:   read(9, "password", InvalidPassword),
+		systemType: read(13, "system_type", InvalidSystemType),
+		version:    c.octet("interface_version"),
+	}
+	c.octet("addr_ton")
+	c.octet("addr_npi")
+	read(41, "address_range", BindFailed)
+	switch {
+	case c.cut != "":
+		breaches = append(breaches, breach{InvalidCommandLen, "the body ends within " + c.cut})
+	case len(c.rest) > 0:
+		breaches = append(breaches, breach{InvalidCommandLen, fmt.Sprintf("%d octets behind the body", len(c.rest))})
+	case b.version != 0x34 && b.version != 0x33:
+		breaches = append(breaches, breach{BindFailed, fmt.Sprintf("interface_version 0x%02X", b.version)})
+	}
+	return b, breaches
+}
+
+// checkAck checks the body of a deliver_sm_resp or data_sm_resp: message_id is unused
+// and must be NULL (SMPP 3.4, 4.6.2); a refusal may omit it.
+func checkAck(h header, body []byte) string {
+	switch {
+	case len(body) == 0 && h.status != OK:
+		return ""
+	case len(body) == 0:
+		return "has no message_id"
+	case body[len(body)-1] != 0 && h.command == cmdDeliverSM|cmdResponse:
+		return "message_id is not terminated"
+	case len(body) > 1 && h.command == cmdDeliverSM|cmdResponse:
+		return "message_id is not empty"
+	}
+	return ""
 }

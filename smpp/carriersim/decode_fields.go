@@ -39,7 +39,7 @@ func (m *submit) checkAddresses() {
 	}
 }
 
-// knownNPI tells the numbering plans of SMPP 3.4, 5.2.6.
+// knownNPI reports whether a numbering plan is listed in SMPP 3.4, 5.2.6.
 func knownNPI(npi byte) bool {
 	switch npi {
 	case 0, 1, 3, 4, 6, 8, 9, 10, 14, 18:
@@ -97,9 +97,9 @@ func (m *submit) checkFlags(now time.Time) {
 	}
 }
 
-// checkTime judges a time of SMPP 3.4, 7.1.1: YYMMDDhhmmsstnnp, absolute with
-// quarters of an hour from UTC, or relative. Empty is good. It answers with
-// what is wrong, or with nothing. A validity that is over is wrong too.
+// checkTime checks a time of SMPP 3.4, 7.1.1: YYMMDDhhmmsstnnp, absolute with quarters
+// of an hour from UTC, or relative; it may be empty. It returns the error, or "". A
+// validity period in the past is an error too.
 func checkTime(field []byte, now time.Time, expires bool) string {
 	if len(field) == 0 {
 		return ""

@@ -118,7 +118,7 @@ func TestCut(t *testing.T) {
 	for n := range body {
 		var m submit
 		decodeSubmit(body[:n], &m, GSM7, noon)
-		if m.structurallyGood || len(m.breaches) != 1 || m.breaches[0].status != InvalidCommandLen {
+		if m.complete || len(m.breaches) != 1 || m.breaches[0].status != InvalidCommandLen {
 			t.Errorf("%d octets: %+v", n, m.breaches)
 		}
 	}
@@ -197,7 +197,7 @@ func FuzzDecode(f *testing.F) {
 		if len(m.shortMessage)+len(m.src)+len(m.dst)+len(m.tlvs) > len(body) || len(m.text)+len(m.udh) > len(body) {
 			t.Error("more than came")
 		}
-		if !m.structurallyGood && len(m.breaches) == 0 {
+		if !m.complete && len(m.breaches) == 0 {
 			t.Error("refused without a reason")
 		}
 		if m.concat.Total > 0 && (m.concat.Seq == 0 || m.concat.Seq > m.concat.Total) {
@@ -219,7 +219,7 @@ func FuzzDecode(f *testing.F) {
 		c := New(Options{MaxLog: 4, Alphabet: a})
 		s := newSession(c, nil, 1)
 		for range 6 {
-			c.log.add(1, s, 1, verdict{accepted: true, script: plain}, nil, true, body, 1)
+			c.log.add(1, s, 1, verdict{accepted: true, script: defaultScript}, nil, true, body, 1)
 		}
 		c.Messages()
 		if n := len(c.Submits()); n != 4 {

@@ -2,7 +2,7 @@ package carriersim
 
 import "encoding/binary"
 
-// checkUDH takes the user data header off the text and finds the concatenation.
+// checkUDH removes the user data header from the text and finds the concatenation.
 func (m *submit) checkUDH() {
 	if m.esmClass&0x40 == 0 {
 		if len(m.text) >= 6 && string(m.text[:3]) == "\x05\x00\x03" {
@@ -46,8 +46,8 @@ func (m *submit) checkUDH() {
 	}
 }
 
-// checkText judges length and encoding of the text, and that no cut goes
-// through a character.
+// checkText checks the length and the encoding of the text, and that no character is cut
+// between segments.
 func (m *submit) checkText(alphabet Alphabet) {
 	segment := !m.hasPayload
 	switch {
@@ -79,7 +79,7 @@ func (m *submit) checkText(alphabet Alphabet) {
 	}
 }
 
-// checkSeptets judges the octets of unpacked GSM-7 text.
+// checkSeptets checks the octets of unpacked GSM-7 text.
 func (m *submit) checkSeptets() {
 	text := m.text
 	for i := 0; i < len(text); i++ {
@@ -98,7 +98,7 @@ func (m *submit) checkSeptets() {
 	}
 }
 
-// surrogates finds halves of a pair that stand alone.
+// surrogates finds unpaired surrogates.
 func surrogates(text []byte) string {
 	open := false
 	for i := 0; i < len(text); i += 2 {

@@ -1,13 +1,13 @@
-// Package carriersim is a carrier that lives in a test or on a laptop: a real
-// SMPP 3.4 message centre on TCP which developers run as `intumwa carrier-sim`
-// and which the test suite runs in its own process.
+// Package carriersim is a carrier simulator for tests and development: an SMPP 3.4
+// message centre on TCP, which developers run as `intumwa carrier-sim` and which tests
+// run in their own process.
 //
-// It is strict about what it is told and inventive about how it answers:
+// It checks requests strictly and can respond with every known fault:
 //
-//   - Every PDU is decoded by a codec of its own, which shares no line with the
-//     gateway's, so that a fault in one is not mirrored by the other. What breaks
-//     the protocol is refused with the status the specification names and kept
-//     (Carrier.Violations).
+//   - Every PDU is decoded by a codec of its own, which shares no code with the
+//     gateway's, so that the simulator cannot have the same defect. Violations of
+//     the protocol are refused with the status that the specification names, and
+//     recorded (Carrier.Violations).
 //   - The last two digits of the recipient choose the message's fate (Fates):
 //     delivered, undeliverable, throttled, silent, receipt before response, id in
 //     hex, and so on. Faults do the same for a whole session or carrier and can
@@ -17,12 +17,12 @@
 //     delivered again when they are refused for the moment, not answered in time,
 //     or lost with their connection.
 //
-// One reader and one writer serve a session; one courier serves the carrier and
-// owns everything that happens later (delayed responses, receipts, timeouts).
-// The lock order is Carrier.mu, then session.mu. Memory is bounded: the log of
-// submits is a ring, waiting receipts are capped (past the cap submit_sm gets
-// ESME_RMSGQFUL), and nobody is read from faster than he reads.
+// Each session has a reader and a writer goroutine; the carrier has one scheduler for
+// everything that happens later (delayed responses, receipts, timeouts). The lock order
+// is Carrier.mu, then session.mu. Memory is limited: the log of submits is a ring, the
+// number of waiting receipts is capped (above the cap submit_sm gets ESME_RMSGQFUL), and
+// a client that does not read its responses is not read from.
 //
-// Not implemented, and answered with generic_nack: query_sm, cancel_sm,
-// replace_sm, submit_multi and data_sm from the client.
+// Not implemented, and answered with generic_nack: query_sm, cancel_sm, replace_sm,
+// submit_multi and data_sm from the client.
 package carriersim

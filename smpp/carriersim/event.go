@@ -2,15 +2,15 @@ package carriersim
 
 import "encoding/binary"
 
-// event is something that happens later: a delayed response to one session, or
-// a delivery (receipt, handset's text) to any session of one system_id.
+// event is a delayed response to one session, or a delivery (receipt, or text of a
+// handset) to any session of one system_id.
 type event struct {
 	due   int64  // Carrier.clock
-	order uint64 // among equals: as they came
+	order uint64 // of equal times: in order of creation
 
 	session  *session // of a response; nil = a delivery
-	answers  uint32   // the sequence a response answers
-	then     after    // what follows a response
+	answers  uint32   // the sequence_number of a response
+	then     after    // the action after a response
 	systemID string   // of a delivery
 	command  uint32   // of a delivery: deliver_sm, data_sm or alert_notification
 	mo       bool
@@ -23,15 +23,15 @@ type event struct {
 
 func putSeq(pdu []byte, seq uint32) { binary.BigEndian.PutUint32(pdu[12:], seq) }
 
-// eventQueue is a heap by due time, then by order of coming, with a stock of
-// used events.
+// eventQueue is a heap by due time, then by order of creation, with a free list of
+// events.
 type eventQueue struct {
 	heap  []*event
 	stock []*event
 	order uint64
 }
 
-// fresh gives an empty event, with the buffer of a used one where there is one.
+// fresh returns an empty event, from the free list if possible.
 func (q *eventQueue) fresh() *event {
 	if n := len(q.stock); n > 0 {
 		e := q.stock[n-1]
@@ -41,7 +41,7 @@ func (q *eventQueue) fresh() *event {
 	return &event{}
 }
 
-// recycle takes an event that nobody holds any more.
+// recycle puts an event that is not used any more into the free list.
 func (q *eventQueue) recycle(e *event) {
 	if len(q.stock) < 4096 && cap(e.pdu) <= 1024 {
 		*e = event{pdu: e.pdu[:0]}
@@ -68,7 +68,7 @@ func (q *eventQueue) push(e *event) {
 	}
 }
 
-// pop takes the first event when it is due, else gives nil.
+// pop removes and returns the first event if it is due, else returns nil.
 func (q *eventQueue) pop(now int64) *event {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil
@@ -91,15 +91,15 @@ func (q *eventQueue) pop(now int64) *event {
 	}
 }
 
-// line is a first-in, first-out line of deliveries.
-type line struct {
+// fifo is a first-in, first-out queue of deliveries.
+type fifo struct {
 	items []*event
 	head  int
 }
 
-func (l *line) len() int { return len(l.items) - l.head }
+func (l *fifo) len() int { return len(l.items) - l.head }
 
-func (l *line) push(e *event) {
+func (l *fifo) push(e *event) {
 	if l.head > 1024 && l.head > len(l.items)/2 {
 		n := copy(l.items, l.items[l.head:])
 		clear(l.items[n:])
@@ -108,9 +108,9 @@ func (l *line) push(e *event) {
 	l.items = append(l.items, e)
 }
 
-func (l *line) first() *event { return l.items[l.head] }
+func (l *fifo) first() *event { return l.items[l.head] }
 
-func (l *line) shift() {
+func (l *fifo) shift() {
 	l.items[l.head] = nil
 	l.head++
 	if l.head == len(l.items) {

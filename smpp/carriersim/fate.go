@@ -1,8 +1,10 @@
 package carriersim
 
-// Fate is a row of the table by which the last two digits of a recipient
-// choose what becomes of a message. 00 and every ending that is not in the
-// table is delivered. Options.NoFates turns the table off.
+import "strings"
+
+// Fate is a row of the table that maps the last two digits of a recipient to the
+// outcome of a message. Messages to 00, and to endings that are not in the table, are
+// delivered. Options.NoFates turns the table off.
 //
 //	00 delivered            01 undeliverable        02 rejected             03 throttled twice
 //	04 system error once    05 queue full once      06 silent               07 no receipt
@@ -25,10 +27,10 @@ type Fate struct {
 	Digits string `json:"digits"` // the last two digits of the recipient
 	Name   string `json:"name"`   // unique, lower case
 	Does   string `json:"does"`   // what this carrier does, in one sentence
-	Ends   string `json:"ends"`   // what the message should become: sent, failed, pending, or a choice of the gateway's settings
+	Ends   string `json:"ends"`   // the expected status of the message: sent, failed, pending, or one that depends on the gateway's settings
 }
 
-// Fates lists the table in the order of the digits. README and page are made
+// Fates returns the table in the order of the digits. README and page are generated
 // from it.
 func Fates() []Fate {
 	list := make([]Fate, 0, len(scripts))
@@ -38,37 +40,37 @@ func Fates() []Fate {
 	return list
 }
 
-// script is a fate as the carrier plays it.
+// script is the implementation of a fate.
 type script struct {
 	Fate
-	segment      byte   // the rest holds for this segment of a concatenated message only; 0 = all
-	refuse       Status // answered with this …
-	times        uint8  // … so often, then accepted; 0 = always
+	segment      byte   // the script applies to this segment of a concatenated message only; 0 = all
+	refuse       Status // the status of the response …
+	times        uint8  // … this many times, then it is accepted; 0 = always
 	answer       answer
 	after        after
 	emptyID      bool
-	ids          IDFormat // in place of the carrier's own; IDDecimal = the carrier's own
+	ids          IDFormat // instead of the carrier's own format; IDDecimal = the carrier's own
 	congestion   uint8
 	receiptFirst bool
-	notices      []notice // what is told about an accepted message; nil = DELIVRD
+	notices      []notice // deliveries about an accepted message; nil = a receipt with DELIVRD
 	silentRest   bool     // segments other than the one named get no receipt
 }
 
 type answer uint8
 
 const (
-	answerNormal   answer = iota
-	answerLate            // after Options.LateResponse
-	answerNone            // never, and the message is not carried
-	answerTaken           // never, and the message is carried
-	answerDrop            // the connection is closed instead, the message is not carried
-	answerHalf            // the same, behind half a response
-	answerLost            // the connection is closed instead, the message is carried
-	answerTwice           // two responses
-	answerStranger        // a response with a sequence_number nobody used, then the right one
-	answerNack            // generic_nack with ESME_RINVCMDID
-	answerBodyless        // the refusal has no body
-	answerSwapped         // 100 ms late, so that later ones overtake it
+	answerNormal        answer = iota
+	answerLate                 // after Options.LateResponse
+	answerNone                 // no response; the message is not accepted
+	answerNoneCarried          // no response; the message is accepted
+	answerDrop                 // the connection is closed instead; the message is not accepted
+	answerHalf                 // the same, after half a response
+	answerLost                 // the connection is closed instead; the message is accepted
+	answerTwice                // two responses
+	answerWrongSequence        // a response with an unused sequence_number, then the right one
+	answerNack                 // generic_nack with ESME_RINVCMDID
+	answerBodyless             // the refusal has no body
+	answerSwapped              // 100 ms late, so that later ones overtake it
 )
 
 type after uint8
@@ -82,15 +84,15 @@ const (
 
 // notice is one deliver_sm (or data_sm) about a message.
 type notice struct {
-	kind    noticeKind
-	state   State
-	stat    string        // in place of the state's text
-	style   *ReceiptStyle // in place of the carrier's own
-	copies  int           // 0 = one
-	late    bool          // after Options.LateReceipt
-	echo    bool          // with user_message_reference, whatever the options say
-	lieText bool          // the text names another id and UNDELIV; the TLVs are right
-	foreign bool          // for an id that was never given
+	kind          noticeKind
+	state         State
+	stat          string        // instead of the state's text
+	style         *ReceiptStyle // instead of the carrier's own
+	copies        int           // 0 = one
+	late          bool          // after Options.LateReceipt
+	echo          bool          // with user_message_reference, whatever the options are
+	contradictory bool          // the text has another id and UNDELIV; the TLVs are right
+	foreign       bool          // with an unknown id
 }
 
 type noticeKind uint8
@@ -153,11 +155,11 @@ var scripts = []script{
 	{Fate: Fate{"32", "failed, then delivered", "Receipt UNDELIV, then DELIVRD: the first holds.", "failed"}, notices: states(Undeliverable, Delivered)},
 	{Fate: Fate{"33", "long dates and vendor fields", "A receipt with 12-digit dates, four-digit err, fields and TLVs of the vendor's own.", "sent"}, notices: styled(Delivered, ReceiptStyle{Form: ReceiptTextTLV, Seconds: true, Vendor: true})},
 	{Fate: Fate{"34", "sparse receipt", "A receipt of stat and id only, in that order and in capitals.", "sent"}, notices: styled(Delivered, ReceiptStyle{Sparse: true})},
-	{Fate: Fate{"35", "TLVs against the text", "The receipt's text has another id and UNDELIV, its TLVs say DELIVRD: they stand above.", "sent"}, notices: []notice{{state: Delivered, style: &ReceiptStyle{Form: ReceiptTextTLV}, lieText: true}}},
-	{Fate: Fate{"36", "taken, unanswered", "Carried but never answered; the receipt echoes user_message_reference.", "sent"}, answer: answerTaken, notices: []notice{{state: Delivered, echo: true}}},
+	{Fate: Fate{"35", "TLVs against the text", "The receipt's text has another id and UNDELIV, its TLVs say DELIVRD: they stand above.", "sent"}, notices: []notice{{state: Delivered, style: &ReceiptStyle{Form: ReceiptTextTLV}, contradictory: true}}},
+	{Fate: Fate{"36", "taken, unanswered", "Carried but never answered; the receipt echoes user_message_reference.", "sent"}, answer: answerNoneCarried, notices: []notice{{state: Delivered, echo: true}}},
 	{Fate: Fate{"37", "taken, dropped", "Carried, but the connection is closed before the answer, once; the receipt echoes user_message_reference.", "sent"}, answer: answerLost, times: 1, notices: []notice{{state: Delivered, echo: true}}},
 	{Fate: Fate{"38", "answered twice", "The submit_sm_resp comes twice.", "sent"}, answer: answerTwice},
-	{Fate: Fate{"39", "stranger's answer first", "A submit_sm_resp with a sequence_number nobody used comes before the right one.", "sent"}, answer: answerStranger},
+	{Fate: Fate{"39", "stranger's answer first", "A submit_sm_resp with a sequence_number nobody used comes before the right one.", "sent"}, answer: answerWrongSequence},
 	{Fate: Fate{"40", "generic_nack", "Answered with generic_nack (ESME_RINVCMDID).", "failed or pending: configuration"}, answer: answerNack},
 	{Fate: Fate{"41", "submit failed once", "ESME_RSUBMITFAIL once, then accepted and delivered.", "sent"}, refuse: SubmitFailed, times: 1},
 	{Fate: Fate{"42", "throttled for ever", "ESME_RTHROTTLED every time.", "failed when the validity is over"}, refuse: Throttled},
@@ -188,12 +190,12 @@ var scripts = []script{
 	{Fate: Fate{"67", "enroute only", "Receipt ENROUTE and nothing more.", "on_receipt_timeout"}, notices: states(Enroute)},
 }
 
-// plain is the script of every recipient whose digits are not in the table.
-var plain = &scripts[0]
+// defaultScript is the script of recipients whose digits are not in the table.
+var defaultScript = &scripts[0]
 
 var scriptByDigits = func() (table [100]*script) {
 	for i := range table {
-		table[i] = plain
+		table[i] = defaultScript
 	}
 	for i := range scripts {
 		d := scripts[i].Digits
@@ -202,13 +204,23 @@ var scriptByDigits = func() (table [100]*script) {
 	return table
 }()
 
-// scriptOf finds the fate of a recipient.
+// scriptOf returns the script of a recipient.
 func scriptOf(recipient []byte) *script {
 	n := len(recipient)
 	if n < 2 || !digit(recipient[n-2]) || !digit(recipient[n-1]) {
-		return plain
+		return defaultScript
 	}
 	return scriptByDigits[(recipient[n-2]-'0')*10+recipient[n-1]-'0']
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// FatesTable returns Fates as a Markdown table, for documents.
+func FatesTable() string {
+	var table strings.Builder
+	table.WriteString("| last digits | fate | what the carrier does | what the message becomes |\n|---|---|---|---|\n")
+	for _, f := range Fates() {
+		table.WriteString("| `" + f.Digits + "` | " + f.Name + " | " + f.Does + " | " + f.Ends + " |\n")
+	}
+	return table.String()
+}

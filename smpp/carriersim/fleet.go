@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Endpoint is one carrier of a fleet and where it is found.
+// Endpoint is one carrier of a fleet and its addresses.
 type Endpoint struct {
 	Carrier Options
-	// SMPP is the address to take binds on, HTTP the page's; endpoints that name
-	// the same HTTP address share one page, none has no page.
+	// SMPP is the address for binds, HTTP the address of the page. Endpoints with the
+	// same HTTP address share one page; empty: no page.
 	SMPP, HTTP string
-	// TLS makes it SMPP over TLS; nil = plain.
+	// TLS is the configuration for SMPP over TLS; nil: plain TCP.
 	TLS *tls.Config
-	// Listening, when set, is told the addresses once both take connections; web
-	// is nil without a page.
+	// Listening, if not nil, is called with the addresses when both accept connections;
+	// web is nil without a page.
 	Listening func(c *Carrier, smpp, web net.Addr)
 }
 
-// RunFleet serves several carriers until ctx is done or one of them fails. When
-// it returns, everything it started has ended.
+// RunFleet serves several carriers until ctx is done or one of them fails. When it
+// returns, all its goroutines have ended.
 func RunFleet(ctx context.Context, endpoints []Endpoint) error {
 	if err := checkFleet(endpoints); err != nil {
 		return err

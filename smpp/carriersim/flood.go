@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// floodBase is the first sequence_number of what Faults.FloodPerSec sends: its
-// answers are counted and otherwise of no interest.
+// floodBase is the first sequence_number of the deliveries of Faults.FloodPerSec. Their
+// responses are only counted.
 const floodBase = 0x70000000
 
-// mostFlood bounds the octets of a flood's texts and addresses, so that the PDU
-// stays one that may be sent.
-const mostFlood = 65_000
+// maxFlood limits the octets of a flood's texts and addresses, so that the PDU stays
+// valid.
+const maxFlood = 65_000
 
-// flood sends what Faults.FloodPerSec asks for, beside every window, as far as
-// the peer reads it; c.mu is held.
+// flood sends the deliveries of Faults.FloodPerSec, ignoring the receipt window, as far
+// as the peer reads them; the caller holds c.mu.
 func (c *Carrier) flood(now int64, touched map[*session]struct{}) {
 	rate := int64(c.faults.FloodPerSec)
 	if rate <= 0 {
@@ -29,7 +29,7 @@ func (c *Carrier) flood(now int64, touched map[*session]struct{}) {
 	for range n {
 		for _, a := range c.accounts {
 			for _, s := range a.receivers {
-				if c.pour(s, now) {
+				if c.sendFlood(s, now) {
 					touched[s] = struct{}{}
 				}
 			}
@@ -37,15 +37,15 @@ func (c *Carrier) flood(now int64, touched map[*session]struct{}) {
 	}
 }
 
-// pour sends one delivery of a flood, unless s has too much to write.
-func (c *Carrier) pour(s *session, now int64) bool {
+// sendFlood sends one delivery of a flood, unless s has too much to write.
+func (c *Carrier) sendFlood(s *session, now int64) bool {
 	f := &c.faults
 	digits := 11
 	if f.FloodSource > 0 {
-		digits = min(f.FloodSource, mostFlood)
+		digits = min(f.FloodSource, maxFlood)
 	}
 	c.lastID++
-	// Another sender each time, of as many digits as are asked for.
+	// A new sender each time, with FloodSource digits.
 	source := bytes.Repeat([]byte("2577"), digits/4+1)[:digits]
 	if id := strconv.FormatUint(c.lastID%10_000_000, 10); digits >= 11 {
 		copy(source[digits-len(id):], id)
@@ -56,7 +56,7 @@ func (c *Carrier) pour(s *session, now int64) bool {
 		r := receipt{number: c.lastID, ids: c.opts.IDs, notice: notice{state: Delivered}, style: c.opts.Receipts, submitted: at, done: at}
 		d.esmClass, d.text = 0x04, r.appendText(nil)
 	}
-	if n := min(f.FloodOctets, mostFlood-len(source)) - len(d.text); n > 0 {
+	if n := min(f.FloodOctets, maxFlood-len(source)) - len(d.text); n > 0 {
 		d.text = append(d.text, bytes.Repeat([]byte("x"), n)...)
 	}
 	if len(d.text) > 254 {
@@ -65,7 +65,7 @@ func (c *Carrier) pour(s *session, now int64) bool {
 	pdu := appendDeliver(nil, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead || s.closing.Load() || c.mute.Load() || len(s.out) > outLimit {
+	if s.dead || s.closing.Load() || c.halfOpen.Load() || len(s.out) > outLimit {
 		return false
 	}
 	putSeq(pdu, floodBase+s.floods%(0x7FFFFFFF-floodBase))
@@ -75,7 +75,7 @@ func (c *Carrier) pour(s *session, now int64) bool {
 	return true
 }
 
-// floodAnswered takes the answer to a delivery of a flood; false when h is none.
+// floodAnswered counts the response to a delivery of a flood; false when h is not one.
 func (s *session) floodAnswered(h header) bool {
 	s.mu.Lock()
 	ours := h.seq >= floodBase && h.seq-floodBase < s.floods

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// IDFormat is how a carrier writes one message's id in submit_sm_resp and in
-// the receipt; with many carriers the two differ.
+// IDFormat is how a carrier writes a message's id in submit_sm_resp and in the receipt;
+// with many carriers the two differ.
 type IDFormat uint8
 
 // The id formats, as (response, receipt).
@@ -16,14 +16,14 @@ const (
 	IDHex                            // hex, hex
 	IDHexThenDecimal                 // hex, decimal
 	IDDecimalThenHex                 // decimal, hex
-	IDZeroPadded                     // 20 digits with leading zeros, none
-	IDTrimmed                        // no leading zeros, 20 digits with them
+	IDZeroPadded                     // 20 digits with leading zeros; without them
+	IDTrimmed                        // without leading zeros; 20 digits with them
 	IDCase                           // upper-case hex, lower-case hex
 	IDUUID                           // one UUID
 	IDLong                           // 64 hex digits, the longest id there is
 )
 
-// append writes the id of message n as the response (or the receipt) has it.
+// append appends the id of message n in the form of the response or the receipt.
 func (f IDFormat) append(dst []byte, n uint64, receipt bool) []byte {
 	switch f {
 	case IDHex:
@@ -83,7 +83,7 @@ func appendPadded(dst []byte, n uint64, width int) []byte {
 	return append(dst, text...)
 }
 
-// scramble spreads n over 64 bits, one to one (the finaliser of splitmix64).
+// scramble is a bijection on 64 bits that looks random (the finalizer of splitmix64).
 func scramble(n uint64) uint64 {
 	n += 0x9E3779B97F4A7C15
 	n = (n ^ n>>30) * 0xBF58476D1CE4E5B9

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// logEntry is a submit_sm as it is remembered: its body as it came, in a buffer
-// that is used again when the ring comes round.
+// logEntry is a stored submit_sm: its body as received, in a buffer that is reused when
+// the ring wraps around.
 type logEntry struct {
 	at       int64
 	session  int
@@ -22,14 +22,14 @@ type logEntry struct {
 	body     []byte
 }
 
-// submitLog is a ring of the last submits and the messages they make.
+// submitLog is a ring of the last submits, and the messages assembled from them.
 type submitLog struct {
 	limit   int
 	entries []logEntry
-	count   int // ever added; entry n is entries[n%limit]
+	count   int // added so far; entry n is entries[n%limit]
 	known   map[uint64]uint32
 	asm     assembly
-	grown   chan struct{} // closed and replaced when somebody waits and a submit came
+	grown   chan struct{} // closed and replaced at a submit if there are waiters
 	waiters int
 }
 
@@ -42,8 +42,7 @@ func (l *submitLog) init(limit int) {
 	l.asm.init(limit)
 }
 
-// add remembers one submit and tells whether it is an accepted one whose like
-// is in the log.
+// add stores a submit and reports whether it is an accepted duplicate of one in the log.
 func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte, answered bool, body []byte, sum uint64) (duplicate bool) {
 	var e *logEntry
 	if len(l.entries) < l.limit {
@@ -71,14 +70,13 @@ func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte,
 	return duplicate
 }
 
-// oldest is the number of the first entry that is still there.
+// oldest returns the number of the first entry in the ring.
 func (l *submitLog) oldest() int { return max(0, l.count-l.limit) }
 
-// Submits lists the submit_sm that the log still holds, accepted or not, in the
-// order in which they came.
+// Submits returns the submit_sm in the log, accepted or not, in the order of arrival.
 func (c *Carrier) Submits() []Submit { return c.SubmitsSince(0) }
 
-// SubmitsSince lists what came after the first n submits since New or Reset.
+// SubmitsSince returns the submits after the first n since New or Reset.
 func (c *Carrier) SubmitsSince(n int) []Submit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,13 +86,13 @@ func (c *Carrier) SubmitsSince(n int) []Submit {
 	}
 	list := make([]Submit, 0, c.log.count-first)
 	for i := first; i < c.log.count; i++ {
-		list = append(list, c.expand(&c.log.entries[i%c.log.limit]))
+		list = append(list, c.decodeEntry(&c.log.entries[i%c.log.limit]))
 	}
 	return list
 }
 
-// expand decodes an entry for a reader outside.
-func (c *Carrier) expand(e *logEntry) Submit {
+// decodeEntry decodes an entry for callers of the package.
+func (c *Carrier) decodeEntry(e *logEntry) Submit {
 	body := append([]byte(nil), e.body...)
 	var m submit
 	decodeSubmit(body, &m, c.opts.Alphabet, c.wall(e.at))
@@ -102,7 +100,7 @@ func (c *Carrier) expand(e *logEntry) Submit {
 		At: c.wall(e.at), Session: e.session, SystemID: e.systemID, Sequence: e.seq, Status: e.status,
 		Answered: e.answered, Accepted: e.accepted, ID: e.id, Fate: e.fate.Name, Body: body,
 	}
-	if !m.structurallyGood {
+	if !m.complete {
 		return s
 	}
 	s.ServiceType, s.Schedule, s.Validity = string(m.service), string(m.schedule), string(m.validity)
@@ -127,8 +125,8 @@ func (c *Carrier) expand(e *logEntry) Submit {
 	return s
 }
 
-// Messages lists what the handsets show: the accepted submits of the log, put
-// together. Only what came since the last call is decoded.
+// Messages returns the messages as handsets show them, assembled from the accepted
+// submits of the log. Only submits since the last call are decoded.
 func (c *Carrier) Messages() []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +138,7 @@ func (c *Carrier) messages() []Message {
 	return c.log.asm.list(0)
 }
 
-// lastMessages lists the last n messages.
+// lastMessages returns the last n messages.
 func (c *Carrier) lastMessages(n int) []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +146,7 @@ func (c *Carrier) lastMessages(n int) []Message {
 	return c.log.asm.list(max(0, len(c.log.asm.messages)-n))
 }
 
-// catchUp assembles what came since the last time; c.mu is held.
+// catchUp assembles the submits since the last call; the caller holds c.mu.
 func (c *Carrier) catchUp() {
 	for i := max(c.log.asm.next, c.log.oldest()); i < c.log.count; i++ {
 		c.assemble(&c.log.entries[i%c.log.limit])
@@ -156,8 +154,8 @@ func (c *Carrier) catchUp() {
 	c.log.asm.next = c.log.count
 }
 
-// AwaitMessages waits until n messages are complete and gives all there are,
-// also when ctx ends the waiting.
+// AwaitMessages waits until n messages are complete and returns all messages, also when
+// ctx ends first.
 func (c *Carrier) AwaitMessages(ctx context.Context, n int) ([]Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

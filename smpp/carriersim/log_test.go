@@ -91,7 +91,7 @@ func TestLogIsBounded(t *testing.T) {
 	c := New(Options{MaxLog: 8, Seed: 1})
 	s := newSession(c, nil, 1)
 	for i := range 100 {
-		c.log.add(int64(i), s, uint32(i), verdict{accepted: true, script: plain}, nil, true, usual("25779000000", fmt.Sprint(i)).body(), uint64(i))
+		c.log.add(int64(i), s, uint32(i), verdict{accepted: true, script: defaultScript}, nil, true, usual("25779000000", fmt.Sprint(i)).body(), uint64(i))
 		if i%3 == 0 {
 			c.Messages()
 		}

@@ -1,29 +1,30 @@
 package carriersim
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Options say what kind of carrier it is. The zero value is a well-behaved one
-// that lets anybody bind, answers at once and sends a text receipt at once.
+// Options of a carrier. The zero value is a well-behaved carrier that accepts any bind,
+// responds at once and sends a text receipt at once.
 type Options struct {
-	// Name stands on the page and in the log; "carrier" when empty.
+	// Name is shown on the page and in the log; "carrier" when empty.
 	Name string
-	// SystemID and Password are what a bind must give; empty accepts any.
+	// SystemID and Password are required in a bind; empty accepts any.
 	SystemID, Password string
-	// SystemType, when not empty, must be given too.
+	// SystemType, if not empty, is required too.
 	SystemType string
-	// Seed fixes the message ids and every random choice, so that two runs play
-	// the same. Zero numbers the messages from the clock: ids then do not come
-	// back after a restart.
+	// Seed determines the message ids and every random choice, so that two runs are the
+	// same. With zero, ids start from the clock and do not repeat after a restart.
 	Seed uint64
-	// FirstID is the number of the first message, whatever the Seed; 0 = the
-	// Seed's.
+	// FirstID is the number of the first message; 0 = derived from Seed.
 	FirstID uint64
 
-	// RespDelay passes before a submit_sm_resp, ReceiptDelay between the
-	// acceptance and the receipt.
+	// RespDelay is the delay of a submit_sm_resp, ReceiptDelay the time from acceptance
+	// to the receipt.
 	RespDelay, ReceiptDelay time.Duration
 	// LateResponse and LateReceipt are the delays of the fates that are late;
 	// 3 s and 10 s when zero.
@@ -31,30 +32,30 @@ type Options struct {
 	// ReceiptLead is how long a receipt is ahead of its response where it comes
 	// first; 200 ms when zero.
 	ReceiptLead time.Duration
-	// ReceiptGap lies between several notices about one message; 50 ms when zero.
+	// ReceiptGap is the time between several notices about one message; 50 ms when zero.
 	ReceiptGap time.Duration
 
-	// TPS refuses with ESME_RTHROTTLED what comes above so many accepted
-	// submit_sm in the last second; 0 = no limit.
+	// TPS limits the accepted submit_sm in any second; more are refused with
+	// ESME_RTHROTTLED; 0 = no limit.
 	TPS int
-	// Window refuses with ESME_RTHROTTLED, and records, what comes above so many
-	// unanswered submit_sm on one session; 0 = no limit.
+	// Window limits the unanswered submit_sm of a session; more are refused with
+	// ESME_RTHROTTLED and recorded as violations; 0 = no limit.
 	Window int
-	// MaxSessions refuses further binds with ESME_RALYBND; 64 when zero.
+	// MaxSessions limits the binds; more are refused with ESME_RALYBND; 64 when zero.
 	MaxSessions int
 
 	// IDs is the form of message ids, Receipts the form of receipts.
 	IDs      IDFormat
 	Receipts ReceiptStyle
-	// NoReceipts makes a carrier that confirms by submit_sm_resp alone.
+	// NoReceipts makes a carrier without receipts: submit_sm_resp is the only confirmation.
 	NoReceipts bool
 	// EchoReference puts user_message_reference of the submit into its receipts.
 	EchoReference bool
-	// NoFates has every recipient delivered, whatever the last digits: for load.
+	// NoFates delivers to every recipient, whatever its last digits: for load tests.
 	NoFates bool
-	// Alphabet is what data_coding 0 means here.
+	// Alphabet is the meaning of data_coding 0.
 	Alphabet Alphabet
-	// Lenient accepts what breaks the protocol and only records it.
+	// Lenient accepts requests that violate the protocol and only records them.
 	Lenient bool
 
 	// ReceiptWindow is how many receipts may be unanswered on one session; 100 when zero.
@@ -62,22 +63,22 @@ type Options struct {
 	// AckTimeout is how long a deliver_sm_resp may take before the receipt is
 	// delivered again; 30 s when zero.
 	AckTimeout time.Duration
-	// RedeliverDelay passes before what was refused for the moment is delivered
-	// again; 5 s when zero. RedeliverFor is how long that goes on; 24 h when zero.
+	// RedeliverDelay is the time before a temporarily refused delivery is repeated; 5 s
+	// when zero. RedeliverFor is how long it is repeated; 24 h when zero.
 	RedeliverDelay, RedeliverFor time.Duration
 
 	// BindTimeout closes a connection that has not bound; 10 s when zero.
 	BindTimeout time.Duration
-	// IdleTimeout closes a session from which nothing came for so long; 0 = never.
+	// IdleTimeout closes a session that sent nothing for so long; 0 = never.
 	IdleTimeout time.Duration
 
-	// MaxLog is how many submits are remembered, MaxPending how many receipts may
-	// wait (past it: ESME_RMSGQFUL); 100,000 and 500,000 when zero.
+	// MaxLog is how many submits are kept, MaxPending how many receipts may wait (above
+	// it submit_sm gets ESME_RMSGQFUL); 100,000 and 500,000 when zero.
 	MaxLog, MaxPending int
 
-	// Faults are the faults from the start; Carrier.Faults changes them later.
+	// Faults are the initial faults; Carrier.Faults changes them.
 	Faults Faults
-	// Log says who came and went, never a number, text or password; nil = silent.
+	// Log gets connections and binds, never a number, text or password; nil = no log.
 	Log *slog.Logger
 }
 
@@ -112,21 +113,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Alphabet is what a carrier takes data_coding 0 for, the "SMSC default
-// alphabet" that SMPP 3.4 leaves open.
+// Alphabet is a carrier's meaning of data_coding 0, the "SMSC default alphabet" that
+// SMPP 3.4 does not define.
 type Alphabet uint8
 
-// The alphabets met behind data_coding 0.
+// Alphabets that carriers use for data_coding 0.
 const (
 	GSM7 Alphabet = iota // one septet an octet
 	Latin1
 	ASCII
 )
 
-// ReceiptForm is where a receipt carries what it says.
+// ReceiptForm is where a receipt has its data.
 type ReceiptForm uint8
 
-// The forms of a receipt.
+// Forms of a receipt.
 const (
 	ReceiptText    ReceiptForm = iota // text of Appendix B in short_message
 	ReceiptTextTLV                    // the text, and receipted_message_id, message_state, network_error_code
@@ -134,7 +135,7 @@ const (
 	ReceiptPayload                    // the text in message_payload, short_message empty
 )
 
-// ReceiptStyle is the form of a carrier's receipts with its habits.
+// ReceiptStyle is the form of a carrier's receipts and its peculiarities.
 type ReceiptStyle struct {
 	Form    ReceiptForm
 	DataSM  bool // in data_sm (text forms then travel in message_payload)
@@ -142,4 +143,60 @@ type ReceiptStyle struct {
 	Vendor  bool // four-digit err, fields of the vendor's own, vendor TLVs
 	Sparse  bool // id and stat only, in another order and case
 	UDHI    bool // esm_class with the UDH bit set although no UDH follows
+}
+
+// Names of formats, forms and alphabets in flags and JSON.
+var (
+	idFormatNames    = []string{"decimal", "hex", "hex-then-decimal", "decimal-then-hex", "zero-padded", "trimmed", "case", "uuid", "long"}
+	receiptFormNames = []string{"text", "text-tlv", "tlv", "payload"}
+	alphabetNames    = []string{"gsm7", "latin1", "ascii"}
+)
+
+func nameOf(n uint8, names []string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("unknown (%d)", n)
+}
+
+func byName[T ~uint8](into *T, text []byte, what string, names []string) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("%s %q: not one of %s", what, text, strings.Join(names, ", "))
+	}
+	*into = T(i)
+	return nil
+}
+
+// String gives the name, such as "hex-then-decimal".
+func (f IDFormat) String() string { return nameOf(uint8(f), idFormatNames) }
+
+// MarshalText writes the name.
+func (f IDFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads a name.
+func (f *IDFormat) UnmarshalText(text []byte) error {
+	return byName(f, text, "message id format", idFormatNames)
+}
+
+// String gives the name, such as "text-tlv".
+func (f ReceiptForm) String() string { return nameOf(uint8(f), receiptFormNames) }
+
+// MarshalText writes the name.
+func (f ReceiptForm) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads a name.
+func (f *ReceiptForm) UnmarshalText(text []byte) error {
+	return byName(f, text, "receipt form", receiptFormNames)
+}
+
+// String gives the name, such as "gsm7".
+func (a Alphabet) String() string { return nameOf(uint8(a), alphabetNames) }
+
+// MarshalText writes the name.
+func (a Alphabet) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name.
+func (a *Alphabet) UnmarshalText(text []byte) error {
+	return byName(a, text, "alphabet", alphabetNames)
 }

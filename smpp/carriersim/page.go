@@ -16,26 +16,26 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// shownMessages is how many of the last messages stand on the page.
+// shownMessages is how many of the last messages the page shows.
 const shownMessages = 100
 
-// Handler is the carrier's page and what stands behind it: GET /,
+// Handler returns the handler of the carrier's page and its data: GET /,
 // /messages.json, /submits.json (both take limit=n, the last n), /stats.json,
-// /violations.json, /sessions.json, /faults.json, /fates.json; POST /reset,
-// /faults (a JSON object of the faults to change), /drop and /unbind. It knows
-// no users: it belongs on a loopback address.
+// /violations.json, /sessions.json, /faults.json, /fates.json; POST /reset, /faults (a
+// JSON object of the faults to change), /drop and /unbind. It has no authentication:
+// serve it on a loopback address only.
 func (c *Carrier) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /messages.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, last(c.Messages(), r)) })
-	mux.HandleFunc("GET /submits.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, last(c.Submits(), r)) })
+	mux.HandleFunc("GET /messages.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Messages(), r)) })
+	mux.HandleFunc("GET /submits.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Submits(), r)) })
 	mux.HandleFunc("GET /stats.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, c.Stats()) })
-	mux.HandleFunc("GET /violations.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, last(c.Violations(), r)) })
-	mux.HandleFunc("GET /sessions.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, last(c.Sessions(), r)) })
+	mux.HandleFunc("GET /violations.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Violations(), r)) })
+	mux.HandleFunc("GET /sessions.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Sessions(), r)) })
 	mux.HandleFunc("GET /faults.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, c.CurrentFaults()) })
 	mux.HandleFunc("POST /faults", func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 		if err == nil {
-			// Tried on a copy first, so that a bad body changes nothing.
+			// Parsed into a copy first, so that an invalid body changes nothing.
 			trial := c.CurrentFaults()
 			if err = json.Unmarshal(data, &trial); err == nil {
 				c.Faults(func(f *Faults) { err = json.Unmarshal(data, f) })
@@ -47,16 +47,16 @@ func (c *Carrier) Handler() http.Handler {
 		}
 		writeJSON(w, c.CurrentFaults())
 	})
-	mux.HandleFunc("POST /reset", done(c.Reset))
-	mux.HandleFunc("POST /drop", done(c.DropAll))
-	mux.HandleFunc("POST /unbind", done(c.Unbind))
+	mux.HandleFunc("POST /reset", noContent(c.Reset))
+	mux.HandleFunc("POST /drop", noContent(c.DropAll))
+	mux.HandleFunc("POST /unbind", noContent(c.Unbind))
 	addPage(mux, []*Carrier{c})
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// FleetHandler is one page for several carriers. What Carrier.Handler serves is
-// under /<name>/ for each; /messages.json and /stats.json are objects by name,
-// POST /reset is for all.
+// FleetHandler returns the handler of one page for several carriers. Carrier.Handler of
+// each is under /<name>/; /messages.json and /stats.json are objects by name, POST
+// /reset resets all.
 func FleetHandler(carriers ...*Carrier) http.Handler {
 	mux := http.NewServeMux()
 	for _, c := range carriers {
@@ -65,7 +65,7 @@ func FleetHandler(carriers ...*Carrier) http.Handler {
 	mux.HandleFunc("GET /messages.json", func(w http.ResponseWriter, r *http.Request) {
 		all := make(map[string][]Message, len(carriers))
 		for _, c := range carriers {
-			all[c.Name()] = last(c.Messages(), r)
+			all[c.Name()] = lastN(c.Messages(), r)
 		}
 		writeJSON(w, all)
 	})
@@ -76,7 +76,7 @@ func FleetHandler(carriers ...*Carrier) http.Handler {
 		}
 		writeJSON(w, all)
 	})
-	mux.HandleFunc("POST /reset", done(func() {
+	mux.HandleFunc("POST /reset", noContent(func() {
 		for _, c := range carriers {
 			c.Reset()
 		}
@@ -122,16 +122,16 @@ func addPage(mux *http.ServeMux, carriers []*Carrier) {
 	})
 }
 
-// done serves a POST without a body or an answer.
-func done(do func()) http.HandlerFunc {
+// noContent handles a POST without a body and responds with 204.
+func noContent(do func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		do()
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// last cuts a list to its last limit=n entries, and makes an empty one of none.
-func last[T any](list []T, r *http.Request) []T {
+// lastN returns the last limit=n entries of a list, never nil.
+func lastN[T any](list []T, r *http.Request) []T {
 	if n, err := strconv.Atoi(r.FormValue("limit")); err == nil && n >= 0 && n < len(list) {
 		list = list[len(list)-n:]
 	}

@@ -2,10 +2,11 @@ package carriersim
 
 import (
 	"encoding/binary"
+	"errors"
 	"time"
 )
 
-// delivery is what a deliver_sm or data_sm says.
+// delivery is the content of a deliver_sm or data_sm.
 type delivery struct {
 	srcTON, srcNPI byte
 	src            []byte
@@ -36,7 +37,7 @@ func appendDataSM(dst []byte, d delivery) []byte {
 	return finish(append(dst, d.tlvs...), 0)
 }
 
-// receipt is what the carrier knows when it tells about a message.
+// receipt is the data for deliveries about a message.
 type receipt struct {
 	notice
 	style            ReceiptStyle
@@ -49,12 +50,12 @@ type receipt struct {
 	reference        uint16
 	echo             bool
 	submitted, done  time.Time
-	text             []byte // the message's, for the receipt's Text field
+	text             []byte // the message's text, for the receipt's Text field
 	coding           byte
 	textBuf, tlvsBuf [512]byte
 }
 
-// queueReceipt writes the notice and queues it for due; c.mu is held.
+// queueReceipt encodes a notice and queues it for due; the caller holds c.mu.
 func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
 	e := c.queue.fresh()
 	e.systemID = systemID
@@ -104,7 +105,7 @@ func (r *receipt) appendID(dst []byte) []byte {
 	return r.ids.append(dst, r.number, true)
 }
 
-// errorCode is the network's reason, as in the err field and network_error_code.
+// errorCode returns the network's error code, for the err field and network_error_code.
 func (r *receipt) errorCode() uint16 {
 	switch r.state {
 	case Undeliverable:
@@ -119,7 +120,7 @@ func (r *receipt) errorCode() uint16 {
 	return 0
 }
 
-// appendText writes the text of SMPP 3.4, Appendix B.
+// appendText appends the text of SMPP 3.4, Appendix B.
 func (r *receipt) appendText(dst []byte) []byte {
 	stat := r.stat
 	if stat == "" {
@@ -129,7 +130,7 @@ func (r *receipt) appendText(dst []byte) []byte {
 		return r.appendID(append(append(append(dst, "STAT:"...), stat...), " ID:"...))
 	}
 	dst = append(dst, "id:"...)
-	if r.lieText {
+	if r.contradictory {
 		dst, stat = append(dst, "0000000000"...), Undeliverable.String()
 	} else {
 		dst = r.appendID(dst)
@@ -155,8 +156,7 @@ func (r *receipt) appendText(dst []byte) []byte {
 	return append(append(dst, " text:"...), r.excerpt()...)
 }
 
-// excerpt is the beginning of the message, 20 characters where they are of
-// one octet each.
+// excerpt returns the beginning of the message: 20 octets.
 func (r *receipt) excerpt() []byte {
 	if r.coding == 8 {
 		return nil
@@ -182,4 +182,53 @@ func (r *receipt) appendTLVs(dst []byte) []byte {
 		dst = appendTLV(dst, tagUserReference, ref[:])
 	}
 	return dst
+}
+
+// MO is a mobile-originated message: a text from a handset.
+type MO struct {
+	From, To string // digits, and digits or a name
+	Text     string
+	SystemID string // the recipient account; empty = the carrier's own, or the only one bound
+	ESMClass uint8
+}
+
+// ErrNoSession is the error of SendMO when it cannot determine the account.
+var ErrNoSession = errors.New("carriersim: no session is bound, or several system_ids are and none was named")
+
+// SendMO sends a text from a handset. It is delivered like a receipt, repeatedly until
+// it is answered.
+func (c *Carrier) SendMO(m MO) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	systemID := m.SystemID
+	if systemID == "" {
+		systemID = c.opts.SystemID
+	}
+	if systemID == "" {
+		for name, a := range c.accounts {
+			if len(a.receivers) == 0 {
+				continue
+			}
+			if systemID != "" {
+				return ErrNoSession
+			}
+			systemID = name
+		}
+	}
+	if systemID == "" {
+		return ErrNoSession
+	}
+	text, coding := encodeText(m.Text)
+	if len(text) > 254 {
+		return errors.New("carriersim: the text is over 254 octets")
+	}
+	now := c.clock()
+	e := c.queue.fresh()
+	e.command, e.systemID, e.mo = cmdDeliverSM, systemID, true
+	e.pdu = appendDeliver(e.pdu[:0], delivery{
+		srcTON: 1, srcNPI: 1, src: []byte(m.From), dst: []byte(m.To), esmClass: m.ESMClass, coding: coding, text: text,
+	})
+	c.queueDelivery(e, now, now)
+	c.wake()
+	return nil
 }

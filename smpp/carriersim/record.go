@@ -1,8 +1,11 @@
 package carriersim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Address is an address as it stood on the wire.
+// Address is an address as received.
 type Address struct {
 	TON  uint8  `json:"ton"`
 	NPI  uint8  `json:"npi"`
@@ -15,7 +18,7 @@ type TLV struct {
 	Value []byte `json:"value"`
 }
 
-// Concat is what a segment says about the message it belongs to.
+// Concat is the concatenation information of a segment.
 type Concat struct {
 	Ref   uint16 `json:"ref"`
 	Total uint8  `json:"total"`
@@ -23,16 +26,16 @@ type Concat struct {
 	By    string `json:"by"` // "udh8", "udh16" or "sar"
 }
 
-// Submit is one submit_sm as it came, and what was answered.
+// Submit is one submit_sm as received, and its response.
 type Submit struct {
 	At       time.Time `json:"at"`
 	Session  int       `json:"session"` // the carrier's number of the connection, from 1
 	SystemID string    `json:"system_id"`
 	Sequence uint32    `json:"sequence"`
-	Status   Status    `json:"status"`   // command_status of the answer
-	Answered bool      `json:"answered"` // false: there was, or will be, no answer
-	Accepted bool      `json:"accepted"` // the carrier carries it
-	ID       string    `json:"id"`       // message_id of the answer
+	Status   Status    `json:"status"`   // command_status of the response
+	Answered bool      `json:"answered"` // false: there is no response
+	Accepted bool      `json:"accepted"` // the message is accepted
+	ID       string    `json:"id"`       // message_id of the response
 	Fate     string    `json:"fate"`
 
 	ServiceType        string  `json:"service_type"`
@@ -51,21 +54,21 @@ type Submit struct {
 	TLVs               []TLV   `json:"tlvs,omitempty"`
 	Concat             *Concat `json:"concat,omitempty"`
 	Text               string  `json:"text"` // decoded, without UDH
-	Body               []byte  `json:"-"`    // the PDU behind its header
+	Body               []byte  `json:"-"`    // the PDU without its header
 }
 
-// Message is what a handset would show: accepted submits put together by
-// source, destination, reference and number of segments.
+// Message is a message as a handset shows it: accepted submits, assembled by source,
+// destination, reference and number of segments.
 type Message struct {
 	Source      string    `json:"source"`
 	Destination string    `json:"destination"`
-	Text        string    `json:"text"`     // of the segments that are there
+	Text        string    `json:"text"`     // of the segments received so far
 	Encoding    string    `json:"encoding"` // gsm7, ucs2, latin1, ascii or binary
-	Segments    int       `json:"segments"` // as announced
-	Received    int       `json:"received"` // how many of them are there
+	Segments    int       `json:"segments"` // as announced in the segments
+	Received    int       `json:"received"` // how many were received
 	Complete    bool      `json:"complete"`
-	InOrder     bool      `json:"in_order"`   // the segments came in their order, on one session
-	Duplicates  int       `json:"duplicates"` // segments that came again, octet for octet
+	InOrder     bool      `json:"in_order"`   // the segments came in order, on one session
+	Duplicates  int       `json:"duplicates"` // identical segments received again
 	Reference   uint16    `json:"reference"`
 	IDs         []string  `json:"ids"` // by segment, as in the responses
 	Fate        string    `json:"fate"`
@@ -75,21 +78,21 @@ type Message struct {
 	session int // of its last segment
 }
 
-// Violation is a breach of the protocol by the client.
+// Violation is a violation of the protocol by the client.
 type Violation struct {
 	At       time.Time `json:"at"`
 	Session  int       `json:"session"`
 	Sequence uint32    `json:"sequence"`
 	Command  string    `json:"command"`
-	Status   Status    `json:"status"` // what the specification has for it
+	Status   Status    `json:"status"` // the status that the specification defines for it
 	Text     string    `json:"text"`
 }
 
-// Stats counts since New or Reset; the first group is the present state.
+// Stats has the counts since New or Reset; the first group is the current state.
 type Stats struct {
 	Carrier         string `json:"carrier"`
 	Sessions        int    `json:"sessions"`         // bound now
-	ReceiptsWaiting int    `json:"receipts_waiting"` // not yet sent, or sent and not yet answered
+	ReceiptsWaiting int    `json:"receipts_waiting"` // not sent yet, or sent and not answered yet
 
 	Connections uint64            `json:"connections"`
 	Binds       uint64            `json:"binds"`
@@ -100,12 +103,12 @@ type Stats struct {
 	Accepted    uint64            `json:"accepted"`
 	Silent      uint64            `json:"silent"` // never answered
 	Refused     map[Status]uint64 `json:"refused"`
-	Duplicates  uint64            `json:"duplicates"` // accepted, and octet for octet equal to one in the log
+	Duplicates  uint64            `json:"duplicates"` // accepted, and identical to one in the log
 	Peak        int               `json:"peak"`       // most submits in one second
 	Receipts    uint64            `json:"receipts"`   // sent for the first time
 	Redelivered uint64            `json:"redelivered"`
 	Confirmed   uint64            `json:"confirmed"` // answered with ESME_ROK
-	LateAcks    uint64            `json:"late_acks"` // answers past AckTimeout: the receipt was or will be told again
+	LateAcks    uint64            `json:"late_acks"` // responses after AckTimeout: the receipt is delivered again
 	Discarded   uint64            `json:"discarded"` // refused for good, too old, or lost on purpose
 	MO          uint64            `json:"mo"`
 
@@ -114,4 +117,31 @@ type Stats struct {
 	FloodRefused uint64 `json:"flood_refused"`
 
 	Violations uint64 `json:"violations"`
+}
+
+// Bound describes a bound session.
+type Bound struct {
+	Session  int       `json:"session"`
+	SystemID string    `json:"system_id"`
+	Mode     string    `json:"mode"` // bind_transceiver, bind_transmitter or bind_receiver
+	Remote   string    `json:"remote"`
+	Since    time.Time `json:"since"`
+	Submits  int       `json:"submits"`
+}
+
+// Sessions returns the bound sessions in the order of their numbers.
+func (c *Carrier) Sessions() []Bound {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []Bound
+	for s := range c.sessions {
+		if s.mode != 0 {
+			list = append(list, Bound{
+				Session: s.number, SystemID: s.systemID, Mode: commandName(s.mode), Remote: s.conn.RemoteAddr().String(),
+				Since: c.wall(s.opened), Submits: s.submits,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b Bound) int { return a.Session - b.Session })
+	return list
 }

@@ -2,24 +2,24 @@ package carriersim
 
 import "strconv"
 
-// handle answers one PDU. body is only valid during the call.
+// handle processes one PDU. body is only valid during the call.
 func (s *session) handle(h header, body []byte) {
-	if s.c.mute.Load() {
+	if s.c.halfOpen.Load() {
 		return
 	}
 	switch h.command {
 	case cmdSubmitSM:
 		s.submit(h, body)
 	case cmdDeliverSM | cmdResponse, cmdDataSM | cmdResponse:
-		s.acknowledged(h, body)
+		s.handleDeliverResp(h, body)
 	case cmdBindReceiver, cmdBindTransmitter, cmdBindTransceiver:
 		s.bind(h, body)
 	case cmdEnquireLink, cmdUnbind:
-		s.bodyless(h, body)
+		s.respondEmpty(h, body)
 	case cmdEnquireLink | cmdResponse, cmdUnbind | cmdResponse:
-		s.answered(h, body)
+		s.handleResponse(h, body)
 	case cmdGenericNack:
-		s.nacked(h)
+		s.handleNack(h)
 	default:
 		s.c.mu.Lock()
 		s.c.violate(s, h, InvalidCommand, "is not served here")
@@ -30,7 +30,7 @@ func (s *session) handle(h header, body []byte) {
 	}
 }
 
-// checkHeader records what is wrong with a request's header; c.mu is held.
+// checkHeader records errors of a request's header; the caller holds c.mu.
 func (s *session) checkHeader(h header) {
 	if h.seq == 0 || h.seq > 0x7FFFFFFF {
 		s.c.violate(s, h, InvalidCommandLen, "sequence_number "+strconv.FormatUint(uint64(h.seq), 10)+" is out of 1 to 0x7FFFFFFF")
@@ -40,7 +40,7 @@ func (s *session) checkHeader(h header) {
 	}
 }
 
-// bind answers a bind request. A refused one is closed behind its answer.
+// bind responds to a bind request. If it is refused, the connection is closed after the response.
 func (s *session) bind(h header, body []byte) {
 	b, breaches := decodeBind(body)
 	c := s.c
@@ -86,7 +86,7 @@ func (s *session) bind(h header, body []byte) {
 	} else {
 		c.stats.BindRefused++
 	}
-	// The answer goes out before the first receipt can.
+	// The response must go out before the first receipt.
 	pdu := appendHeader(nil, h.command|cmdResponse, status, h.seq)
 	if status == OK {
 		name := c.opts.Name
@@ -104,8 +104,8 @@ func (s *session) bind(h header, body []byte) {
 	}
 }
 
-// bodyless answers enquire_link and unbind.
-func (s *session) bodyless(h header, body []byte) {
+// respondEmpty responds to enquire_link and unbind.
+func (s *session) respondEmpty(h header, body []byte) {
 	c := s.c
 	c.mu.Lock()
 	s.checkHeader(h)
@@ -133,8 +133,8 @@ func (s *session) bodyless(h header, body []byte) {
 	}
 }
 
-// answered takes the response to an enquire_link or unbind of ours.
-func (s *session) answered(h header, body []byte) {
+// handleResponse handles the response to our enquire_link or unbind.
+func (s *session) handleResponse(h header, body []byte) {
 	s.mu.Lock()
 	command, known := s.asked[h.seq]
 	if known = known && command == h.command&^cmdResponse; known {
@@ -155,8 +155,8 @@ func (s *session) answered(h header, body []byte) {
 	}
 }
 
-// nacked takes a generic_nack: it may refuse a delivery of ours.
-func (s *session) nacked(h header) {
+// handleNack handles a generic_nack, which may refuse a delivery.
+func (s *session) handleNack(h header) {
 	s.mu.Lock()
 	e := s.unacked[h.seq]
 	delete(s.unacked, h.seq)
@@ -171,10 +171,10 @@ func (s *session) nacked(h header) {
 	s.pushed = true
 }
 
-// acknowledged takes a deliver_sm_resp or data_sm_resp. Refused for the moment
-// means delivered again; the list is the one large carriers publish, which
-// ESME_RX_T_APPN is not on.
-func (s *session) acknowledged(h header, body []byte) {
+// handleDeliverResp handles a deliver_sm_resp or data_sm_resp. After a temporary refusal
+// the delivery is repeated; the temporary statuses are those that large carriers
+// publish, without ESME_RX_T_APPN.
+func (s *session) handleDeliverResp(h header, body []byte) {
 	if s.floodAnswered(h) {
 		return
 	}
@@ -209,7 +209,7 @@ func (s *session) acknowledged(h header, body []byte) {
 		c.stats.Confirmed++
 		c.release(e)
 	case SystemError, QueueFull, Throttled:
-		c.again(e, c.clock()+int64(c.opts.RedeliverDelay))
+		c.requeue(e, c.clock()+int64(c.opts.RedeliverDelay))
 		s.pushed = true
 	default:
 		c.stats.Discarded++

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// respond answers as the verdict says, at once or later, and gives the moment
-// at which the answer is out.
+// respond sends the response of a verdict, at once or later, and returns the time at
+// which it is sent.
 func (s *session) respond(h header, v verdict, id []byte, now int64) (due int64) {
 	c, f := s.c, &s.c.faults
 	delay := c.opts.RespDelay + f.RespDelay
@@ -14,14 +14,14 @@ func (s *session) respond(h header, v verdict, id []byte, now int64) (due int64)
 		delay += time.Duration(c.random.Int64N(int64(f.RespJitter)))
 	}
 	switch v.answer {
-	case answerNone, answerTaken:
+	case answerNone, answerNoneCarried:
 		if len(s.open) < 1<<16 {
 			s.open[h.seq] = struct{}{}
 		}
-		c.perform(s, v.after)
+		c.runAfter(s, v.after)
 		return now + int64(delay)
 	case answerDrop, answerLost:
-		s.hangUp()
+		s.dropInstead()
 		return now
 	case answerLate:
 		delay += c.opts.LateResponse
@@ -36,7 +36,7 @@ func (s *session) respond(h header, v verdict, id []byte, now int64) (due int64)
 		pdu = appendHeader(pdu, 0x0000BEEF, OK, 0x7FFF0000)
 		finish(pdu, 0)
 	}
-	if v.answer == answerStranger || f.WrongSequence {
+	if v.answer == answerWrongSequence || f.WrongSequence {
 		pdu = appendResponse(pdu, header{seq: h.seq ^ 0x40000000}, verdict{}, []byte("0"), 0)
 	}
 	congestion := max(f.Congestion, v.script.congestion)
@@ -48,12 +48,12 @@ func (s *session) respond(h header, v verdict, id []byte, now int64) (due int64)
 	s.scratch = pdu
 	if v.answer == answerHalf {
 		s.send(pdu[:start+(len(pdu)-start)/2])
-		s.hangUp()
+		s.dropInstead()
 		return now
 	}
 	if delay <= 0 {
 		s.send(pdu)
-		c.perform(s, v.after)
+		c.runAfter(s, v.after)
 		return now
 	}
 	e := c.queue.fresh()
@@ -80,8 +80,8 @@ func appendResponse(dst []byte, h header, v verdict, id []byte, congestion uint8
 	return finish(dst, start)
 }
 
-// hangUp closes the connection in place of an answer; c.mu is held.
-func (s *session) hangUp() {
+// dropInstead closes the connection instead of responding; the caller holds c.mu.
+func (s *session) dropInstead() {
 	if s.c.faults.ResetOnDrop {
 		s.drop(true)
 		return
@@ -89,8 +89,8 @@ func (s *session) hangUp() {
 	s.finishSoon()
 }
 
-// perform does what follows an answer; c.mu is held.
-func (c *Carrier) perform(s *session, then after) {
+// runAfter runs the action after a response; the caller holds c.mu.
+func (c *Carrier) runAfter(s *session, then after) {
 	switch then {
 	case afterUnbind:
 		c.unbind(s)
@@ -110,9 +110,9 @@ func (c *Carrier) perform(s *session, then after) {
 	}
 }
 
-// tell queues the notices about an accepted message. answered is when its
-// response is out: a receipt comes after it unless it is to come first.
-func (c *Carrier) tell(s *session, m *submit, v verdict, now, answered int64) {
+// queueNotices queues the deliveries about an accepted message. answered is when its
+// response is sent: a receipt comes after it unless its fate puts it first.
+func (c *Carrier) queueNotices(s *session, m *submit, v verdict, now, answered int64) {
 	f := &c.faults
 	wanted := m.registered & 0x03
 	if c.opts.NoReceipts || f.NoReceipts || wanted == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// session is one connection: a reader, which also answers, and a writer.
+// session is one connection, with a reader that also responds, and a writer.
 type session struct {
 	c      *Carrier
 	conn   net.Conn
@@ -23,14 +23,14 @@ type session struct {
 	signal chan struct{} // there is something to write
 
 	lastRead atomic.Int64 // Carrier.clock of the last octets
-	closing  atomic.Bool  // write what is there, then close; read no further
+	closing  atomic.Bool  // write the rest, then close; read no more
 
 	// Under Carrier.mu.
 	mode        uint32 // the command_id of its bind, 0 = not bound
 	systemID    string
 	submits     int
-	open        map[uint32]struct{} // submit_sm whose answer is due later or never
-	unbindUntil int64               // an unbind was sent: closed by then; 0 = none
+	open        map[uint32]struct{} // submit_sm whose response comes later or never
+	unbindUntil int64               // our unbind was sent: close the connection at this time; 0 = no unbind
 	enquiredAt  int64
 
 	// Under mu.
@@ -40,20 +40,20 @@ type session struct {
 	dead    bool
 	lastSeq uint32
 	unacked map[uint32]*event   // deliveries that wait for their response
-	overdue map[uint32]struct{} // deliveries whose response did not come in time
-	asked   map[uint32]uint32   // other requests of ours: sequence → command
+	overdue map[uint32]struct{} // deliveries without a response in time
+	asked   map[uint32]uint32   // our other requests: sequence → command
 	floods  uint32              // deliveries of Faults.FloodPerSec so far
 
-	// The reader's own.
+	// Used by the reader only.
 	msg     submit
-	pushed  bool // the courier has something new
+	pushed  bool // the scheduler has new events
 	scratch []byte
 }
 
 const (
 	writeTimeout = 10 * time.Second
 	flushAt      = 64 << 10  // octets to write before the input is drained
-	outLimit     = 512 << 10 // octets to write above which no more is read
+	outLimit     = 512 << 10 // above so many octets to write nothing is read
 )
 
 func newSession(c *Carrier, conn net.Conn, number int) *session {
@@ -67,12 +67,11 @@ func newSession(c *Carrier, conn net.Conn, number int) *session {
 	return s
 }
 
-// send appends octets to what the writer writes. It does not block: it drops
-// them when the connection is closed or plays dead, and when the peer has not
-// read 2 MiB, which the reader's own pause (drain) keeps from happening to
-// responses that are not delayed.
+// send queues octets for the writer. It does not block: it discards them when the
+// connection is closed or half-open, and when the peer has not read 2 MiB. For responses
+// that are not delayed this does not happen, because the reader pauses first (drain).
 func (s *session) send(octets []byte) {
-	if s.c.mute.Load() {
+	if s.c.halfOpen.Load() {
 		return
 	}
 	s.mu.Lock()
@@ -104,8 +103,8 @@ func (s *session) nextSeq() uint32 {
 	return s.lastSeq
 }
 
-// deliver sends a receipt or text and remembers it until it is answered. It
-// refuses when the window is full.
+// deliver sends a receipt or text and keeps it until it is answered; false when the
+// receipt window is full.
 func (s *session) deliver(e *event, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,13 +117,13 @@ func (s *session) deliver(e *event, now int64) bool {
 	start := len(s.out)
 	s.out = append(s.out, e.pdu...)
 	putSeq(s.out[start:], e.seq)
-	if s.c.mute.Load() {
+	if s.c.halfOpen.Load() {
 		s.out = s.out[:start]
 	}
 	return true
 }
 
-// flush has the writer write.
+// flush wakes the writer.
 func (s *session) flush() {
 	select {
 	case s.signal <- struct{}{}:
@@ -138,7 +137,7 @@ func (s *session) finishSoon() {
 	s.flush()
 }
 
-// drop closes the connection now; what was not written is lost.
+// drop closes the connection at once and discards octets that are not written yet.
 func (s *session) drop(reset bool) {
 	s.once.Do(func() {
 		if reset {
@@ -160,7 +159,7 @@ func (s *session) drop(reset bool) {
 	})
 }
 
-// write is the writer's goroutine.
+// write is the goroutine of the writer.
 func (s *session) write() {
 	var spare []byte
 	for {
@@ -203,7 +202,7 @@ func (s *session) write() {
 
 var errLength = errors.New("command_length out of range")
 
-// read is the reader's goroutine. It owns the session's end.
+// read is the goroutine of the reader. It ends the session.
 func (s *session) read() {
 	s.c.opts.Log.Info("connection opened", "carrier", s.c.opts.Name, "session", s.number)
 	err := s.readAll()
@@ -225,7 +224,7 @@ func (s *session) readAll() error {
 		}
 		h := parseHeader(head)
 		if h.length < headerLen || h.length > maxPDU {
-			s.outOfStep(h)
+			s.refuseLength(h)
 			_, _ = io.Copy(io.Discard, r) // until the half-closed connection ends
 			return errLength
 		}
@@ -234,7 +233,7 @@ func (s *session) readAll() error {
 		if err != nil {
 			return err
 		}
-		s.hold()
+		s.waitWhileStopped()
 		s.handle(h, frame[headerLen:])
 		_, _ = r.Discard(len(frame))
 		if s.closing.Load() {
@@ -245,8 +244,8 @@ func (s *session) readAll() error {
 	}
 }
 
-// drain makes known what was done so far when the next n octets have to be
-// waited for, or when much has gathered.
+// drain flushes the responses when the next n octets have not arrived yet, or when many
+// octets are queued.
 func (s *session) drain(r *bufio.Reader, n int) {
 	s.mu.Lock()
 	waiting := len(s.out)
@@ -271,13 +270,13 @@ func (s *session) drain(r *bufio.Reader, n int) {
 	}
 }
 
-// hold waits while Faults.StopReading lasts.
-func (s *session) hold() {
-	for s.c.stall.Load() {
+// waitWhileStopped waits while Faults.StopReading is set.
+func (s *session) waitWhileStopped() {
+	for s.c.stopReading.Load() {
 		s.c.mu.Lock()
 		changed := s.c.changed
 		s.c.mu.Unlock()
-		if !s.c.stall.Load() {
+		if !s.c.stopReading.Load() {
 			return
 		}
 		select {
@@ -288,8 +287,8 @@ func (s *session) hold() {
 	}
 }
 
-// outOfStep answers a command_length that cannot be: the stream is lost.
-func (s *session) outOfStep(h header) {
+// refuseLength responds to an impossible command_length: the stream cannot be read further.
+func (s *session) refuseLength(h header) {
 	s.c.mu.Lock()
 	s.c.violate(s, h, InvalidCommandLen, "command_length is below 16 or above 70,000")
 	s.c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // Status is an SMPP command_status (SMPP 3.4, 5.1.3).
 type Status uint32
 
-// The statuses that this carrier can answer with.
+// The statuses that this carrier can send.
 const (
 	OK                Status = 0x00
 	InvalidLength     Status = 0x01 // ESME_RINVMSGLEN
@@ -65,7 +65,7 @@ var statusNames = map[Status]string{
 	DeliveryFailure: "ESME_RDELIVERYFAILURE", UnknownError: "ESME_RUNKNOWNERR", InvalidDataCoding: "ESME_RINVDCS",
 }
 
-// String gives the name of the specification, or the number in hex where it has none.
+// String returns the name in the specification, or the number in hex if it has none.
 func (s Status) String() string {
 	if name, ok := statusNames[s]; ok {
 		return name
@@ -73,11 +73,11 @@ func (s Status) String() string {
 	return fmt.Sprintf("0x%08X", uint32(s))
 }
 
-// MarshalText writes the name, so that statuses read well as keys and values of JSON.
+// MarshalText returns the name, so that JSON has names instead of numbers.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalJSON takes a number (88) or a string: a name of the specification or
-// a number in any base of Go ("ESME_RTHROTTLED", "0x58").
+// UnmarshalJSON accepts a number (88) or a string: a name in the specification or a
+// number in Go syntax ("ESME_RTHROTTLED", "0x58").
 func (s *Status) UnmarshalJSON(data []byte) error {
 	var number uint32
 	if json.Unmarshal(data, &number) == nil {
@@ -105,7 +105,7 @@ func (s *Status) UnmarshalJSON(data []byte) error {
 // State is the message_state of a receipt (SMPP 3.4, 5.2.28).
 type State uint8
 
-// The states of a message; Skipped is of SMPP 5.0.
+// The states of a message; Skipped is from SMPP 5.0.
 const (
 	Scheduled State = iota
 	Enroute
@@ -119,7 +119,7 @@ const (
 	Skipped
 )
 
-// String gives the seven letters of a text receipt's stat field (SMPP 3.4, Appendix B).
+// String returns the seven letters of a text receipt's stat field (SMPP 3.4, Appendix B).
 func (s State) String() string {
 	names := [...]string{"SCHEDLD", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED"}
 	if int(s) < len(names) {
@@ -128,5 +128,5 @@ func (s State) String() string {
 	return "UNKNOWN"
 }
 
-// MarshalText writes the stat of the state.
+// MarshalText returns the same as String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -2,11 +2,12 @@ package carriersim
 
 import (
 	"hash/maphash"
+	"time"
 )
 
 var hashSeed = maphash.MakeSeed()
 
-// verdict is what becomes of one submit_sm.
+// verdict is the decision about one submit_sm.
 type verdict struct {
 	status   Status
 	accepted bool
@@ -16,13 +17,13 @@ type verdict struct {
 	number   uint64 // of an accepted message
 }
 
-// submit judges one submit_sm, answers it and queues what is told about it.
+// submit decides about one submit_sm, responds to it and queues its deliveries.
 func (s *session) submit(h header, body []byte) {
 	c, m := s.c, &s.msg
 	now := c.clock()
 	decodeSubmit(body, m, c.opts.Alphabet, c.wall(now))
 	var sum uint64
-	if m.structurallyGood {
+	if m.complete {
 		sum = fingerprint(m)
 	}
 	c.mu.Lock()
@@ -48,7 +49,7 @@ func (s *session) submit(h header, body []byte) {
 	} else if v.status != OK {
 		c.stats.Refused[v.status]++
 	}
-	answered := v.answer != answerNone && v.answer != answerTaken && v.answer != answerDrop && v.answer != answerHalf && v.answer != answerLost
+	answered := v.answer != answerNone && v.answer != answerNoneCarried && v.answer != answerDrop && v.answer != answerHalf && v.answer != answerLost
 	if !answered {
 		c.stats.Silent++
 	}
@@ -57,11 +58,11 @@ func (s *session) submit(h header, body []byte) {
 	}
 	due := s.respond(h, v, id, now)
 	if v.accepted {
-		c.tell(s, m, v, now, due)
+		c.queueNotices(s, m, v, now, due)
 	}
 }
 
-// fingerprint is equal for submits that a handset could not tell apart.
+// fingerprint is equal for submits that look the same on a handset.
 func fingerprint(m *submit) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
@@ -85,20 +86,20 @@ func (c *Carrier) idFormat(sc *script) IDFormat {
 	return c.opts.IDs
 }
 
-// judge decides in this order: the state of the session, the protocol, the
-// faults, the carrier's limits, the recipient's fate.
+// judge decides by, in this order: the session's state, the protocol, the faults, the
+// carrier's limits, the recipient's fate.
 func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	c, f := s.c, &s.c.faults
-	v := verdict{script: plain}
+	v := verdict{script: defaultScript}
 	switch {
-	case s.unbindUntil != 0: // it was on its way when this carrier unbound
+	case s.unbindUntil != 0: // it was sent before our unbind arrived
 		v.status = InvalidBindStatus
 		return v
 	case s.mode == 0 || s.mode == cmdBindReceiver:
 		c.violate(s, h, InvalidBindStatus, "on a session that is not bound to send")
 		v.status = InvalidBindStatus
 		return v
-	case len(m.breaches) > 0 && (!c.opts.Lenient || !m.structurallyGood):
+	case len(m.breaches) > 0 && (!c.opts.Lenient || !m.complete):
 		v.status = m.breaches[0].status
 		return v
 	case f.DropAfter > 0 && s.submits >= f.DropAfter:
@@ -142,7 +143,7 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	}
 	c.playFate(&v, m, sum)
 	if v.accepted && f.SubmitSilent {
-		v.answer = answerTaken
+		v.answer = answerNoneCarried
 	}
 	if f.UnbindAfter > 0 && s.submits == f.UnbindAfter {
 		v.after = afterUnbind
@@ -150,7 +151,7 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	return v
 }
 
-// playFate has the recipient's last digits decide.
+// playFate applies the script of the recipient's last digits.
 func (c *Carrier) playFate(v *verdict, m *submit, sum uint64) {
 	v.accepted = true
 	if c.opts.NoFates {
@@ -160,7 +161,7 @@ func (c *Carrier) playFate(v *verdict, m *submit, sum uint64) {
 	v.script = sc
 	seq := max(m.concat.Seq, 1)
 	if sc.segment != 0 && seq != sc.segment {
-		v.script = plain
+		v.script = defaultScript
 		if sc.silentRest {
 			v.script = &silentSegment
 		}
@@ -187,5 +188,45 @@ func (c *Carrier) playFate(v *verdict, m *submit, sum uint64) {
 	}
 }
 
-// silentSegment is accepted and never told about again.
+// silentSegment is accepted and gets no receipt.
 var silentSegment = script{notices: []notice{}}
+
+// acceptMeter keeps the times of the last accepted submits, as many as are allowed in
+// one second, so that no interval of one second has more.
+type acceptMeter struct {
+	times []int64
+	next  int
+}
+
+// full reports whether the limit is reached now.
+func (m *acceptMeter) full(now int64) bool {
+	return len(m.times) > 0 && m.times[m.next] != 0 && now-m.times[m.next] < int64(time.Second)
+}
+
+func (m *acceptMeter) add(now int64) {
+	if len(m.times) > 0 {
+		m.times[m.next] = now
+		m.next = (m.next + 1) % len(m.times)
+	}
+}
+
+// rateMeter measures the highest number in one second, in steps of 100 ms.
+type rateMeter struct {
+	tenths [10]int
+	at     int64 // the current tenth of a second
+	sum    int
+	peak   int
+}
+
+func (m *rateMeter) add(now int64) {
+	tenth := now / int64(100*time.Millisecond)
+	for ; m.at < tenth && m.sum > 0; m.at++ {
+		slot := &m.tenths[(m.at+1)%10]
+		m.sum -= *slot
+		*slot = 0
+	}
+	m.at = tenth
+	m.tenths[tenth%10]++
+	m.sum++
+	m.peak = max(m.peak, m.sum)
+}

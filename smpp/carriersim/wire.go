@@ -20,7 +20,7 @@ const (
 	cmdSubmitMulti     = 0x00000021
 	cmdAlert           = 0x00000102
 	cmdDataSM          = 0x00000103
-	cmdResponse        = 0x80000000 // the bit that makes a response of a request
+	cmdResponse        = 0x80000000 // the bit that marks a response
 	cmdGenericNack     = 0x80000000
 )
 
@@ -61,7 +61,7 @@ const (
 
 const (
 	headerLen = 16
-	// maxPDU is the longest PDU that is taken: a message_payload of 64 KiB and the rest.
+	// maxPDU is the longest accepted PDU: a message_payload of 64 KiB and the other fields.
 	maxPDU = 70_000
 )
 
@@ -81,7 +81,7 @@ func parseHeader(b []byte) header {
 	}
 }
 
-// appendHeader starts a PDU; finish sets its length once the body is there.
+// appendHeader starts a PDU; finish sets its length after the body was appended.
 func appendHeader(dst []byte, command uint32, status Status, seq uint32) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, command)
@@ -103,16 +103,16 @@ func appendTLV(dst []byte, tag uint16, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// breach is one thing wrong with a PDU.
+// breach is one error of a PDU.
 type breach struct {
 	status Status
 	text   string
 }
 
-// cursor reads a PDU's body. The first thing that does not fit stops it.
+// cursor reads a PDU's body. It stops at the first error.
 type cursor struct {
 	rest []byte
-	cut  string // the field at which the body ended too early
+	cut  string // the field at which the body ended
 }
 
 func (c *cursor) octet(field string) byte {
@@ -135,8 +135,8 @@ func (c *cursor) octets(n int, field string) []byte {
 	return b
 }
 
-// cstring reads up to a NUL; size is the field's size in the specification,
-// NUL included. What is longer is still read, and told by long.
+// cstring reads up to a NUL; size is the field's size in the specification, including
+// the NUL. A longer string is still read; long is then true.
 func (c *cursor) cstring(size int, field string) (value []byte, long bool) {
 	if c.cut != "" {
 		return nil, false

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// account is what one system_id has bound and is owed.
+// account is the sessions and deliveries of one system_id.
 type account struct {
-	ready     line       // deliveries that are due
+	ready     fifo       // deliveries that are due
 	receivers []*session // sessions that may take them
 	turn      int
 }
 
-// join lets a bound session take deliveries; c.mu is held.
+// join lets a bound session receive deliveries; the caller holds c.mu.
 func (c *Carrier) join(s *session) {
 	a := c.account(s.systemID)
 	a.receivers = append(a.receivers, s)
@@ -28,7 +28,7 @@ func (c *Carrier) account(systemID string) *account {
 	return a
 }
 
-// leave ends the bind of a session: nothing new goes to it; c.mu is held.
+// leave ends the bind of a session: it gets no more deliveries; the caller holds c.mu.
 func (c *Carrier) leave(s *session) {
 	s.mode = 0
 	a := c.accounts[s.systemID]
@@ -41,7 +41,7 @@ func (c *Carrier) leave(s *session) {
 	}
 }
 
-// forget ends a session. What it had not answered is delivered again.
+// forget ends a session. Its unanswered deliveries are delivered again.
 func (c *Carrier) forget(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,13 +57,13 @@ func (c *Carrier) forget(s *session) {
 	slices.SortFunc(lost, func(a, b *event) int { return int(a.seq) - int(b.seq) })
 	now := c.clock()
 	for _, e := range lost {
-		c.again(e, now)
+		c.requeue(e, now)
 	}
 	c.wake()
 }
 
-// again queues a delivery that failed for a later time, unless it is too old.
-func (c *Carrier) again(e *event, due int64) {
+// requeue queues a failed delivery for a later time, unless it is too old.
+func (c *Carrier) requeue(e *event, due int64) {
 	e.tries++
 	if c.clock()-e.born > int64(c.opts.RedeliverFor) {
 		c.stats.Discarded++
@@ -80,14 +80,14 @@ func (c *Carrier) release(e *event) {
 	c.queue.recycle(e)
 }
 
-// waiting tells whether deliveries wait for room in the windows of s's account.
+// waiting reports whether deliveries wait for free receipt windows of s's account.
 func (c *Carrier) waiting(s *session) bool {
 	a := c.accounts[s.systemID]
 	return a != nil && a.ready.len() > 0
 }
 
-// courier is the goroutine that does everything that is due later.
-func (c *Carrier) courier(ctx context.Context) {
+// scheduler is the goroutine for everything that is due later.
+func (c *Carrier) scheduler(ctx context.Context) {
 	shortest := min(c.opts.AckTimeout, c.opts.BindTimeout, time.Second)
 	if c.opts.IdleTimeout > 0 {
 		shortest = min(shortest, c.opts.IdleTimeout)
@@ -101,12 +101,12 @@ func (c *Carrier) courier(ctx context.Context) {
 		c.mu.Lock()
 		now := c.clock()
 		more := c.runDue(now, touched)
-		c.strangers(now)
+		c.sendUnknownReceipts(now)
 		c.flood(now, touched)
-		c.hand(now, touched)
+		c.deliverDue(now, touched)
 		if now-patrolled >= int64(patrol) {
 			patrolled = now
-			c.patrol(now, touched)
+			c.checkTimeouts(now, touched)
 		}
 		next := patrol - time.Duration(now-patrolled)
 		if len(c.queue.heap) > 0 {
@@ -136,8 +136,8 @@ func (c *Carrier) courier(ctx context.Context) {
 	}
 }
 
-// runDue does what is due, up to a share that keeps c.mu from being held long,
-// and tells whether more is due.
+// runDue processes due events, only so many that c.mu is not held for long, and reports
+// whether more are due.
 func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 	for range 2048 {
 		e := c.queue.pop(now)
@@ -152,14 +152,14 @@ func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 		delete(s.open, e.answers)
 		s.send(e.pdu)
 		touched[s] = struct{}{}
-		c.perform(s, e.then)
+		c.runAfter(s, e.then)
 		c.queue.recycle(e)
 	}
 	return true
 }
 
-// hand gives deliveries that are due to the sessions of their accounts, in turn.
-func (c *Carrier) hand(now int64, touched map[*session]struct{}) {
+// deliverDue gives due deliveries to the sessions of their accounts, in turn.
+func (c *Carrier) deliverDue(now int64, touched map[*session]struct{}) {
 	if c.faults.HoldReceipts {
 		return
 	}
@@ -194,8 +194,8 @@ func (c *Carrier) hand(now int64, touched map[*session]struct{}) {
 	}
 }
 
-// patrol looks after what did not happen: answers, binds, life.
-func (c *Carrier) patrol(now int64, touched map[*session]struct{}) {
+// checkTimeouts finds responses and binds that did not come in time, and idle sessions.
+func (c *Carrier) checkTimeouts(now int64, touched map[*session]struct{}) {
 	for s := range c.sessions {
 		idle := now - s.lastRead.Load()
 		switch {
@@ -224,13 +224,13 @@ func (c *Carrier) patrol(now int64, touched map[*session]struct{}) {
 		}
 		s.mu.Unlock()
 		for _, e := range late {
-			c.again(e, now)
+			c.requeue(e, now)
 		}
 	}
 }
 
-// strangers makes receipts for ids never given, Faults.UnknownPerSec of them.
-func (c *Carrier) strangers(now int64) {
+// sendUnknownReceipts makes receipts with unknown ids, Faults.UnknownPerSec of them.
+func (c *Carrier) sendUnknownReceipts(now int64) {
 	rate := int64(c.faults.UnknownPerSec)
 	if rate <= 0 {
 		c.unknownDue = now
@@ -253,7 +253,7 @@ func (c *Carrier) strangers(now int64) {
 	}
 }
 
-// queueDelivery is called with c.mu held.
+// queueDelivery queues a delivery; the caller holds c.mu.
 func (c *Carrier) queueDelivery(e *event, now, due int64) {
 	e.born, e.due = now, due
 	c.pending++
