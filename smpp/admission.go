@@ -30,7 +30,7 @@ func (s *session) submit(ctx context.Context, p *pending) error {
 		if gone {
 			err = ctx.Err()
 		} else {
-			err = <-w.admitted // somebody was faster
+			err = <-w.admitted // admitted by another goroutine meanwhile
 		}
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *session) hold(paused bool) {
 	}
 }
 
-// drainLocked admits nothing any more; what is admitted still goes out.
+// drainLocked stops admitting submits; those already admitted are still written.
 func (s *session) drainLocked() {
 	s.draining = true
 	s.refusal = ErrNotBound
@@ -108,7 +108,7 @@ func (s *session) drainLocked() {
 	s.changed.Broadcast()
 }
 
-// reconsider looks again at the window and the pace after a change of either.
+// reconsider admits and writes again after a change of the window or the pace.
 func (s *session) reconsider() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// takeLocked takes an unanswered submit out of the table and passes its slot on.
+// takeLocked removes an unanswered submit from the table and gives its slot to the next waiting one.
 func (s *session) takeLocked(sequence uint32) *pending {
 	p := s.pending[sequence]
 	if p == nil {

@@ -2,30 +2,30 @@ package smpp
 
 import "sync/atomic"
 
-// Allowance bounds the memory of the deliver_sm that binds hold unanswered, of
-// all binds that share it. Safe for concurrent use.
+// Allowance limits the memory of unanswered deliver_sm, for all binds that share it. It
+// is safe for concurrent use.
 //
-// A delivery counts with its octets and what keeping it costs beside them
-// (deliveryCost). Each link may hold a little (bindReserve) whatever the others
-// hold, so that no carrier can keep another's receipts out.
+// A delivery counts with its octets plus deliveryCost. Each bind may always hold
+// bindReserve, whatever the others hold, so that no carrier can block another's
+// receipts.
 type Allowance struct {
 	limit int64
 	held  atomic.Int64
 }
 
 const (
-	// deliveryCost is about what a short delivery takes in memory beside its own
-	// octets: its fields, its receipt, its place in queues, in octets.
+	// deliveryCost is about the memory of a delivery beside its octets (its fields, its
+	// receipt, its queue entries), in octets.
 	deliveryCost = 512
-	// bindReserve is some hundred receipts, in octets.
+	// bindReserve is about a hundred receipts, in octets.
 	bindReserve = 64 << 10
 )
 
-// NewAllowance returns an allowance of so many octets.
+// NewAllowance returns an allowance of a number of octets.
 func NewAllowance(octets int64) *Allowance { return &Allowance{limit: octets} }
 
-// take takes octets for a bind that holds, with them, held; false when they are
-// not to be had.
+// take takes octets for a bind that then holds held octets; false when not enough are
+// left.
 func (a *Allowance) take(octets, held int64) bool {
 	if a.held.Add(octets) <= a.limit || held <= bindReserve {
 		return true
@@ -36,15 +36,14 @@ func (a *Allowance) take(octets, held int64) bool {
 
 func (a *Allowance) give(octets int64) { a.held.Add(-octets) }
 
-// owe takes a place among the bind's unanswered deliveries for one whose body
-// has so many octets; false when there is none. cost is what settled gives back.
+// owe takes a place among the bind's unanswered deliveries for one with a body of octets
+// length; false when there is none. cost is the amount that settled returns.
 //
-// What finds no place is answered ESME_RMSGQFUL at once and read past. The
-// reader does not wait until there is a place: behind the deliveries, in the
-// same stream, come the answers to our submit_sm and enquire_link, and a carrier
-// whose receipts come faster than the database takes them would lose its
-// session, and we the answers to a whole window, for being busy. A carrier
-// delivers again what was answered so.
+// A delivery without a place is answered ESME_RMSGQFUL at once; the carrier delivers it
+// again later. The reader does not wait for a place, because the responses to our
+// submit_sm and enquire_link come behind the deliveries in the same stream: while it
+// waited, the session would time out, and the outcome of a whole window would be
+// unknown.
 func (b *Bind) owe(octets int) (cost int64, ok bool) {
 	cost = int64(octets) + deliveryCost
 	n, held := b.unanswered.Add(1), b.heldOctets.Add(cost)
@@ -57,7 +56,7 @@ func (b *Bind) owe(octets int) (cost int64, ok bool) {
 	return cost, true
 }
 
-// settled gives back the place of a delivery that is answered.
+// settled releases the place of an answered delivery.
 func (b *Bind) settled(cost int64) {
 	b.opts.Allowance.give(cost)
 	b.heldOctets.Add(-cost)

@@ -19,9 +19,9 @@ const (
 	alreadyBoundHold = 30 * time.Second
 )
 
-// backoff says how long to wait before the next bind: full jitter under a
-// ceiling that doubles from base to most, but at least a tenth of base; longer
-// after answers that ask for it.
+// backoff computes the wait before the next bind: full jitter below a ceiling that
+// doubles from base to most, but at least a tenth of base; longer after statuses that
+// require it.
 type backoff struct {
 	base, most time.Duration
 	failures   int
@@ -29,7 +29,7 @@ type backoff struct {
 
 func newBackoff() backoff { return backoff{base: backoffBase, most: backoffMost} }
 
-// served notes that a bind had held for d.
+// served records that a bind has lasted for d.
 func (b *backoff) served(d time.Duration) {
 	if d >= stableAfter {
 		b.failures = 0

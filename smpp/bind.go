@@ -10,24 +10,25 @@ import (
 )
 
 var (
-	// ErrNotBound is Submit's answer while the bind is not bound, is unbinding
-	// or has stopped. Nothing was sent.
+	// ErrNotBound is the error of Submit while the bind is not bound, is unbinding or has
+	// stopped. Nothing was sent.
 	ErrNotBound = errors.New("smpp: link is not bound")
-	// ErrPaused is Submit's answer while the bind is paused. Nothing was sent.
+	// ErrPaused is the error of Submit while the bind is paused. Nothing was sent.
 	ErrPaused = errors.New("smpp: link is paused")
 
 	errRunning = errors.New("smpp: link is already running")
 )
 
-// Bind is one bind to a carrier, bound again whenever it is lost. All methods are safe for concurrent use.
+// Bind is one configured connection to a carrier; a lost bind is made again. All methods
+// are safe for concurrent use.
 type Bind struct {
-	brokenSeen, refusedSeen Seldom // deliveries that could not be read whole
+	brokenSeen, refusedSeen Seldom // malformed deliveries
 
 	opts    Options
 	pace    *pacer
 	metrics *bindMetrics
 	dial    func(context.Context) (net.Conn, error)
-	retry   backoff // as every Run begins
+	retry   backoff // its state at the beginning of each Run
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
@@ -36,12 +37,12 @@ type Bind struct {
 	totals     totals
 	tracers    tracers
 
-	inbound    chan inbound // deliver_sm on their way to Options.Deliver
+	inbound    chan inbound // deliver_sm that wait for Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
-	heldOctets atomic.Int64 // what they take
+	heldOctets atomic.Int64 // octets that they take of the allowance
 
 	mu         sync.Mutex
-	phase      State // Down, Connecting or Bound: what the sessions do
+	phase      State // Down, Connecting or Bound
 	paused     bool
 	since      time.Time
 	boundSince time.Time
@@ -55,7 +56,7 @@ type totals struct {
 	delivered, refused, late                                   atomic.Uint64
 }
 
-// New checks the options and returns a Bind that does nothing until Run.
+// New checks the options and returns a Bind. It starts nothing; Run does.
 func New(opts Options) (*Bind, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func New(opts Options) (*Bind, error) {
 	return b, nil
 }
 
-// Submit sends one submit_sm. It waits for a window slot and for its place in
-// the pace, then queues the PDU for writing.
+// Submit sends one submit_sm. It waits for a window slot and for the pace, then queues
+// the PDU for writing.
 //
 // With an error (an invalid field: *FieldError, ErrNotBound, ErrPaused, or the
 // context's) nothing was or will be sent and done is never called. With nil,
@@ -98,7 +99,7 @@ func (b *Bind) Submit(ctx context.Context, m *Submit, done func(Result)) error {
 	return s.submit(ctx, p)
 }
 
-// class is what a status means for the bind's carrier.
+// class returns the class of a status for the bind's carrier.
 func (b *Bind) class(s Status) Class {
 	if b.opts.Class != nil {
 		return b.opts.Class(s)
@@ -106,7 +107,7 @@ func (b *Bind) class(s Status) Class {
 	return s.Class()
 }
 
-// refusal says why nothing can be submitted now.
+// refusal returns why nothing can be submitted now.
 func (b *Bind) refusal() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,8 +134,8 @@ func (b *Bind) WaitBound(ctx context.Context) error {
 	}
 }
 
-// SetTPS changes the pace at once: the most submit_sm in any one second, 0 for
-// unpaced. A value that is no rate (negative, NaN, infinite) changes nothing.
+// SetTPS changes the pace at once: the most submit_sm in any second, 0 for unpaced. An
+// invalid rate (negative, NaN, infinite) changes nothing.
 func (b *Bind) SetTPS(tps float64) {
 	if b.pace.set(tps) {
 		if s := b.submitting.Load(); s != nil {
@@ -152,8 +153,8 @@ func (b *Bind) SetWindow(n int) {
 	}
 }
 
-// Pause makes every waiting and coming Submit fail with ErrPaused. The bind
-// stays: answers and receipts go on arriving.
+// Pause makes every waiting and later Submit fail with ErrPaused. The bind stays:
+// responses and receipts still arrive.
 func (b *Bind) Pause() { b.setPaused(true) }
 
 // Resume ends a Pause.
@@ -172,7 +173,7 @@ func (b *Bind) setPaused(paused bool) {
 	}
 }
 
-// setPhase records what the sessions do now. cause is why it is not bound.
+// setPhase records the state of the sessions. cause is why the bind is not bound.
 func (b *Bind) setPhase(phase State, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +208,7 @@ func (b *Bind) publishLocked(before State) {
 	b.moved = make(chan struct{})
 }
 
-// offerLocked gives Submit its session, or takes it away.
+// offerLocked sets or removes the session that Submit uses.
 func (b *Bind) offerLocked() {
 	if b.stateLocked() != Bound {
 		b.submitting.Store(nil)
@@ -220,7 +221,7 @@ func (b *Bind) offerLocked() {
 	}
 }
 
-// Snapshot returns the bind as it is now.
+// Snapshot returns the current state of the bind.
 func (b *Bind) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -250,7 +251,7 @@ func (b *Bind) Snapshot() Snapshot {
 	}
 	if b.lastError != nil {
 		snap.LastError = b.lastError.Error()
-		if b.phase == Bound { // it is history, and says until when
+		if b.phase == Bound { // the error is over; it is shown with the time of its end
 			snap.LastError += " (over since " + b.boundSince.UTC().Format(time.RFC3339) + ")"
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// congestionOf finds congestion_state (SMPP 5.0, 4.8.4.18) in the body of a
-// response. A response may be without the fields that stand before its
-// optional parameters: then those begin at once.
+// congestionOf finds congestion_state (SMPP 5.0, 4.8.4.18) in the body of a response. A
+// response may lack its mandatory fields; its optional parameters then come first.
 func congestionOf(cmd command, body []byte) (state uint8, ok bool) {
 	if cmd == cmdSubmitSMResp || cmd == cmdDataSMResp {
 		if end := bytes.IndexByte(body, 0); end >= 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/fiorix/go-smpp/smpp/pdu/pdufield"
 )
 
-// The mandatory fields as this package has them decoded, without sm_length and
-// short_message: the codec's own list for deliver_sm takes the UDH apart and
-// fails where there is none, and it has none for data_sm.
+// The mandatory fields that the codec decodes, without sm_length and short_message: the
+// codec's own list for deliver_sm parses the UDH and fails where there is none, and it
+// has no list for data_sm.
 var (
 	deliverSMFields = pdufield.List{
 		pdufield.ServiceType,
@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// decodeError is a PDU that cannot be read, with the status it is answered.
+// decodeError is the error of a malformed PDU, with the status of our response.
 type decodeError struct {
 	status Status
 	err    error
@@ -41,9 +41,9 @@ type decodeError struct {
 
 func (e *decodeError) Error() string { return e.err.Error() }
 
-// decodeDelivery reads the body of a deliver_sm or data_sm. The Delivery keeps
-// body. What cannot be read whole is an error, but a receipt whose id and state
-// can be read is taken all the same: it would not come again any better.
+// decodeDelivery decodes the body of a deliver_sm or data_sm. The Delivery keeps body. A
+// malformed PDU is an error, unless it is a receipt whose id and state can be read: that
+// is accepted, because the carrier would only send it again in the same form.
 func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, error) {
 	list := deliverSMFields
 	if cmd == cmdDataSM {
@@ -103,9 +103,8 @@ func octet(fields pdufield.Map, name pdufield.Name) uint8 {
 	return 0
 }
 
-// takeText reads sm_length and short_message. Of a text that is shorter than
-// its sm_length it keeps what is there but the last word, which may be cut: half
-// an id is another message's.
+// takeText reads sm_length and short_message. If the text is shorter than sm_length, it
+// drops the last word, which may be truncated: half an id could match another message.
 func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
 	length, err := rest.ReadByte()
 	if err != nil {
@@ -120,9 +119,9 @@ func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
 	return nil
 }
 
-// takeTLVs keeps the optional parameters, up to one that is cut, the last of
-// each tag, and makes message_payload the text where there is no other. Up to
-// three octets behind them are let pass.
+// takeTLVs keeps the optional parameters up to a truncated one, and the last of each
+// tag. message_payload becomes the text if there is no other. Up to three octets after
+// the parameters are ignored.
 func (d *Delivery) takeTLVs(octets []byte) *decodeError {
 	var broken *decodeError
 	inText := len(d.ShortMessage) > 0
@@ -155,22 +154,21 @@ func (d *Delivery) takeTLVs(octets []byte) *decodeError {
 // tlvHeader is the length of a TLV's tag and length.
 const tlvHeader = 4
 
-// What a deliver_sm or data_sm may hold, in octets: what is kept of it goes into
-// a database, whose indexes take no more than some 2,700 octets a row, and waits
-// in memory until it is there.
+// Limits of a deliver_sm or data_sm, in octets: its fields wait in memory and are stored
+// in a database whose index rows have about 2,700 octets at most.
 const (
-	// maxPeerAddress is the longest address of data_sm (SMPP 3.4, 5.2.9, without
-	// the NUL). deliver_sm is to have 20 at most; carriers are known to write more.
+	// maxPeerAddress is the longest address of data_sm (SMPP 3.4, 5.2.9, without the
+	// NUL). In deliver_sm the limit is 20, but some carriers send more.
 	maxPeerAddress = 64
 	// maxText is a message of 255 segments, the most that a UDH can count, at one
 	// septet an octet.
 	maxText = 255 * 153
-	// maxTLVs is far above the optional parameters that there are.
+	// maxTLVs is far above the number of defined optional parameters.
 	maxTLVs = 128
 )
 
-// boundFields empties what is longer than it may be and says what that was. An
-// address that is cut would be another's.
+// boundFields empties fields that are too long, and returns an error that names them. A
+// truncated address could be another subscriber's.
 func (d *Delivery) boundFields() (broken *decodeError) {
 	if n := len(d.ShortMessage); n > maxText {
 		d.ShortMessage = d.ShortMessage[:0]
@@ -184,15 +182,14 @@ func (d *Delivery) boundFields() (broken *decodeError) {
 		d.Source = ""
 		broken = &decodeError{StatusInvSrcAddr, fmt.Errorf("source_addr has %d octets, more than %d", n, maxPeerAddress)}
 	}
-	if n := len(d.ServiceType); n > maxPeerAddress { // 5, says the specification; nobody reads it
+	if n := len(d.ServiceType); n > maxPeerAddress { // the specification allows 5; the field is not used
 		d.ServiceType = ""
 		broken = &decodeError{StatusInvCmdLen, fmt.Errorf("service_type has %d octets", n)}
 	}
 	return broken
 }
 
-// maxMessageID bounds what is taken for a message id; the specification says
-// 64 octets.
+// maxMessageID is the longest accepted message id; the specification allows 64 octets.
 const maxMessageID = 255
 
 // messageID reads the message_id of a submit_sm_resp: up to its NUL, or all of

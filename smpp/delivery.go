@@ -28,23 +28,22 @@ type Delivery struct {
 	// message_payload where that became ShortMessage.
 	TLVs []TLV
 	// Receipt is set when, and only when, esm_class says that this is a
-	// delivery receipt or an intermediate notification; text is never asked.
+	// delivery receipt or an intermediate notification; the text does not matter.
 	Receipt *Receipt
 	// Received is when the PDU was read.
 	Received time.Time
 
-	broken   error // why only a part of the PDU could be read; nil but for a receipt (decodeDelivery)
+	broken   error // why only a part of the PDU could be decoded; set for receipts only (decodeDelivery)
 	session  *session
 	header   header
 	cost     int64 // Bind.owe
 	answered atomic.Bool
 }
 
-// Respond answers the carrier with deliver_sm_resp (data_sm_resp). Call it once,
-// from any goroutine, after the delivery is durable; it never blocks and later
-// calls do nothing. StatusMsgQueueFull or StatusSysErr make the carrier deliver
-// again. When the session has ended meanwhile nothing is sent, and the carrier
-// delivers again by itself.
+// Respond sends deliver_sm_resp (data_sm_resp). Call it once, from any goroutine, after
+// the delivery is durable; it never blocks, and later calls do nothing. After
+// StatusMsgQueueFull or StatusSysErr the carrier delivers again. If the session has
+// ended meanwhile, nothing is sent, and the carrier delivers again by itself.
 func (d *Delivery) Respond(status Status) {
 	if d.session == nil || d.answered.Swap(true) {
 		return
@@ -52,7 +51,7 @@ func (d *Delivery) Respond(status Status) {
 	d.session.respond(d.header, status, d.cost)
 }
 
-// TLV returns the value of the optional parameter and whether it is there.
+// TLV returns the value of an optional parameter and whether it is present.
 func (d *Delivery) TLV(tag uint16) ([]byte, bool) {
 	for _, t := range d.TLVs {
 		if t.Tag == tag {

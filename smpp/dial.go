@@ -13,7 +13,7 @@ import (
 // bindFirst is the sequence_number of the bind.
 const bindFirst = 1
 
-// The results of bind attempts, as metrics spell them.
+// The results of bind attempts, as label values of metrics.
 const (
 	bindOK         = "ok"
 	bindDialFailed = "dial_failed"
@@ -97,8 +97,8 @@ func bindResult(err error) string {
 	return bindBroken
 }
 
-// bind sends the bind and waits for its answer, at most BindTimeout. Meanwhile
-// it answers what a peer may ask of a session that is not bound yet.
+// bind sends the bind request and waits for its response, at most BindTimeout. Meanwhile
+// it responds to the requests that a peer may send before the session is bound.
 func (s *session) bind(ctx context.Context) error {
 	o := &s.owner.opts
 	cmd := s.role.command()
@@ -160,7 +160,7 @@ func (s *session) awaitBind(cmd command, pdu []byte) error {
 	}
 }
 
-// answerNow answers a PDU before the writer runs.
+// answerNow responds to a PDU before the writer runs.
 func (s *session) answerNow(h header, body ...byte) error {
 	s.owner.metrics.sent(h.command, h.status)
 	return s.writeNow(appendPDU(nil, h, body...))

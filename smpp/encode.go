@@ -77,8 +77,8 @@ func newSubmitEncoder() *submitEncoder {
 	return e
 }
 
-// setCString gives the field its text with the closing NUL, so that the codec
-// finds it there and appends none to memory it does not own.
+// setCString sets the field to a text with its closing NUL. Without the NUL the codec
+// would append one to memory that it does not own.
 func setCString(v *pdufield.Variable, s string) {
 	v.Data = append(append(v.Data[:0], s...), 0)
 }

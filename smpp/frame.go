@@ -27,8 +27,8 @@ var (
 	errPeerClose = errors.New("the peer closed the connection")
 )
 
-// frameReader cuts the octet stream into PDUs and refuses impossible lengths
-// before it allocates for them.
+// frameReader splits the octet stream into PDUs and refuses impossible lengths before
+// it allocates memory for them.
 type frameReader struct {
 	r        *bufio.Reader
 	deadline func(time.Time) error // the connection's SetReadDeadline
@@ -80,7 +80,7 @@ func (f *frameReader) next() (header, []byte, error) {
 	return h, frame[headerLength:], nil
 }
 
-// begun peeks at n octets of a PDU that has begun.
+// begun peeks at the first n octets of a PDU, with a deadline for its rest.
 func (f *frameReader) begun(n int) ([]byte, error) {
 	if f.r.Buffered() >= n {
 		return f.r.Peek(n)
@@ -122,7 +122,7 @@ func streamError(err, eof error) error {
 	return fmt.Errorf("reading: %w", err)
 }
 
-// lengthError says what came instead of a command_length, where it is known.
+// lengthError names the protocol of the peer if the octets are recognized instead of a command_length.
 func lengthError(head []byte) error {
 	switch s := string(head[:4]); {
 	case s == "HTTP", s == "GET ", s == "POST", s == "HEAD", s == "<htm", s == "<!DO":

@@ -12,8 +12,8 @@ type probe struct {
 	at          time.Time
 }
 
-// keep notices what does not happen: answers that do not come, a peer that is
-// silent. One goroutine a session, no timer a PDU.
+// keep detects missing responses and a silent peer. It is one goroutine for each
+// session; PDUs have no timers of their own.
 func (s *session) keep() {
 	o := &s.owner.opts
 	shortest := min(o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.UnknownHold)
@@ -34,13 +34,13 @@ func (s *session) keep() {
 }
 
 // sweep marks submits overdue after ResponseTimeout and gives them up after
-// UnknownHold. Between the two they keep their slots: the bind lives, so the
-// carrier is slow, and sending again would make duplicates.
+// UnknownHold. Between the two they keep their window slots: the bind is alive, so the
+// carrier is slow, and sending them again would make duplicates.
 //
-// Given up is only what the peer outlived, that is, when something was heard of
-// it after UnknownHold was over: into a session that is dead, and not yet known
-// to be, the slots would let the next window go, and the next, each of which the
-// carrier may have. doubt says that there are such as wait for a sign of life.
+// A submit is given up only if octets came from the peer after its UnknownHold.
+// Otherwise the session may be dead, and its freed slots would be filled with the next
+// window, and the next, of submits with unknown outcome. doubt means that submits wait
+// for such a sign of life.
 func (s *session) sweep(now time.Time) (doubt bool) {
 	b := s.owner
 	var given []*pending
@@ -90,9 +90,9 @@ func (s *session) giveUp(p *pending, now time.Time, why error) {
 	p.finish(r)
 }
 
-// probePeer sends an enquire_link when the peer was silent for EnquireLink, or
-// at once when there is a doubt (sweep), and ends the session when it stays
-// silent for EnquireTimeout after that. Any octet counts as life.
+// probePeer sends an enquire_link when the peer was silent for EnquireLink, or at once
+// when doubt is set (sweep), and ends the session when the peer stays silent for
+// EnquireTimeout after that. Any octet counts as a sign of life.
 func (s *session) probePeer(now time.Time, doubt bool) *closure {
 	o := &s.owner.opts
 	heard := s.heard.get()
@@ -107,7 +107,7 @@ func (s *session) probePeer(now time.Time, doubt bool) *closure {
 			return &closure{reasonEnquireTimeout,
 				fmt.Errorf("no octet from the peer for %s, enquire_link unanswered", now.Sub(heard).Round(time.Millisecond))}
 		}
-		s.probe.outstanding = false // it lives, it just does not answer
+		s.probe.outstanding = false // other octets came: it is alive, but does not answer enquire_link
 	}
 	if doubt || now.Sub(heard) >= o.EnquireLink {
 		s.probe = probe{outstanding: true, sequence: s.nextSequenceLocked(), at: now}
@@ -116,7 +116,7 @@ func (s *session) probePeer(now time.Time, doubt bool) *closure {
 	return nil
 }
 
-// probeAnswered notes the answer to the enquire_link; false when it answers none.
+// probeAnswered handles enquire_link_resp; false when no enquire_link has this sequence_number.
 func (s *session) probeAnswered(sequence uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ type Metrics struct {
 
 var linkLabels = []string{"carrier", "link"}
 
-// NewMetrics returns metrics registered with reg; with nil they are counted and
-// shown nowhere. It panics when reg has them already.
+// NewMetrics returns metrics registered with reg; with nil they are not registered. It
+// panics if reg has them already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -72,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// watch shows the gauges of a running bind, forget no longer.
+// watch adds the gauges of a running bind; forget removes them.
 func (m *Metrics) watch(b *Bind) {
 	m.mu.Lock()
 	m.running[b] = struct{}{}
@@ -85,7 +85,7 @@ func (m *Metrics) forget(b *Bind) {
 	m.mu.Unlock()
 }
 
-// bindMetrics is one bind's share, with the series of the hot path at hand.
+// bindMetrics is the metrics of one bind, with the series of the hot path looked up.
 type bindMetrics struct {
 	pdus            *prometheus.CounterVec
 	binds           *prometheus.CounterVec
@@ -135,7 +135,7 @@ func (m *Metrics) bind(carrier, name string) *bindMetrics {
 	return l
 }
 
-// pdu returns the series of such PDUs. A request's status means nothing and is
+// pdu returns the series for such PDUs. The status of a request has no meaning and is
 // counted as ESME_ROK.
 func (l *bindMetrics) pdu(direction string, cmd command, status Status) prometheus.Counter {
 	if !cmd.response() {

@@ -17,7 +17,7 @@ const (
 	// Transceiver: one session for both directions (bind_transceiver).
 	Transceiver BindMode = iota
 	// TransmitterReceiver: a bind_transmitter and a bind_receiver session that
-	// stand and fall together.
+	// are bound and closed together.
 	TransmitterReceiver
 )
 
@@ -69,13 +69,13 @@ type Options struct {
 	TPS float64
 
 	EnquireLink     time.Duration // silence of the peer after which an enquire_link goes out
-	EnquireTimeout  time.Duration // silence after it that ends the session
-	ResponseTimeout time.Duration // an unanswered submit_sm raises the alarm; it keeps its slot
+	EnquireTimeout  time.Duration // further silence that ends the session
+	ResponseTimeout time.Duration // an unanswered submit_sm is overdue after it; it keeps its slot
 	DialTimeout     time.Duration // TCP and TLS handshake
-	BindTimeout     time.Duration // from the bind to its answer
-	UnknownHold     time.Duration // an unanswered submit_sm is given up as NoAnswer, once the peer was heard after it
+	BindTimeout     time.Duration // from the bind to its response
+	UnknownHold     time.Duration // an unanswered submit_sm ends as NoAnswer, once octets came from the peer after it
 	WriteTimeout    time.Duration // a peer that stops reading ends the session after it
-	DrainTimeout    time.Duration // how long Run waits for the window at its end
+	DrainTimeout    time.Duration // how long Run waits for responses at shutdown
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp
 
 	// Deliver receives every deliver_sm and data_sm, one at a time per session,
@@ -85,30 +85,30 @@ type Options struct {
 	// DeliverQueue is how many deliver_sm may be unanswered at once; beyond it
 	// the carrier is answered ESME_RMSGQFUL and delivers again later.
 	DeliverQueue int
-	// DeliverOctets is how much memory they may take, as Allowance counts it. The
-	// first one is always taken, however long.
+	// DeliverOctets limits their memory, as Allowance counts it. The first one is always
+	// accepted, however long it is.
 	DeliverOctets int
-	// Allowance bounds the unanswered deliver_sm of all binds that share it; nil:
-	// of none but this one.
+	// Allowance limits the unanswered deliver_sm of all binds that share it; nil: this
+	// bind has its own.
 	Allowance *Allowance
 
-	// OnLate is told the answer to a submit_sm (by its Key) that was given up as
-	// NoAnswer before, when it comes after all while the session lives; from the
-	// session's reader. It must not block.
+	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its
+	// Key) that already ended as NoAnswer, in the same session. The session's reader
+	// calls it; it must not block.
 	OnLate func(key uint64, r Result)
 
-	// Class says what a status means for this carrier; nil: what Status.Class says.
+	// Class returns the class of a status for this carrier; nil: Status.Class.
 	Class func(Status) Class
 
-	// OnCongestion is told congestion_state (0 to 100, SMPP 5.0) whenever a
-	// response bears it, from the session's reader. It must not block.
+	// OnCongestion is called with congestion_state (0 to 100, SMPP 5.0) of each response
+	// that has it. The session's reader calls it; it must not block.
 	OnCongestion func(state uint8)
 
 	Log     *slog.Logger // nil discards
-	Metrics *Metrics     // shared by all binds; nil counts nowhere
+	Metrics *Metrics     // shared by all binds; nil: not registered
 }
 
-// check fills in the defaults and refuses what cannot work.
+// check fills in the defaults and returns an error for invalid options.
 func (o *Options) check() error {
 	var errs []error
 	refuse := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// abandoned remembers submits that were given up while their session lives, so
-// that an answer that comes after all finds its message. The youngest 4096 are
-// remembered: a carrier that leaves more unanswered is not going to answer.
+// abandoned remembers submits that were given up while their session lives, so that a
+// late response finds its message. It keeps the latest 4096: a carrier that leaves more
+// unanswered will not respond to the older ones.
 type abandoned struct {
 	bySequence map[uint32]gone
 	order      fifo[uint32]
@@ -45,7 +45,7 @@ func (a *abandoned) take(sequence uint32) (gone, bool) {
 	return g, is
 }
 
-// settleLate tells the owner an answer to what was given up.
+// settleLate passes the response to a given-up submit to OnLate.
 func (s *session) settleLate(h header, id string, g gone) {
 	b := s.owner
 	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(g.written), 0)}
@@ -60,8 +60,8 @@ func (s *session) settleLate(h header, id string, g gone) {
 	}
 }
 
-// Overdue returns the keys (Submit.Key) of what the carrier has left
-// unanswered past Options.ResponseTimeout, in no order.
+// Overdue returns the keys (Submit.Key) of submits that are unanswered past
+// Options.ResponseTimeout, in no order.
 func (b *Bind) Overdue() (keys []uint64) {
 	for _, s := range b.current() {
 		s.mu.Lock()
@@ -77,10 +77,10 @@ func (b *Bind) Overdue() (keys []uint64) {
 	return keys
 }
 
-// GiveUp ends overdue submits with these keys as NoAnswer before UnknownHold is
-// over, with why as their Err: the caller has learnt by another way what became
-// of them. Their slots are free again. Keys that are not overdue, or answered
-// meanwhile, are left alone; an answer that comes yet goes to OnLate.
+// GiveUp ends the overdue submits with these keys as NoAnswer before UnknownHold, with
+// why as their Err, because the caller knows their fate from another source (a receipt).
+// Their slots become free. Keys that are not overdue, or were answered meanwhile, are
+// ignored; a response that still comes goes to OnLate.
 func (b *Bind) GiveUp(why error, keys ...uint64) {
 	now := time.Now()
 	for _, s := range b.current() {
@@ -99,7 +99,7 @@ func (b *Bind) GiveUp(why error, keys ...uint64) {
 	}
 }
 
-// current are the bind's sessions as they are now.
+// current returns the bind's current sessions.
 func (b *Bind) current() []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()

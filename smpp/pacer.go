@@ -77,7 +77,7 @@ func (p *pacer) room() int {
 	return 2 + int(p.tps/100)
 }
 
-// take takes the next token, or says how long until it can be taken.
+// take takes the next token, or returns how long to wait for it.
 func (p *pacer) take(now time.Time) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *pacer) take(now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// written says that what was taken had been written by the time at.
+// written records that the tokens taken were used by the time at.
 func (p *pacer) written(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ func newPending(key uint64, done func(Result)) *pending {
 	return p
 }
 
-// recycle gives the memory back. Nothing may hold p any more.
+// recycle returns p to the pool. No reference to p may be left.
 func (p *pending) recycle() {
 	if cap(p.frame) > 4096 {
 		return // a rare big payload is not worth keeping
@@ -41,8 +41,8 @@ func (p *pending) finish(r Result) {
 	done(r)
 }
 
-// waiter is a Submit call that waits for admission; it is admitted by whoever
-// makes room, in the order of the calls.
+// waiter is a Submit call that waits for admission. Waiters are admitted in the order
+// of their calls, by the goroutine that frees a slot.
 type waiter struct {
 	p        *pending
 	admitted chan error // capacity 1

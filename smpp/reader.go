@@ -14,8 +14,8 @@ var (
 	errPeerState  = errors.New("the peer does not hold the session for bound")
 )
 
-// read takes in PDUs until the stream ends. It never waits for the owner of a
-// delivery, nor for the writer unless the peer asks much and reads nothing.
+// read reads PDUs until the stream ends. It never waits for the owner of a delivery. It
+// waits for the writer only if the peer sends many requests and reads no responses.
 func (s *session) read() {
 	for {
 		h, body, err := s.frames.next()
@@ -46,7 +46,7 @@ func readReason(err error) string {
 	return reasonReadError
 }
 
-// handle does what one PDU asks for. A closure ends the session.
+// handle processes one PDU. A returned closure ends the session.
 func (s *session) handle(h header, body []byte) *closure {
 	if tell := s.owner.opts.OnCongestion; tell != nil && h.command.response() && len(body) > 4 {
 		if state, ok := congestionOf(h.command, body); ok {
@@ -71,10 +71,10 @@ func (s *session) handle(h header, body []byte) *closure {
 		s.unbound = true
 		s.changed.Broadcast()
 		s.mu.Unlock()
-	case cmdAlertNotification, cmdOutbind: // want no answer
+	case cmdAlertNotification, cmdOutbind: // have no response
 	default:
 		if h.command.response() {
-			s.owner.metrics.unmatched.Inc() // never answer an answer
+			s.owner.metrics.unmatched.Inc() // a response gets no response
 		} else {
 			s.send(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
@@ -82,7 +82,7 @@ func (s *session) handle(h header, body []byte) *closure {
 	return nil
 }
 
-// answered settles the submit that a submit_sm_resp answers.
+// answered settles the submit of a submit_sm_resp.
 func (s *session) answered(h header, id string) *closure {
 	if !s.settle(h, id) {
 		s.owner.metrics.unmatched.Inc()
@@ -94,9 +94,8 @@ func (s *session) answered(h header, id string) *closure {
 	return nil
 }
 
-// nacked handles a generic_nack: the answer to a submit or a probe, or, with a
-// sequence_number of nobody's, a sign that the peer lost its place in our
-// stream.
+// nacked handles a generic_nack: the response to a submit or an enquire_link, or, with
+// an unknown sequence_number, a sign that the peer cannot parse our stream any more.
 func (s *session) nacked(h header) *closure {
 	if s.settle(h, "") || s.probeAnswered(h.sequence) {
 		return nil
@@ -121,7 +120,7 @@ func (s *session) settle(h header, id string) bool {
 		}
 		return known
 	}
-	if p.written.IsZero() { // nobody answers what was not sent
+	if p.written.IsZero() { // it was not sent, so this cannot be its response
 		s.mu.Unlock()
 		return false
 	}
@@ -150,7 +149,7 @@ func (s *session) settle(h header, id string) bool {
 	return true
 }
 
-// inbound is a deliver_sm or data_sm on its way to Options.Deliver.
+// inbound is a deliver_sm or data_sm that waits for Options.Deliver.
 type inbound struct {
 	session  *session
 	header   header
@@ -159,7 +158,7 @@ type inbound struct {
 	cost     int64 // Bind.owe
 }
 
-// accept passes a deliver_sm on, or refuses it when too many are unanswered.
+// accept queues a deliver_sm for the owner, or refuses it when too many are unanswered.
 func (s *session) accept(h header, body []byte) {
 	b := s.owner
 	cost, room := int64(0), false
@@ -173,12 +172,12 @@ func (s *session) accept(h header, body []byte) {
 		return
 	}
 	s.owed.Add(1)
-	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // has room for all that are unanswered
+	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // does not block: its capacity is DeliverQueue
 }
 
-// deliver decodes deliveries and hands them to their owner, one at a time,
-// until the bind stops. One whose session has ended meanwhile is handed over
-// all the same: what the carrier told us is not thrown away.
+// deliver decodes deliveries and passes them to Options.Deliver, one at a time, until the
+// bind stops; also those whose session has ended meanwhile, because their content is
+// valid.
 func (b *Bind) deliver() {
 	for in := range b.inbound {
 		d, err := decodeDelivery(in.header.command, in.body, in.received)
@@ -211,13 +210,13 @@ func (b *Bind) refuseMalformed(in inbound, err error) {
 	in.session.respond(in.header, status, in.cost)
 }
 
-// respond answers an accepted delivery; the message_id is one NUL.
+// respond sends the response to an accepted delivery; its message_id is one NUL.
 func (s *session) respond(h header, status Status, cost int64) {
 	s.owner.settled(cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendLocked(header{h.command | responseBit, status, h.sequence}, 0)
-	s.owed.Add(-1) // behind the answer, that no unbind overtakes it
+	s.owed.Add(-1) // after the response is queued, so that no unbind overtakes it
 	if s.draining {
 		s.changed.Broadcast()
 	}

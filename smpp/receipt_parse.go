@@ -14,7 +14,7 @@ const (
 	esmIntermediate uint8 = 0x20
 	esmUDHI         uint8 = 0x40 // a UDH stands before the text
 	dataCodingUCS2  uint8 = 0x08
-	maxReceiptText        = 4096 // octets of a receipt's text that are looked at
+	maxReceiptText        = 4096 // octets of a receipt's text that are parsed
 	maxReceiptWord        = 64   // longest stat or err kept
 )
 
@@ -25,8 +25,8 @@ var messageStates = [...]string{
 	"UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED",
 }
 
-// parseReceipt returns the receipt that d is, nil when its esm_class says that
-// it is none. TLVs stand above the text.
+// parseReceipt returns d as a receipt, nil when its esm_class says that it is not one.
+// TLVs have precedence over the text.
 func parseReceipt(d *Delivery) *Receipt {
 	kind := d.ESMClass & esmTypeMask
 	if kind != esmReceipt && kind != esmIntermediate {
@@ -38,9 +38,9 @@ func parseReceipt(d *Delivery) *Receipt {
 	return r
 }
 
-// readMessage reads the text form, behind the UDH where there is one. Some
-// SMSCs copy the message's data_coding: what says UCS-2 and has no key when it
-// is read so, is read octet by octet.
+// readMessage parses the text form, after the UDH if there is one. Some SMSCs copy the
+// message's data_coding: a text marked as UCS-2 that has no keys when decoded so is
+// parsed as octets.
 func (r *Receipt) readMessage(d *Delivery) {
 	text := d.ShortMessage
 	if d.ESMClass&esmUDHI != 0 {
@@ -97,7 +97,7 @@ var receiptKeys = []struct {
 		}
 	}},
 	{[]string{"stat"}, func(r *Receipt, v string) { r.State = upper(v[:min(len(v), maxReceiptWord)]) }},
-	{[]string{"state"}, func(r *Receipt, v string) { // where there is no stat
+	{[]string{"state"}, func(r *Receipt, v string) { // used only if stat is missing
 		if r.State == "" {
 			r.State = upper(v[:min(len(v), maxReceiptWord)])
 		}
@@ -107,11 +107,11 @@ var receiptKeys = []struct {
 	{[]string{"done", "date"}, func(*Receipt, string) {}},
 	{[]string{"sub"}, func(*Receipt, string) {}},
 	{[]string{"dlvrd"}, func(*Receipt, string) {}},
-	{[]string{"text"}, nil}, // what follows is the message's own text
+	{[]string{"text"}, nil}, // the message's own text follows
 }
 
-// upper writes the letters a to z in capitals and leaves all else, also what is
-// no UTF-8 (strings.ToUpper would lengthen that).
+// upper converts the letters a to z to upper case and keeps everything else, also octets
+// that are not UTF-8 (strings.ToUpper would replace them by longer sequences).
 func upper(word string) string {
 	octets := []byte(word)
 	for i, b := range octets {
@@ -122,8 +122,8 @@ func upper(word string) string {
 	return string(octets)
 }
 
-// readText reads the text form key by key: in any order, any of them missing,
-// the first of each counting. It reports whether there is a key at all.
+// readText parses the text form key by key: in any order, with any of them missing; of
+// equal keys the first counts. It reports whether there is any key.
 func (r *Receipt) readText(text []byte) (keys bool) {
 	seen := 0
 	for i := 0; i < len(text); {
@@ -201,9 +201,9 @@ func hasWord(text []byte, word string) bool {
 	return true
 }
 
-// receiptValue returns the word at the beginning of text, "" when the next key
-// stands there, and how far it reaches: to white space, or to a separator that
-// a key follows. Any other separator is the value's own.
+// receiptValue returns the word at the beginning of text ("" when the next key is there)
+// and its length. A word ends at white space, or at a separator before a key. Any other
+// separator is part of the word.
 func receiptValue(text []byte) (value string, length int) {
 	start := 0
 	for start < len(text) && isSpaceByte(text[start]) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Run dials, binds, serves and reconnects until ctx ends. Then it refuses new
-// submits, waits up to DrainTimeout for the window and the deliveries in hand,
-// unbinds, waits for unbind_resp and closes; what is unanswered by then ends as
-// NoAnswer. When Run returns, every done has been called and everything it
-// started has ended. It returns nil unless the bind is already running.
+// Run dials, binds, serves and reconnects until ctx ends. Then it refuses new submits,
+// waits up to DrainTimeout for the responses to submits and for deliveries being
+// processed, unbinds, waits for unbind_resp and closes. Submits without a response end
+// as NoAnswer. When Run returns, every done has been called and all its goroutines have
+// ended. It returns nil unless the bind is already running.
 func (b *Bind) Run(ctx context.Context) error {
 	if !b.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -51,15 +51,15 @@ func (b *Bind) keepBound(ctx context.Context) {
 		b.setPhase(Down, err)
 		level := slog.LevelWarn
 		if bindStatus(err) != StatusOK {
-			level = slog.LevelError // nobody but a person can help, as a rule
+			level = slog.LevelError // usually an operator must act
 		}
 		b.opts.Log.Log(ctx, level, "link is down", "error", err, "retry_in", delay.Round(time.Millisecond))
 		pause(ctx, delay)
 	}
 }
 
-// group is the sessions of one bind: a transceiver, or a transmitter and a
-// receiver. They stand and fall together.
+// group is the sessions of one bind: a transceiver, or a transmitter and a receiver,
+// which are bound and closed together.
 type group struct {
 	sessions []*session
 	// lost gets every session that ended or was asked to unbind by the peer.
@@ -84,8 +84,7 @@ func (b *Bind) bind(ctx context.Context) (*group, error) {
 	return g, nil
 }
 
-// serve lets the group work until one session is lost or ctx ends, and says
-// why it ended.
+// serve runs the group until one session is lost or ctx ends, and returns the reason.
 func (b *Bind) serve(ctx context.Context, g *group) error {
 	b.setPhase(Bound, nil)
 	b.opts.Log.Info("link is bound", "address", b.opts.Address, "bind", b.opts.Mode.String())
@@ -103,8 +102,8 @@ func (b *Bind) serve(ctx context.Context, g *group) error {
 	return cause
 }
 
-// dissolve ends every session of the group as gently as each allows, waits for
-// their goroutines and settles what they leave.
+// dissolve ends every session of the group, by unbind where possible, waits for their
+// goroutines and settles their remaining submits.
 func (b *Bind) dissolve(g *group, why *closure) {
 	var finishing sync.WaitGroup
 	for _, s := range g.sessions {

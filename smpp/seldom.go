@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// seldomEvery lies between two lines that Seldom lets through.
+// seldomEvery is the least time between two lines.
 const seldomEvery = time.Minute
 
-// Seldom thins out a line of the log that a carrier's habit could repeat a
-// thousand times a second: one a minute, with how many there were. The zero
-// value is ready, and safe for concurrent use.
+// Seldom limits a log line that a carrier could cause a thousand times a second to one a
+// minute, with a count. The zero value is ready. It is safe for concurrent use.
 type Seldom struct {
 	mu    sync.Mutex
 	last  time.Time
 	count int
 }
 
-// Due counts one more and tells whether a line is due for it; count is how many
-// there were since the last line, this one included.
+// Due counts an event and reports whether to log it; count is the number of events since
+// the last line, including this one.
 func (s *Seldom) Due(now time.Time) (count int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

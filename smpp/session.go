@@ -55,29 +55,29 @@ type session struct {
 	role   role
 	conn   net.Conn
 	frames *frameReader
-	lost   chan<- *session // told once when the session ends or the peer unbinds
+	lost   chan<- *session // gets the session once when it ends or the peer unbinds
 
 	running  sync.WaitGroup
 	kick     chan struct{} // wakes the writer; capacity 1
 	dead     chan struct{} // closed at the end
 	heard    clock         // when the last octet came
-	refusing atomic.Bool   // deliver_sm are answered ESME_RMSGQFUL
+	refusing atomic.Bool   // deliver_sm are refused with ESME_RMSGQFUL
 	owed     atomic.Int64  // deliver_sm accepted here and not yet answered
 	begun    time.Time
 	cert     time.Time // when the peer's TLS certificate expires; zero without TLS
 
 	mu         sync.Mutex
-	closing    *closure // why it ended; nil while it lives
-	intended   *closure // why it is about to be ended, once unbinding
-	refusal    error    // what Submit is told; nil while submits are admitted
-	draining   bool     // nothing new will ever be admitted
+	closing    *closure // why it ended; nil while it runs
+	intended   *closure // why it is being ended, after an unbind
+	refusal    error    // the error of Submit; nil while submits are admitted
+	draining   bool     // no more submits are admitted
 	peerUnbind bool     // the peer sent unbind
-	unbindSeq  uint32   // of the unbind_resp owed to it
+	unbindSeq  uint32   // of the unbind_resp that it waits for
 	unbound    bool     // the peer answered our unbind
 	changed    sync.Cond
 	sequence   uint32
 	order      uint64 // of the last admitted submit
-	sent       uint64 // the last order wholly handed to the connection
+	sent       uint64 // order of the last submit that was written completely
 	pending    map[uint32]*pending
 	overdue    int
 	given      abandoned      // given up while the session lives
@@ -135,7 +135,7 @@ func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
 	return s
 }
 
-// listener notes when octets arrive.
+// listener records when octets arrive.
 type listener struct {
 	net.Conn
 	heard *clock
@@ -149,15 +149,15 @@ func (c *listener) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// start begins to read, write and keep alive.
+// start starts the goroutines of the session.
 func (s *session) start() {
 	s.running.Go(s.read)
 	s.running.Go(s.write)
 	s.running.Go(s.keep)
 }
 
-// end ends the session at once; the first call counts. Submits that wait are
-// refused here, unanswered ones are settled by finish.
+// end ends the session at once; only the first call has an effect. It refuses waiting
+// submits; finish settles the unanswered ones.
 func (s *session) end(why *closure) {
 	s.mu.Lock()
 	if s.closing != nil {
@@ -177,21 +177,21 @@ func (s *session) end(why *closure) {
 	s.announce()
 }
 
-// hangUp closes the connection. Only an intended end takes the time for TLS to
-// say goodbye: a peer that has stopped reading would hold it up.
+// hangUp closes the connection. close_notify of TLS is sent only at an intended end,
+// because a peer that has stopped reading would block it.
 func (s *session) hangUp(intended bool) {
 	conn := s.conn
 	if secure, ok := conn.(*tls.Conn); ok && !intended {
 		conn = secure.NetConn()
 	}
-	_ = conn.Close() // nothing can be done about a failing close
+	_ = conn.Close() // a failing close has no consequence
 }
 
-// announce tells the bind that this session has ended or must.
+// announce reports to the bind that this session has ended or must end.
 func (s *session) announce() {
 	select {
 	case s.lost <- s:
-	default: // has room for an end and an unbind of every session
+	default: // lost has capacity for an end and an unbind of each session
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *session) ended() bool {
 	}
 }
 
-// cause is why the session ended or is about to.
+// cause returns why the session ended or is being ended.
 func (s *session) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package smpp
 
 import "time"
 
-// State is what a Bind is doing, as operators see it.
+// State is the state of a Bind, as shown to operators.
 type State uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	Connecting
 	// Bound: every session of the bind is bound; Submit works.
 	Bound
-	// Paused: held by Pause, whatever the sessions do. Receipts still arrive.
+	// Paused: stopped by Pause, whatever the state of the sessions. Receipts still arrive.
 	Paused
 )
 
@@ -34,7 +34,7 @@ func (s State) String() string {
 	return "invalid"
 }
 
-// Snapshot is a Bind at one moment.
+// Snapshot is the state of a Bind at one moment.
 type Snapshot struct {
 	Carrier string
 	Name    string
@@ -55,7 +55,7 @@ type Snapshot struct {
 	Deliveries int // deliver_sm not yet answered by their owner
 	TPS        float64
 
-	LastError string    // the last reason for not being bound; of a bound bind with the time since when it is over
+	LastError string    // the last reason for not being bound; of a bound bind, with the time when it ended
 	LastPDU   time.Time // last PDU received; zero when never
 
 	Totals Totals
@@ -71,5 +71,5 @@ type Totals struct {
 	NotWritten uint64
 	Delivered  uint64 // deliver_sm and data_sm handed to Deliver
 	Refused    uint64 // deliver_sm answered ESME_RMSGQFUL because too many were unanswered
-	Late       uint64 // answers after the response timeout
+	Late       uint64 // responses after the response timeout
 }

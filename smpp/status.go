@@ -24,23 +24,23 @@ const (
 	StatusInvOptStream Status = 0x000000C0
 )
 
-// Class is what a rejected submit_sm's status asks of the sender.
+// Class is how the sender should react to the status of a rejected submit_sm.
 type Class uint8
 
 const (
 	// ClassOK: accepted.
 	ClassOK Class = iota
-	// ClassThrottled: the carrier is full; slow the bind, send again.
+	// ClassThrottled: the carrier is overloaded; slow the bind, send again.
 	ClassThrottled
 	// ClassTemporary: send again later. Vendor and unknown statuses are here.
 	ClassTemporary
-	// ClassPermanent: this message will never pass.
+	// ClassPermanent: this message will never be accepted.
 	ClassPermanent
 	// ClassConfiguration: it would be the same for every message; the bind's
 	// settings are wrong.
 	ClassConfiguration
-	// ClassSession: the carrier does not hold the session for bound; the bind
-	// rebinds by itself, the message can be sent again.
+	// ClassSession: the carrier does not regard the session as bound; the bind binds
+	// again by itself, the message can be sent again.
 	ClassSession
 )
 
@@ -68,8 +68,8 @@ type statusInfo struct {
 	class Class
 }
 
-// statuses is the error code table of SMPP 3.4 (5.1.3) with RINVDCS of 5.0 and
-// the class each has as an answer to submit_sm.
+// statuses is the error code table of SMPP 3.4 (5.1.3), with RINVDCS of 5.0, and the
+// class of each status in a submit_sm_resp.
 var statuses = map[Status]statusInfo{
 	0x00:  {"ESME_ROK", ClassOK},
 	0x01:  {"ESME_RINVMSGLEN", ClassPermanent},
@@ -139,7 +139,7 @@ func (s Status) label() string {
 	return "other"
 }
 
-// Class says what the status asks of whoever sent the submit_sm.
+// Class returns how the sender of a submit_sm should react to the status.
 func (s Status) Class() Class {
 	if i, ok := statuses[s]; ok {
 		return i.class
@@ -147,7 +147,7 @@ func (s Status) Class() Class {
 	return ClassTemporary
 }
 
-// StatusError is a carrier's refusal.
+// StatusError is an error status in a carrier's response.
 type StatusError struct {
 	Command string // what was refused: "submit_sm", "bind_transceiver", …
 	Status  Status

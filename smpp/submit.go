@@ -36,13 +36,12 @@ type TLV struct {
 
 // Submit is one submit_sm: one segment to one recipient.
 //
-// ShortMessage holds the UDH, if any, and the payload as they go out; whoever
-// sets a UDH sets ESMClass 0x40 with it. Validity is empty or the 16 characters
-// of validity_period. No tag may come twice in TLVs. The caller may reuse every
-// slice as soon as Bind.Submit has returned.
+// ShortMessage is the UDH, if any, and the payload as they are sent; with a UDH, set
+// ESMClass 0x40. Validity is empty or the 16 characters of validity_period. No tag may
+// occur twice in TLVs. The caller may reuse every slice as soon as Bind.Submit has
+// returned.
 //
-// Key is the caller's own name for it (Bind.Overdue, Bind.GiveUp); it is not
-// sent.
+// Key identifies the submit for the caller (Bind.Overdue, Bind.GiveUp); it is not sent.
 type Submit struct {
 	Key                uint64
 	ServiceType        string
@@ -99,14 +98,14 @@ type Result struct {
 	// MessageID is the carrier's message_id exactly as sent, at most 255 octets.
 	// It may be empty even when Accepted: then no receipt can be matched by id.
 	MessageID string
-	// Latency is the time from the write to the answer; 0 when NotWritten.
+	// Latency is the time from the write to the response; 0 when NotWritten.
 	Latency time.Duration
-	// Err says why: a *StatusError when Rejected, the end of the session when
+	// Err is the reason: a *StatusError when Rejected, the end of the session when
 	// NotWritten or NoAnswer, nil when Accepted.
 	Err error
 }
 
-// FieldError says which field of a Submit (or of Options) cannot be sent.
+// FieldError is an invalid field of a Submit (or of Options).
 type FieldError struct {
 	Field   string // the SMPP name, e.g. "source_addr"
 	Problem string
@@ -114,9 +113,9 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "smpp: " + e.Field + " " + e.Problem }
 
-// validate refuses what the codec would silently write wrong: overlong and
-// NUL-bearing C-octet strings, a short_message whose length octet would wrap,
-// a tag given twice.
+// validate refuses fields that the codec would silently encode wrong: C-octet strings
+// that are too long or contain a NUL, a short_message longer than its length octet
+// allows, a tag given twice.
 func (m *Submit) validate() error {
 	if err := checkCString("service_type", m.ServiceType, maxServiceType); err != nil {
 		return err

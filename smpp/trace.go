@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// What may wait for whoever traces; more is dropped.
+// Limits of the PDUs that wait for a trace's reader; more are dropped.
 const (
 	traceBacklog = 1024    // PDUs
 	traceOctets  = 1 << 20 // of them together
 )
 
-// TracedPDU is one PDU as an operator may see it: numbers are masked, texts and
-// payloads are lengths, passwords are left out.
+// TracedPDU is one PDU as shown to operators: numbers are masked, texts and payloads are
+// shown as lengths, passwords are omitted.
 type TracedPDU struct {
 	At        time.Time `json:"at"`
 	Link      string    `json:"link"`
@@ -30,7 +30,7 @@ type TracedPDU struct {
 	Status    string    `json:"status,omitempty"` // of a response
 	Sequence  uint32    `json:"sequence"`
 	Octets    int       `json:"octets"`            // of the whole PDU
-	Dropped   int       `json:"dropped,omitempty"` // PDUs before this one that were not traced: whoever reads was too slow
+	Dropped   int       `json:"dropped,omitempty"` // PDUs before this one that were not traced because the reader was too slow
 
 	SystemID    string         `json:"system_id,omitempty"`
 	ServiceType string         `json:"service_type,omitempty"`
@@ -55,7 +55,7 @@ type TracedAddress struct {
 	Address string `json:"address"`
 }
 
-// TracedTLV is an optional parameter: its value only where it can hold no text.
+// TracedTLV is an optional parameter; its value is shown only if it cannot contain text.
 type TracedTLV struct {
 	Tag    uint16 `json:"tag"`
 	Octets int    `json:"octets"`
@@ -66,7 +66,7 @@ type TracedTLV struct {
 var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSARTotalSegments, TagSARSegmentSeqnum,
 	TagNetworkErrorCode, TagMessageState, TagCongestionState}
 
-// tracer collects what passes on a bind for one who looks.
+// tracer collects the PDUs of a bind for one caller of Trace.
 type tracer struct {
 	pdus    chan tracedOctets
 	waiting atomic.Int64 // octets of pdus
@@ -79,16 +79,16 @@ type tracedOctets struct {
 	octets []byte
 }
 
-// tracers are those who look at a bind; nobody, as a rule.
+// tracers are the traces of a bind; usually none.
 type tracers struct {
 	mu   sync.Mutex
-	list atomic.Pointer[[]*tracer] // nil: nobody
+	list atomic.Pointer[[]*tracer] // nil: none
 }
 
-// Trace calls show for every PDU that the bind sends or receives, in order,
-// until ctx ends or show returns an error, which it returns. show may block:
-// what it is too slow for is left out and counted in Dropped. A link that
-// nobody traces pays one atomic load a PDU.
+// Trace calls show for every PDU that the bind sends or receives, in order, until ctx
+// ends or show returns an error, which it returns. show may block: PDUs for which it is
+// too slow are dropped and counted in Dropped. Without a trace, a PDU costs one atomic
+// load.
 func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
 	t := &tracer{pdus: make(chan tracedOctets, traceBacklog)}
 	b.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
@@ -124,7 +124,7 @@ func (t *tracers) change(edit func([]*tracer) []*tracer) {
 	t.list.Store(&list)
 }
 
-// wrote shows what was written: one or more whole PDUs.
+// wrote traces written octets: one or more whole PDUs.
 func (t *tracers) wrote(octets []byte) {
 	list := t.list.Load()
 	if list == nil {
@@ -141,7 +141,7 @@ func (t *tracers) wrote(octets []byte) {
 	}
 }
 
-// read shows a PDU that came.
+// read traces a received PDU.
 func (t *tracers) read(h header, body []byte) {
 	list := t.list.Load()
 	if list == nil {
@@ -151,7 +151,7 @@ func (t *tracers) read(h header, body []byte) {
 	passOn(*list, time.Now(), false, n, func() []byte { return appendPDU(make([]byte, 0, n), h, body...) })
 }
 
-// passOn hands a PDU of n octets, which octets copies, to those who have room.
+// passOn queues a PDU of n octets, which octets copies, for the traces that have room.
 func passOn(list []*tracer, at time.Time, out bool, n int, octets func() []byte) {
 	var pdu tracedOctets
 	for _, t := range list {
@@ -170,7 +170,7 @@ func passOn(list []*tracer, at time.Time, out bool, n int, octets func() []byte)
 	}
 }
 
-// describe tells what a PDU says without what nobody but its owner may read.
+// describe returns a PDU's fields without confidential content.
 func describe(o tracedOctets) TracedPDU {
 	cmd, body := command(binary.BigEndian.Uint32(o.octets[4:])), o.octets[headerLength:]
 	pdu := TracedPDU{At: o.at, Direction: directionIn, Command: cmd.String(),
@@ -198,7 +198,7 @@ func describe(o tracedOctets) TracedPDU {
 func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
 	d, err := decodeDelivery(layout, bytes.Clone(body), pdu.At)
 	if err != nil {
-		return // its header is all that can be said
+		return // only its header can be shown
 	}
 	text := len(d.ShortMessage)
 	pdu.ServiceType = d.ServiceType
@@ -220,17 +220,16 @@ func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
 	}
 }
 
-// isConcat reports whether a text begins with the header of a concatenated
-// message: any other may be no header at all, but text under a wrong esm_class.
+// isConcat reports whether a text begins with a concatenation header. Anything else may
+// be text with a wrong esm_class, and is not shown.
 func isConcat(text []byte) bool {
 	return len(text) >= 6 && text[0] == 5 && text[1] == 0 && text[2] == 3 ||
 		len(text) >= 7 && text[0] == 6 && text[1] == 8 && text[2] == 4
 }
 
-// maskAddress hides the middle of a number, whatever stands between its digits:
-// of seven and more it leaves the first five, fewer where the number is short,
-// and the last two. Names and short codes stand as they are, but what cannot be
-// printed is U+FFFD.
+// maskAddress hides the middle of a number of seven digits or more, whatever is between
+// its digits: it leaves the first five (fewer of a short number) and the last two. Names
+// and short codes are unchanged, except that unprintable characters become U+FFFD.
 func maskAddress(address string) string {
 	digits := 0
 	for _, r := range address {

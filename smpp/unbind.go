@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// unbindGrace is how long answers in flight may still come after the peer asked
-// to unbind, before it gets its unbind_resp and closes.
+// unbindGrace is how long we wait for responses in flight after the peer's unbind, before
+// we send unbind_resp.
 const unbindGrace = time.Second
 
-// unbindAsked notes the peer's unbind: nothing new goes out; the bind finishes
-// the session. What was not written yet never will be.
+// unbindAsked handles the peer's unbind: nothing more is written, and the bind ends the
+// session. Submits that are not written yet end as NotWritten.
 func (s *session) unbindAsked(sequence uint32) {
 	s.mu.Lock()
 	first := !s.peerUnbind
@@ -24,7 +24,7 @@ func (s *session) unbindAsked(sequence uint32) {
 	}
 }
 
-// withdrawLocked takes out every submit that the writer has not taken yet.
+// withdrawLocked removes every submit that the writer has not taken yet.
 func (s *session) withdrawLocked() (unwritten []*pending) {
 	for s.queue.len() > 0 {
 		unwritten = append(unwritten, s.takeLocked(s.queue.pop().sequence))
@@ -32,8 +32,8 @@ func (s *session) withdrawLocked() (unwritten []*pending) {
 	return unwritten
 }
 
-// finish ends the session as gently as it allows, waits for its goroutines and
-// settles every submit it leaves. why is the reason when it had none itself.
+// finish ends the session, by unbind where possible, waits for its goroutines and settles
+// its remaining submits. why is the reason if the session has none of its own.
 func (s *session) finish(why *closure) {
 	s.mu.Lock()
 	s.drainLocked()
@@ -50,8 +50,7 @@ func (s *session) finish(why *closure) {
 	s.settleRest()
 }
 
-// yield answers the peer's unbind, after a grace for answers in flight, and
-// lets the peer close.
+// yield responds to the peer's unbind after unbindGrace, and lets the peer close.
 func (s *session) yield() {
 	s.await(unbindGrace, func() bool { return len(s.pending) == 0 })
 	why := &closure{reasonPeerUnbind, errPeerUnbind}
@@ -71,9 +70,9 @@ func (s *session) unbind(why *closure) {
 	s.refusing.Store(true)
 	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 })
 	s.mu.Lock()
-	unwritten := s.withdrawLocked() // the pace may have held some back until now
+	unwritten := s.withdrawLocked() // submits that waited for the pace
 	s.intended = why
-	if s.peerUnbind { // it was faster
+	if s.peerUnbind { // its unbind came first
 		s.unbound = true
 		s.sendLocked(header{cmdUnbindResp, StatusOK, s.unbindSeq})
 	} else {
@@ -105,8 +104,8 @@ func (s *session) await(d time.Duration, condition func() bool) {
 	}
 }
 
-// settleRest gives every submit that the ended session leaves its result: what
-// was wholly handed to the connection may have arrived, the rest cannot have.
+// settleRest settles the submits that an ended session leaves: those that were written
+// completely may have arrived (NoAnswer), the others cannot have (NotWritten).
 func (s *session) settleRest() {
 	s.mu.Lock()
 	cause, sent := s.closing, s.sent

@@ -11,11 +11,11 @@ const (
 	// writeBatch is about how many octets go out in one write.
 	writeBatch = 64 << 10
 	// maxControl is how many octets of responses may wait for the writer before
-	// the reader stops reading: a peer that asks without reading answers.
+	// the reader stops reading, because the peer does not read its responses.
 	maxControl = 64 << 10
 )
 
-// batch is what one write carries.
+// batch is the PDUs of one write.
 type batch struct {
 	octets []byte
 	// ends holds, for each submit_sm in it, the offset behind it; the first has
@@ -24,8 +24,8 @@ type batch struct {
 	first uint64
 }
 
-// write sends what is queued: control PDUs first and without pace, then as many
-// submits as the pace allows, all that is there in one write.
+// write sends the queued PDUs: control PDUs first and without pace, then as many submits
+// as the pace allows, all in one write.
 func (s *session) write() {
 	var b batch
 	timer := time.NewTimer(time.Hour)
@@ -49,8 +49,8 @@ func (s *session) write() {
 	}
 }
 
-// gather fills b with what may be written now. With nothing to write it says
-// how long until the pace allows the next submit.
+// gather fills b with the PDUs that may be written now. If there are none, it returns how
+// long until the pace allows the next submit.
 func (s *session) gather(b *batch) (wait time.Duration) {
 	b.octets, b.ends = b.octets[:0], b.ends[:0]
 	wait = time.Hour
@@ -86,8 +86,8 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 	return wait
 }
 
-// flush writes the batch in one go and notes which submits the connection took.
-// One that it took only in part cannot be read by the peer: it is not written.
+// flush writes the batch and records which submits were written. A submit that was
+// written in part only counts as not written, because the peer cannot decode it.
 func (s *session) flush(b *batch) *closure {
 	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout))
 	if err == nil {
@@ -130,7 +130,7 @@ func (s *session) sendLocked(h header, body ...byte) {
 	s.owner.metrics.sent(h.command, h.status)
 }
 
-// awaitControlRoom stops the reader while too many answers wait to be written.
+// awaitControlRoom blocks the reader while too many responses wait to be written.
 func (s *session) awaitControlRoom() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
