@@ -17,7 +17,7 @@ const (
 	minFreshPause = 100 * time.Millisecond // between the starts of two fresh reads of one token
 	readTimeout   = 5 * time.Second        // of one read, shared or not
 	maxEntries    = 100_000                // at most about 100 MB
-	maxUnknown    = 10_000                 // ids without a token, about a hundred octets each
+	maxUnknown    = 10_000                 // ids without a token, a few hundred octets each
 )
 
 // entry is the result of reading a token.

@@ -46,10 +46,10 @@ func TestSecurityPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, promises, found := strings.Cut(string(page), "## What is promised")
+	_, promises, found := strings.Cut(string(page), "## What is guaranteed")
 	promises, _, ends := strings.Cut(promises, "\n## ")
 	if !found || !ends {
-		t.Fatal("the page does not say what is promised")
+		t.Fatal("the page has no section of guarantees")
 	}
 	rows := 0
 	for line := range strings.Lines(promises) {
