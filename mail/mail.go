@@ -86,7 +86,7 @@ func New(opts Options) (*Mailer, error) {
 	}
 	m := &Mailer{opts: opts, log: opts.Log, waiting: make(chan item, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "intumwa_mails_total",
-		Help: "Mails to people by what became of them: sent, failed, dropped (too many waited), unconfigured (no mail server).",
+		Help: "Mails by result: sent, failed, dropped (too many waited), unconfigured (no mail server).",
 	}, []string{"result"})}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)

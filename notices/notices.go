@@ -71,15 +71,15 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 		ears:   make(map[string][]func(string)),
 		up: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_notices_up",
-			Help: "1 while changes made elsewhere are heard at once, 0 while only their age ends what is kept in memory.",
+			Help: "1 while change notices are received, 0 while cached rows only expire by their age.",
 		}),
 		starts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "intumwa_notices_connections_total",
-			Help: "Connections made to hear changes; each dropped what was kept in memory.",
+			Help: "Connections made for change notices; each cleared the caches.",
 		}),
 		heard: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "intumwa_notices_total",
-			Help: "Changes heard, by subject.",
+			Help: "Change notices received, by subject.",
 		}, []string{"subject"}),
 	}
 	if l.log == nil {

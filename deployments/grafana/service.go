@@ -129,7 +129,7 @@ func runtime() Dashboard {
 			thresholds: ptr(steps(calm, step{300, now})), lines: true}),
 		graph(panel{title: "Deliveries not yet answered to carriers", queries: []query{
 			{`sum by (link) (intumwa_smpp_deliveries_unanswered{` + at + `})`, "{{link}}"}}}),
-		graph(panel{title: "Changes heard from elsewhere", about: "Approvals, tokens, endpoints, links; a connection anew drops what was kept in memory.", queries: []query{
+		graph(panel{title: "Change notices", about: "Approvals, tokens, endpoints, links changed by other processes; a new connection clears the caches.", queries: []query{
 			{`sum by (subject) (increase(intumwa_notices_total{` + at + `}[5m])) or vector(0)`, "{{subject}}"},
 			{`sum(increase(intumwa_notices_connections_total{` + at + `}[5m])) or vector(0)`, "connections anew"},
 			{`min by (instance) (intumwa_notices_up{` + at + `})`, "heard {{instance}}"}}}),
