@@ -1,4 +1,4 @@
-// Package webhooks tells customers what became of their messages: signed, with
+// Package webhooks sends events about final messages to customers: signed, with
 // retries, isolated from each other (rule api 6).
 //
 // # Guarantees
@@ -62,7 +62,7 @@
 // an [sms.CompanyID]: another company's delivery is not found.
 //
 // An endpoint's row says since when it has been failing; [TakeFailing] returns once
-// the endpoints whose owners must be told that they keep failing. Options can switch
+// the endpoints whose owners must be notified that they keep failing. Options can switch
 // an endpoint off after days of failures only, or at 410 Gone; both are off by
 // default.
 //

@@ -136,13 +136,13 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	return w
 }
 
-// kickDue tells Run that a delivery is due again.
+// kickDue wakes Run because a delivery is due again.
 func (w *Webhooks) kickDue() {
 	w.dueChanged.Store(true)
 	w.Kick()
 }
 
-// Kick tells Run that deliveries have been committed, so that their first attempts
+// Kick wakes Run because deliveries have been committed, so that their first attempts
 // start at once. It never blocks, and has no effect when Run is not running.
 func (w *Webhooks) Kick() {
 	select {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// atOnce is how soon what an operator changes holds on every process: less than
-// what is kept in memory lives, and what a loaded machine keeps.
+// atOnce is how soon an operator's change takes effect in every process: less than the age of
+// cached rows, and long enough for a loaded machine.
 const atOnce = 1500 * time.Millisecond
 
-// What an operator changes holds on every process at once, also when the
-// connections that hear of it were ended.
+// An operator's change takes effect in every process at once, also after the connections for
+// notices were cut.
 func TestChangesHoldOnEveryProcess(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{gateways: []tree{{"roles": "api,dispatcher,webhooks"}, {"roles": "api"}}})
