@@ -122,7 +122,7 @@ func (m *Mailer) enqueue(i item) {
 	case m.waiting <- i:
 	default:
 		m.mails.WithLabelValues("dropped").Inc()
-		m.log.Error("mail dropped: too many mails wait", "kind", i.Kind)
+		m.log.Error("mail dropped: too many wait", "kind", i.Kind)
 	}
 }
 
