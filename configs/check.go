@@ -46,7 +46,7 @@ func (c *Config) Check(roles ...string) []Problem {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
 	k.webhooks(&c.Webhooks)
-	k.retention(&c.Retention)
+	k.retention(c)
 	k.carriers(c.Carriers)
 	return k.problems
 }
@@ -158,12 +158,32 @@ func (k *checker) proxies(path string, proxies []string) {
 	}
 }
 
-// leastRetention leaves every delivery its retries, and people a day to look.
+// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day to
+// look.
 const leastRetention = 24 * time.Hour
 
-func (k *checker) retention(r *Retention) {
-	if r.Deliveries > 0 && r.Deliveries < leastRetention {
-		k.problem("retention.deliveries", "must be at least 24h, not %s", r.Deliveries)
+func (k *checker) retention(c *Config) {
+	r := &c.Retention
+	for _, kept := range []struct {
+		key  string
+		time time.Duration
+	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}} {
+		if kept.time > 0 && kept.time < leastRetention {
+			k.problem("retention."+kept.key, "must be at least %s, not %s", leastRetention, kept.time)
+		}
+	}
+	if r.Messages <= 0 {
+		return
+	}
+	final := c.Messages.Validity // by then a message is sent or failed
+	for _, carrier := range c.Carriers {
+		final = max(final, c.Messages.Validity+carrier.ReceiptTimeout)
+	}
+	switch least := max(final+leastRetention, r.IdempotencyKeys); {
+	case r.Messages < least:
+		k.problem("retention.messages", "must be 0s or at least %s, not %s: until then a message may wait for its receipt, or its request be repeated", least, r.Messages)
+	case r.Bodies > r.Messages:
+		k.problem("retention.bodies", "must not be longer than retention.messages, %s", r.Messages)
 	}
 }
 

@@ -434,15 +434,37 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// TestRetention: nothing leaves before its retries are over and somebody could have looked.
+// TestRetention: nothing leaves before its retries are over, before it is final, or before somebody could have looked.
 func TestRetention(t *testing.T) {
-	for text, wrong := range map[string]bool{"retention: {deliveries: 23h}": true, "retention: {deliveries: 0s}": true, "retention: {deliveries: 24h}": false} {
-		found := false
-		for _, p := range load(t, text).Check(Roles...) {
-			found = found || strings.HasPrefix(fmt.Sprint(p), "retention.deliveries")
+	carrier := "carriers: [{name: lumitel, receipt_timeout: 72h, links: [{name: l1, address: smsc:2775}]}]\n"
+	for _, c := range []struct{ text, wrong string }{
+		{"retention: {deliveries: 23h}", "retention.deliveries"},
+		{"retention: {deliveries: 0s}", "retention.deliveries"},
+		{"retention: {deliveries: 24h}", ""},
+		{"retention: {receipts: 0s}", "retention.receipts"},
+		{"retention: {idempotency_keys: 23h}", "retention.idempotency_keys"},
+		{"retention: {idempotency_keys: 48h}", ""},
+		{"retention: {bodies: 23h}", "retention.bodies"},
+		{"retention: {bodies: 24h}", ""},
+		{"retention: {bodies: -1s}", "retention.bodies"},
+		{"retention: {messages: -1s}", "retention.messages"},
+		{"retention: {messages: 47h}", "retention.messages"},
+		{"retention: {messages: 48h}", ""},
+		{carrier + "retention: {messages: 119h}", "retention.messages"}, // 24h validity, 72h for the receipt, a day to look
+		{carrier + "retention: {messages: 120h}", ""},
+		{"messages: {validity: 72h}\nretention: {messages: 95h}", "retention.messages"},
+		{"retention: {messages: 48h, idempotency_keys: 72h}", "retention.messages"},
+		{"retention: {messages: 100h, bodies: 101h}", "retention.bodies"},
+		{"retention: {messages: 100h, bodies: 100h}", ""},
+	} {
+		var found []string
+		for _, p := range load(t, c.text).Check(Roles...) {
+			if strings.HasPrefix(p.Key, "retention.") {
+				found = append(found, p.Key)
+			}
 		}
-		if found != wrong {
-			t.Errorf("%s: a mistake %v, want %v", text, found, wrong)
+		if strings.Join(found, " ") != c.wrong {
+			t.Errorf("%s: mistakes in %q, want %q", c.text, found, c.wrong)
 		}
 	}
 }

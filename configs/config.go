@@ -159,7 +159,6 @@ type Billing struct {
 type Messages struct {
 	Validity         time.Duration `yaml:"validity" default:"24h" min:"1"`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255"` // the limit of the concatenation header
-	ReceiptRetention time.Duration `yaml:"receipt_retention" default:"168h" min:"1"`     // of receipts that match no message
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1"`     // of messages from handsets
 }
 
@@ -181,5 +180,9 @@ type Webhooks struct {
 
 // Retention says how long what is over is kept.
 type Retention struct {
-	Deliveries time.Duration `yaml:"deliveries" default:"720h" min:"1"` // of webhooks, with their attempts
+	Messages        time.Duration `yaml:"messages" min:"0"`                       // with all that belongs to them, once they are final; 0: for ever
+	Bodies          time.Duration `yaml:"bodies" min:"0"`                         // what messages say; 0: as long as the messages
+	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1"`        // that match no message, or settled nothing
+	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1"`      // of webhooks, with their attempts
+	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1"` // with the answers under them
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/messages"
 )
 
 type metrics struct {
@@ -22,6 +24,8 @@ type metrics struct {
 	endToEnd        *prometheus.HistogramVec
 	settleTime      *prometheus.HistogramVec
 	stale           *prometheus.CounterVec
+	purged          *prometheus.CounterVec // kind
+	purgeBehind     *prometheus.GaugeVec   // kind
 	direct          *prometheus.CounterVec // carrier, lane
 	resent          *prometheus.CounterVec // carrier
 	rerouted        *prometheus.CounterVec // carrier
@@ -71,6 +75,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
+		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), and those of which the text was (bodies).", "kind"),
+		purgeBehind: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_purge_behind_seconds",
+			Help: "How much longer than retention.messages and retention.bodies say the oldest message, or text of one, has been kept; every process says the same."}, []string{"kind"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
@@ -78,7 +85,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idFormat, m.redelivered, m.refunds)
+			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.redelivered, m.refunds)
+	}
+	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies} { // from the start, so that the first counts as an increase
+		m.purged.WithLabelValues(string(kind))
 	}
 	return m
 }
@@ -131,6 +141,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
 			}
 		}
+		d.gaugePurges(ctx)
 		if sleep(ctx, max(2*time.Second, min(swept*time.Since(start), restMost))) != nil {
 			return
 		}

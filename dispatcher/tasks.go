@@ -49,6 +49,7 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "readdress", every: seldom, rest: swept, run: d.rerouteStranded},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
+		{name: "purge", every: seldom, rest: worked, run: d.purge},
 		{name: "clear_queue", every: seldom, rest: worked, run: d.reclaim},
 	}
 }

@@ -54,6 +54,7 @@ type Options struct {
 	TestSender  string        // rule api 4.4.2
 	TestQuota   int           // segments an account, rule api 4.4.5
 	SandboxADay int           // messages to numbers of the sandbox a user and day, default 1,000
+	KeyLife     time.Duration // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
 }
@@ -82,6 +83,9 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	}
 	if opts.SandboxADay == 0 {
 		opts.SandboxADay = 1000
+	}
+	if opts.KeyLife == 0 {
+		opts.KeyLife = 24 * time.Hour
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)

@@ -15,9 +15,6 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// keyLife is how long an idempotency key is remembered (rule choices 1.10).
-const keyLife = 24 * time.Hour
-
 // Key is a request's idempotency key with what makes the request the same: the
 // SHA-256 of its endpoint and its body's bytes.
 type Key struct {
@@ -66,7 +63,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	}
 	var request, body []byte
 	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, keyLife).Scan(&request, &body)
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, in.opts.KeyLife).Scan(&request, &body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Answer{}, false, nil
 	}
@@ -84,7 +81,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 // is false when there was none, or its key is past its life.
 func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
 	err = in.pool.QueryRow(ctx, `SELECT answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, keyLife).Scan(&body)
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, in.opts.KeyLife).Scan(&body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -116,7 +113,7 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
 			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
 				WHERE k.created_at <= now() - $4::interval
-			RETURNING true`, r.user, r.key.Name, r.key.Request[:], keyLife).QueryRow(func(row pgx.Row) error {
+			RETURNING true`, r.user, r.key.Name, r.key.Request[:], c.in.opts.KeyLife).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&r.reserved)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return nil // answered before
@@ -196,7 +193,7 @@ func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
 		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (
 				SELECT user_id, key FROM idempotency_keys WHERE created_at <= now() - $1::interval
 				ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-			) old WHERE k.user_id = old.user_id AND k.key = old.key`, keyLife, forgetBatch)
+			) old WHERE k.user_id = old.user_id AND k.key = old.key`, in.opts.KeyLife, forgetBatch)
 		if err != nil {
 			return forgotten, fmt.Errorf("forgetting idempotency keys: %w", err)
 		}

@@ -64,7 +64,7 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 			return fail(err)
 		}
 		var newest int64 // below before
-		err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
+		err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 AND id > `+purgedFloor+` ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
 		if err != nil {
 			return fail(err)
 		}
@@ -97,7 +97,7 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 		return fail(err)
 	}
 	var below bool
-	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1)`, next).Scan(&below); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1 AND id > `+purgedFloor+`)`, next).Scan(&below); err != nil {
 		return fail(err)
 	}
 	if !below { // what lies further back is none of the number's

@@ -11,7 +11,8 @@ type Audit struct {
 	// Unpaid counts live messages without their debit: no ledger row of the
 	// request, or one of another amount than the request's segments.
 	Unpaid int64
-	// Unrecorded counts debits without the messages that they paid for.
+	// Unrecorded counts debits without the messages that they paid for, and what
+	// the debits of messages that were purged differ by from what was kept of them.
 	Unrecorded int64
 	// StuckPending counts pending messages that nobody will ever decide: not
 	// waiting for a carrier, with no segment at one, or past the time by which
@@ -19,10 +20,13 @@ type Audit struct {
 	StuckPending int64
 	// OrphanQueue counts outbox rows without a pending message.
 	OrphanQueue int64
+	// Purged counts live messages that were purged; these are no fault.
+	Purged int64
 }
 
 // Audit proves that every live message was paid and every payment has its
-// messages, and that every pending message is on somebody's list. horizon is
+// messages, also those that were purged (by their number, their credits and a mark
+// that no other requests have), and that every pending message is on somebody's list. horizon is
 // the age past which a message must be final (validity and receipt timeout,
 // and some grace). It reads everything in one snapshot and may take minutes
 // on a large database.
@@ -47,10 +51,19 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			GROUP BY 1, 2
 		), paid AS (
 			SELECT ref, company_id, -amount AS segments FROM ledger WHERE kind = 'send'
+		), strays AS MATERIALIZED (
+			SELECT o.ref AS owed_ref, o.segments AS owed, o.n, p.ref AS paid_ref, p.segments AS paid, p.company_id
+			FROM owed o FULL JOIN paid p ON p.ref = o.ref AND p.company_id = o.company_id
+			WHERE o.ref IS NULL OR p.ref IS NULL OR p.segments <> o.segments
+		), gone AS (
+			SELECT company_id, count(*) AS requests, sum(paid)::bigint AS segments, sum(purge_mark(paid_ref, paid)) AS mark
+			FROM strays WHERE owed_ref IS NULL GROUP BY company_id
 		)
-		SELECT coalesce(sum(o.n) FILTER (WHERE p.ref IS NULL OR p.segments <> o.segments), 0)::bigint,
-			count(*) FILTER (WHERE o.ref IS NULL)
-		FROM owed o FULL JOIN paid p ON p.ref = o.ref AND p.company_id = o.company_id`).Scan(&a.Unpaid, &a.Unrecorded)
+		SELECT (SELECT coalesce(sum(n), 0)::bigint FROM strays WHERE owed_ref IS NOT NULL),
+			(SELECT coalesce(sum(greatest(abs(coalesce(g.requests, 0) - coalesce(p.requests, 0)), 1)), 0)::bigint
+				FROM gone g FULL JOIN purged p USING (company_id)
+				WHERE (g.requests, g.segments, g.mark) IS DISTINCT FROM (p.requests, p.segments, p.mark)),
+			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).Scan(&a.Unpaid, &a.Unrecorded, &a.Purged)
 	if err != nil {
 		return a, fmt.Errorf("auditing debits: %w", err)
 	}

@@ -68,7 +68,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	}
 	if f.narrows() {
 		var edge int64
-		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3
+		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 AND id > `+purgedFloor+`
 			ORDER BY id DESC OFFSET $4 LIMIT 1`, company, before, last, scanned-1).Scan(&edge)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -78,7 +78,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 			last, more = edge, true
 		}
 	}
-	page, err = s.records(ctx, `m.company_id = $1 AND m.id < $2 AND m.id >= $3`, company, before, last, f, limit)
+	page, err = s.records(ctx, `m.company_id = $1 AND m.id < $2 AND m.id >= $3 AND m.id > `+purgedFloor, company, before, last, f, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,8 +168,8 @@ func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err er
 // machine's clock.)
 const idAt = `
 	WITH RECURSIVE halves AS (
-		SELECT coalesce((SELECT id FROM messages ORDER BY id LIMIT 1), 0) AS low,
-			coalesce((SELECT id FROM messages ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
+		SELECT coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,
+			coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
 		UNION ALL
 		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high ELSE (h.low + h.high) / 2 END
 		FROM halves h LEFT JOIN LATERAL (

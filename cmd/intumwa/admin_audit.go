@@ -21,6 +21,7 @@ type adminAudit struct {
 	OrphanQueueEntries int64 `json:"orphan_queue_entries"`
 	UnpaidMessages     int64 `json:"unpaid_messages"`
 	UnrecordedDebits   int64 `json:"unrecorded_debits"`
+	PurgedMessages     int64 `json:"purged_messages"` // no fault
 }
 
 // Run proves the books: balance = sum of the ledger, every live message paid, every payment with its messages, every
@@ -41,7 +42,7 @@ func (adminAuditCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 			return nil, err
 		}
 		result.StuckPending, result.OrphanQueueEntries = audit.StuckPending, audit.OrphanQueue
-		result.UnpaidMessages, result.UnrecordedDebits = audit.Unpaid, audit.Unrecorded
+		result.UnpaidMessages, result.UnrecordedDebits, result.PurgedMessages = audit.Unpaid, audit.Unrecorded, audit.Purged
 		if result.BalanceMismatches+result.StuckPending+result.OrphanQueueEntries+result.UnpaidMessages+result.UnrecordedDebits > 0 {
 			return result, errors.New("the books are not right")
 		}

@@ -16,7 +16,7 @@ import (
 	"intumwa/sms"
 )
 
-const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits"
+const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits purged_messages"
 
 func TestAudit(t *testing.T) {
 	s := newAdmin(t)

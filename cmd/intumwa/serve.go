@@ -162,7 +162,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	store := messages.New(hot)
-	in := intake.New(hot, users, store, q, routes, intake.Options{Validity: c.Messages.Validity,
+	in := intake.New(hot, users, store, q, routes, intake.Options{Validity: c.Messages.Validity, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	defer life.end()

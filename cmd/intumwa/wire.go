@@ -71,7 +71,8 @@ func namesOf(store *messages.Store) func(context.Context, int64) string {
 
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
 	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: c.Billing.Refund.Is,
-		ReceiptRetention: c.Messages.ReceiptRetention, InboundRetention: c.Messages.InboundRetention, Log: log, Metrics: metrics}
+		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}

@@ -1,0 +1,46 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPurgeTask: without a retention everything stays; with one, what is old and final leaves, its text before, and what is late is
+// told. Each is done for a part of its round only, however much there is.
+func TestPurgeTask(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.pool.Exec(t.Context(), `
+		INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
+		SELECT gen_random_uuid(), 0, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false,
+			now() - CASE WHEN n <= 5000 THEN interval '100 hours' WHEN n <= 5010 THEN interval '60 hours' ELSE interval '1 hour' END, 'lumitel', 1
+		FROM generate_series(1, 5020) n`); err != nil {
+		t.Fatal(err)
+	}
+	b.d.gaugePurges(t.Context())
+	if err := b.tasks(); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM messages WHERE body <> ''`); n != 5020 || b.metric("intumwa_purged_total") != 0 || b.metric("intumwa_purge_behind_seconds") != 0 {
+		t.Errorf("%d are there, with a retention of for ever", n)
+	}
+
+	b.d.opts.MessageRetention, b.d.opts.BodyRetention = 96*time.Hour, 48*time.Hour
+	b.d.gaugePurges(t.Context())
+	if behind, want := b.metric("intumwa_purge_behind_seconds"), 56*time.Hour.Seconds(); behind < want || behind > want+600 {
+		t.Errorf("behind by %v s in all, want %v", behind, want)
+	}
+	for deadline := time.Now().Add(time.Minute); b.metric("intumwa_purge_behind_seconds") > 0; b.d.gaugePurges(t.Context()) {
+		if err := b.tasks(); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come to an end")
+		}
+	}
+	if n, texts := b.count(`SELECT count(*) FROM messages`), b.count(`SELECT count(*) FROM messages WHERE body <> ''`); n != 20 || texts != 10 {
+		t.Errorf("%d messages, %d with a text", n, texts)
+	}
+	if n := b.metric("intumwa_purged_total"); n < 5010 || n > 10_010 { // bodies of messages that have left already are not counted
+		t.Errorf("%v left", n)
+	}
+}

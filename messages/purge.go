@@ -1,0 +1,318 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/internal/postgres"
+)
+
+// Old data leaves from the far end: ids grow with time, so a purge walks over
+// them once, some thousands a step, and notes in sweeps how far it has come. A
+// step is a transaction: who dies in the middle has removed nothing, and the next
+// begins where the last one ended. What it finds old and not final it writes into
+// unpurged and passes by; later steps come again for that. docs/decisions/0003
+// says why it deletes.
+
+// Purge says what of old messages is to leave. A closed set: it labels metrics.
+type Purge string
+
+// Purges.
+const (
+	PurgeMessages Purge = "messages" // the messages, with all that belongs to them
+	PurgeBodies   Purge = "bodies"   // what they say; the rest of the row stays
+)
+
+// purgeStep is how many messages a step looks at; some more leave where it ends
+// within a batch.
+const purgeStep = 2_000
+
+// purgedFloor is an id below which there are no messages any more, nor at it.
+// Whoever looks for the oldest begins behind it: a search from the very
+// beginning reads what has left and was not vacuumed yet.
+const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
+
+func (p Purge) sweep() string { return "purge " + string(p) }
+func (p Purge) again() string { return "purge " + string(p) + " again" }
+
+// oldest finds when the oldest message was created that a purge has still to come
+// to ($1), or has passed by ($2); NULL: there is none.
+const oldest = `SELECT least(
+	(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), ` + purgedFloor + `) ORDER BY id LIMIT 1),
+	(SELECT m.created_at FROM unpurged u JOIN messages m ON m.id = u.message_id WHERE u.kind = $2 ORDER BY u.message_id LIMIT 1))`
+
+// PurgeBehind answers how much longer than life the oldest message has been kept
+// that a purge should have removed; 0: there is none.
+func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (behind time.Duration, err error) {
+	var over *time.Duration
+	if err := s.pool.QueryRow(ctx, `SELECT now() - o.created_at - $3::interval FROM (`+oldest+` AS created_at) o`, p.sweep(), string(p), life).Scan(&over); err != nil {
+		return 0, fmt.Errorf("looking for %s to purge: %w", p, err)
+	}
+	if over != nil {
+		behind = max(*over, 0)
+	}
+	return behind, nil
+}
+
+// Purge does a step of a purge: of up to 2,000 messages that are older than life
+// and final it removes what p says, and the rest of their batches with them: a
+// batch leaves whole. It answers from how many it has removed it, and whether
+// there is more to be looked at. Of several processes one does a step.
+func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged int64, more bool, err error) {
+	behind, err := s.PurgeBehind(ctx, p, life)
+	if err != nil || behind == 0 { // mostly
+		return 0, false, err
+	}
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		purged, more = 0, false
+		step, mine, err := nextStep(ctx, tx, p, life)
+		if err != nil || !mine {
+			return err
+		}
+		if p == PurgeBodies {
+			purged, err = step.blank(ctx, tx)
+		} else {
+			purged, err = step.remove(ctx, tx)
+		}
+		more = step.full
+		return err
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("purging %s: %w", p, err)
+	}
+	return purged, more, nil
+}
+
+// purging is what one step has to do.
+type purging struct {
+	kind Purge
+	full bool // it ended before it came to a young message
+
+	leaving []int64 // final messages, ascending
+	waiting []int64 // old ones that are not final
+	batches []int64 // of leaving messages, if they leave whole
+}
+
+// nextStep takes the place that a purge has come to, and moves it on. mine is
+// false when another process is at it.
+func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step *purging, mine bool, err error) {
+	b := &pgx.Batch{}
+	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps WHERE name = n) ON CONFLICT DO NOTHING`,
+		[]string{p.sweep(), p.again(), "purged"})
+	var upTo, again, floor int64
+	b.Queue(`SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE SKIP LOCKED`, p.sweep()).QueryRow(func(row pgx.Row) error { return row.Scan(&upTo) })
+	b.Queue(`SELECT (SELECT up_to FROM sweeps WHERE name = $1), `+purgedFloor, p.again()).QueryRow(func(row pgx.Row) error { return row.Scan(&again, &floor) })
+	switch err := tx.SendBatch(ctx, b).Close(); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+
+	step = &purging{kind: p}
+	batches := map[int64]bool{}
+	var singles []int64
+	note := func(id int64, batch *int64, final bool) {
+		switch {
+		case p == PurgeMessages && batch != nil:
+			batches[*batch] = true
+		case final:
+			singles = append(singles, id)
+		default:
+			step.waiting = append(step.waiting, id)
+		}
+	}
+	var id int64
+	var batch *int64
+	var old, final, young bool
+	next, seen := max(upTo, floor), 0
+	var here []int64
+	rows, err := tx.Query(ctx, `SELECT id, batch_id, created_at < now() - $2::interval, `+decided+`
+		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, life, purgeStep)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := pgx.ForEachRow(rows, []any{&id, &batch, &old, &final}, func() error {
+		if young = young || !old; !young {
+			next, seen = id, seen+1
+			here = append(here, id)
+			note(id, batch, final)
+		}
+		return nil
+	}); err != nil {
+		return nil, false, err
+	}
+	step.full = seen == purgeStep
+
+	// Those that were passed by, some each time.
+	passed, last := 0, int64(0)
+	rows, err = tx.Query(ctx, `SELECT u.message_id, m.batch_id, `+decided+` FROM (
+			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $2 ORDER BY message_id LIMIT $3
+		) u JOIN messages m ON m.id = u.message_id`, string(p), again, purgeStep)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := pgx.ForEachRow(rows, []any{&id, &batch, &final}, func() error {
+		passed, last = passed+1, max(last, id)
+		note(id, batch, final)
+		return nil
+	}); err != nil {
+		return nil, false, err
+	}
+	if passed < purgeStep {
+		last = 0
+	}
+	step.leaving = singles
+	if err := step.whole(ctx, tx, batches, here); err != nil {
+		return nil, false, err
+	}
+	slices.Sort(step.leaving) // the order of locking
+	b = &pgx.Batch{}
+	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.sweep(), next)
+	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.again(), last)
+	return step, true, tx.SendBatch(ctx, b).Close()
+}
+
+// decided tells that nothing will change a message any more.
+const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
+
+// whole adds the messages of batches of which all are final to those that leave;
+// of the others those that the walk has just passed are to wait.
+func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, here []int64) error {
+	if len(batches) == 0 {
+		return nil
+	}
+	ids := make([]int64, 0, len(batches))
+	for id := range batches {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	passed := make(map[int64]bool, len(here))
+	for _, id := range here {
+		passed[id] = true
+	}
+	members := make(map[int64][]int64, len(ids))
+	open := map[int64]bool{}
+	rows, err := tx.Query(ctx, `SELECT m.batch_id, m.id, `+decided+` FROM messages m WHERE m.batch_id = ANY($1)`, ids)
+	if err != nil {
+		return err
+	}
+	var batch, id int64
+	var final bool
+	if _, err := pgx.ForEachRow(rows, []any{&batch, &id, &final}, func() error {
+		members[batch] = append(members[batch], id)
+		open[batch] = open[batch] || !final
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, batch := range ids {
+		if !open[batch] {
+			p.leaving, p.batches = append(p.leaving, members[batch]...), append(p.batches, batch)
+			continue
+		}
+		for _, id := range members[batch] {
+			if passed[id] {
+				p.waiting = append(p.waiting, id)
+			}
+		}
+	}
+	return nil
+}
+
+// blank takes what messages say out of their rows.
+func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err error) {
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages SET body = '' WHERE id = ANY($1) AND body <> ''`, p.leaving).Exec(func(tag pgconn.CommandTag) error {
+		blanked = tag.RowsAffected()
+		return nil
+	})
+	p.pass(b)
+	return blanked, tx.SendBatch(ctx, b).Close()
+}
+
+// pass writes down what was passed by, and strikes out what was done.
+func (p *purging) pass(b *pgx.Batch) {
+	kinds := []string{string(p.kind)}
+	if p.kind == PurgeMessages { // with a message its text is gone
+		kinds = append(kinds, string(PurgeBodies))
+	}
+	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)
+	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`, p.waiting, string(p.kind))
+}
+
+// remove takes messages away with all that belongs to them.
+func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
+	open, err := p.aside(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	b := &pgx.Batch{}
+	b.Queue(`WITH request AS (
+			SELECT coalesce(b.ulid, m.ulid) AS ref, m.company_id, count(*) AS messages, sum(m.segments) AS segments
+			FROM messages m LEFT JOIN batches b ON b.id = m.batch_id
+			WHERE m.id = ANY($1) AND NOT m.test AND m.company_id <> 0 GROUP BY 1, 2
+		)
+		INSERT INTO purged AS p (company_id, requests, messages, segments, mark)
+		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
+		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
+			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
+	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {
+		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
+			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
+		}
+		return nil
+	})
+	b.Queue(`DELETE FROM batches WHERE id = ANY($1)`, p.batches)
+	p.pass(b)
+	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
+		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
+	b.Queue(`DELETE FROM unpurged WHERE kind = $1 AND message_id <= `+purgedFloor, string(PurgeBodies)) // what it passed by just before its message left
+	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return 0, err
+	}
+	for _, chunk := range open {
+		if err := recount(ctx, tx, chunk); err != nil {
+			return 0, err
+		}
+	}
+	return removed, nil
+}
+
+// aside keeps the days' counts of messages that leave a chunk which is still
+// counted again: they stand under its negative. It answers the chunks.
+func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
+	var chunks []int64
+	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins behind the highest chunk that there is
+		if chunk := id / tallyChunk; !slices.Contains(chunks, chunk) {
+			chunks = append(chunks, chunk)
+		}
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`, chunks); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks)
+	if err != nil {
+		return nil, err
+	}
+	if open, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || len(open) == 0 {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO tallies AS t (company_id, day, chunk, carrier, pending, sent, failed)
+		SELECT company_id, `+burundi+`, -1 - id / $3, carrier, 0, count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2)
+		FROM messages WHERE id = ANY($1) AND id / $3 = ANY($2) AND company_id <> 0 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+		ON CONFLICT (company_id, day, chunk, carrier) DO UPDATE SET sent = t.sent + excluded.sent, failed = t.failed + excluded.failed`,
+		p.leaving, open, tallyChunk)
+	return open, err
+}

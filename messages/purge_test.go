@@ -1,0 +1,540 @@
+package messages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const life = 90 * 24 * time.Hour
+
+// aged makes messages as old as that.
+func (d *testStore) aged(age time.Duration, ids ...int64) {
+	d.Helper()
+	d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids, age)
+}
+
+// over makes messages final, as sent, and takes them off the outbox.
+func (d *testStore) over(ids ...int64) {
+	d.Helper()
+	finals := make([]messages.Final, len(ids))
+	for i, id := range ids {
+		finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := d.Finish(ctx, tx, finals, messages.Ends{Carried: slices.Clone(ids)})
+		return err
+	})
+}
+
+// batch records a batch of n messages and its debit.
+func (d *testStore) batch(company int64, n int) (b *messages.Batch, ids []int64) {
+	d.Helper()
+	b = &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
+	ids = d.pending(n, func(m *messages.Message) { m.Batch, m.CompanyID = b, company })
+	d.paid(b.ULID, company, int64(n))
+	return b, ids
+}
+
+// purge does all that a purge has to do, and answers from how many it removed it.
+func (d *testStore) purge(kind messages.Purge) (purged int64) {
+	d.Helper()
+	for {
+		n, more, err := d.Purge(d.Context(), kind, life)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if purged += n; !more {
+			return purged
+		}
+	}
+}
+
+// proven checks that the books are right.
+func (d *testStore) proven(when string, purged int64) {
+	d.Helper()
+	got, err := d.Audit(d.Context(), 1000*24*time.Hour)
+	if want := (messages.Audit{Purged: purged}); err != nil || got != want {
+		d.Errorf("%s: %+v, %v; want %+v", when, got, err, want)
+	}
+}
+
+// ids are those of the messages that there are.
+func (d *testStore) ids() (ids []int64) {
+	d.Helper()
+	rows, err := d.pool.Query(d.Context(), `SELECT id FROM messages ORDER BY id`)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if ids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		d.Fatal(err)
+	}
+	return ids
+}
+
+// TestPurge: what is old and final leaves with all that belongs to it, and nothing else does. What was not final leaves when
+// it is. What has left is answered as what never was, and the books are right before, meanwhile and afterwards.
+func TestPurge(t *testing.T) {
+	d := newHotStore(t)
+	charged := func(m *messages.Message) int64 {
+		id := d.insert(m)[0]
+		d.paid(m.ULID, m.CompanyID, int64(m.Segments))
+		return id
+	}
+	single := d.compose(segments(2))
+	sent := charged(single)
+	d.settle([]messages.Segment{accepted(sent, "a", segment(1, 2)), accepted(sent, "b", segment(2, 2))}, receipt("a", "ENROUTE"))
+	d.over(sent)
+	failed := charged(d.compose(func(m *messages.Message) { m.CompanyID = 2 }))
+	d.finish(messages.Final{MessageID: failed, Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"})
+	open := charged(d.compose())
+	b, whole := d.batch(1, 3)
+	d.over(whole...)
+	mixed, torn := d.batch(1, 3)
+	d.over(torn[0], torn[2])
+	queued := charged(d.compose()) // final by a receipt, and still to be sent again
+	d.finish(messages.Final{MessageID: queued, Status: sms.Sent, At: time.Now()})
+	own := d.pending(1, func(m *messages.Message) { m.CompanyID = 0 })
+	test := d.pending(1, func(m *messages.Message) { m.Test = true })
+	d.over(own[0], test[0])
+	d.aged(life+time.Hour, d.ids()...)
+	fresh := charged(d.compose())
+	d.over(fresh)
+	d.aged(life-time.Hour, fresh)
+	last := d.count(`SELECT max(id) FROM messages`)
+	if audit, err := d.Audit(t.Context(), 1000*24*time.Hour); err != nil || audit != (messages.Audit{OrphanQueue: 1}) {
+		t.Fatal(audit, err)
+	}
+	d.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = $1`, queued)
+
+	if n := d.purge(messages.PurgeMessages); n != 7 { // two singles, three of the batch, the gateway's own, the test
+		t.Errorf("%d messages left", n)
+	}
+	same(t, "what is kept", d.ids(), []int64{open, torn[0], torn[1], torn[2], queued, fresh})
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM segments`: 0,
+		`SELECT count(*) FROM receipts`: 0,
+		`SELECT count(*) FROM batches`:  1,
+		`SELECT count(*) FROM outbox`:   3,
+		`SELECT count(*) FROM unpurged`: 5,
+	} {
+		if n := d.count(query); n != want {
+			t.Errorf("%s: %d, want %d", query, n, want)
+		}
+	}
+	if _, err := d.ByULID(t.Context(), 1, single.ULID); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("a message that has left: %v", err)
+	}
+	if _, err := d.ByID(t.Context(), 1, sent); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("a message that has left: %v", err)
+	}
+	if _, err := d.BatchByULID(t.Context(), 1, b.ULID); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("a batch that has left: %v", err)
+	}
+	if r, err := d.BatchByULID(t.Context(), 1, mixed.ULID); err != nil || r.Counts[sms.Sent] != 2 || r.Counts[sms.Pending] != 1 {
+		t.Errorf("a batch with a message that is not final: %+v, %v", r, err)
+	}
+	if s := d.settle(nil, receipt("a", "DELIVRD")); len(s.settled) != 0 || s.outcomes[0] != messages.Unmatched {
+		t.Errorf("a receipt for a message that has left: %+v", s)
+	}
+	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind < time.Hour || behind > 2*time.Hour {
+		t.Errorf("behind by %s, %v", behind, err)
+	}
+
+	if n := d.purge(messages.PurgeMessages); n != 0 {
+		t.Errorf("%d messages left that are not final", n)
+	}
+	d.exec(`DELETE FROM outbox WHERE message_id = $1`, queued)
+	d.proven("with some that wait", 5) // the gateway's own and the test were not charged
+	d.over(open, torn[1])
+	if n := d.purge(messages.PurgeMessages); n != 5 {
+		t.Errorf("%d messages left that had waited", n)
+	}
+	same(t, "what is kept at last", d.ids(), []int64{fresh})
+	d.proven("at last", 10)
+	if n := d.count(`SELECT count(*) FROM unpurged`) + d.count(`SELECT count(*) FROM batches`); n != 0 {
+		t.Errorf("%d rows of what has left", n)
+	}
+	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind != 0 {
+		t.Errorf("behind by %s, %v", behind, err)
+	}
+	d.aged(life+time.Minute, fresh)
+	if n := d.purge(messages.PurgeMessages); n != 1 || len(d.ids()) != 0 {
+		t.Errorf("%d, and %v is left", n, d.ids())
+	}
+	d.proven("with nothing left", 11)
+	if next := charged(d.compose()); next <= int64(last) {
+		t.Errorf("the id %d again", next)
+	}
+	if page, next, err := d.List(t.Context(), 1, messages.Filter{From: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page) != 1 || next != 0 {
+		t.Errorf("a list: %v, %d, %v", page, next, err)
+	}
+	if _, _, err := d.Purge(t.Context(), messages.PurgeMessages, life); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPurgedFaults: a purge hides nothing. What was not paid, or was paid twice, is still told when the messages are gone,
+// and so is a ledger that says otherwise since.
+func TestPurgedFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string // statements
+		want          messages.Audit
+	}{
+		"nothing":               {"SELECT 1", "SELECT 1", messages.Audit{Purged: 4}},
+		"not paid":              {"DELETE FROM ledger WHERE amount = -3", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
+		"paid too little":       {"UPDATE ledger SET amount = -2 WHERE amount = -3", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
+		"a debit for nothing":   {"INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES (1, 'send', -1, 0, gen_random_uuid())", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
+		"two debits lost":       {"SELECT 1", "DELETE FROM ledger", messages.Audit{Unrecorded: 2, Purged: 4}},
+		"another's debit":       {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1", messages.Audit{Unrecorded: 2, Purged: 4}},
+		"amounts exchanged":     {"SELECT 1", "UPDATE ledger SET amount = -4 - amount", messages.Audit{Unrecorded: 1, Purged: 4}},
+		"for another request":   {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1", messages.Audit{Unrecorded: 1, Purged: 4}},
+		"messages without sums": {"SELECT 1", "DELETE FROM purged", messages.Audit{Unrecorded: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newHotStore(t)
+			d.exec(`ALTER TABLE ledger DISABLE TRIGGER USER`)
+			m := d.compose()
+			id := d.insert(m)[0]
+			d.paid(m.ULID, 1, 1)
+			_, ids := d.batch(1, 3)
+			d.over(append(ids, id)...)
+			d.aged(life+time.Hour, d.ids()...)
+			d.exec(c.before)
+			if n := d.purge(messages.PurgeMessages); n != 4 {
+				t.Fatal(n)
+			}
+			d.exec(c.after)
+			if got, err := d.Audit(t.Context(), time.Hour); err != nil || got != c.want {
+				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestPurgeBodies: what messages said is gone, and the rest of them stays; what is not final may still have to be sent.
+func TestPurgeBodies(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.pending(4)
+	_, batch := d.batch(1, 2)
+	d.over(ids[0], ids[1], ids[3], batch[0])
+	d.aged(life+time.Hour, ids[0], ids[1], ids[2], batch[0], batch[1])
+	d.aged(life+time.Hour, ids[3])
+	fresh := d.pending(1)
+	d.over(fresh...)
+	texts := func(want ...int64) {
+		t.Helper()
+		rows, err := d.pool.Query(t.Context(), `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "with a text", got, want)
+	}
+	if n := d.purge(messages.PurgeBodies); n != 4 {
+		t.Errorf("%d bodies left", n)
+	}
+	texts(ids[2], batch[1], fresh[0])
+	if n := d.purge(messages.PurgeBodies); n != 0 {
+		t.Errorf("%d bodies left again", n)
+	}
+	if r, err := d.ByID(t.Context(), 1, ids[0]); err != nil || r.Body != "" || r.Number == "" || r.Status != sms.Sent {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if claimed := d.claim(1, ids[2]); len(claimed) != 1 || claimed[0].Body != "Hello" {
+		t.Errorf("what is not final: %+v", claimed)
+	}
+	d.exec(`UPDATE outbox SET claimed_by = NULL`)
+	d.over(ids[2])
+	if n := d.purge(messages.PurgeBodies); n != 1 {
+		t.Errorf("%d bodies left that had waited", n)
+	}
+	d.over(batch[1])
+	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1) // another process saw it wait a moment before it left
+	d.purge(messages.PurgeMessages)                                                   // before the bodies' own comes by again
+	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 || len(d.ids()) != 1 {
+		t.Errorf("%d wait, %v are there", n, d.ids())
+	}
+	if n := d.purge(messages.PurgeBodies); n != 0 {
+		t.Error(n)
+	}
+}
+
+// TestPurgeInSteps: many leave in steps, each a transaction, while others purge as well, messages and bodies; each leaves once.
+func TestPurgeInSteps(t *testing.T) {
+	d := newHotStore(t)
+	for range 3 {
+		_, ids := d.batch(1, 1500)
+		d.over(ids...)
+		d.over(d.pending(200, func(m *messages.Message) { m.CompanyID = 0 })...)
+	}
+	_, stuck := d.batch(1, 10)
+	d.over(stuck[1:]...)
+	_, ids := d.batch(2, 700)
+	d.over(ids...)
+	d.aged(life+time.Hour, d.ids()...)
+	young := d.pending(1, func(m *messages.Message) { m.CompanyID = 0 })
+
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	purged, steps, start := map[messages.Purge]int64{}, 0, time.Now()
+	for _, kind := range []messages.Purge{messages.PurgeMessages, messages.PurgeMessages, messages.PurgeBodies} {
+		wait.Go(func() {
+			for done := false; !done; {
+				if time.Since(start) > time.Minute {
+					t.Error("it does not come to an end")
+					return
+				}
+				n, _, err := d.Purge(t.Context(), kind, life)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				purged[kind] += n
+				steps++
+				done = purged[messages.PurgeMessages] == 5800
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	if steps < 4 {
+		t.Errorf("all in %d steps", steps)
+	}
+	same(t, "what is kept", d.ids(), append(slices.Clone(stuck), young...))
+	d.proven("with a batch that waits", 5200)
+	d.over(stuck[0])
+	if n := d.purge(messages.PurgeMessages); n != 10 {
+		t.Errorf("%d left", n)
+	}
+	d.proven("at last", 5210)
+}
+
+// TestPurgeDies: a process that dies in the middle of a step has removed nothing, and the next goes on.
+func TestPurgeDies(t *testing.T) {
+	d := newHotStore(t)
+	_, ids := d.batch(1, 5)
+	d.settle([]messages.Segment{accepted(ids[3], "x")})
+	d.over(ids...)
+	d.aged(life+time.Hour, ids...)
+
+	blocker, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = blocker.Rollback(context.Background()) }()
+	if _, err := blocker.Exec(t.Context(), `SELECT FROM segments FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	died := make(chan error, 1)
+	go func() {
+		_, _, err := d.Purge(t.Context(), messages.PurgeMessages, life)
+		died <- err
+	}()
+	for killed, start := 0, time.Now(); killed == 0; { // it stands before the segment, with the sums written
+		killed = d.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'DELETE FROM segments%'`)
+		if time.Sleep(time.Millisecond); time.Since(start) > time.Minute {
+			t.Fatal("it never comes to the segments")
+		}
+	}
+	if err := <-died; err == nil {
+		t.Error("it says that it did it")
+	}
+	if err := blocker.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "after its death", d.ids(), ids)
+	d.proven("after its death", 0)
+	if n := d.purge(messages.PurgeMessages); n != 5 {
+		t.Errorf("%d left", n)
+	}
+	d.proven("after the next", 5)
+}
+
+// impatient is the store over connections that wait a second for a lock at most.
+func (d *testStore) impatient() *testStore {
+	d.Helper()
+	config := d.pool.Config()
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "1000"
+	pool, err := pgxpool.NewWithConfig(d.Context(), config)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(pool.Close)
+	return &testStore{TB: d.TB, pool: pool, Store: messages.New(pool), numbered: d.numbered}
+}
+
+// TestPurgeBesideASnapshot: a backup that runs for hours holds up neither the purge nor, beside both, the messages' way.
+func TestPurgeBesideASnapshot(t *testing.T) {
+	d := newHotStore(t)
+	_, ids := d.batch(1, 50)
+	d.over(ids...)
+	d.aged(life+time.Hour, ids...)
+	backup, err := d.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.Background()) }()
+	var tables string // as pg_dump does
+	if err := backup.QueryRow(t.Context(), `SELECT string_agg(format('%I', tablename), ', ') FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Exec(t.Context(), `LOCK TABLE `+tables+` IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.purge(messages.PurgeMessages); n != 50 {
+		t.Errorf("%d left", n)
+	}
+	// A step that is not committed yet.
+	more := d.pending(3, func(m *messages.Message) { m.CompanyID = 0 })
+	d.over(more...)
+	d.aged(life+time.Hour, more...)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM messages WHERE id = ANY($1)`, more); err != nil {
+			return err
+		}
+		way := d.impatient()
+		fresh := way.pending(3, func(m *messages.Message) { m.CompanyID = 0 })
+		if claimed := way.claim(1, fresh...); len(claimed) != 3 {
+			t.Errorf("%d claimed", len(claimed))
+		}
+		r := receipt("r", "DELIVRD")
+		r.Number = ""
+		if s := way.settle([]messages.Segment{accepted(fresh[0], "r")}, r); len(s.settled) != 1 {
+			t.Errorf("%+v", s)
+		}
+		return nil
+	})
+	var n int
+	if err := backup.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n); err != nil || n != 50 {
+		t.Errorf("the backup sees %d messages, %v", n, err)
+	}
+	d.exec(`DELETE FROM outbox o USING messages m WHERE m.id = o.message_id AND m.status <> 0`) // whose journey nobody ended
+	d.proven("beside a backup", 50)
+}
+
+// TestPurgedIsNotRead: who looks for the oldest messages does not read what has left and cannot be vacuumed yet.
+func TestPurgedIsNotRead(t *testing.T) {
+	d := newHotStore(t)
+	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
+		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', repeat('x', 100), 0, 1, true, 'leo', 1, now() - CASE WHEN i <= 20000 THEN interval '200 days' ELSE interval '2 days' END
+		FROM generate_series(1, 20100) i`)
+	d.exec(`ANALYZE messages`)
+	backup, err := d.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.Background()) }()
+	if _, err := backup.Exec(t.Context(), `SELECT FROM messages LIMIT 1`); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.purge(messages.PurgeMessages); n != 20_000 {
+		t.Fatal(n)
+	}
+	var plan []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+messages.IDAt, time.Now().Add(-100*24*time.Hour)).Scan(&plan); err != nil {
+		t.Fatal(err)
+	}
+	if pages := plan[0].Plan.Hit + plan[0].Plan.Read; pages > 150 {
+		t.Errorf("%d pages", pages)
+	}
+}
+
+// TestPurgeTallies: the days' counts stay as they were, whether their chunk is counted for good or will be again.
+func TestPurgeTallies(t *testing.T) {
+	d := newHotStore(t)
+	insert := func(first, last int) {
+		t.Helper()
+		d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
+			OVERRIDING SYSTEM VALUE
+			SELECT i, gen_random_uuid(), 1 + i % 2, 1, '+25761' || lpad((i % 100000)::text, 6, '0'), 'D', 'x', 0, 1, true, 'leo', 1 + i % 3 / 2,
+				CASE WHEN i <= $3 THEN now() - interval '200 days' + make_interval(hours => i % 60) ELSE now() END
+			FROM generate_series($1::int, $2) i`, first, last, 250_400)
+	}
+	insert(99_901, 100_100)  // the end of one chunk, the beginning of the next
+	insert(199_801, 200_100) // and again
+	insert(250_001, 250_500) // the end of these is young
+	tally := func() {
+		t.Helper()
+		for counted := true; counted; {
+			var err error
+			if counted, err = d.Tally(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	days := func() string {
+		t.Helper()
+		var all string
+		for company := sms.CompanyID(1); company <= 2; company++ {
+			days, err := d.Daily(t.Context(), company, time.Unix(0, 0), time.Now().AddDate(0, 0, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += fmt.Sprintln(days)
+		}
+		return all
+	}
+	tally()
+	d.filter()
+	want := days()
+	d.exec(`UPDATE tally_chunks SET closed = true WHERE chunk = 0`)
+	if n := d.purge(messages.PurgeMessages); n != 900 {
+		t.Errorf("%d left", n)
+	}
+	if got := days(); got != want {
+		t.Errorf("after the purge:\n%swant\n%s", got, want)
+	}
+	for range 3 {
+		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
+		tally()
+	}
+	if got := days(); got != want {
+		t.Errorf("counted again:\n%swant\n%s", got, want)
+	}
+	if n := d.count(`SELECT count(*) FROM tally_chunks WHERE closed`); n != 2 {
+		t.Errorf("%d chunks are closed", n)
+	}
+
+	// Filters of numbers go with their messages, and searches end where these do.
+	if n := d.count(`SELECT count(*) FROM number_filters`); n != 1 { // the last, by which the next one knows its place
+		t.Errorf("%d filters are left", n)
+	}
+	d.filter()
+	if ids, _ := d.find(1, "+25761050100"); len(ids) != 0 {
+		t.Errorf("to a number of messages that have left: %v", ids)
+	}
+	if ids, _ := d.find(1, "+25761050450"); len(ids) != 1 {
+		t.Errorf("to a number: %v", ids)
+	}
+	if page, _, next, err := d.AnybodysByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 || next != 0 {
+		t.Errorf("to a number of messages that have left: %v, %d, %v", page, next, err)
+	}
+	if page, next, err := d.List(t.Context(), 1, messages.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0, 500); err != nil || len(page) != 50 || next != 0 {
+		t.Errorf("a list has %d, %d, %v", len(page), next, err)
+	}
+	if c, err := d.Count(t.Context(), 1, time.Now().Add(-300*24*time.Hour)); err != nil || c.Sent+c.Failed != 50 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
