@@ -461,6 +461,27 @@ func TestPurgedIsNotRead(t *testing.T) {
 	}
 }
 
+// TestPurgedReferences: a sender's last reference to a number leaves with the message that has it, and stays while a later one
+// may still be put together.
+func TestPurgedReferences(t *testing.T) {
+	d := newHotStore(t)
+	gone, later := sms.Number("+25761000001"), sms.Number("+25761000002")
+	old := append(d.insert(d.compose(segments(2), to(gone)), d.compose(segments(2), to(gone))), d.insert(d.compose(segments(3), to(later)))...)
+	d.over(old...)
+	d.aged(life+time.Hour, old...)
+	d.insert(d.compose(segments(2), to(later)))
+	want := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later))
+	if n := d.purge(messages.PurgeMessages); n != 3 {
+		t.Fatal(n)
+	}
+	if n := d.count(`SELECT count(*) FROM concat_refs WHERE phone_number = $1`, string(gone)); n != 0 {
+		t.Error("the number is still there")
+	}
+	if n := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later)); n != want {
+		t.Errorf("the last reference is %d, was %d", n, want)
+	}
+}
+
 // TestPurgeTallies: the days' counts stay as they were, whether their chunk is counted for good or will be again.
 func TestPurgeTallies(t *testing.T) {
 	d := newHotStore(t)
