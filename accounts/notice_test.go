@@ -152,7 +152,7 @@ func killListeners(t *testing.T, pool *pgxpool.Pool) {
 	var ended int
 	for deadline := time.Now().Add(10 * time.Second); ended == 0; {
 		err := pool.QueryRow(t.Context(), `select count(*) from (
-			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen %') k`).Scan(&ended)
+			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '% notices' and state = 'idle' and query <> '') k`).Scan(&ended)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -211,7 +211,7 @@ func TestPauseIsHeard(t *testing.T) {
 	defer ended.Wait()
 	defer cancel()
 	listening := func() int {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %'`)
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
 	}
 	w.until("somebody listens", func() bool { return listening() == 1 })
 	w.until("the link is there", func() bool { return w.count(`SELECT count(*) FROM links`) == 1 })
@@ -226,7 +226,7 @@ func TestPauseIsHeard(t *testing.T) {
 		}
 		obeys(paused)
 	}
-	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %'`)
+	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
 	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand, and nobody hears it
 		t.Fatal(err)
 	}

@@ -170,7 +170,9 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, l.config.Copy())
+	config := l.config.Copy()
+	config.RuntimeParams["application_name"] += " notices" // in pg_stat_activity, where it rests for hours
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}

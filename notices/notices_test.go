@@ -146,7 +146,7 @@ func TestKilled(t *testing.T) {
 	e := listen(t, pool)
 	for range 3 {
 		var ended int
-		if err := pool.QueryRow(t.Context(), `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and query ilike 'listen %'`).Scan(&ended); err != nil || ended != 1 {
+		if err := pool.QueryRow(t.Context(), `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and application_name like '% notices' and state = 'idle' and query <> ''`).Scan(&ended); err != nil || ended != 1 {
 			t.Fatalf("%d ended, %v", ended, err)
 		}
 		e.hears(t, Account, Company, Endpoint, Link)

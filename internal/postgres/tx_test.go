@@ -215,7 +215,8 @@ func TestTxEnds(t *testing.T) {
 		t.Error(err)
 	}
 	_, execErr := tx.Exec(ctx, `SELECT 1`)
-	_, queryErr := tx.Query(ctx, `SELECT 1`)
+	rows, queryErr := tx.Query(ctx, `SELECT 1`)
+	rows.Close()
 	for what, err := range map[string]error{
 		"exec": execErr, "query": queryErr, "row": tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)), "batch": tx.SendBatch(ctx, batch(`SELECT 1`)).Close(),
 		"later": postgres.Later(ctx, tx, "late", batch(`SELECT 1`)), "commit": tx.Commit(ctx), "rollback": tx.Rollback(ctx),
