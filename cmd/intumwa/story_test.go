@@ -85,7 +85,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 
 	var id string
 	var story, all []string
-	deadline := time.AfterFunc(30*time.Second, cancel)
+	deadline := time.AfterFunc(5*time.Minute, cancel) // who stops it in a debugger takes his time
 	defer deadline.Stop()
 	want := []string{"message accepted", "segment answered", "receipt", "message sent", "webhook attempt"}
 	for lines := bufio.NewScanner(reader); len(story) < len(want) && lines.Scan(); {
