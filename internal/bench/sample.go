@@ -2,12 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 )
 
 // What uses CPU. The first three are the gateway with what it stands on; the
@@ -202,4 +209,109 @@ func (w *world) ran(ctx context.Context, n float64) ([]statement, error) {
 		return nil, fmt.Errorf("reading pg_stat_statements: %w", err)
 	}
 	return list, nil
+}
+
+// userHZ is the unit of /proc/*/stat: 100 a second on every Linux.
+const userHZ = 100
+
+// cpuTime is the CPU time of a process, in seconds.
+func cpuTime(pid int) (float64, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, fmt.Errorf("looking for process %d: %w", pid, err)
+	}
+	stat, err := proc.Stat()
+	return stat.CPUTime(), err
+}
+
+// familyTime is the CPU time of a process with all its children, those that
+// have ended too.
+func familyTime(pid int) (float64, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, fmt.Errorf("looking for processes: %w", err)
+	}
+	sum, found := 0.0, false
+	for _, proc := range all {
+		stat, err := proc.Stat()
+		switch {
+		case err != nil: // it has ended meanwhile
+		case stat.PID == pid:
+			sum, found = sum+stat.CPUTime()+float64(stat.CUTime+stat.CSTime)/userHZ, true
+		case stat.PPID == pid:
+			sum += stat.CPUTime()
+		}
+	}
+	if !found {
+		return 0, fmt.Errorf("there is no process %d", pid)
+	}
+	return sum, nil
+}
+
+// machineTime is the CPU time that anybody on this machine has used.
+func machineTime() (float64, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, fmt.Errorf("looking for /proc: %w", err)
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	c := stat.CPUTotal
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, nil
+}
+
+// walKind is one kind of records in PostgreSQL's log, each with what it takes.
+type walKind struct {
+	Kind    string  `json:"kind"`
+	Records float64 `json:"records_per_message"`
+	Octets  float64 `json:"octets_per_message"` // without images of full pages
+	full    float64 // octets of these
+}
+
+// readWAL counts what stands in the log between two places, the dearest kind
+// first. It reads the log itself: what backends tell of their own comes up to
+// ten seconds late.
+func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, error) {
+	// Its commit has everything before it written.
+	if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {
+		return nil, fmt.Errorf("having the log written: %w", err)
+	}
+	out, err := exec.CommandContext(ctx, s.waldump, "--stats=record", "-p", s.wal, "-s", from, "-e", to).Output() //nolint:gosec // PostgreSQL's own
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("reading the log of PostgreSQL: %w", err)
+	}
+	return parseWAL(string(out))
+}
+
+// walLine is "Heap/INSERT  4711 ( 12.34)  471100 ( 12.34)  8192 ( 0.12)  …": name,
+// records, their octets, octets of full pages.
+var walLine = regexp.MustCompile(`^(\S+)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+(\d+) `)
+
+func parseWAL(text string) ([]walKind, error) {
+	var kinds []walKind
+	for line := range strings.Lines(text) {
+		fields := walLine.FindStringSubmatch(line)
+		if fields == nil || fields[2] == "0" {
+			continue
+		}
+		var n [3]float64
+		for i, field := range fields[2:5] {
+			var err error
+			if n[i], err = strconv.ParseFloat(field, 64); err != nil {
+				return nil, err
+			}
+		}
+		kinds = append(kinds, walKind{Kind: fields[1], Records: n[0], Octets: n[1], full: n[2]})
+	}
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("pg_waldump counted nothing:\n%s", text)
+	}
+	slices.SortStableFunc(kinds, func(a, b walKind) int { return int(b.Octets - a.Octets) })
+	return kinds, nil
 }
