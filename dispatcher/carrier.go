@@ -29,7 +29,7 @@ type IDFormat uint8
 
 const (
 	IDAuto         IDFormat = iota // learnt from the receipts themselves
-	IDSame                         // alike, but for letter case and leading zeros
+	IDSame                         // alike, but for what messages.Key passes over
 	IDHexToDecimal                 // hexadecimal in the response, decimal in the receipt
 	IDDecimalToHex                 // decimal in the response, hexadecimal in the receipt
 )
