@@ -144,7 +144,10 @@ func (w *world) credits(customer string, want int64) {
 	ctx := context.Background()
 	have, err := w.rooms.Ledger.Balance(ctx, w.company[customer])
 	if err == nil && have != want {
-		_, err = w.rooms.Ledger.Adjust(ctx, w.company[customer], want-have, "test")
+		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+			_, err := billing.Grant(ctx, tx, w.company[customer], want-have, "test")
+			return err
+		})
 	}
 	if err != nil {
 		w.t.Fatalf("setting the credits of %s: %v", customer, err)

@@ -21,8 +21,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"intumwa/internal/postgres"
 )
 
 // Errors of this package. A debit above the balance is not an error: Receipt.Admitted
@@ -78,29 +76,13 @@ func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int
 	return balances, nil
 }
 
-// Adjust adds amount credits (negative: subtracts them) to a company's balance and
-// returns the new balance. ErrNoBalance and ErrNegative mean that nothing changed.
-func (l *Ledger) Adjust(ctx context.Context, companyID, amount int64, note string) (credits int64, err error) {
+// Grant adds amount credits (negative: subtracts them) to a company's balance in the caller's transaction, for example
+// together with the record of the act, and returns the new balance. With an error, ErrNoBalance and ErrNegative among them,
+// nothing changed.
+func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
 	if amount == 0 {
 		return 0, errors.New("an adjustment of zero credits changes nothing")
 	}
-	err = postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
-		credits, err = adjust(ctx, tx, companyID, amount, note)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return credits, nil
-}
-
-// Grant is Adjust in the caller's transaction, for example together with the record of
-// the act. The amount must not be 0.
-func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (credits int64, err error) {
-	return adjust(ctx, tx, companyID, amount, note)
-}
-
-func adjust(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
 	var credits int64
 	err := tx.QueryRow(ctx, `SELECT credits FROM balances WHERE company_id = $1 FOR UPDATE`, companyID).Scan(&credits)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -141,7 +123,7 @@ func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount i
 	if tag.RowsAffected() == 0 {
 		return 0, ErrGranted
 	}
-	return adjust(ctx, tx, companyID, amount, note)
+	return Grant(ctx, tx, companyID, amount, note)
 }
 
 // Audit checks the ledger: it returns the number of companies, and how many of them

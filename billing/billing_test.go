@@ -30,18 +30,18 @@ func TestAdjust(t *testing.T) {
 		{1, math.MaxInt64, math.MaxInt64, nil},
 		{1, -math.MaxInt64, 0, nil},
 	} {
-		got, err := l.Adjust(t.Context(), step.company, step.amount, "by hand")
+		got, err := adjust(t, pool, step.company, step.amount, "by hand")
 		if got != step.want || !errors.Is(err, step.err) || (err == nil) != (step.err == nil) {
 			t.Errorf("adjusting company %d by %d: %d, %v; want %d, %v", step.company, step.amount, got, err, step.want, step.err)
 		}
 	}
-	if _, err := l.Adjust(t.Context(), 1, 0, ""); err == nil {
+	if _, err := adjust(t, pool, 1, 0, ""); err == nil {
 		t.Error("an adjustment of nothing was taken")
 	}
-	if _, err := l.Adjust(t.Context(), 1, 1, ""); err != nil {
+	if _, err := adjust(t, pool, 1, 1, ""); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Adjust(t.Context(), 1, math.MaxInt64, "too much"); err == nil {
+	if _, err := adjust(t, pool, 1, math.MaxInt64, "too much"); err == nil {
 		t.Error("a balance past what it can hold was taken")
 	}
 	if _, err := l.Balance(t.Context(), 2); !errors.Is(err, billing.ErrNoBalance) {

@@ -31,6 +31,16 @@ func open(t testing.TB, pool *pgxpool.Pool, credits ...int64) []int64 {
 	return ids
 }
 
+// adjust is Grant in a transaction of its own.
+func adjust(t testing.TB, pool *pgxpool.Pool, company, amount int64, note string) (credits int64, err error) {
+	t.Helper()
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		credits, err = billing.Grant(t.Context(), tx, company, amount, note)
+		return err
+	})
+	return credits, err
+}
+
 func inTx(t testing.TB, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) error) {
 	t.Helper()
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return do(t.Context(), tx) }); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/testenv"
@@ -100,7 +101,10 @@ func TestStatementOfReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, amount := range []int64{100, -30, 5} {
-		if _, err := l.Adjust(t.Context(), 1, amount, fmt.Sprint("note ", i)); err != nil {
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := Grant(t.Context(), tx, 1, amount, fmt.Sprint("note ", i))
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

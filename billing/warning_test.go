@@ -19,7 +19,7 @@ func TestWarnings(t *testing.T) {
 	open(t, pool, 100, 100, 10)
 	adjust := func(company, amount int64) {
 		t.Helper()
-		if _, err := l.Adjust(t.Context(), company, amount, ""); err != nil {
+		if _, err := adjust(t, pool, company, amount, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -103,7 +103,7 @@ func (w *world) customer(name, sender string, credits int64) (*client, accounts.
 		w.t.Fatal(err)
 	}
 	if credits > 0 {
-		if _, err := billing.New(w.pool).Adjust(ctx, c.ID, credits, "for a test"); err != nil {
+		if err := w.grant(c.ID, credits, "for a test"); err != nil {
 			w.t.Fatal(err)
 		}
 	}

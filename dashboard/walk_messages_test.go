@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"intumwa/accounts"
-	"intumwa/billing"
 	"intumwa/intake"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -103,7 +102,7 @@ func (p *person) firstMessage(email string) {
 		_, err = p.w.accounts.CreateSender(ctx, company.ID, "ISOKO", "BI", true)
 	}
 	if err == nil {
-		_, err = billing.New(p.w.pool).Adjust(ctx, company.ID, 100, "for a test")
+		err = p.w.grant(company.ID, 100, "for a test")
 	}
 	if err == nil {
 		_, err = p.w.gateway.hooks.SetEndpoint(ctx, company.ID, webhooks.Setting{URL: hook.URL, Active: &yes})
