@@ -2,14 +2,23 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
+	"intumwa/acts"
 	"intumwa/configs"
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
 // adminCmd is the operators' part. Its JSON keys are an interface: they are added to, never renamed.
@@ -68,4 +77,199 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 
 func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
+}
+
+// change lets work change something and records what it did, in one
+// transaction: either both are there or neither. What work reads as it was is
+// what it changes: when somebody else has changed it meanwhile, work is done
+// again.
+func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return o.changeIn(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
+}
+
+// changeBusy is change for rows that are written all the time, which work locks
+// before it reads them.
+func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return o.changeIn(ctx, pgx.TxOptions{}, work)
+}
+
+func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (acts.Entry, error)) error {
+	return postgres.Retry(ctx, func() error {
+		return pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) error {
+			entry, err := work(tx)
+			if err != nil {
+				return err
+			}
+			entry.Actor = acts.Operator()
+			return acts.Record(ctx, tx, entry)
+		})
+	})
+}
+
+// printJSON prints one line.
+func printJSON(w io.Writer, result any) error {
+	encoder := json.NewEncoder(plainJSON{w})
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(result)
+}
+
+// printHuman prints a struct as lines of key and value, a slice of structs as a table. The words are the JSON keys.
+// A value stays within its cell: see shown.
+func printHuman(w io.Writer, result any) error {
+	if h, ok := result.(interface{ human(io.Writer) error }); ok {
+		return h.human(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // keeps the text until Flush, which says what went wrong
+	v := reflect.ValueOf(result)
+	if v.Kind() != reflect.Slice {
+		for i, key := range keysOf(v.Type()) {
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", key, cell(v.Field(i)))
+		}
+		return t.Flush()
+	}
+	_, _ = fmt.Fprintln(t, strings.Join(keysOf(v.Type().Elem()), "\t"))
+	for i := range v.Len() {
+		cells := make([]string, v.Index(i).NumField())
+		for j := range cells {
+			cells[j] = cell(v.Index(i).Field(j))
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return keys
+}
+
+func cell(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "-"
+		}
+		v = v.Elem()
+	}
+	if at, ok := v.Interface().(time.Time); ok {
+		return at.Format(time.RFC3339)
+	}
+	return sms.Printable(fmt.Sprint(v.Interface()))
+}
+
+// listPage is how many rows a list reads at a time.
+const listPage = 500
+
+// instant reads RFC 3339, a date for its first moment in UTC, or a duration back
+// from now; the zero time for nothing.
+type instant struct{ time.Time }
+
+// UnmarshalText is how kong reads it.
+func (i *instant) UnmarshalText(text []byte) error {
+	s := string(text)
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
+			i.Time = t
+			return nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		i.Time = time.Now().Add(-d)
+		return nil
+	}
+	return fmt.Errorf("%q is no time: 2026-03-01T10:00:00+02:00, 2026-03-01, or 24h for a day ago", s)
+}
+
+// recorded is a state as it was recorded: JSON, or nothing.
+type recorded json.RawMessage
+
+// MarshalJSON is the state itself.
+func (r recorded) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("null"), nil
+	}
+	return r, nil
+}
+
+// String is the state for a table.
+func (r recorded) String() string {
+	if r == nil {
+		return "-"
+	}
+	return string(r)
+}
+
+type adminLogCmd struct {
+	Since   instant `help:"Only acts of then or later." placeholder:"T"`
+	Company int64   `help:"Only acts that concern this company." placeholder:"ID"`
+	Limit   int     `help:"How many at most." default:"1000"`
+}
+
+type adminAct struct {
+	ID        int64     `json:"id"`
+	At        time.Time `json:"at"`
+	Actor     string    `json:"actor"`
+	Act       string    `json:"act"`
+	Subject   string    `json:"subject"`
+	CompanyID *int64    `json:"company_id"`
+	Before    recorded  `json:"before"`
+	After     recorded  `json:"after"`
+}
+
+// Run lists who changed what, the latest first.
+func (c *adminLogCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		list := []adminAct{}
+		for before := int64(0); len(list) < c.Limit; {
+			page, next, err := acts.List(ctx, o.pool, acts.Filter{Company: sms.CompanyID(c.Company), Since: c.Since.Time}, before, min(listPage, c.Limit-len(list)))
+			if err != nil {
+				return nil, err
+			}
+			for _, each := range page {
+				act := adminAct{ID: each.ID, At: each.At, Actor: each.Actor, Act: each.Act, Subject: each.Subject, Before: recorded(each.Before), After: recorded(each.After)}
+				if each.Company.Valid() {
+					id := int64(each.Company)
+					act.CompanyID = &id
+				}
+				list = append(list, act)
+			}
+			if next == 0 {
+				break
+			}
+			before = next
+		}
+		return list, nil
+	})
+}
+
+// stretch is what every list takes. There are few of each in the beginning; an
+// installation with more asks for the next part with --after.
+type stretch struct {
+	After int64 `help:"Only those with larger ids: the next part." placeholder:"ID"`
+	Limit int   `help:"How many at most." default:"1000"`
+}
+
+// collect reads a list in pages; with an error there is none.
+func collect[T, V any](l stretch, page func(after int64, limit int) ([]T, error), id func(T) int64, view func(T) V) (any, error) {
+	if l.Limit < 1 {
+		return nil, errors.New("--limit must be at least 1")
+	}
+	list := []V{} // [] in JSON, not null
+	for after := l.After; len(list) < l.Limit; {
+		want := min(listPage, l.Limit-len(list))
+		got, err := page(after, want)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range got {
+			list = append(list, view(each))
+			after = id(each)
+		}
+		if len(got) < want {
+			break
+		}
+	}
+	return list, nil
 }

@@ -2,9 +2,21 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"intumwa/configs"
+	"intumwa/internal/postgres"
+	"intumwa/queue"
 )
 
 type configCmd struct {
@@ -43,4 +55,168 @@ type configSampleCmd struct{}
 func (configSampleCmd) Run(p *program) error {
 	_, err := p.stdout.Write(configs.Sample)
 	return err
+}
+
+// connectPatience bounds each attempt of config check --connect. All are made at once.
+const connectPatience = 10 * time.Second
+
+// connection is somebody whom the configuration names and who has to be there.
+type connection struct {
+	key string // of the configuration
+	try func(context.Context) (found string, err error)
+}
+
+// connections are those that a process with these roles needs.
+func connections(c *configs.Config, roles []string) []connection {
+	list := []connection{
+		{"database", func(ctx context.Context) (string, error) { return tryDatabase(ctx, c) }},
+		{"redis", func(ctx context.Context) (string, error) { return tryRedis(ctx, c) }},
+	}
+	if c.Mail.Server != "" && slices.Contains(roles, "dashboard") {
+		list = append(list, connection{"mail.server", func(ctx context.Context) (string, error) {
+			return tryAddress(ctx, string(c.Mail.Server), nil)
+		}})
+	}
+	if !slices.Contains(roles, "dispatcher") {
+		return list
+	}
+	for i := range c.Carriers {
+		for j := range c.Carriers[i].Links {
+			link := &c.Carriers[i].Links[j]
+			key := fmt.Sprintf("carriers[%d].links[%d] (%s)", i, j, link.Name)
+			list = append(list, connection{key, func(ctx context.Context) (string, error) {
+				secure, err := link.TLSConfig()
+				if err != nil {
+					return "", err
+				}
+				found, err := tryAddress(ctx, string(link.Address), secure)
+				if err == nil {
+					found += "; whether it takes our bind shows when a dispatcher runs"
+				}
+				return found, err
+			}})
+		}
+	}
+	return list
+}
+
+// connect tries all of them, prints what was found of each, and fails when one of them cannot be reached.
+func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs.Config) error {
+	list := connections(c, check.Roles)
+	lines, failed := make([]string, len(list)), make([]bool, len(list))
+	var tries sync.WaitGroup
+	for i, it := range list {
+		tries.Go(func() {
+			limited, cancel := context.WithTimeout(ctx, connectPatience)
+			defer cancel()
+			found, err := it.try(limited)
+			if failed[i] = err != nil; failed[i] {
+				found = "NOT reached: " + plainly(err)
+			}
+			lines[i] = it.key + ": " + found
+		})
+	}
+	tries.Wait()
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(p.stdout, line); err != nil {
+			return err
+		}
+	}
+	if n := len(slices.DeleteFunc(failed, func(bad bool) bool { return !bad })); n > 0 {
+		return fmt.Errorf("%d of %d could not be reached", n, len(list))
+	}
+	return nil
+}
+
+func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
+	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 1})
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	var version string
+	if err := pool.QueryRow(ctx, `SELECT current_setting('server_version')`).Scan(&version); err != nil {
+		return "", fmt.Errorf("asking its version: %w", err)
+	}
+	if err := postgres.Probe(ctx, pool); err != nil {
+		return "", err
+	}
+	schema := "its schema is this binary's"
+	if err := postgres.Current(ctx, pool); err != nil {
+		schema = err.Error()
+	}
+	return "PostgreSQL " + version + " answers and commits; " + schema, nil
+}
+
+func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
+	short, waiting, err := openRedis(&c.Redis, 1)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = errors.Join(short.Close(), waiting.Close()) }()
+	if err := short.Ping(ctx).Err(); err != nil {
+		return "", err
+	}
+	warnings, err := queue.New(short, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting}).CheckServer(ctx)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(append([]string{"Redis answers"}, warnings...), "; "), nil
+}
+
+// tryAddress connects and shakes hands, and says nothing.
+func tryAddress(ctx context.Context, address string, secure *tls.Config) (string, error) {
+	if secure == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return "", err
+		}
+		_ = conn.Close()
+		return address + " takes connections", nil
+	}
+	conn, err := (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	state := conn.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // what a tls.Dialer gives
+	ends := state.PeerCertificates[0].NotAfter
+	return fmt.Sprintf("%s speaks TLS; its certificate is good until %s", address, ends.Format(time.DateOnly)), nil
+}
+
+// plainly says what is the matter in an operator's words, and the error itself behind them. None of these errors holds
+// a secret: what could be a piece of one stands in no address (configs).
+func plainly(err error) string {
+	var (
+		name    *net.DNSError
+		unknown x509.UnknownAuthorityError
+		other   x509.HostnameError
+		invalid x509.CertificateInvalidError
+		plain   tls.RecordHeaderError
+		timeout net.Error
+		words   string
+	)
+	switch {
+	case errors.As(err, &unknown):
+		words = "its certificate is of an authority that is not trusted here; tls.ca names one"
+	case errors.As(err, &other):
+		words = "its certificate is for another name; tls.server_name says which is right"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		words = "its certificate is not valid today: it has ended, or the clock here is wrong"
+	case errors.As(err, &plain):
+		words = "it speaks no TLS there; tls: false, or another port"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		words = "nothing listens there, or its firewall refuses us"
+	case errors.As(err, &name) && name.IsNotFound:
+		words = "there is no such name"
+	case errors.As(err, &name):
+		words = "the name cannot be resolved; does the resolver work?"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		words = fmt.Sprintf("no answer within %s; network, VPN, or a firewall that drops", connectPatience)
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		words = "there is no route to it"
+	default:
+		return err.Error()
+	}
+	return words + " (" + strings.ReplaceAll(err.Error(), "\n", " ") + ")"
 }

@@ -4,9 +4,20 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"intumwa/configs"
+	"intumwa/internal/postgres"
 )
 
 func main() {
@@ -15,4 +26,154 @@ func main() {
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1 // the command ran and failed; the reason is on stderr
+	exitUsage = 2 // the command line was not understood
+)
+
+// commands is the table of subcommands.
+type commands struct {
+	Config string `help:"Configuration file." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
+
+	Serve       serveCmd       `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
+	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema to this binary's version."`
+	ConfigFile  configCmd      `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
+	Admin       adminCmd       `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
+	CarrierSim  carrierSimCmd  `cmd:"" name:"carrier-sim" help:"Play a carrier's SMSC, for development."`
+	WebhookEcho webhookEchoCmd `cmd:"" name:"webhook-echo" help:"Play a customer's webhook endpoint, for development."`
+	MailCatcher mailCatcherCmd `cmd:"" name:"mail-catcher" help:"Play a mail server, for development."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+}
+
+// program is what a command gets to work with beside its flags.
+type program struct {
+	configPath string
+	env        []string
+	stdin      io.Reader
+	stdout     io.Writer
+	stderr     io.Writer
+}
+
+// run is main as a value: it runs one command line and returns the exit code. When ctx ends, the command winds up.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var table commands
+	left := -1 // what --help wanted to exit with
+	parser, err := kong.New(&table,
+		kong.Name("intumwa"),
+		kong.Description("A carrier-facing SMS gateway."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { left = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return fail(stderr, exitUsage, err)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case left >= 0:
+		return left
+	case err != nil:
+		return fail(stderr, exitUsage, fmt.Errorf("%w (intumwa --help says more)", err))
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	command.Bind(&program{configPath: table.Config, env: os.Environ(), stdin: stdin, stdout: stdout, stderr: stderr})
+	if err := command.Run(); err != nil {
+		return fail(stderr, exitError, err)
+	}
+	return exitOK
+}
+
+func fail(stderr io.Writer, code int, err error) int {
+	_, _ = fmt.Fprintf(stderr, "intumwa: %v\n", lines(err))
+	return code
+}
+
+// config loads the configuration for a command that needs the database only: mistakes elsewhere do not matter to it
+// as long as the file can be read.
+func (p *program) config() (*configs.Config, error) {
+	c, err := configs.Load(p.configPath, p.env)
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range c.Check() {
+		if strings.HasPrefix(problem.Key, "database.") {
+			return nil, problem
+		}
+	}
+	return c, nil
+}
+
+// checkedConfig loads the configuration for a process with these roles and refuses one with any mistake, naming all of
+// them.
+func (p *program) checkedConfig(roles ...string) (*configs.Config, error) {
+	c, err := configs.Load(p.configPath, p.env)
+	var problems configs.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return nil, err
+	}
+	if c == nil { // not YAML at all
+		return nil, err
+	}
+	problems = append(problems, c.Check(roles...)...)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the configuration %s is not sound:\n%w", p.configPath, problems)
+	}
+	return c, nil
+}
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version = "dev"
+
+type versionCmd struct{}
+
+// Run prints the version, the commit it was built from and Go's version.
+func (versionCmd) Run(p *program) error {
+	_, err := fmt.Fprintf(p.stdout, "intumwa %s%s %s %s/%s\n",
+		version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// commit is the abbreviated commit in parentheses, empty when the build does not know.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	revision, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+"
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+	return " (" + revision + dirty + ")"
+}
+
+type migrateCmd struct{}
+
+// Run brings the schema up to date; it does nothing when it is.
+func (migrateCmd) Run(ctx context.Context, p *program) error {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	versions, err := postgres.MigrateFrom(ctx, string(c.Database.Whole()))
+	if err != nil {
+		return fmt.Errorf("migrating the database: %w", err)
+	}
+	said := fmt.Sprintf("the schema is migrated to version %d", versions[1])
+	if versions[0] == versions[1] {
+		said = fmt.Sprintf("nothing to do: the schema is at version %d already", versions[1])
+	}
+	_, err = fmt.Fprintln(p.stdout, said)
+	return err
 }

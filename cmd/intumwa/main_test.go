@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,7 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/configs"
+	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
+	"intumwa/smpp"
 )
 
 // asProgram is the variable that makes the test binary the program: for what
@@ -92,3 +98,127 @@ func (s *shell) refused(reason, stdin string, args ...string) {
 
 // number is a JSON number as an argument.
 func number(v any) string { return fmt.Sprint(v) }
+
+// databaseOf is the database that a shell's configuration names.
+func databaseOf(t *testing.T, s *shell) string {
+	t.Helper()
+	c, err := configs.Load(s.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(c.Database.URL)
+}
+
+func TestUsage(t *testing.T) {
+	for _, try := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"--help"}, exitOK, "carrier-sim", ""},
+		{[]string{"admin", "company", "set", "--help"}, exitOK, "--smart-encoding", ""},
+		{nil, exitUsage, "", "intumwa: expected one of"},
+		{[]string{"sreve"}, exitUsage, "", "intumwa: unexpected argument sreve"},
+		{[]string{"version", "--nonsense"}, exitUsage, "", "intumwa: unknown flag --nonsense"},
+		{[]string{"version"}, exitOK, "intumwa " + version, ""},
+		{[]string{"config", "sample"}, exitOK, "test_sender: INTUMWATEST", ""},
+		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "/nowhere.yaml: no such file"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(context.Background(), try.args, strings.NewReader(""), &stdout, &stderr)
+		if code != try.code || !strings.Contains(stdout.String(), try.stdout) || !strings.Contains(stderr.String(), try.stderr) ||
+			try.code != exitOK && stdout.Len() > 0 || try.code == exitOK && stderr.Len() > 0 {
+			t.Errorf("%v: exit code %d\nstdout %q\nstderr %q", try.args, code, &stdout, &stderr)
+		}
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	if code, stdout, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") ||
+		strings.Count(stderr, "\n") != 3 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") ||
+		!strings.Contains(stderr, "\nintumwa: warning: accounts.encryption_key (line ") ||
+		!strings.Contains(stderr, "\nintumwa: warning: webhooks.encryption_key (line ") {
+		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
+	}
+	// Mistakes of reading and of sense come together.
+	code, stdout, stderr := newShell(t, "api: {listn: x, listen: y}\ncarriers: [{name: a, links: []}]\n").run("", "config", "check")
+	if code != exitError || stdout != "" {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	for _, want := range []string{
+		"api.listn (line 1): unknown key\n",
+		"api.listen (line 1): must be host:port",
+		"database.url: is required, or database.host\n",
+		"redis.url: is required",
+		"carriers[0].links (line 2): needs at least one item\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not said:\n%s", want, stderr)
+		}
+	}
+	newShell(t, "a: [").refused("line 1", "", "config", "check")
+
+	t.Setenv("INTUMWA_API_LISTN", "x")
+	if code, _, stderr := newShell(t, string(configs.Sample)).run("", "config", "check"); code != exitOK || !strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
+		t.Errorf("a misspelt variable: %d %q", code, stderr)
+	}
+}
+
+// TestStaticTags: config check refuses the tags that the dispatcher refuses, and
+// no others.
+func TestStaticTags(t *testing.T) {
+	d, err := dispatcher.New(nil, nil, nil, nil, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for tag := range 1 << 16 {
+		c := configs.Carrier{Name: "leo", TLVs: map[string]string{fmt.Sprint(tag): "abc"}, UserReference: true}
+		_, checked := c.StaticTLVs()
+		served := d.Check([]dispatcher.Carrier{{Name: "leo", TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}})
+		if (checked == nil) != (served == nil) {
+			t.Errorf("%#04x: config check says %v, serve says %v", tag, checked, served)
+		}
+		if served != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("none is refused")
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	s := newAdmin(t)
+	conn, err := pgx.Connect(t.Context(), databaseOf(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `drop schema public cascade; create schema public`); err != nil {
+		t.Fatal(err)
+	}
+	create := []string{"admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin"}
+	s.refused("schema", "secret", create...)
+	for _, want := range []string{"the schema is migrated to version ", "nothing to do: the schema is at version "} {
+		if code, stdout, stderr := s.run("", "migrate"); code != exitOK || !strings.HasPrefix(stdout, want) {
+			t.Fatalf("migrate: %d %q %q, want %s", code, stdout, stderr, want)
+		}
+	}
+	if code, _, stderr := s.run("secret", create...); code != exitOK {
+		t.Errorf("after migrate: %d %q", code, stderr)
+	}
+	newShell(t, "redis: {prefix: x}").refused("database.url: is required", "", "migrate")
+	newShell(t, "database: {url: 'postgres://u:canary@127.0.0.1:1/d'}").refused("opening the database", "", "admin", "links")
+}
+
+// The file may come from the environment, and a key of it too.
+func TestConfigFromTheEnvironment(t *testing.T) {
+	s := newShell(t, "database: {url: 'postgres://nowhere:1/d'}")
+	t.Setenv("INTUMWA_CONFIG", s.config)
+	t.Setenv("INTUMWA_DATABASE_URL", testenv.Database(t))
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"admin", "links", "--json"}, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+		t.Errorf("%s", fmt.Sprint(code, stdout.String(), stderr.String()))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"intumwa/billing"
+	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
+	"intumwa/smpp"
 )
 
 // ops is the operators' listener: /metrics, /healthz, /readyz, /debug/pprof.
@@ -86,5 +90,103 @@ func poolGauges(pool *pgxpool.Pool, name string) []prometheus.Collector {
 			func() float64 { return float64(pool.Stat().AcquiredConns()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Most database connections.", ConstLabels: labels},
 			func() float64 { return float64(pool.Stat().MaxConns()) }),
+	}
+}
+
+// Bounds of a trace, in seconds.
+const (
+	traceDefault = 60
+	traceMost    = 3600
+)
+
+// traceLink is GET /debug/links/{name}/trace?seconds=N: the PDUs of a link of
+// this process for N seconds, one JSON object a line, redacted (smpp.TracedPDU).
+// 404: there is no such link; 409: another process holds it.
+func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		seconds := traceDefault
+		if text := r.FormValue("seconds"); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > traceMost {
+				state(w, http.StatusBadRequest, "refused", "seconds must be from 1 to "+strconv.Itoa(traceMost))
+				return
+			}
+			seconds = n
+		}
+		span := time.Duration(seconds) * time.Second
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(span + 10*time.Second)) // else the listener's own holds
+		ctx, cancel := context.WithTimeout(r.Context(), span)
+		defer cancel()
+		link, shown := r.PathValue("name"), 0
+		log.Info("link is traced", "link", link, "seconds", seconds)
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		lines := json.NewEncoder(plainJSON{w})
+		lines.SetEscapeHTML(false)
+		err := d.Trace(ctx, link, func(pdu smpp.TracedPDU) error {
+			shown++
+			if err := lines.Encode(pdu); err != nil {
+				return err
+			}
+			return control.Flush()
+		})
+		switch {
+		case shown > 0 || err == nil: // whoever looked has gone, or the time is up
+		case errors.Is(err, dispatcher.ErrNoLink):
+			state(w, http.StatusNotFound, "refused", err.Error())
+		case errors.Is(err, dispatcher.ErrNotHeld):
+			state(w, http.StatusConflict, "refused", err.Error())
+		default:
+			state(w, http.StatusServiceUnavailable, "refused", err.Error())
+		}
+	}
+}
+
+const (
+	booksInterval = time.Hour
+	booksFirst    = 10 * time.Second // after the start, which has other work
+)
+
+// books proves the ledger every hour: balance = sum of the ledger, without a
+// gap. It reads the whole ledger, so it does not do it more often.
+type books struct {
+	ledger *billing.Ledger
+	log    *slog.Logger
+
+	mismatches, checked prometheus.Gauge
+}
+
+func newBooks(ledger *billing.Ledger, log *slog.Logger, reg prometheus.Registerer) *books {
+	b := &books{ledger: ledger, log: log,
+		mismatches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_mismatches",
+			Help: "Companies whose balance was not the sum of their ledger when it was last checked."}),
+		checked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_checked_timestamp_seconds",
+			Help: "When the ledger was last checked; before that, when the process started."}),
+	}
+	b.checked.SetToCurrentTime()
+	reg.MustRegister(b.mismatches, b.checked)
+	return b
+}
+
+// Run checks until ctx ends.
+func (b *books) Run(ctx context.Context) error {
+	for wait := booksFirst; ; wait = booksInterval {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		companies, mismatches, err := b.ledger.Audit(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			b.log.Error("ledger check failed", "error", err)
+			continue
+		case mismatches > 0:
+			b.log.Error("ledger mismatch found: run intumwa admin audit", "companies", companies, "mismatches", mismatches)
+		}
+		b.mismatches.Set(float64(mismatches))
+		b.checked.SetToCurrentTime()
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
 
 	"intumwa/accounts"
 	"intumwa/api"
@@ -24,10 +27,13 @@ import (
 	"intumwa/dispatcher"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
+	"intumwa/mail"
 	"intumwa/messages"
 	"intumwa/notices"
 	"intumwa/queue"
 	"intumwa/sandbox"
+	"intumwa/smpp"
+	"intumwa/sms"
 	"intumwa/throttle"
 	"intumwa/webhooks"
 )
@@ -245,4 +251,154 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	ops.serving.Store(false)
 	return err
+}
+
+// What a stranger may try at the dashboard in triesWindow: at one account, and from one network address, behind which
+// there may be many people.
+const (
+	triesWindow    = 15 * time.Minute
+	triesOfAccount = 10
+	triesOfAddress = 100
+	testsOfCompany = 30 // test events to one company's endpoint
+)
+
+// serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, heard *notices.Listener) error {
+	c := g.config
+	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
+		Password: string(c.Mail.Password), TLS: string(c.Mail.TLS.Is), Log: g.log, Metrics: g.registry})
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	tries := func(name string, limit int) *throttle.Throttle {
+		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: triesWindow, Log: g.log})
+	}
+	rooms.Mailer = mailer
+	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
+		Tests: tries("webhook-tests", testsOfCompany)}
+	d, err := dashboard.New(rooms,
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
+			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
+			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
+			Log: g.log, Metrics: g.registry})
+	if err != nil {
+		return fmt.Errorf("dashboard: %w", err)
+	}
+	heard.On(notices.Account, d.WakeLetters)
+	heard.On(notices.Company, d.WakeLetters)
+	life.run("mail", mailer.Run)
+	life.run("dashboard", d.Run)
+	door := newDoor("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
+	server := &http.Server{Handler: d,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server.RegisterOnShutdown(d.EndStreams)
+	return life.listen(ctx, "dashboard", c.Dashboard.Listen, door, server)
+}
+
+// apiURL is {base_url} of the API as examples show it: beside its reference, where that is known.
+func apiURL(c *configs.Config) string {
+	if base, ok := strings.CutSuffix(strings.TrimRight(c.Dashboard.DocsURL, "/"), "/docs"); ok {
+		return base + "/v1"
+	}
+	return "http://" + c.API.Listen + "/v1"
+}
+
+func publicURL(c *configs.Dashboard) string {
+	if c.PublicURL != "" {
+		return c.PublicURL
+	}
+	return "http://" + c.Listen
+}
+
+// newLog makes the process's log. What a terminal would obey is escaped in it: by
+// the text handler, which quotes what it cannot print, and by plainJSON.
+func newLog(w io.Writer, c configs.Log) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.Level.Is}
+	if c.Format.Is == "json" {
+		return slog.New(slog.NewJSONHandler(plainJSON{w}, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// lookupConnections is how many connections look-ups have, and so how many of
+// them there are at once: one a CPU and two at least, if nothing else is said.
+func lookupConnections(c *configs.Database) int32 {
+	if c.LookupConnections > 0 {
+		return int32(c.LookupConnections)
+	}
+	return int32(max(2, runtime.GOMAXPROCS(0)))
+}
+
+// planOf is which numbers are valid: the national plan and what carriers list.
+func planOf(c *configs.Config) *sms.Plan {
+	var prefixes []string
+	for _, carrier := range c.Carriers {
+		prefixes = append(prefixes, carrier.Prefixes...)
+		prefixes = append(prefixes, carrier.NumberOverrides...)
+	}
+	return sms.NewPlan(prefixes...)
+}
+
+func routesOf(c *configs.Config) (*sms.Routes, error) {
+	routes := make([]sms.Route, len(c.Carriers))
+	for i, carrier := range c.Carriers {
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Numbers: carrier.NumberOverrides, Default: carrier.Default}
+	}
+	table, err := sms.NewRoutes(routes)
+	if err != nil {
+		return nil, fmt.Errorf("carriers: %w", err)
+	}
+	return table, nil
+}
+
+// namesOf looks up messages' ULIDs for the log.
+func namesOf(store *messages.Store) func(context.Context, int64) string {
+	return func(ctx context.Context, id int64) string {
+		names, err := store.ULIDs(ctx, []int64{id})
+		if name, known := names[id]; err == nil && known {
+			return name.String()
+		}
+		return ""
+	}
+}
+
+func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
+	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: c.Billing.Refund.Is,
+		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, Log: log, Metrics: metrics}
+	for i := range c.Carriers {
+		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
+	}
+	return options
+}
+
+// carrierOf translates a checked configuration.
+func carrierOf(c *configs.Carrier) dispatcher.Carrier {
+	carrier := dispatcher.Carrier{
+		Name: c.Name, Confirm: c.Confirm.Is, OnReceiptTimeout: sms.Status(c.OnReceiptTimeout.Is), ReceiptTimeout: c.ReceiptTimeout,
+		IDFormat: c.MessageIDFormat.Is, States: map[string]sms.Status{}, Concat: c.Concat.Is, Alphabet: c.Alphabet.Is,
+		Validity: c.ValidityPeriod.Is, SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
+		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType,
+		NoReference: !c.UserReference, OnAmbiguous: c.OnAmbiguous.Is, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
+		MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
+	}
+	for state, meaning := range c.ReceiptStates {
+		carrier.States[state] = sms.Status(meaning.Is)
+	}
+	tlvs, _ := c.StaticTLVs() // checked by configs, as are the classes and the TLS files
+	for _, tlv := range tlvs {
+		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
+	}
+	carrier.Classes, _ = c.Classes()
+	for i := range c.Links {
+		l := &c.Links[i]
+		tls, _ := l.TLSConfig()
+		carrier.Links = append(carrier.Links, dispatcher.Link{Weight: l.Weight, Binds: l.Binds, Options: smpp.Options{
+			Name: l.Name, Address: string(l.Address), TLS: tls, Mode: l.Bind.Is, SystemID: l.SystemID, Password: string(l.Password),
+			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
+			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
+			DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
+		}})
+	}
+	return carrier
 }

@@ -2,11 +2,20 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/sms"
 )
 
 // What goes on failing is one line as it begins and one now and then, each with
@@ -180,5 +189,62 @@ func (l *steadyLines) tell(ended func(*steadyLine) bool) {
 	slices.SortFunc(list, func(a, b due) int { return a.record.Time.Compare(b.record.Time) })
 	for _, d := range list {
 		_ = d.handler.Handle(context.Background(), d.record) // there is nobody to tell
+	}
+}
+
+// plainJSON passes JSON on and escapes in it what encoding/json leaves as it is
+// and a terminal obeys; the values stay the same. Each Write is of whole values.
+type plainJSON struct{ io.Writer }
+
+func (p plainJSON) Write(text []byte) (int, error) {
+	var b []byte // as text, once something in it had to change
+	for i := 0; i < len(text); {
+		r, width := rune(text[i]), 1
+		if r >= 0x7F {
+			r, width = utf8.DecodeRune(text[i:])
+		}
+		// Below 0x20 stand only the line ends and tabs between values: within
+		// them encoding/json has escaped all.
+		if r >= 0x7F && sms.IsControl(r) {
+			if b == nil {
+				b = append(make([]byte, 0, len(text)+64), text[:i]...)
+			}
+			b = fmt.Appendf(b, `\u%04x`, r)
+		} else if b != nil {
+			b = append(b, text[i:i+width]...)
+		}
+		i += width
+	}
+	if b == nil {
+		return p.Writer.Write(text)
+	}
+	if _, err := p.Writer.Write(b); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// lines is an error as it may stand on a terminal; its lines stay lines.
+func lines(err error) string {
+	parts := strings.Split(err.Error(), "\n")
+	for i := range parts {
+		parts[i] = sms.Printable(parts[i])
+	}
+	return strings.Join(parts, "\n")
+}
+
+// redisLog is where go-redis tells its troubles, which it would else print by
+// itself: into the log of the process that serves, and nowhere in a command's,
+// whose errors say the same.
+var redisLog redisLines
+
+type redisLines struct{ to atomic.Pointer[slog.Logger] }
+
+func init() { redis.SetLogger(&redisLog) } // once, before anybody uses it
+
+// Printf is a line of go-redis.
+func (r *redisLines) Printf(ctx context.Context, format string, v ...any) {
+	if log := r.to.Load(); log != nil {
+		log.WarnContext(ctx, "redis: connection error", "error", fmt.Sprintf(format, v...))
 	}
 }

@@ -8,11 +8,17 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"intumwa/mail/mailcatcher"
 	"intumwa/smpp/carriersim"
+	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 // carrierSimCmd plays carriers: real SMSCs over TCP, in which the last digits
@@ -84,4 +90,71 @@ func (c *carrierSimCmd) Run(ctx context.Context, p *program) error {
 		return errors.New("no carrier to play")
 	}
 	return carriersim.RunFleet(ctx, endpoints)
+}
+
+// mailCatcherCmd plays the mail server of an installation on a laptop.
+type mailCatcherCmd struct {
+	Listen string `help:"Address of the mail server (SMTP)." default:"127.0.0.1:2525"`
+	Page   string `help:"Address of the page that shows the mails." default:"127.0.0.1:2782"`
+}
+
+// Run serves until ctx ends.
+func (c *mailCatcherCmd) Run(ctx context.Context, p *program) error {
+	var config net.ListenConfig
+	mails, err := config.Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listening for mails: %w", err)
+	}
+	defer mails.Close()
+	web, err := config.Listen(ctx, "tcp", c.Page)
+	if err != nil {
+		return fmt.Errorf("listening for the page: %w", err)
+	}
+	defer web.Close()
+	slog.New(slog.NewTextHandler(p.stderr, nil)).Info("mail catcher listens", "smtp", mails.Addr().String(), "page", web.Addr().String())
+	catcher := mailcatcher.New()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return catcher.ServeSMTP(ctx, mails) })
+	group.Go(func() error { return catcher.ServePage(ctx, web) })
+	return group.Wait()
+}
+
+// webhookEchoCmd plays a customer: it prints each webhook and whether its
+// signature is right.
+type webhookEchoCmd struct {
+	Listen     string `help:"Address to listen on." default:"127.0.0.1:2781"`
+	SecretFile string `help:"File with the endpoint's signing secret." required:"" type:"existingfile"`
+}
+
+const maxWebhookBody = 64 << 10
+
+// Run serves until ctx ends.
+func (c *webhookEchoCmd) Run(ctx context.Context, p *program) error {
+	text, err := os.ReadFile(c.SecretFile)
+	if err != nil {
+		return fmt.Errorf("reading the secret: %w", err)
+	}
+	secret := strings.TrimSpace(string(text))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
+		if err != nil {
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
+			return
+		}
+		verdict := "signature right"
+		if err := webhooks.Verify(secret, r.Header, body, time.Now()); err != nil {
+			verdict = "SIGNATURE WRONG: " + err.Error()
+		}
+		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Printable(r.Header.Get("X-Webhook-Event")), verdict, sms.Printable(string(body)))
+	})}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
 }

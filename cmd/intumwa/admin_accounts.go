@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/acts"
+)
+
+type adminUserCmd struct {
+	Create adminUserCreateCmd `cmd:"" help:"Create a user."`
+	List   adminUserListCmd   `cmd:"" help:"List users."`
+}
+
+type adminUserCreateCmd struct {
+	Email         string `required:"" help:"Email, with which the user logs in."`
+	Name          string `required:"" help:"The person's name."`
+	PasswordStdin bool   `help:"Read the password from the first line of standard input (the only way to give it)."`
+	Administrator bool   `help:"May see and approve every company in the dashboard."`
+}
+
+type adminUser struct {
+	UserID int64  `json:"user_id"`
+	Email  string `json:"email"`
+}
+
+// Run never takes the password from the command line, where other users of the machine could read it.
+func (c *adminUserCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if !c.PasswordStdin {
+		return errors.New("the password comes on standard input: say --password-stdin")
+	}
+	password, err := firstLine(p.stdin)
+	if err != nil {
+		return fmt.Errorf("reading the password: %w", err)
+	}
+	if utf8.RuneCountInString(password) < accounts.MinPassword { // people may not choose such a one; scripts may
+		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		var u accounts.User
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
+				Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
+			})
+			return acts.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
+				After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminUser{UserID: u.ID, Email: u.Email}, nil
+	})
+}
+
+func firstLine(r io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, 64<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+type adminUserListCmd struct{ stretch }
+
+type adminListedUser struct {
+	UserID        int64     `json:"user_id"`
+	Email         string    `json:"email"`
+	Name          string    `json:"name"`
+	Administrator bool      `json:"administrator"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// Run lists users.
+func (c *adminUserListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		return collect(c.stretch, func(after int64, limit int) ([]accounts.User, error) { return o.accounts().Users(ctx, after, limit) },
+			func(u accounts.User) int64 { return u.ID },
+			func(u accounts.User) adminListedUser {
+				return adminListedUser{UserID: u.ID, Email: u.Email, Name: u.Name, Administrator: u.Administrator, CreatedAt: u.CreatedAt}
+			})
+	})
+}
+
+type adminTokenCmd struct {
+	Create adminTokenCreateCmd `cmd:"" help:"Create an API token; it is shown once."`
+	Revoke adminTokenRevokeCmd `cmd:"" help:"Revoke an API token."`
+	List   adminTokenListCmd   `cmd:"" help:"List API tokens, without their secrets."`
+}
+
+type adminTokenCreateCmd struct {
+	User string `required:"" help:"Email of the user whom it belongs to." placeholder:"EMAIL"`
+	Name string `required:"" help:"What it is for."`
+}
+
+type adminToken struct {
+	TokenID int64  `json:"token_id"`
+	Token   string `json:"token"`
+}
+
+// Run creates a token.
+func (c *adminTokenCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		var t accounts.Token
+		var text string
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			t, text, err = o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
+			return acts.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
+				After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminToken{TokenID: t.ID, Token: text}, nil
+	})
+}
+
+type adminTokenRevokeCmd struct {
+	ID int64 `required:"" help:"Number before the bar in the token."`
+}
+
+type adminRevokedToken struct {
+	TokenID int64 `json:"token_id"`
+	Revoked bool  `json:"revoked"`
+}
+
+// Run revokes a token. It is refused everywhere at once.
+func (c *adminTokenRevokeCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			before, err := users.TokenByID(ctx, c.ID)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			return acts.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
+				Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
+				After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(ctx, c.ID)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminRevokedToken{TokenID: c.ID, Revoked: true}, nil
+	})
+}
+
+type adminTokenListCmd struct {
+	stretch
+
+	User string `help:"Only those of the user with this email." placeholder:"EMAIL"`
+}
+
+type adminListedToken struct {
+	TokenID    int64      `json:"token_id"`
+	UserID     int64      `json:"user_id"`
+	Name       string     `json:"name"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+}
+
+func listedToken(t accounts.Token) adminListedToken {
+	return adminListedToken{TokenID: t.ID, UserID: t.UserID, Name: t.Name, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, RevokedAt: t.RevokedAt}
+}
+
+// Run lists tokens, without their secrets, which nobody has.
+func (c *adminTokenListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if c.User == "" {
+			return collect(c.stretch, func(after int64, limit int) ([]accounts.Token, error) { return o.accounts().Tokens(ctx, after, limit) },
+				func(t accounts.Token) int64 { return t.ID }, listedToken)
+		}
+		user, err := o.accounts().UserByEmail(ctx, c.User)
+		if err != nil {
+			return nil, err
+		}
+		tokens, err := o.accounts().TokensOf(ctx, user.ID)
+		if err != nil {
+			return nil, err
+		}
+		list := []adminListedToken{}
+		for _, t := range tokens {
+			list = append(list, listedToken(t))
+		}
+		return list, nil
+	})
+}
+
+type adminTestNumberCmd struct {
+	Set adminTestNumberSetCmd `cmd:"" help:"Give a user a test number without a one-time code."`
+}
+
+type adminTestNumberSetCmd struct {
+	User     string `required:"" help:"Email of the user." placeholder:"EMAIL"`
+	Number   string `required:"" help:"The number, in any form that a send accepts."`
+	Verified bool   `help:"It may receive test messages at once."`
+}
+
+type adminTestNumber struct {
+	UserID      int64  `json:"user_id"`
+	PhoneNumber string `json:"phone_number"`
+	Verified    bool   `json:"verified"`
+}
+
+// Run sets the number by the operator's word.
+func (c *adminTestNumberSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		number, ok := planOf(o.config).Parse(c.Number)
+		if !ok {
+			return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
+		}
+		var n accounts.TestNumber
+		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			users := o.accounts().In(tx)
+			user, err := users.UserByEmail(ctx, c.User)
+			if err != nil {
+				return acts.Entry{}, err
+			}
+			entry := acts.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
+			switch before, err := users.TestNumberOf(ctx, user.ID); {
+			case err == nil:
+				entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
+			case !errors.Is(err, accounts.ErrNotFound):
+				return acts.Entry{}, err
+			}
+			n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
+			entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
+			return entry, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminTestNumber{UserID: n.UserID, PhoneNumber: string(n.PhoneNumber), Verified: n.Verified}, nil
+	})
+}

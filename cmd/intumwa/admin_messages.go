@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/acts"
+	"intumwa/billing"
+	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+type adminMessageCmd struct {
+	Show adminMessageShowCmd `cmd:"" help:"Everything that is known of a message."`
+}
+
+type adminMessageShowCmd struct {
+	ID string `required:"" help:"The message's ULID, or the message_id of its webhooks." placeholder:"ID"`
+}
+
+// adminMessage is a message for operators. Its text is not among it: whoever must read it looks in the database.
+type adminMessage struct {
+	ID            ulid.ULID         `json:"id"`
+	MessageID     int64             `json:"message_id"`
+	BatchID       *ulid.ULID        `json:"batch_id"`
+	CompanyID     int64             `json:"company_id"`
+	Status        string            `json:"status"`
+	To            string            `json:"to"`
+	Sender        string            `json:"sender"`
+	Encoding      string            `json:"encoding"`
+	SegmentCount  int               `json:"segment_count"`
+	Test          bool              `json:"test"`
+	Carrier       string            `json:"carrier"`
+	FailureReason string            `json:"failure_reason"`
+	CreatedAt     time.Time         `json:"created_at"`
+	SentAt        *time.Time        `json:"sent_at"`
+	FailedAt      *time.Time        `json:"failed_at"`
+	Waiting       *adminWaiting     `json:"waiting"`
+	Segments      []adminSegment    `json:"segments"`
+	History       []adminMoment     `json:"history"`
+	Webhooks      []adminWebhookLog `json:"webhook_deliveries"`
+}
+
+type adminWaiting struct {
+	Attempts  int       `json:"attempts"`
+	DueAt     time.Time `json:"due_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Claimed   bool      `json:"claimed"`
+}
+
+type adminSegment struct {
+	Segment     int        `json:"segment"`
+	Carrier     string     `json:"carrier"`
+	Link        string     `json:"link"`
+	CarrierID   string     `json:"carrier_id"`
+	SubmittedAt time.Time  `json:"submitted_at"`
+	Receipt     string     `json:"receipt"`
+	Error       string     `json:"error"`
+	ReceiptAt   *time.Time `json:"receipt_at"`
+}
+
+type adminMoment struct {
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"`
+	Detail string    `json:"detail"`
+}
+
+type adminWebhookLog struct {
+	WebhookID string             `json:"webhook_id"`
+	Event     string             `json:"event"`
+	State     string             `json:"state"`
+	NextAt    *time.Time         `json:"next_at"`
+	Attempts  []webhooks.Attempt `json:"attempts"`
+}
+
+// human prints the JSON indented: the shape is too deep for a table.
+func (m adminMessage) human(w io.Writer) error { return printIndented(w, m) }
+
+func printIndented(w io.Writer, result any) error {
+	encoder := json.NewEncoder(plainJSON{w})
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(result)
+}
+
+// Run shows the message with its segments, carrier ids, history and webhook deliveries.
+func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	id, err := ulid.ParseStrict(c.ID)
+	number, wrong := strconv.ParseInt(c.ID, 10, 64)
+	if err != nil && (wrong != nil || number < 1) {
+		return fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		store := messages.New(o.pool)
+		find := func() (messages.Record, error) { return store.AnybodysByULID(ctx, id) }
+		if err != nil {
+			find = func() (messages.Record, error) { return store.AnybodysByID(ctx, number) }
+		}
+		r, err := find()
+		if err != nil {
+			return nil, fmt.Errorf("message %s: %w", c.ID, err)
+		}
+		history, err := store.HistoryOf(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		deliveries, err := webhooks.New(o.pool, webhooks.Options{}).DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
+		if err != nil {
+			return nil, err
+		}
+		return describe(r, history, deliveries), nil
+	})
+}
+
+func describe(r messages.Record, history messages.History, deliveries []webhooks.Delivery) adminMessage {
+	m := adminMessage{
+		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, CompanyID: r.CompanyID, Status: r.Status.String(), To: string(r.Number),
+		Sender: r.Sender, Encoding: r.Encoding.String(), SegmentCount: r.Segments, Test: r.Test, Carrier: r.Carrier,
+		FailureReason: r.FailureReason, CreatedAt: r.CreatedAt, SentAt: r.SentAt, FailedAt: r.FailedAt,
+		Segments: []adminSegment{}, History: []adminMoment{}, Webhooks: []adminWebhookLog{},
+	}
+	if w := history.Waiting; w != nil {
+		waiting := adminWaiting(*w)
+		m.Waiting = &waiting
+	}
+	for _, s := range history.Segments {
+		m.Segments = append(m.Segments, adminSegment(s))
+	}
+	for _, moment := range messages.Timeline(r, history) {
+		m.History = append(m.History, adminMoment(moment))
+	}
+	for _, d := range deliveries {
+		m.Webhooks = append(m.Webhooks, adminWebhookLog{WebhookID: d.WebhookID, Event: d.Event, State: d.State, NextAt: d.NextAt, Attempts: d.Attempts})
+	}
+	return m
+}
+
+type adminBatchCmd struct {
+	Cancel adminBatchCancelCmd `cmd:"" help:"Stop what no carrier has yet of a bulk or template send, and give its credits back."`
+}
+
+type adminBatchCancelCmd struct {
+	ID     string `arg:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
+	Reason string `required:"" help:"Why; it stays in the record of acts."`
+}
+
+type adminCompanyCancelCmd struct {
+	ID     int64  `required:"" help:"The company."`
+	Reason string `required:"" help:"Why; it stays in the record of acts."`
+}
+
+type adminCancelled struct {
+	CompanyID int64 `json:"company_id"`
+	Cancelled int64 `json:"cancelled"`
+	Credits   int64 `json:"credits_returned"`
+	Left      int64 `json:"left"` // still queued, in a dispatcher's hand: cancel again for those that come back
+}
+
+// Run cancels a batch.
+func (c *adminBatchCancelCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	id, err := ulid.ParseStrict(strings.ToUpper(c.ID))
+	if err != nil {
+		return fmt.Errorf("%q is no ULID", c.ID)
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		queued, err := messages.QueuedOf(ctx, o.pool, id)
+		if err != nil {
+			return nil, err
+		}
+		return o.cancel(ctx, queued, acts.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
+	})
+}
+
+// Run cancels all that a company has queued.
+func (c *adminCompanyCancelCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
+			return nil, err
+		}
+		return o.cancel(ctx, messages.Queued{Company: c.ID}, acts.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
+	})
+}
+
+// cancel records the act in the first transaction, and what came of it at the end.
+func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry acts.Entry, reason string) (any, error) {
+	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	defer pool.Close()
+	entry.Actor, entry.Company = acts.Operator(), sms.CompanyID(queued.Company)
+	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, o.config.Billing.Refund.Is, func(tx pgx.Tx) error {
+		entry.After = map[string]any{"reason": reason}
+		return acts.Record(ctx, tx, entry)
+	})
+	result := adminCancelled{CompanyID: queued.Company, Cancelled: done.Cancelled, Credits: done.Credits}
+	if failed != nil && done.Cancelled == 0 {
+		return nil, failed
+	}
+	result.Left, err = messages.New(pool).Left(ctx, queued)
+	err = errors.Join(failed, err, o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
+		entry.Act += ".done"
+		entry.After = result
+		return entry, nil
+	}))
+	return result, err
+}
+
+type adminInboundCmd struct {
+	Limit  int   `default:"50" help:"How many at most."`
+	Before int64 `help:"Only those with smaller ids: the next page."`
+}
+
+type adminInbound struct {
+	ID         int64     `json:"id"`
+	ReceivedAt time.Time `json:"received_at"`
+	Carrier    string    `json:"carrier"`
+	Link       string    `json:"link"`
+	From       string    `json:"from"`
+	To         string    `json:"to"`
+	Message    *string   `json:"message"` // null: not text in a coding that is read
+	DataCoding uint8     `json:"data_coding"`
+	Octets     int       `json:"octets"`
+}
+
+// Run lists messages from handsets, the latest first. There is no event
+// for them (rule api 6).
+func (c *adminInboundCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Limit < 1 {
+		return errors.New("--limit must be at least 1")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		inbound, err := messages.New(o.pool).Inbounds(ctx, c.Before, c.Limit)
+		if err != nil {
+			return nil, err
+		}
+		list := make([]adminInbound, len(inbound))
+		for i, m := range inbound {
+			list[i] = adminInbound{ID: m.ID, ReceivedAt: m.At, Carrier: m.Carrier, Link: m.Link, From: m.Source, To: m.Destination,
+				Message: m.Body, DataCoding: m.DataCoding, Octets: len(m.Octets)}
+		}
+		return list, nil
+	})
+}
+
+type adminTopCmd struct {
+	Since instant `help:"In which time: since a time, a date, or 1h for the last hour." default:"1h" placeholder:"T"`
+	Limit int     `help:"How many at most." default:"10"`
+}
+
+type adminSpender struct {
+	CompanyID int64   `json:"company_id"`
+	Name      string  `json:"name"`
+	Approved  bool    `json:"approved"`
+	Segments  int64   `json:"segments"`
+	Requests  int64   `json:"requests"`
+	Share     float64 `json:"share"` // of all companies' segments, in percent
+	Queued    int64   `json:"queued"`
+}
+
+// Run lists who sends most: the segments that were accepted of each company, and what of it waits for a carrier now.
+func (c *adminTopCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Limit < 1 || c.Limit > 1000 {
+		return errors.New("--limit must be from 1 to 1000")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		spenders, all, err := billing.New(o.pool).Spenders(ctx, c.Since.UTC().Truncate(time.Second), c.Limit)
+		if err != nil {
+			return nil, err
+		}
+		queues, err := messages.New(o.pool).Queues(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list := make([]adminSpender, len(spenders)) // [] in JSON, not null
+		for i, s := range spenders {
+			company, err := o.accounts().CompanyByID(ctx, s.CompanyID)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = adminSpender{CompanyID: s.CompanyID, Name: company.Name, Approved: company.Approved, Segments: s.Credits, Requests: s.Requests,
+				Share: math.Round(1000*float64(s.Credits)/float64(all)) / 10, Queued: queues[s.CompanyID]}
+		}
+		return list, nil
+	})
+}

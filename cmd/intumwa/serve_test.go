@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/configs"
+	"intumwa/internal/testenv"
+	"intumwa/smpp/carriersim"
+)
+
+// TestRolesOnOneMachine: every role is a process of its own, on one machine, with one configuration; the dispatcher's links
+// are traced without saying where it is.
+func TestRolesOnOneMachine(t *testing.T) {
+	t.Parallel()
+	carrier, smsc := playCarrier(t, "leo")
+	rdb, prefix := testenv.Redis(t)
+	at := map[string]string{}
+	var roles []string
+	for _, role := range configs.Roles {
+		at[role] = freeAddress(t)
+		roles = append(roles, fmt.Sprintf("%s: %q", role, at[role]))
+	}
+	s := newShell(t, fmt.Sprintf(`
+database: {url: %q}
+redis: {url: %q, prefix: %q}
+api: {listen: %q}
+ops: {listen: %q, roles: {%s}}
+dashboard: {listen: "127.0.0.1:0"}
+carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: demo, enquire_link: 1s}]}]
+`, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), strings.Join(roles, ", "), smsc))
+	var log safeBuffer
+	for _, role := range configs.Roles {
+		process := exec.Command(os.Args[0], "serve", "--roles", role, "--config", s.config)
+		process.Env = append(os.Environ(), asProgram+"=1")
+		process.Stdout, process.Stderr = &log, &log
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = process.Process.Signal(syscall.SIGTERM)
+			if err := process.Wait(); err != nil {
+				t.Errorf("%s ended with %v\n%s", role, err, log.String())
+			}
+		})
+	}
+	for role, address := range at {
+		for end := time.Now().Add(60 * time.Second); ; <-time.After(50 * time.Millisecond) {
+			answer, err := http.Get("http://" + address + "/readyz")
+			if err == nil {
+				answer.Body.Close()
+			}
+			if err == nil && answer.StatusCode == http.StatusOK {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s is not ready: %v\n%s", role, err, log.String())
+			}
+		}
+	}
+	for end := time.Now().Add(60 * time.Second); carrier.Stats().Sessions == 0; <-time.After(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not bound:\n%s", log.String())
+		}
+	}
+	code, out, stderr := s.run("", "admin", "link", "trace", "--name", "leo-1", "--seconds", "3")
+	if code != exitOK || !strings.Contains(out, "enquire_link") {
+		t.Errorf("trace: %d %q %q", code, out, stderr)
+	}
+	s.refused("--ops names the operators' listener", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
+	s.refused("it serves no links", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
+}
+
+func TestOpsOfRoles(t *testing.T) {
+	for text, want := range map[string]string{
+		"ops: {roles: {api: '127.0.0.1:9090'}}":                         "ops.roles.api (line 1): is the same as ops.listen",
+		"ops: {roles: {api: 'h:1', webhooks: 'h:1'}}":                   "ops.roles.webhooks (line 1): is the same as ops.roles.api",
+		"ops: {roles: {apis: 'h:1'}}":                                   "ops.roles.apis (line 1): must be one of api, dispatcher, webhooks, dashboard",
+		"ops: {roles: {api: h}}":                                        "ops.roles.api (line 1): must be host:port",
+		"ops: {roles: {dashboard: '127.0.0.1:8081'}}":                   "ops.roles.dashboard (line 1): is the same as dashboard.listen",
+		"ops: {roles: {api: '127.0.0.1:9471', dispatcher: 'h:9472'}}\n": "",
+	} {
+		path := newShell(t, text).config
+		c, err := configs.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := configs.Problems(c.Check(configs.Roles...)).Error()
+		if want == "" && strings.Contains(said, "ops.") || !strings.Contains(said, want) {
+			t.Errorf("%s: %s", text, said)
+		}
+		if want == "" && (c.Ops.ListenFor("api") != "127.0.0.1:9471" || c.Ops.ListenFor("api", "dispatcher") != "127.0.0.1:9090" || c.Ops.ListenFor("webhooks") != "127.0.0.1:9090") {
+			t.Error("the wrong one")
+		}
+	}
+}
+
+// freeLoopback is a loopback address that nobody listens on at this moment.
+func freeLoopback(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestServeDashboard: the role dashboard serves the pages, and its mails go to the mail catcher, whose page shows them.
+func TestServeDashboard(t *testing.T) {
+	door, smtp, page := freeLoopback(t), freeLoopback(t), freeLoopback(t)
+	client, prefix := testenv.Redis(t)
+	redisServer := client.Options()
+	s := newShell(t, fmt.Sprintf(`
+ops: {listen: "127.0.0.1:0"}
+dashboard: {listen: %q, public_url: "http://localhost:1", secure_cookies: false}
+mail: {server: %q, from: "Intumwa <a@example.com>", tls: none}
+database: {url: %q}
+redis: {url: "redis://:%s@%s/%d", prefix: %q}
+carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a}]}]
+`, door, smtp, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
+	config, err := configs.Load(s.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := config.Check(configs.Roles...); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() {
+		ended <- (&mailCatcherCmd{Listen: smtp, Page: page}).Run(ctx, &program{stderr: io.Discard})
+	}()
+	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{"dashboard"}, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	go func() { ended <- g.serve(ctx) }()
+	defer func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		answer, err := http.PostForm("http://"+door+"/sign-up", url.Values{"name": {"Aline"}, "email": {"aline@example.com"}})
+		if err == nil {
+			text, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "aline@example.com") { // the page after it
+				t.Fatalf("%d %s", answer.StatusCode, text)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var mails []struct{ To, Text string }
+		answer, err := http.Get("http://" + page + "/mails.json")
+		if err == nil {
+			err = json.NewDecoder(answer.Body).Decode(&mails)
+			_ = answer.Body.Close()
+		}
+		if err == nil && len(mails) > 0 {
+			if mails[0].To != "aline@example.com" || !strings.Contains(mails[0].Text, "http://localhost:1/sign-up/") {
+				t.Errorf("%+v", mails[0])
+			}
+			_, token, _ := strings.Cut(mails[0].Text, "http://localhost:1/sign-up/")
+			sendsCode(t, "http://"+door, strings.Fields(token)[0])
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no mail: %v, %v", mails, err)
+		}
+	}
+}
+
+// sendsCode: what the pages send is accepted, also where no API is served.
+func sendsCode(t *testing.T, base, token string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, text := &http.Client{Jar: jar, Timeout: 30 * time.Second}, ""
+	for _, form := range []struct {
+		path   string
+		values url.Values
+	}{
+		{"/sign-up/" + token, url.Values{"password": {"twelve green bananas"}}},
+		{"/company/new", url.Values{"name": {"Isoko"}}},
+		{"/test-number", url.Values{"number": {"79123456"}}},
+	} {
+		answer, err := browser.PostForm(base+form.path, form.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if text = string(read); answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", form.path, answer.StatusCode, text)
+		}
+	}
+	if !strings.Contains(text, "25779123456") {
+		t.Errorf("no code was sent:\n%s", text)
+	}
+}
+
+// TestOneMessageInTheLog follows a message by its ULID from the request to the
+// webhook, and sees that neither its text nor its number nor a secret is told
+// (docs/logs.md).
+func TestOneMessageInTheLog(t *testing.T) {
+	carrier := carriersim.New(carriersim.Options{})
+	line, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	serving := make(chan error, 2)
+	go func() { serving <- carrier.Serve(ctx, line) }()
+	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer sink.Close()
+
+	door, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := door.Addr().String()
+	_ = door.Close()
+	client, prefix := testenv.Redis(t)
+	redisServer := client.Options()
+	s := newShell(t, fmt.Sprintf(`
+api: {listen: %q}
+ops: {listen: "127.0.0.1:0"}
+dashboard: {listen: "127.0.0.1:0"}
+database: {url: %q}
+redis: {url: "redis://:%s@%s/%d", prefix: %q}
+webhooks: {allow_private: true}
+carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: canary}]}]
+`, address, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, line.Addr()))
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--credits", "9")["company_id"])
+	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
+	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", sink.URL)
+	token := fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "t")["token"])
+
+	config, err := configs.Load(s.config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer := io.Pipe()
+	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{"api", "dispatcher", "webhooks"},
+		log: slog.New(slog.NewJSONHandler(writer, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	go func() {
+		err := g.serve(ctx)
+		_ = writer.Close()
+		serving <- err
+	}()
+	defer func() {
+		cancel()
+		_, _ = io.Copy(io.Discard, reader)
+		for range 2 {
+			if err := <-serving; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+
+	var id string
+	var story, all []string
+	deadline := time.AfterFunc(5*time.Minute, cancel) // who stops it in a debugger takes his time
+	defer deadline.Stop()
+	want := []string{"message accepted", "segment answered", "receipt", "message sent", "webhook attempt"}
+	for lines := bufio.NewScanner(reader); len(story) < len(want) && lines.Scan(); {
+		var entry struct{ Msg, ID string }
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		all = append(all, lines.Text())
+		switch {
+		case entry.Msg == "ready":
+			go func() {
+				body := []byte(`{"phone_number":"+25779123400","sender":"INFO","message":"a secret text"}`)
+				request, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/sms", bytes.NewReader(body))
+				request.Header.Set("Authorization", "Bearer "+token)
+				request.Header.Set("Content-Type", "application/json")
+				if answer, err := http.DefaultClient.Do(request); err == nil {
+					_ = answer.Body.Close()
+				}
+			}()
+		case entry.Msg == want[0]:
+			id = entry.ID
+			fallthrough
+		case id != "" && entry.ID == id:
+			story = append(story, entry.Msg)
+		}
+	}
+	slices.Sort(story) // an answer and its receipt are written by the same hand, the webhook's line by another
+	slices.Sort(want)
+	if !slices.Equal(story, want) {
+		t.Errorf("the story of %s is %q, want %q:\n%s", id, story, want, strings.Join(all, "\n"))
+	}
+	for _, line := range all {
+		for _, canary := range []string{"secret text", "79123400", "canary", fmt.Sprint(hook["secret"]), token} {
+			if strings.Contains(line, canary) {
+				t.Errorf("the log tells %q: %s", canary, line)
+			}
+		}
+	}
+}
