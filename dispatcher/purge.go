@@ -8,8 +8,7 @@ import (
 	"intumwa/messages"
 )
 
-// purgeFor is how long one round of a purge works: a twentieth of the time in which
-// the task comes round again, so that there is no hurry about it.
+// purgeFor bounds one round of a purge, a fortieth of the task's interval.
 const purgeFor = 250 * time.Millisecond
 
 // retentions says how long what is purged is kept; 0: for ever.
@@ -19,7 +18,8 @@ func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	}
 }
 
-// purge has old messages leave, and what they say.
+// purge deletes old messages, and old texts, for half a second at most and the
+// rest of a step.
 func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	for kind, life := range d.retentions() {
 		for start, more := time.Now(), life > 0; more && time.Since(start) < purgeFor; {
@@ -34,7 +34,7 @@ func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	return failed
 }
 
-// gaugePurges shows how late the purges are, whichever process does them.
+// gaugePurges measures how far behind the purges are, whichever process does them.
 func (d *Dispatcher) gaugePurges(ctx context.Context) {
 	for kind, life := range d.retentions() {
 		var behind time.Duration

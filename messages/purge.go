@@ -13,42 +13,41 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Old data leaves from the far end: ids grow with time, so a purge walks over
-// them once, some thousands a step, and notes in sweeps how far it has come. A
-// step is a transaction: who dies in the middle has removed nothing, and the next
-// begins where the last one ended. What it finds old and not final it writes into
-// unpurged and passes by; later steps come again for that. docs/decisions/0003
-// says why it deletes.
+// Old messages are deleted in the order of their ids, which grow with time: a
+// purge walks over them once, some thousands a step, and keeps its position in
+// sweeps. A step is one transaction, so a crash leaves nothing half deleted. An
+// old message that is not final is written into unpurged and skipped; later steps
+// try it again. docs/decisions/0003 says why rows are deleted.
 
-// Purge says what of old messages is to leave. A closed set: it labels metrics.
+// Purge is what is deleted of old messages. A closed set: it labels metrics.
 type Purge string
 
 // Purges.
 const (
-	PurgeMessages Purge = "messages" // the messages, with all that belongs to them
-	PurgeBodies   Purge = "bodies"   // what they say; the rest of the row stays
+	PurgeMessages Purge = "messages" // the messages, with all rows that belong to them
+	PurgeBodies   Purge = "bodies"   // their texts; the rest of the row stays
 )
 
-// purgeStep is how many messages a step looks at; some more leave where it ends
-// within a batch.
+// purgeStep is how many messages a step looks at; it deletes some more where it
+// ends within a batch.
 const purgeStep = 2_000
 
-// purgedFloor is an id below which there are no messages any more, nor at it.
-// Whoever looks for the oldest begins behind it: a search from the very
-// beginning reads what has left and was not vacuumed yet.
+// purgedFloor is an id up to which all messages are deleted. A query for the
+// oldest messages starts behind it: otherwise it reads the index entries of
+// deleted rows until they are vacuumed.
 const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
 
 func (p Purge) sweep() string { return "purge " + string(p) }
 func (p Purge) again() string { return "purge " + string(p) + " again" }
 
-// oldest finds when the oldest message was created that a purge has still to come
-// to ($1), or has passed by ($2); NULL: there is none.
+// oldest is when the oldest message was created that a purge has not come to yet
+// ($1), or has skipped ($2); NULL: there is none.
 const oldest = `SELECT least(
 	(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), ` + purgedFloor + `) ORDER BY id LIMIT 1),
 	(SELECT m.created_at FROM unpurged u JOIN messages m ON m.id = u.message_id WHERE u.kind = $2 ORDER BY u.message_id LIMIT 1))`
 
-// PurgeBehind answers how much longer than life the oldest message has been kept
-// that a purge should have removed; 0: there is none.
+// PurgeBehind returns how long the oldest message that a purge should have
+// handled has been kept beyond life; 0: there is none.
 func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (behind time.Duration, err error) {
 	var over *time.Duration
 	if err := s.pool.QueryRow(ctx, `SELECT now() - o.created_at - $3::interval FROM (`+oldest+` AS created_at) o`, p.sweep(), string(p), life).Scan(&over); err != nil {
@@ -60,10 +59,11 @@ func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (b
 	return behind, nil
 }
 
-// Purge does a step of a purge: of up to 2,000 messages that are older than life
-// and final it removes what p says, and the rest of their batches with them: a
-// batch leaves whole. It answers from how many it has removed it, and whether
-// there is more to be looked at. Of several processes one does a step.
+// Purge does one step: it looks at up to 2,000 messages older than life and
+// deletes what p says of those that are final. With [PurgeMessages] a batch is
+// deleted as a whole, once all its messages are final. It returns how many
+// messages it handled, and whether there are more to look at. Of several
+// processes one does a step; the others return at once.
 func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged int64, more bool, err error) {
 	behind, err := s.PurgeBehind(ctx, p, life)
 	if err != nil || behind == 0 { // mostly
@@ -99,8 +99,8 @@ type purging struct {
 	batches []int64 // of leaving messages, if they leave whole
 }
 
-// nextStep takes the place that a purge has come to, and moves it on. mine is
-// false when another process is at it.
+// nextStep locks a purge's position and moves it on. mine is false when another
+// process has it.
 func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step *purging, mine bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps WHERE name = n) ON CONFLICT DO NOTHING`,
@@ -150,7 +150,7 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 	}
 	step.full = seen == purgeStep
 
-	// Those that were passed by, some each time.
+	// Messages that were skipped, some each time.
 	passed, last := 0, int64(0)
 	rows, err = tx.Query(ctx, `SELECT u.message_id, m.batch_id, `+decided+` FROM (
 			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $2 ORDER BY message_id LIMIT $3
@@ -182,8 +182,8 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 // decided tells that nothing will change a message any more.
 const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
 
-// whole adds the messages of batches of which all are final to those that leave;
-// of the others those that the walk has just passed are to wait.
+// whole adds the messages of batches that are final as a whole to leaving, and
+// those of other batches that the walk has just passed to waiting.
 func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, here []int64) error {
 	if len(batches) == 0 {
 		return nil
@@ -226,7 +226,7 @@ func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, 
 	return nil
 }
 
-// blank takes what messages say out of their rows.
+// blank deletes the texts of messages.
 func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`UPDATE messages SET body = '' WHERE id = ANY($1) AND body <> ''`, p.leaving).Exec(func(tag pgconn.CommandTag) error {
@@ -237,7 +237,7 @@ func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err erro
 	return blanked, tx.SendBatch(ctx, b).Close()
 }
 
-// pass writes down what was passed by, and strikes out what was done.
+// pass records skipped messages, and forgets those that are done.
 func (p *purging) pass(b *pgx.Batch) {
 	kinds := []string{string(p.kind)}
 	if p.kind == PurgeMessages { // with a message its text is gone
@@ -247,7 +247,7 @@ func (p *purging) pass(b *pgx.Batch) {
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`, p.waiting, string(p.kind))
 }
 
-// remove takes messages away with all that belongs to them.
+// remove deletes messages with all rows that belong to them.
 func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
 	open, err := p.aside(ctx, tx)
 	if err != nil {
@@ -296,8 +296,9 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	return removed, nil
 }
 
-// aside keeps the days' counts of messages that leave a chunk which is still
-// counted again: they stand under its negative. It answers the chunks.
+// aside keeps the daily counts of messages whose chunk is still counted again,
+// under the chunk's negative number. It returns these chunks, to be counted anew
+// once the messages are deleted.
 func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
 	var chunks []int64
 	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins behind the highest chunk that there is
