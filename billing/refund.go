@@ -142,6 +142,7 @@ func (l *Ledger) pay(ctx context.Context, company, user int64) (refunded int, er
 	for n := payAtOnce; n == payAtOnce; {
 		var now int
 		err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
+			now = 0 // of a try before
 			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+payLockTimeout+`'`); err != nil {
 				return err
 			}

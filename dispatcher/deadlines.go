@@ -73,6 +73,7 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age tim
 func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
 	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+		settled = nil // of a try before
 		finals, err := find(tx)
 		if err != nil || len(finals) == 0 {
 			return err

@@ -69,6 +69,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 	for n := overdueLimit; n == overdueLimit; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+			settled = nil // of a try before
 			if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
 				return err
 			}

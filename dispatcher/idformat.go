@@ -165,7 +165,7 @@ func (d *Dispatcher) rematchSome(ctx context.Context, c *carrier) (n int, err er
 	var ballots []ballot
 	after := c.inboxSeen
 	err = postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-		settled, ballots, after = nil, nil, c.inboxSeen
+		n, settled, ballots, after = 0, nil, nil, c.inboxSeen
 		inbox, err := d.carrying.Inbox(ctx, tx, c.name, after, inboxAge, inboxLimit)
 		if err != nil || len(inbox) == 0 {
 			return err

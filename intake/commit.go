@@ -245,10 +245,10 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 	if len(refs) == 0 {
 		return true, nil // nothing was written; what is remembered of the keys does not matter
 	}
-	for {
+	for began := time.Now(); ; {
 		status := new(string)
 		var err error
-		if w.xid != "" { // else it was codes alone, for which nobody pays: all went out at once, and the ULIDs have to tell
+		if w.xid != "" { // else it was codes alone, for which nobody pays: all went out at once, and the ULIDs show it
 			err = c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, w.xid).Scan(&status)
 		}
 		if err == nil && (status == nil || *status != "in progress") {
@@ -256,7 +256,9 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 			if known, err = c.in.messages.Known(ctx, refs); err == nil {
 				w.carried.find(known)
 				w.sandboxed.find(known)
-				return len(known) > 0, nil
+				if len(known) > 0 || w.xid != "" || time.Since(began) > unseenGrace {
+					return len(known) > 0, nil
+				}
 			}
 		}
 		select {

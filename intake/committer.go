@@ -22,6 +22,9 @@ const (
 	// it when the process ends.
 	recheckTimeout = 20 * time.Second
 	recheckGrace   = 2 * time.Second
+	// unseenGrace is how long a transaction of which nothing came back, not even its
+	// id, is given to become visible.
+	unseenGrace = time.Second
 	// pushBacklog is how many commits may wait to be put on the queue before
 	// further ones are left to the dispatcher.
 	pushBacklog = 64

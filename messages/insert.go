@@ -116,7 +116,7 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	rows, err := tx.Query(ctx, `
 		INSERT INTO concat_refs AS c (sender, phone_number, last)
 		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
-		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256
+		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256, used_at = now()
 		RETURNING sender, phone_number, last`, senders, numbers, counts)
 	if err != nil {
 		return nil, fmt.Errorf("taking concatenation references: %w", err)

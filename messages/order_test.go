@@ -33,6 +33,17 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 			}},
 		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
+		{"claiming", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,
+			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
+				claimed, err := d.Claim(ctx, 1, carrier, ids)
+				return int64(len(claimed)), err
+			}},
+		{"noting that the queue took none", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,
+			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
+				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
+				err = d.NotPushed(ctx, ids)
+				return int64(d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`) - before), err
+			}},
 		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
 			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
 				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)

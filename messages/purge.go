@@ -267,9 +267,9 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
-	// The last reference of a sender and a number, if no later message has it.
+	// The last reference of a sender and a number, if no later message has taken one.
 	b.Queue(`WITH last AS (
-			SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.last = m.concat_ref
+			SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
 			WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
 		)
 		DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`, p.leaving)

@@ -23,6 +23,8 @@ const life = 90 * 24 * time.Hour
 func (d *testStore) aged(age time.Duration, ids ...int64) {
 	d.Helper()
 	d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids, age)
+	// A reference was taken with the latest message of the two numbers.
+	d.exec(`UPDATE concat_refs c SET used_at = (SELECT max(created_at) FROM messages m WHERE m.sender = c.sender AND m.phone_number = c.phone_number AND m.segments > 1)`)
 }
 
 // over makes messages final, as sent, and takes them off the outbox.
@@ -470,6 +472,8 @@ func TestPurgedReferences(t *testing.T) {
 	d.over(old...)
 	d.aged(life+time.Hour, old...)
 	d.insert(d.compose(segments(2), to(later)))
+	// 256 messages later it is the old one's again, by its number.
+	d.exec(`UPDATE concat_refs SET last = (SELECT concat_ref FROM messages WHERE id = $1) WHERE phone_number = $2`, old[2], string(later))
 	want := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later))
 	if n := d.purge(messages.PurgeMessages); n != 3 {
 		t.Fatal(n)
@@ -479,6 +483,26 @@ func TestPurgedReferences(t *testing.T) {
 	}
 	if n := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later)); n != want {
 		t.Errorf("the last reference is %d, was %d", n, want)
+	}
+}
+
+// TestPurgeOfEverything: with no message left the counting of the days goes on.
+func TestPurgeOfEverything(t *testing.T) {
+	d := newHotStore(t)
+	old := d.pending(3)
+	d.over(old...)
+	d.aged(life+time.Hour, old...)
+	if _, err := d.Tally(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.purge(messages.PurgeMessages); n != 3 || d.count(`SELECT count(*) FROM messages`) != 0 {
+		t.Fatalf("%d left", n)
+	}
+	for range 3 {
+		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
+		if _, err := d.Tally(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

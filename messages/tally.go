@@ -72,7 +72,7 @@ func recount(ctx context.Context, tx pgx.Tx, chunk int64) error {
 				count(*) FILTER (WHERE status = 0) AS pending, count(*) FILTER (WHERE status = 1) AS sent, count(*) FILTER (WHERE status = 2) AS failed
 			FROM messages WHERE id >= $2 AND id < $3 GROUP BY 1, 2, 3
 		), seen AS (
-			SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(pending), 0) AS pending, (SELECT max(id) FROM messages) >= $3 AS passed FROM counts
+			SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(pending), 0) AS pending, coalesce((SELECT max(id) FROM messages) >= $3, false) AS passed FROM counts
 		), noted AS (
 			UPDATE tally_chunks c SET counted_at = now(), pending = seen.pending, up_to = seen.up_to,
 				changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,

@@ -111,6 +111,7 @@ CREATE TABLE concat_refs (
     sender       text     NOT NULL,
     phone_number text     NOT NULL,
     last         smallint NOT NULL,
+    used_at      timestamptz NOT NULL DEFAULT now(), -- created_at of the message that has it
     PRIMARY KEY (sender, phone_number)
 ) WITH (fillfactor = 60);
 
