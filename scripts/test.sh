@@ -30,10 +30,12 @@ trap 'exit 143' TERM HUP
 # Runs a step in a process group of its own, so that all of it can be ended.
 set -m
 step() {
+	local code=0
 	"$@" </dev/null &
 	child=$!
-	wait "$child"
+	wait "$child" || code=$?
 	child=
+	return "$code"
 }
 
 step scripts/lint.sh
@@ -42,16 +44,20 @@ step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
+# A test that fails does not keep the others from being run: all that fails is
+# seen at once.
+failed=0
 # These play whole gateways against the clock: each has the machine to itself.
 whole='./dispatcher ./internal/stories'
 rest=${PACKAGES:-$(go list ./... | grep -v -e '/dispatcher$' -e '/internal/stories$')}
 # shellcheck disable=SC2086 # all are lists of words
-step go test -race -timeout 15m ${TESTFLAGS:-} $rest
+step go test -race -timeout 15m ${TESTFLAGS:-} $rest || failed=1
 if [ -z "${PACKAGES:-}" ]; then
 	# shellcheck disable=SC2086
-	step go test -race -timeout 15m -p 1 ${TESTFLAGS:-} $whole
+	step go test -race -timeout 15m -p 1 ${TESTFLAGS:-} $whole || failed=1
 fi
 if [ "${FUZZTIME:=2s}" != 0 ]; then
 	export FUZZTIME
-	step scripts/fuzz.sh
+	step scripts/fuzz.sh || failed=1
 fi
+exit "$failed"
