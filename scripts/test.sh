@@ -15,6 +15,7 @@ scripts/tools.sh # says what it cannot have; with CI=true that is a failure
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 
+# shellcheck disable=SC2317 # the trap calls it
 finish() {
 	trap '' INT TERM HUP
 	if [ -n "$child" ]; then
