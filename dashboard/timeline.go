@@ -169,6 +169,8 @@ func (v *visit) reason(r string) string {
 		return v.lang.T("life.noreceipt")
 	case submission.ReasonNoAnswer:
 		return v.lang.T("life.unanswered")
+	case messages.ReasonCancelled:
+		return v.lang.T("life.cancelled")
 	}
 	return r
 }
