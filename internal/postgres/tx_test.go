@@ -226,16 +226,24 @@ func TestTxEnds(t *testing.T) {
 		}
 	}
 
+	other, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(ctx)
 	cut := func(tx *postgres.Tx) { // by the server
 		t.Helper()
-		if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 1`); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT 1`); err != nil {
 			t.Fatal(err)
 		}
-		conn := tx.Conn().PgConn().Conn()
-		deadline := time.Now().Add(10 * time.Second)
-		_ = conn.SetReadDeadline(deadline)
-		if _, err := conn.Read(make([]byte, 1)); err != nil { // until the server has said so
-			t.Fatal(err)
+		pid := tx.Conn().PgConn().PID()
+		for end, there := time.Now().Add(30*time.Second), true; there; {
+			if err := other.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE pid = $1::bigint`, pid).Scan(&there); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				t.Fatal("its connection does not end")
+			}
 		}
 	}
 	for what, end := range map[string]func(*postgres.Tx) error{
@@ -248,15 +256,17 @@ func TestTxEnds(t *testing.T) {
 			return tx.Commit(ctx)
 		},
 	} {
-		tx, err := postgres.Begin(ctx, pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cut(tx)
-		if err := end(tx); err == nil {
-			t.Errorf("%s on a lost connection succeeds", what)
-		}
-		_ = tx.Rollback(ctx)
+		func() {
+			tx, err := postgres.Begin(ctx, pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(ctx) }() // else the pool waits for it for ever
+			cut(tx)
+			if err := end(tx); err == nil {
+				t.Errorf("%s on a lost connection succeeds", what)
+			}
+		}()
 		expectNotes(t, pool)
 	}
 
