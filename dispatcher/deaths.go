@@ -12,10 +12,16 @@ import (
 const (
 	// lookEvery lies between two looks at the others' sessions.
 	lookEvery = 100 * time.Millisecond
-	// absentFor is how long a session must be gone: a connection that is lost while
-	// its process lives is made again sooner.
+	// absentFor is how long a session must be gone without a break: a connection that
+	// is lost while its process lives is made again sooner (Options.AbsentFor).
 	absentFor = 300 * time.Millisecond
 )
+
+// sight is what the last look saw of another dispatcher.
+type sight struct {
+	gone    time.Time // since when its session has not been seen; zero: it is there
+	session time.Time // when it took its lock
+}
 
 // someDied takes those off the list whose session locks are gone, and returns whether
 // there were any.
@@ -60,35 +66,37 @@ func (m *member) noteDead(dead int64) {
 }
 
 // removeAbsent takes those off the list whose sessions have been gone for
-// absentFor. When this process's own was lost lately, so were theirs, probably,
+// Options.AbsentFor without a break. When this process's own was lost lately, so were theirs, probably,
 // and they get as long as it had to be back.
 func (m *member) removeAbsent(ctx context.Context) error {
 	me := m.id.Load()
-	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+sessionLocks+` AND objid::bigint = d.id & 4294967295)
+	rows, err := m.d.pool.Query(ctx, `SELECT d.id, d.session AND NOT EXISTS (SELECT FROM pg_locks WHERE `+sessionLocks+` AND objid::bigint = d.id & 4294967295), d.session_at
 		FROM dispatchers d`, sessionLockKey)
 	if err != nil {
 		return fmt.Errorf("looking at the dispatchers: %w", err)
 	}
 	now := time.Now()
-	others := make(map[int64]time.Time)
+	others := make(map[int64]sight)
 	var dead []int64
+	var sessions []time.Time // of the dead
 	var id int64
+	var session time.Time
 	var gone, unseen bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &gone}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&id, &gone, &session}, func() error {
 		if id == me {
 			unseen = gone
 			return nil
 		}
-		since := time.Time{}
+		seen := sight{session: session}
 		if gone {
-			if since = m.others[id]; since.IsZero() {
-				since = now
+			if seen.gone = now; session.Equal(m.others[id].session) && !m.others[id].gone.IsZero() {
+				seen.gone = m.others[id].gone
 			}
-			if now.Sub(since) >= absentFor {
-				dead = append(dead, id)
+			if now.Sub(seen.gone) >= m.d.opts.AbsentFor {
+				dead, sessions = append(dead, id), append(sessions, session)
 			}
 		}
-		others[id] = since
+		others[id] = seen
 		return nil
 	}); err != nil {
 		return fmt.Errorf("looking at the dispatchers: %w", err)
@@ -106,7 +114,8 @@ func (m *member) removeAbsent(ctx context.Context) error {
 	if len(dead) == 0 || l == nil || !l.stable() {
 		return nil
 	}
-	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = ANY($1)`, dead)
+	tag, err := m.d.pool.Exec(ctx, `DELETE FROM dispatchers d USING unnest($1::bigint[], $2::timestamptz[]) u(id, session)
+		WHERE d.id = u.id AND d.session_at = u.session`, dead, sessions)
 	if err != nil {
 		return fmt.Errorf("taking dead dispatchers off the list: %w", err)
 	}

@@ -73,6 +73,7 @@ type Options struct {
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
 	Heartbeat        time.Duration // default 1 s
 	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s
+	AbsentFor        time.Duration // so is one whose session lock is gone for so long; default absentFor
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
@@ -153,6 +154,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	setDefault(&opts.StrandedAfter, 10*time.Minute)
 	setDefault(&opts.Heartbeat, time.Second)
 	setDefault(&opts.DeadAfter, 5*time.Second)
+	setDefault(&opts.AbsentFor, absentFor)
 	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)

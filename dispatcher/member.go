@@ -34,8 +34,8 @@ type member struct {
 	healed    time.Time // when heartbeats began to succeed again; run's
 	last      time.Time // the last one that succeeded; run's
 
-	others map[int64]time.Time // the dispatchers on the list, and since when their session locks are gone; zero: they are held; run's
-	died   bool                // a dispatcher was taken off the list since the leases were last asked for; run's
+	others map[int64]sight // the dispatchers on the list; run's
+	died   bool            // a dispatcher was taken off the list since the leases were last asked for; run's
 }
 
 func newMember(d *Dispatcher) *member {
@@ -44,7 +44,7 @@ func newMember(d *Dispatcher) *member {
 	// they get two heartbeats to be seen.
 	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
 	return &member{d: d, start: now, healed: healed, workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
-		others: make(map[int64]time.Time)}
+		others: make(map[int64]sight)}
 }
 
 func (m *member) kick() {

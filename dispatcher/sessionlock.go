@@ -62,7 +62,7 @@ func (d *Dispatcher) takeSessionLock(ctx context.Context) (*sessionLock, error) 
 	return l, nil
 }
 
-// connect tries every host of the URL in turn, each for seatPatience.
+// connect tries every host of the URL in turn, each for sessionTimeout.
 func (l *sessionLock) connect(ctx context.Context) (err error) {
 	config := l.d.pool.Config().ConnConfig.Copy()
 	config.ConnectTimeout = sessionTimeout
@@ -122,9 +122,14 @@ func (l *sessionLock) reacquire(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	if err := l.lock(ctx); err != nil {
-		_ = closeQuietly(l.conn)
-		return err
+	err := l.lock(ctx)
+	if err == nil {
+		_, err = l.conn.Exec(ctx, `UPDATE dispatchers SET session_at = clock_timestamp() WHERE id = $1`, l.id)
+	}
+	if err != nil {
+		l.held.Store(false)
+		_ = closeQuietly(l.conn) // the first error says more
+		return fmt.Errorf("taking the lock again: %w", err)
 	}
 	return nil
 }

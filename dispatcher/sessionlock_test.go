@@ -52,15 +52,37 @@ func TestSessionLockOfDead(t *testing.T) {
 	w.awaitLink("leo-1", "bound")
 }
 
-// TestSessionLockLost: a dispatcher whose session is cut while it lives has it back
-// before the others could take it for dead, and its binds stay.
+// TestSessionLockBetweenLooks: a session that was had again between two looks of the
+// others has not been gone without a break, although each of them saw none.
+func TestSessionLockBetweenLooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name, session) OVERRIDING SYSTEM VALUE VALUES (77, 'cut', true)`); err != nil {
+		t.Fatal(err)
+	}
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.startWith(dispatcher.Options{DeadAfter: time.Hour, AbsentFor: 2 * time.Second}, mno.mno())
+	w.awaitLink("lumitel-1", "bound")
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
+		w.count(`WITH back AS (UPDATE dispatchers SET session_at = clock_timestamp() WHERE id = 77 RETURNING 1) SELECT count(*) FROM back`)
+		time.Sleep(20 * time.Millisecond)
+	}
+	if w.count(`SELECT count(*) FROM dispatchers WHERE id = 77`) != 1 {
+		t.Fatal("it was taken for dead")
+	}
+	w.until("it is taken for dead", func() bool { return w.count(`SELECT count(*) FROM dispatchers WHERE id = 77`) == 0 })
+}
+
+// TestSessionLockLost: a dispatcher whose session is cut while it lives has it back,
+// and its binds stay. The one that stands by takes its absence for death later than
+// it commonly would, because a busy machine may connect slowly.
 func TestSessionLockLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno())
 	id := w.count(`SELECT id FROM dispatchers`)
-	w.startWith(dispatcher.Options{}, mno.mno()) // it stands by
+	w.startWith(dispatcher.Options{AbsentFor: 10 * time.Second}, mno.mno()) // it stands by
 	w.until("there are two", func() bool { return w.count(`SELECT count(*) FROM dispatchers`) == 2 })
 	ids := w.sendMany(100, "00")
 	for range 3 {
