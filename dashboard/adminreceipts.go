@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 )
 
 const receiptsOnPage = 50
 
 type unmatchedReceiptsPage struct {
-	Receipts []messages.UnmatchedReceipt
+	Receipts []receipts.InboxReceipt
 	Next     string
 }
 
@@ -19,7 +20,7 @@ func (d *Dashboard) unmatchedReceipts(v *visit, _ operator) {
 	var data unmatchedReceiptsPage
 	var next int64
 	var err error
-	data.Receipts, next, err = messages.New(d.rooms.Pool).UnmatchedReceipts(v.ctx(), v.after("before"), receiptsOnPage)
+	data.Receipts, next, err = receipts.Inbox(v.ctx(), d.rooms.Pool, v.after("before"), receiptsOnPage)
 	if err != nil {
 		v.handleError("listing receipts", err)
 		return

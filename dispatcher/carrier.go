@@ -3,13 +3,11 @@ package dispatcher
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/submission"
@@ -25,13 +23,13 @@ const (
 
 // IDFormat says how a carrier writes a message id in its receipts, compared
 // with its submit_sm_resp.
-type IDFormat uint8
+type IDFormat = receipts.Format
 
 const (
-	IDAuto         IDFormat = iota // learnt from the receipts themselves
-	IDSame                         // alike, but for what messages.Key passes over
-	IDHexToDecimal                 // hexadecimal in the response, decimal in the receipt
-	IDDecimalToHex                 // decimal in the response, hexadecimal in the receipt
+	IDAuto         = receipts.Auto         // learnt from the receipts themselves
+	IDSame         = receipts.Same         // alike, but for case and leading zeros
+	IDHexToDecimal = receipts.HexToDecimal // hexadecimal in the response, decimal in the receipt
+	IDDecimalToHex = receipts.DecimalToHex // decimal in the response, hexadecimal in the receipt
 )
 
 // Concat is how a carrier wants the segments of a long message marked.
@@ -182,35 +180,6 @@ func (c *Carrier) class(status smpp.Status) smpp.Class {
 		return class
 	}
 	return status.Class()
-}
-
-// receiptKey turns a receipt's message id into the key of its segment, that
-// is, into the form that the submit_sm_resp had.
-func receiptKey(format IDFormat, id string) string {
-	key := messages.Key(id)
-	switch format {
-	case IDHexToDecimal:
-		if converted, ok := rebase(key, 10, 16); ok {
-			return converted
-		}
-	case IDDecimalToHex:
-		if converted, ok := rebase(key, 16, 10); ok {
-			return converted
-		}
-	}
-	return key
-}
-
-// rebase writes a number of any length in another base.
-func rebase(digits string, from, to int) (string, bool) {
-	if digits == "" || len(digits) > 64 || strings.ContainsAny(digits, "+-_") {
-		return "", false
-	}
-	n, ok := new(big.Int).SetString(digits, from)
-	if !ok {
-		return "", false
-	}
-	return n.Text(to), true
 }
 
 // retryDelay is how long the nth attempt's successor waits: RetryMin doubling

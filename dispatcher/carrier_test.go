@@ -8,50 +8,6 @@ import (
 	"intumwa/sms"
 )
 
-func TestReceiptKey(t *testing.T) {
-	for _, c := range []struct {
-		format   IDFormat
-		id, want string
-	}{
-		{IDAuto, "00A1", "a1"}, {IDSame, "00A1", "a1"}, {IDSame, "000", "0"},
-		{IDHexToDecimal, "161", "a1"}, {IDHexToDecimal, "0000000161", "a1"}, {IDHexToDecimal, "0", "0"},
-		{IDHexToDecimal, "18446744073709551616", "10000000000000000"}, // past 64 bits
-		{IDHexToDecimal, "a1", "a1"}, {IDHexToDecimal, "not-a-number", "not-a-number"},
-		{IDDecimalToHex, "A1", "161"}, {IDDecimalToHex, "00a1", "161"}, {IDDecimalToHex, "10000000000000000", "18446744073709551616"},
-		{IDDecimalToHex, "0x10", "x10"}, {IDDecimalToHex, "xyz", "xyz"},
-		{IDHexToDecimal, "-5", "-5"}, {IDHexToDecimal, "+5", "+5"}, {IDHexToDecimal, "1_0", "1_0"},
-		{IDHexToDecimal, "", ""},
-	} {
-		if got := receiptKey(c.format, c.id); got != c.want {
-			t.Errorf("receiptKey(%v, %q) = %q, want %q", c.format, c.id, got, c.want)
-		}
-	}
-	long := make([]byte, 65)
-	for i := range long {
-		long[i] = '1'
-	}
-	if got := receiptKey(IDHexToDecimal, string(long)); got != string(long) {
-		t.Errorf("an id of 65 digits became %q", got)
-	}
-}
-
-// TestReceiptKeysAgree: the key of a response and that of its receipt are one
-// under the right form.
-func TestReceiptKeysAgree(t *testing.T) {
-	for _, n := range []string{"1", "9", "a", "10", "ff", "deadbeef", "123456789abcdef0123456789"} {
-		decimal, ok := rebase(n, 16, 10)
-		if !ok {
-			t.Fatal(n)
-		}
-		if got := receiptKey(IDHexToDecimal, decimal); got != n {
-			t.Errorf("hexadecimal %s, decimal %s in the receipt: key %s", n, decimal, got)
-		}
-		if got := receiptKey(IDDecimalToHex, n); got != decimal {
-			t.Errorf("decimal %s, hexadecimal %s in the receipt: key %s", decimal, n, got)
-		}
-	}
-}
-
 func TestMeaning(t *testing.T) {
 	c := Carrier{States: map[string]sms.Status{"ACCEPTD": sms.Pending, "UNKNOWN": sms.Failed, "OK": sms.Sent}}
 	for state, want := range map[string]sms.Status{

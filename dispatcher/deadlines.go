@@ -10,6 +10,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -90,10 +91,10 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 
 // forget deletes what has been kept long enough.
 func (d *Dispatcher) forget(ctx context.Context) error {
-	_, receipts := d.store.ForgetReceipts(ctx, d.opts.ReceiptRetention)
+	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
 	_, inbound := d.store.ForgetInbound(ctx, d.opts.InboundRetention)
 	_, held := d.store.ForgetHeld(ctx, d.opts.Validity)
-	return errors.Join(receipts, inbound, held)
+	return errors.Join(reported, inbound, held)
 }
 
 // sentIDs are those that a verdict takes as sent: they are not sent again.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -32,15 +33,13 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 		return
 	}
 	status, final := w.carrier.config().meaning(receipt.State)
-	key, verify, guess := w.format.key(receipt.ID)
 	w.carrier.settler.receive(arrival{
-		Receipt: messages.Receipt{
-			Carrier: name, Link: w.link,
-			CarrierID: receipt.ID, Key: key, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest), Verify: verify,
+		Receipt: receipts.Receipt{
+			Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
 			Error: receipt.Error, At: pdu.Received,
 		},
-		pdu: pdu, guess: guess,
+		pdu: pdu,
 	})
 }
 

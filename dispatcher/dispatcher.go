@@ -46,6 +46,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/queue"
+	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -120,28 +121,11 @@ type carrier struct {
 	shares    [2]*share // by lane of the queue
 	unmatched quota     // receipts that match nothing
 	handsets  quota     // messages from handsets
-	inboxSeen int64     // rematch's: how far it has come
-	standIn   string    // failover's: who takes its messages now, for the log
-
-	mu      sync.Mutex
-	formats map[string]*formatLearner // by link
+	matcher   *receipts.Matcher
+	standIn   string // failover's: who takes its messages now, for the log
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }
-
-// format is how a link's receipts write ids; nil for a link that is not held
-// here.
-func (c *carrier) format(link string) *formatLearner {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.formats[link]
-}
-
-func (c *carrier) setFormat(link string, format *formatLearner) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.formats[link] = format
-}
 
 // New checks the options and returns a Dispatcher that does nothing until Run.
 // hot is a pool of the same database whose connections plan updates of many
@@ -218,7 +202,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		c := d.carriers[configs[i].Name]
 		if c == nil {
-			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, formats: make(map[string]*formatLearner)}
+			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, matcher: receipts.New(configs[i].Name)}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
 			d.metrics.expect(c.name)

@@ -3,10 +3,9 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/receipts"
 )
 
 // echoInterval lies between two looks for receipts of segments that a carrier
@@ -19,7 +18,7 @@ var errEchoed = errors.New("no answer, but a receipt that echoes its user_messag
 // carrier leaves a submit_sm unanswered past the response timeout, on a link
 // that lives, and a receipt in the inbox echoes its user_message_reference, the
 // segment ends as unanswered now, not when unknown_hold is over. Settling it
-// finds that receipt (messages.Store.Record).
+// finds that receipt (receipts.Matcher.Record).
 func (w *linkWorker) watchEchoes(ctx context.Context) {
 	for sleep(ctx, echoInterval) == nil {
 		if w.carrier.config().NoReference {
@@ -30,20 +29,24 @@ func (w *linkWorker) watchEchoes(ctx context.Context) {
 			if len(overdue) == 0 {
 				continue
 			}
-			segments := make([]messages.Unanswered, len(overdue))
+			segments := make([]receipts.Unanswered, len(overdue))
 			for i, key := range overdue {
 				id, n, _ := fromKey(key)
-				segments[i] = messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)}
+				segments[i].Reference = reference(id, n)
+				if m := w.d.inFlight.get(id); m != nil { // without a number none is found
+					segments[i].Number = m.msg.Number
+				}
 			}
-			echoed, err := w.d.carrying.Echoed(ctx, w.carrier.name, segments)
+			echoed, err := w.carrier.matcher.Echoed(ctx, w.d.hot, segments)
 			if err != nil {
 				w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
 				break
 			}
-			bind.GiveUp(errEchoed, slices.DeleteFunc(overdue, func(key uint64) bool {
-				id, n, _ := fromKey(key)
-				return !slices.Contains(echoed, messages.Unanswered{MessageID: id, Segment: n, Reference: reference(id, n)})
-			})...)
+			keys := make([]uint64, len(echoed))
+			for i, n := range echoed {
+				keys[i] = overdue[n]
+			}
+			bind.GiveUp(errEchoed, keys...)
 		}
 	}
 }

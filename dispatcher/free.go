@@ -11,6 +11,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -70,27 +71,27 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 			settled = nil // of a try before
-			if err := d.carrying.LockCarrier(ctx, tx, c.name); err != nil {
+			if err := c.matcher.Lock(ctx, tx); err != nil {
 				return err
 			}
 			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
 			if n = len(begun); err != nil || n == 0 {
 				return err
 			}
-			var segments []messages.Segment
+			var segments []receipts.Segment
 			var finals []messages.Final
 			for _, m := range begun {
-				unanswered := c.config().unanswered(m, c.name)
+				unanswered := c.config().unanswered(m)
 				segments = append(segments, unanswered...)
 				if effect.Fail != "" && len(unanswered) > 0 {
 					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: effect.Fail})
 				}
 			}
-			recorded, err := d.carrying.Record(ctx, tx, c.name, segments, nil, 0)
+			recorded, err := c.matcher.Record(ctx, tx, segments, nil, 0)
 			if err != nil {
 				return err
 			}
-			early, err := d.carrying.Verdicts(ctx, tx, recorded.Submitted)
+			early, err := d.carrying.Verdicts(ctx, tx, recorded.Settled)
 			if err != nil {
 				return err
 			}
@@ -110,12 +111,12 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 
 // unanswered are the segments of a message of which it is not known that the
 // carrier has them, as segments to be recorded.
-func (c *Carrier) unanswered(m *messages.Claimed, name string) (segments []messages.Segment) {
+func (c *Carrier) unanswered(m *messages.Claimed) (segments []receipts.Segment) {
 	total := len(c.segments(m, time.Now()))
 	for n := 1; n <= total; n++ {
 		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
-			segments = append(segments, messages.Segment{MessageID: m.ID, Segment: n, Total: total, Carrier: name,
-				At: time.Now(), Unanswered: true, Reference: reference(m.ID, n)})
+			segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: time.Now(),
+				Unanswered: true, Reference: reference(m.ID, n)})
 		}
 	}
 	return segments

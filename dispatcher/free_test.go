@@ -3,9 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -296,65 +293,6 @@ func TestInFlightOfTwoWorkers(t *testing.T) {
 	f.orphaned([]messages.Claim{before})
 	if orphans := f.orphaned([]messages.Claim{before}); len(orphans) != 1 {
 		t.Errorf("orphans %v: an earlier claim is not in flight", orphans)
-	}
-}
-
-// TestRematchMovesOn: a carrier without receipts of its own does not look at
-// the others' again and again.
-func TestRematchMovesOn(t *testing.T) {
-	b := newBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
-	if _, err := b.pool.Exec(t.Context(), `
-		INSERT INTO receipts (received_at, carrier, link, key, carrier_id, number, state, status, error, outcome)
-		SELECT now() - make_interval(mins => 30 - n), 'other', 'x', n::text, n::text, '', 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, 20) n`); err != nil {
-		t.Fatal(err)
-	}
-	at := b.d.running()[0]
-	if err := b.d.rematch(t.Context(), at); err != nil {
-		t.Fatal(err)
-	}
-	if newest := b.count(`SELECT max(id) FROM receipts`); at.inboxSeen != int64(newest) {
-		t.Errorf("it stands at %d of %d", at.inboxSeen, newest)
-	}
-}
-
-// TestFormIsLearntAtOnce: a link's form may be learnt from the moment that others
-// can see it. (The race detector is the judge; one link in several meets the
-// moment.)
-func TestFormIsLearntAtOnce(t *testing.T) {
-	b := newBench(t, func(c *Carrier) {
-		c.IDFormat = IDAuto
-		for i := range 60 {
-			link := c.Links[0]
-			link.Name = fmt.Sprint("many-", i)
-			c.Links = append(c.Links, link)
-		}
-	})
-	at := b.d.running()[0]
-	links := at.config().Links[1:]
-	wishes, held := map[string]wantedLink{}, map[string]leasedLink{}
-	var learning sync.WaitGroup
-	for i := range links {
-		link := &links[i]
-		wishes[link.Name], held[link.Name] = wantedLink{at, link}, leasedLink{}
-		learning.Go(func() {
-			format := at.format(link.Name)
-			for ; format == nil; format = at.format(link.Name) {
-				runtime.Gosched()
-			}
-			for range votesToLearn {
-				format.vote(IDHexToDecimal)
-			}
-		})
-	}
-	if err := b.d.member.arrange(wishes, held); err != nil {
-		t.Fatal(err)
-	}
-	learning.Wait()
-	b.d.member.stop()
-	for i := range links {
-		if name := at.format(links[i].Name).name(); name != "hex_to_decimal" {
-			t.Errorf("%s learnt %q", links[i].Name, name)
-		}
 	}
 }
 

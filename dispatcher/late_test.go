@@ -67,14 +67,14 @@ func TestLateRefusals(t *testing.T) {
 func TestSentBesideRefused(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(2)
-	var receipts []arrival
+	var reports []arrival
 	for segment := 1; segment <= 2; segment++ {
 		a := b.receipt([]string{"a1", "a2"}[segment-1], "DELIVRD")
 		ref := reference(m.msg.ID, segment)
 		a.Reference, a.Number = &ref, string(m.msg.Number)
-		receipts = append(receipts, a)
+		reports = append(reports, a)
 	}
-	b.settle(settlement{receipts: receipts})
+	b.settle(settlement{receipts: reports})
 	no := ended(smpp.NoAnswer, 0, smpp.ErrNotBound)
 	b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
 	if status, reason := b.status(m.msg.ID); status != sms.Sent {

@@ -25,7 +25,6 @@ type linkWorker struct {
 	link     string // its name
 	conf     *Link  // as it is now; the member's alone once the worker runs
 	binds    *binds
-	format   *formatLearner
 	breaker  breaker
 	slots    *slots
 	prefetch *prefetch
@@ -47,7 +46,7 @@ type linkWorker struct {
 const settleWait = 2 * time.Second
 
 func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
-	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, format: c.format(conf.Name), name: identity() + "/" + conf.Name, done: make(chan struct{})}
+	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, name: identity() + "/" + conf.Name, done: make(chan struct{})}
 	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
 		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
 		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }})

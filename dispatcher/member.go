@@ -285,11 +285,9 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 			continue
 		}
 		if at == nil {
-			format := newFormatLearner(w.carrier.config().IDFormat, h.format)
-			if known := format.name(); known != "" {
+			if known := w.carrier.matcher.Hold(name, w.carrier.config().IDFormat, h.format); known != "" {
 				m.d.metrics.showFormat(w.carrier.name, name, known)
 			}
-			w.carrier.setFormat(name, format) // from here on it is the settler's and the tasks' as well
 			var err error
 			if at, err = newLinkWorker(m.d, w.carrier, w.link); err != nil {
 				return err
@@ -297,7 +295,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 			m.workers[name] = at
 			at.start()
 		}
-		at.format.configure(w.carrier.config().IDFormat)
+		w.carrier.matcher.Configure(name, w.carrier.config().IDFormat)
 		at.setPaused(h.paused)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -13,7 +14,7 @@ import (
 // what the messages' attempts have come to, once that is committed. After a
 // failed transaction it is made anew.
 type plan struct {
-	segments []messages.Segment
+	segments []receipts.Segment
 	finals   []messages.Final
 	carried  []int64
 	held     []int64
@@ -51,15 +52,14 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	}
 	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
 	p.attempts[m] = a.Result(state, effect, r.at)
+	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.worker.link, At: r.at}
 	switch {
 	case r.segment == 0: // nothing was to be sent
 	case effect.Record == submission.AsAccepted:
-		p.segments = append(p.segments, s.accepted(m.worker.link, m.msg.ID, r.segment, m.total, r.MessageID, r.at))
+		p.segments = append(p.segments, s.accepted(segment, r.MessageID))
 	case effect.Record == submission.AsUnanswered:
-		p.segments = append(p.segments, messages.Segment{
-			MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Carrier: s.carrier.name, Link: m.worker.link,
-			At: r.at, Unanswered: true, Reference: reference(m.msg.ID, r.segment),
-		})
+		segment.Unanswered, segment.Reference = true, reference(m.msg.ID, r.segment)
+		p.segments = append(p.segments, segment)
 	}
 }
 
@@ -91,9 +91,9 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	if effect.Record == submission.ReplaceUnanswered {
-		segment := s.accepted(a.link, a.messageID, a.segment, a.total, a.MessageID, a.at)
-		segment.Late = true
-		p.segments = append(p.segments, segment)
+		p.segments = append(p.segments, s.accepted(receipts.Segment{
+			MessageID: a.messageID, Segment: a.segment, Total: a.total, Link: a.link, At: a.at, Late: true,
+		}, a.MessageID))
 	}
 	if effect.Done && a.total == 1 {
 		p.carried = append(p.carried, a.messageID)
@@ -112,18 +112,12 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	}
 }
 
-// accepted is a segment that the carrier has taken, to be recorded.
-func (s *settler) accepted(link string, messageID int64, segment, total int, carrierID string, at time.Time) messages.Segment {
+// accepted is a segment that the carrier has taken under an id, to be recorded.
+func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.Segment {
 	config := s.carrier.config()
-	record := messages.Segment{MessageID: messageID, Segment: segment, Total: total, Carrier: s.carrier.name, Link: link,
-		CarrierID: carrierID, At: at, Confirmed: config.Confirm == ConfirmBySubmit}
+	segment.CarrierID, segment.Confirmed = carrierID, config.Confirm == ConfirmBySubmit
 	if !config.NoReference {
-		record.Reference = reference(messageID, segment)
+		segment.Reference = reference(segment.MessageID, segment.Segment)
 	}
-	if format := s.carrier.format(link); format != nil && format.unsure() {
-		if record.Unsure = true; time.Since(s.parked) < messages.InboxReach {
-			record.Other = otherKeys(carrierID)
-		}
-	}
-	return record
+	return segment
 }

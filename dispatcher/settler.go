@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/submission"
 )
@@ -35,7 +35,6 @@ const settleTimeout = 10 * time.Second
 type settler struct {
 	d       *Dispatcher
 	carrier *carrier
-	parked  time.Time // when a receipt last went into the inbox whose link's format of ids was unknown; run's
 
 	throttled, unwritable smpp.Seldom
 
@@ -56,15 +55,6 @@ type lateAnswer struct {
 	total     int
 	smpp.Result
 	at time.Time
-}
-
-// arrival is what a carrier delivered, a receipt or a handset's message, with
-// the PDU that waits for its answer.
-type arrival struct {
-	messages.Receipt
-	inbound *messages.Inbound // nil: a receipt
-	pdu     *smpp.Delivery
-	guess   bool // the format of the link's ids was not known
 }
 
 func newSettler(d *Dispatcher, c *carrier) *settler {
@@ -143,9 +133,9 @@ func (s *settler) grab() settlement {
 func (s *settler) grabReceipts() []arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	receipts := s.receipts
+	arrivals := s.receipts
 	s.receipts = nil
-	return receipts
+	return arrivals
 }
 
 // run settles until ctx ends and nothing is left, or the database stays away.
@@ -251,23 +241,12 @@ func (s *settler) commit(w settlement) error {
 	defer cancel()
 	plan := s.plan(w)
 	conf, now := s.carrier.config(), time.Now()
-	var receipts []messages.Receipt
-	var inbound []messages.Inbound
-	room, kept := s.carrier.handsets.room(now, conf.MaxInbound), 0
-	for _, a := range w.receipts {
-		switch {
-		case a.inbound == nil:
-			receipts = append(receipts, a.Receipt)
-		case kept < room:
-			inbound = append(inbound, *a.inbound)
-			kept += rowsOf(a.inbound)
-		}
-	}
+	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
 	var settled []messages.Settled
-	var recorded messages.Recorded
+	var recorded receipts.Recorded
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		if recorded, err = store.Record(ctx, tx, s.carrier.name, plan.segments, receipts, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
@@ -276,13 +255,13 @@ func (s *settler) commit(w settlement) error {
 		if err := store.PutBack(ctx, tx, plan.putBack, s.d.opts.Validity); err != nil {
 			return err
 		}
-		finals, err := store.Verdicts(ctx, tx, slices.Concat(recorded.Submitted, recorded.Reported))
+		finals, err := store.Verdicts(ctx, tx, recorded.Settled)
 		if err != nil {
 			return err
 		}
 		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(finals, plan.finals), messages.Ends{
 			Dispatcher: s.d.member.id.Load(),
-			Carried:    slices.Concat(plan.carried, answeredLate(recorded)),
+			Carried:    slices.Concat(plan.carried, answeredLate(recorded.Settled)),
 			Held:       plan.held,
 			Retries:    plan.retries,
 		})
@@ -292,20 +271,18 @@ func (s *settler) commit(w settlement) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	s.committed(w, plan, recorded.Outcomes, len(inbound))
-	s.learn(w, plan.segments, recorded)
-	early := receiptsIn(recorded.Submitted)
-	s.carrier.unmatched.give(early)
-	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(early))
-	s.logSettled(w, recorded.Outcomes, recorded.Reported)
+	s.answer(w.receipts, recorded.Outcomes, len(inbound))
+	s.committed(w, plan)
+	s.learn(recorded)
+	s.logSettled(w, recorded)
 	s.d.report(settled)
 	return nil
 }
 
 // answeredLate are messages whose segment had no answer and was settled by a
 // receipt that echoed its reference: they must not be sent again.
-func answeredLate(r messages.Recorded) (ids []int64) {
-	for _, st := range slices.Concat(r.Submitted, r.Reported) {
+func answeredLate(states []receipts.SegmentState) (ids []int64) {
+	for _, st := range states {
 		if st.Unanswered && st.Total == 1 {
 			ids = append(ids, st.MessageID)
 		}
@@ -313,97 +290,8 @@ func answeredLate(r messages.Recorded) (ids []int64) {
 	return ids
 }
 
-// receiptsIn counts the segments that a receipt settled.
-func receiptsIn(states []messages.SegmentState) (n int) {
-	for _, st := range states {
-		if st.Receipt != "" {
-			n++
-		}
-	}
-	return n
-}
-
-// learn looks at what a settlement says of how links write ids in receipts. What was
-// found by its reference says nothing of that, nor does an id that is the same
-// in every format.
-func (s *settler) learn(w settlement, segments []messages.Segment, recorded messages.Recorded) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	echoed := map[int]bool{}
-	for _, st := range recorded.Reported {
-		if st.Unanswered {
-			echoed[st.From] = true
-		}
-	}
-	n := 0 // of the receipts
-	for _, a := range w.receipts {
-		if a.inbound != nil {
-			continue
-		}
-		switch {
-		case recorded.Outcomes[n] != messages.Matched || !a.Verify || a.Number == "" || echoed[n]:
-		case !a.guess:
-			if format := s.carrier.format(a.Link); format != nil {
-				format.confirm()
-			}
-		case otherKeys(a.CarrierID) != nil:
-			s.d.learn(ctx, s.carrier, a.Link, IDSame)
-		}
-		n++
-	}
-	telling := map[int64]bool{}
-	for _, p := range segments {
-		telling[p.MessageID] = telling[p.MessageID] || p.Other != nil
-	}
-	for _, st := range recorded.Submitted {
-		if st.Receipt != "" && !st.Unanswered && telling[st.MessageID] {
-			s.d.learn(ctx, s.carrier, st.Link, otherFormats[st.Other])
-		}
-	}
-}
-
-// rowsOf is what a message from a handset counts in its carrier's quota: a long
-// one as many as the segments it came in.
-func rowsOf(m *messages.Inbound) int { return 1 + len(m.Octets)/140 }
-
-// throttle puts a delivery back to a carrier that makes us keep too much.
-func (s *settler) throttle(a arrival, kind string) {
-	a.pdu.Respond(smpp.StatusThrottled)
-	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
-	if n, due := s.throttled.Due(time.Now()); due {
-		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
-	}
-}
-
-// committed frees, after the commit, what a settlement held. Of the messages from
-// handsets the first inbound are kept.
-func (s *settler) committed(w settlement, p plan, outcomes []messages.Outcome, inbound int) {
-	n := 0 // of the receipts
-	for _, a := range w.receipts {
-		if a.inbound != nil {
-			if inbound--; inbound < 0 {
-				s.throttle(a, inboundKind)
-				continue
-			}
-			a.pdu.Respond(smpp.StatusOK)
-			s.d.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
-			continue
-		}
-		outcome := outcomes[n]
-		n++
-		if outcome == messages.Throttled {
-			s.throttle(a, unmatchedKind)
-			continue
-		}
-		a.pdu.Respond(smpp.StatusOK)
-		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
-		if outcome == messages.Unmatched {
-			s.carrier.unmatched.take(1)
-			if a.guess {
-				s.parked = time.Now()
-			}
-		}
-	}
+// committed frees, after the commit, what a settlement held.
+func (s *settler) committed(w settlement, p plan) {
 	slots := map[*linkWorker]int{}
 	for _, r := range w.results {
 		if r.slot {
@@ -422,43 +310,5 @@ func (s *settler) committed(w settlement, p plan, outcomes []messages.Outcome, i
 	}
 	for w, n := range slots {
 		w.slots.give(n)
-	}
-}
-
-// logSettled logs at debug level what a committed transaction said of each message,
-// by its ULID, so that one message can be followed through the log. At other
-// levels it costs nothing.
-func (s *settler) logSettled(w settlement, outcomes []messages.Outcome, reported []messages.SegmentState) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	log := s.d.log
-	if !log.Enabled(ctx, slog.LevelDebug) {
-		return
-	}
-	for _, r := range w.results {
-		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
-			"link", r.message.worker.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
-			"status", r.Status.String(), "carrier_id", r.MessageID)
-	}
-	whose := make(map[int]int64, len(reported)) // receipt -> message
-	ids := make([]int64, len(reported))
-	for i, st := range reported {
-		whose[st.From], ids[i] = st.MessageID, st.MessageID
-	}
-	names, err := s.d.store.ULIDs(ctx, ids)
-	if err != nil {
-		log.Debug("looking up whose receipts these are", "error", err)
-	}
-	n := 0 // of the receipts
-	for _, a := range w.receipts {
-		if a.inbound != nil {
-			continue
-		}
-		fields := []any{"carrier", s.carrier.name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcomes[n])}
-		if id, known := whose[n]; known {
-			fields = append([]any{"id", names[id], "message_id", id}, fields...)
-		}
-		log.Debug("receipt", fields...)
-		n++
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/queue"
+	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/submission"
@@ -56,7 +57,7 @@ func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
-	at.setFormat("l1", newFormatLearner(IDSame, ""))
+	at.matcher.Hold("l1", IDSame, "")
 	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func (b *bench) settle(w settlement) {
 
 func (b *bench) receipt(key, state string) arrival {
 	status, final := b.s.carrier.config().meaning(state)
-	return arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key), State: state,
+	return arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
 		Status: status, Final: final, At: time.Now()}, pdu: &smpp.Delivery{}}
 }
 
@@ -480,7 +481,7 @@ func BenchmarkSettler(b *testing.B) {
 		b.Fatal(err)
 	}
 	at := d.running()[0]
-	at.setFormat("l1", newFormatLearner(IDSame, ""))
+	at.matcher.Hold("l1", IDSame, "")
 	l, err := newLinkWorker(d, at, &at.config().Links[0])
 	if err != nil {
 		b.Fatal(err)
@@ -506,7 +507,7 @@ func BenchmarkSettler(b *testing.B) {
 			key := fmt.Sprintf("%d-%d", round, i)
 			j := &inFlight{worker: l, msg: m, total: 1, attempt: submission.Attempt{Open: 1}}
 			w.results = append(w.results, result{message: j, segment: 1, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: key}, at: time.Now()})
-			reported.receipts = append(reported.receipts, arrival{Receipt: messages.Receipt{Carrier: "lumitel", Link: "l1", CarrierID: key, Key: messages.Key(key),
+			reported.receipts = append(reported.receipts, arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key,
 				State: "DELIVRD", Status: sms.Sent, Final: true, At: time.Now()}, pdu: &smpp.Delivery{}})
 		}
 		b.StartTimer()

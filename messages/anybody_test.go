@@ -63,22 +63,4 @@ func TestAnybodys(t *testing.T) {
 	if c, err := store.Count(ctx, sms.CompanyID(0), time.Time{}); err != nil || c != (Counts{}) {
 		t.Errorf("nobody's: %+v, %v", c, err)
 	}
-
-	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
-		SELECT 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2000 <> 1 THEN 1 END, CASE WHEN n % 2000 <> 1 THEN 'duplicate' ELSE 'unmatched' END
-		FROM generate_series(1, 12000) n`)
-	unmatched, pages := 0, 0
-	for before := int64(0); ; {
-		page, next, err := store.UnmatchedReceipts(ctx, before, 2)
-		if err != nil || len(page) > 2 {
-			t.Fatalf("%d unmatched, %v", len(page), err)
-		}
-		unmatched, pages = unmatched+len(page), pages+1
-		if before = next; next == 0 {
-			break
-		}
-	}
-	if unmatched != 6 || pages < 3 {
-		t.Errorf("%d unmatched on %d pages", unmatched, pages)
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"intumwa/receipts"
 )
 
 // Audit is what is not as it should be. All zero is right.
@@ -71,7 +73,7 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND (p.message_id IS NULL OR m.created_at < now() - $1::interval)
 			AND (s.message_id IS NULL OR s.settled OR s.due_at < now() - interval '1 hour'))
 		FROM messages m LEFT JOIN outbox o ON o.message_id = m.id
-			LEFT JOIN (SELECT DISTINCT message_id FROM segments) p ON p.message_id = m.id
+			LEFT JOIN `+receipts.Submitted+` p ON p.message_id = m.id
 			LEFT JOIN sandbox s ON s.message_id = m.id
 		WHERE m.status = 0`, horizon).Scan(&a.StuckPending)
 	if err != nil {

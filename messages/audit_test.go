@@ -7,6 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -45,7 +46,7 @@ func TestAudit(t *testing.T) {
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 		}, messages.Audit{StuckPending: 1}},
 		{"with a carrier for too long", func(d *testStore, _ *messages.Message, id int64) {
-			d.settle([]messages.Segment{accepted(id, "x")})
+			d.settle([]receipts.Segment{accepted(id, "x")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 			d.exec(`UPDATE messages SET created_at = now() - interval '3 hours' WHERE id = $1`, id)
 		}, messages.Audit{StuckPending: 1}},
@@ -67,7 +68,7 @@ func TestAudit(t *testing.T) {
 			carried := d.compose()
 			atCarrier := d.insert(test, code, carried)[2]
 			d.paid(carried.ULID, 1, 1)
-			d.settle([]messages.Segment{accepted(atCarrier, "c")})
+			d.settle([]receipts.Segment{accepted(atCarrier, "c")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, atCarrier)
 			b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 3}
 			in := func(m *messages.Message) { m.Batch = b }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -46,19 +47,20 @@ func BenchmarkSettle(b *testing.B) {
 		if got := len(d.claim(1, ids...)); got != n {
 			b.Fatalf("%d claimed", got)
 		}
-		segments, receipts := make([]messages.Segment, n), make([]messages.Receipt, n)
+		segments, reports := make([]receipts.Segment, n), make([]receipts.Receipt, n)
 		for i, id := range ids {
 			key := fmt.Sprintf("%d-%d", round, i)
-			segments[i], receipts[i] = accepted(id, key, at(time.Now())), receipt(key, "DELIVRD")
-			receipts[i].Number = fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as testStore.compose counts them
+			number := fmt.Sprintf("25761%06d", d.numbered-n+i+1) // as testStore.compose counts them
+			segments[i], reports[i] = accepted(id, key, at(time.Now())), receipt(key, "DELIVRD")
+			segments[i].Number, reports[i].Number = sms.Number("+"+number), number
 		}
 		d.tx(func(_ context.Context, tx pgx.Tx) error {
-			if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
+			if _, err := d.record(ctx, tx, segments); err != nil {
 				return err
 			}
 			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
 		})
-		if s := d.settle(nil, receipts...); len(s.settled) != n {
+		if s := d.settle(nil, reports...); len(s.settled) != n {
 			b.Fatalf("%d settled", len(s.settled))
 		}
 	}
@@ -80,7 +82,7 @@ func BenchmarkWAL(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			d := newHotStore(b)
 			ctx := context.WithoutCancel(b.Context())
-			for _, table := range []string{"messages", "parts", "outbox"} { // a vacuum in between would be counted too
+			for _, table := range []string{"messages", "segments", "outbox"} { // a vacuum in between would be counted too
 				d.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
 			}
 			const patiently = `SET LOCAL statement_timeout = 0; `
@@ -93,23 +95,25 @@ func BenchmarkWAL(b *testing.B) {
 				for _, state := range []string{"cold", "warm"} {
 					begin := d.count(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`)
 					for range rounds {
+						var numbers []sms.Number
 						ids := d.pending(group, func(m *messages.Message) {
 							m.Number, m.Body = number(), strings.Repeat("Ibicuruzwa vyawe birageze. ", 4)
+							numbers = append(numbers, m.Number)
 						})
 						d.claim(1, ids...)
-						segments, receipts := make([]messages.Segment, group), make([]messages.Receipt, group)
+						segments, reports := make([]receipts.Segment, group), make([]receipts.Receipt, group)
 						for i, id := range ids {
 							key := fmt.Sprint(id)
-							segments[i], receipts[i] = accepted(id, key), receipt(key, "DELIVRD")
-							receipts[i].Number = ""
+							segments[i], reports[i] = accepted(id, key), receipt(key, "DELIVRD")
+							segments[i].Number, reports[i].Number = numbers[i], ""
 						}
 						d.tx(func(_ context.Context, tx pgx.Tx) error {
-							if _, err := d.Record(ctx, tx, carrier, segments, nil, 0); err != nil {
+							if _, err := d.record(ctx, tx, segments); err != nil {
 								return err
 							}
 							return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
 						})
-						if s := d.settle(nil, receipts...); len(s.settled) != group {
+						if s := d.settle(nil, reports...); len(s.settled) != group {
 							b.Fatalf("%d settled", len(s.settled))
 						}
 					}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -59,7 +60,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 		return nil, 0, nil
 	}
 	rows, err = tx.Query(ctx, `DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
-			AND NOT EXISTS (SELECT FROM segments s WHERE s.message_id = o.message_id)
+			AND NOT `+receipts.MayHave("o.message_id")+`
 		RETURNING o.message_id, now()`, ids)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cancelling messages: %w", err)

@@ -7,35 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/receipts"
 )
-
-// SegmentRecord is one segment that a carrier accepted.
-type SegmentRecord struct {
-	Segment     int
-	Carrier     string
-	Link        string
-	CarrierID   string
-	SubmittedAt time.Time
-	Receipt     string // the carrier's word; "" while none settled it
-	Error       string
-	ReceiptAt   *time.Time
-}
-
-// ReceiptRecord is a receipt that settled nothing and was kept.
-type ReceiptRecord struct {
-	At        time.Time
-	Carrier   string
-	Link      string
-	CarrierID string
-	State     string
-	Error     string
-	Outcome   Outcome
-}
 
 // History is how far a message has come with the carriers.
 type History struct {
-	Segments []SegmentRecord
-	Receipts []ReceiptRecord
+	Segments []receipts.SegmentRecord
+	Receipts []receipts.ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
 }
 
@@ -58,33 +37,16 @@ func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
 	histories := make(map[int64]History, len(ids))
 	batch := &pgx.Batch{}
+	receipts.QueueHistory(batch, ids, func(id int64, seg receipts.SegmentRecord) {
+		h := histories[id]
+		h.Segments = append(h.Segments, seg)
+		histories[id] = h
+	}, func(id int64, rec receipts.ReceiptRecord) {
+		h := histories[id]
+		h.Receipts = append(h.Receipts, rec)
+		histories[id] = h
+	})
 	var id int64
-	var seg SegmentRecord
-	batch.Queue(`SELECT message_id, segment, carrier, link, coalesce(carrier_id, key), submitted_at,
-			coalesce(receipt, ''), coalesce(error, ''), receipt_at
-		FROM segments WHERE message_id = ANY($1) ORDER BY submitted_at, segment`, ids).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&id, &seg.Segment, &seg.Carrier, &seg.Link, &seg.CarrierID, &seg.SubmittedAt,
-			&seg.Receipt, &seg.Error, &seg.ReceiptAt}, func() error {
-			h := histories[id]
-			h.Segments = append(h.Segments, seg)
-			histories[id] = h
-			seg.ReceiptAt = nil // the next one's own
-			return nil
-		})
-		return err
-	})
-	var rec ReceiptRecord
-	batch.Queue(`SELECT message_id, received_at, carrier, link, carrier_id, state, error, outcome FROM receipts
-		WHERE message_id = ANY($1) ORDER BY id`, ids).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&id, &rec.At, &rec.Carrier, &rec.Link, &rec.CarrierID, &rec.State, &rec.Error, &rec.Outcome},
-			func() error {
-				h := histories[id]
-				h.Receipts = append(h.Receipts, rec)
-				histories[id] = h
-				return nil
-			})
-		return err
-	})
 	var w WaitingRecord
 	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox
 		WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -64,7 +65,7 @@ func TestJourney(t *testing.T) {
 	ids := d.pending(2, segments(2))
 	d.claim(1, ids[0])
 	first := time.Now().Add(-time.Second).Truncate(time.Microsecond)
-	d.settle([]messages.Segment{
+	d.settle([]receipts.Segment{
 		accepted(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))), accepted(ids[0], "A", segment(1, 2), at(first)),
 	}, receipt("a", "DELIVRD"), receipt("b", "BUFFRED"))
 	histories, err := d.HistoriesOf(t.Context(), append(ids, 999))
@@ -76,7 +77,7 @@ func TestJourney(t *testing.T) {
 		h.Segments[0].Receipt != "DELIVRD" || h.Segments[1].Receipt != "" || h.Segments[1].ReceiptAt != nil || h.Segments[1].Link != "lumitel-1" {
 		t.Errorf("segments %+v", h.Segments)
 	}
-	if len(h.Receipts) != 1 || h.Receipts[0].State != "BUFFRED" || h.Receipts[0].Outcome != messages.Intermediate {
+	if len(h.Receipts) != 1 || h.Receipts[0].State != "BUFFRED" || h.Receipts[0].Outcome != receipts.Intermediate {
 		t.Errorf("receipts %+v", h.Receipts)
 	}
 	if h.Waiting == nil || !h.Waiting.Claimed || h.Waiting.Attempts != 1 {
@@ -98,12 +99,12 @@ func TestTimeline(t *testing.T) {
 	pointer := func(at time.Time) *time.Time { return &at }
 	r := messages.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
 	h := messages.History{
-		Segments: []messages.SegmentRecord{
+		Segments: []receipts.SegmentRecord{
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
 			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
 		},
-		Receipts: []messages.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: messages.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: messages.Intermediate}},
+		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
 	}
 	var got []string
 	for _, m := range messages.Timeline(r, h) {

@@ -3,7 +3,6 @@ package messages_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -26,12 +26,20 @@ type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
 	*messages.Store
+	matcher  *receipts.Matcher
 	numbered int
 }
 
 func newTestStore(t testing.TB) *testStore {
 	pool := testenv.Pool(t)
-	return &testStore{TB: t, pool: pool, Store: messages.New(pool)}
+	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
+}
+
+// newMatcher is a carrier's whose ids are the same in its receipts.
+func newMatcher() *receipts.Matcher {
+	m := receipts.New(carrier)
+	m.Hold("lumitel-1", receipts.Same, "")
+	return m
 }
 
 // newHotStore is a testStore whose connections plan as those of the dispatcher and
@@ -43,7 +51,7 @@ func newHotStore(t testing.TB) *testStore {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &testStore{TB: t, pool: pool, Store: messages.New(pool)}
+	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
 }
 
 func (d *testStore) tx(do func(ctx context.Context, tx pgx.Tx) error) {
@@ -126,23 +134,23 @@ func idsOf(claimed []*messages.Claimed) []int64 {
 	return ids
 }
 
-func accepted(message int64, id string, change ...func(*messages.Segment)) messages.Segment {
-	p := messages.Segment{MessageID: message, Segment: 1, Total: 1, Carrier: carrier, Link: "lumitel-1", CarrierID: id, At: time.Now()}
+func accepted(message int64, id string, change ...func(*receipts.Segment)) receipts.Segment {
+	p := receipts.Segment{MessageID: message, Segment: 1, Total: 1, Link: "lumitel-1", CarrierID: id, At: time.Now()}
 	for _, c := range change {
 		c(&p)
 	}
 	return p
 }
 
-func segment(n, total int) func(*messages.Segment) {
-	return func(p *messages.Segment) { p.Segment, p.Total = n, total }
+func segment(n, total int) func(*receipts.Segment) {
+	return func(p *receipts.Segment) { p.Segment, p.Total = n, total }
 }
 
-func at(moment time.Time) func(*messages.Segment) { return func(p *messages.Segment) { p.At = moment } }
+func at(moment time.Time) func(*receipts.Segment) { return func(p *receipts.Segment) { p.At = moment } }
 
 // receipt is a receipt with the usual meaning of state.
-func receipt(id, state string) messages.Receipt {
-	r := messages.Receipt{Carrier: carrier, Link: "lumitel-1", CarrierID: id, Key: messages.Key(id), Number: "25761000001", State: state, At: time.Now()}
+func receipt(id, state string) receipts.Receipt {
+	r := receipts.Receipt{Link: "lumitel-1", CarrierID: id, Number: "25761000001", State: state, At: time.Now()}
 	switch state {
 	case "DELIVRD", "ACCEPTD":
 		r.Status, r.Final = sms.Sent, true
@@ -152,32 +160,44 @@ func receipt(id, state string) messages.Receipt {
 	return r
 }
 
+// record writes segments, each with its message's number, and receipts.
+func (d *testStore) record(ctx context.Context, tx pgx.Tx, segments []receipts.Segment, reports ...receipts.Receipt) (receipts.Recorded, error) {
+	for i := range segments {
+		if segments[i].Number != "" {
+			continue
+		}
+		if err := tx.QueryRow(ctx, `SELECT phone_number FROM messages WHERE id = $1`, segments[i].MessageID).Scan(&segments[i].Number); err != nil {
+			return receipts.Recorded{}, err
+		}
+	}
+	return d.matcher.Record(ctx, tx, segments, reports, 1000)
+}
+
 // settlement is what came of one transaction of a settler.
 type settlement struct {
-	states   []messages.SegmentState
-	outcomes []messages.Outcome
+	outcomes []receipts.Outcome
 	settled  []messages.Settled
 }
 
 // settle does what a settler does with accepted segments and receipts.
-func (d *testStore) settle(segments []messages.Segment, receipts ...messages.Receipt) settlement {
+func (d *testStore) settle(segments []receipts.Segment, reports ...receipts.Receipt) settlement {
 	d.Helper()
-	s, err := d.trySettle(segments, receipts...)
+	s, err := d.trySettle(segments, reports...)
 	if err != nil {
 		d.Fatal(err)
 	}
 	return s
 }
 
-func (d *testStore) trySettle(segments []messages.Segment, receipts ...messages.Receipt) (s settlement, err error) {
+func (d *testStore) trySettle(segments []receipts.Segment, reports ...receipts.Receipt) (s settlement, err error) {
 	ctx := d.Context()
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		recorded, err := d.Record(ctx, tx, carrier, segments, receipts, 1000)
+		recorded, err := d.record(ctx, tx, segments, reports...)
 		if err != nil {
 			return err
 		}
-		s.states, s.outcomes = slices.Concat(recorded.Submitted, recorded.Reported), recorded.Outcomes
-		finals, err := d.Verdicts(ctx, tx, s.states)
+		s.outcomes = recorded.Outcomes
+		finals, err := d.Verdicts(ctx, tx, recorded.Settled)
 		if err != nil {
 			return err
 		}
@@ -185,6 +205,19 @@ func (d *testStore) trySettle(segments []messages.Segment, receipts ...messages.
 		return err
 	})
 	return s, err
+}
+
+// settledAs fails the test unless exactly these messages were settled so.
+func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
+	t.Helper()
+	var got []int64
+	for _, m := range s.settled {
+		got = append(got, m.ID)
+		if m.Status != status {
+			t.Errorf("message %d became %v, want %v", m.ID, m.Status, status)
+		}
+	}
+	same(t, "settled", got, ids)
 }
 
 // held is the claim in which a message stands.

@@ -1,17 +1,16 @@
 // Package messages keeps each message's life. It alone changes a status.
 //
 // A message starts as pending and ends, exactly once, as sent or failed
-// (rule api 3). Around that row stand five tables:
+// (rule api 3). Around that row stand three tables:
 //
 //   - outbox: what still has to reach a carrier. A row is written with its
 //     message and deleted in the transaction that records its last segment's
 //     carrier id or its failure. Redis can be rebuilt from it at any moment.
-//   - segments: one row a segment that a carrier accepted, with the carrier's id.
-//   - receipts: those that settled nothing, among them the inbox of receipts
-//     that came before the response they belong to.
 //   - batches: the bulk and template requests.
 //   - sandbox: what becomes of messages to the numbers of the sandbox, in place of
 //     an outbox row.
+//
+// What carriers have of a message, and said of it, is kept by the room receipts.
 //
 // # Who may carry a message
 //
@@ -35,6 +34,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -89,5 +89,8 @@ func (m *Message) Lane() int {
 	}
 	return LaneSingle
 }
+
+// clean leaves out what no text column takes.
+func clean(s string) string { return postgres.Text(s) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

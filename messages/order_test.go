@@ -50,11 +50,6 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 				err = d.Pushed(ctx, ids)
 				return int64(before - d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)), err
 			}},
-		{"forgetting", `SELECT FROM receipts WHERE id = $1 FOR UPDATE`, `INSERT INTO receipts (id, received_at, carrier, link, key, carrier_id, number, state, error, outcome)
-			OVERRIDING SYSTEM VALUE SELECT id, now() - interval '2 hours', 'lumitel', 'l', id, id, '', 'DELIVRD', '', 'unmatched' FROM messages`,
-			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				return d.ForgetReceipts(ctx, time.Hour)
-			}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			d := newTestStore(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -147,27 +148,13 @@ func segmentsOut(ctx context.Context, db interface {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(s.key NOT LIKE '?%' OR coalesce(s.state = 1, false))
-		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
-		WHERE s.carrier = o.carrier OR s.key NOT LIKE '?%' OR s.state = 1
-		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, ids, carriers)
-	if err != nil {
-		return fmt.Errorf("reading which segments are out: %w", err)
-	}
-	var id int64
-	var segment int
-	var accepted bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &segment, &accepted}, func() error {
+	return receipts.Out(ctx, db, ids, carriers, func(id int64, segment int, accepted bool) {
 		if c := byID[id]; accepted {
 			c.Accepted = append(c.Accepted, segment)
 		} else {
 			c.Unanswered = append(c.Unanswered, segment)
 		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("reading which segments are out: %w", err)
-	}
-	return nil
+	})
 }
 
 // Release gives claimed messages back unsent: they are due again after delay (0:

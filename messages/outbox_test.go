@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 )
 
 func same(t *testing.T, what string, got, want []int64) {
@@ -203,7 +204,7 @@ func TestAcceptedSegments(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2, segments(3))
 	d.claim(1, ids...)
-	d.settle([]messages.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)), accepted(ids[0], "c", segment(1, 3))})
+	d.settle([]receipts.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)), accepted(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[0]), Counts: true}, {Claim: d.held(ids[1]), Counts: true}}})
 	})
@@ -314,10 +315,10 @@ func TestRerouteKeeps(t *testing.T) {
 	ids := d.pending(3, segments(2))
 	d.claim(1, ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := d.Record(ctx, tx, carrier, []messages.Segment{
-			accepted(ids[0], "", segment(1, 2), func(p *messages.Segment) { p.Unanswered, p.Reference = true, 5 }),
+		if _, err := d.record(ctx, tx, []receipts.Segment{
+			accepted(ids[0], "", segment(1, 2), func(p *receipts.Segment) { p.Unanswered, p.Reference = true, 5 }),
 			accepted(ids[1], "A", segment(1, 2)),
-		}, nil, 0); err != nil {
+		}); err != nil {
 			return err
 		}
 		var retries []messages.Retry
@@ -396,7 +397,7 @@ func TestBegun(t *testing.T) {
 	if err := d.Begin(t.Context(), 1, d.helds(ids[:2]...)); err != nil {
 		t.Fatal(err)
 	}
-	d.settle([]messages.Segment{accepted(ids[0], "A", segment(2, 2))})
+	d.settle([]receipts.Segment{accepted(ids[0], "A", segment(2, 2))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		for _, dead := range [][]int64{nil, {2}} {
 			if begun, err := d.TakeBegun(ctx, tx, carrier, dead, 10); err != nil || len(begun) != 0 {

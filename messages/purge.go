@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
+	"intumwa/receipts"
 )
 
 // Old messages are deleted in the order of their ids, which grow with time: a
@@ -263,8 +264,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
 		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
-	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, p.leaving)
-	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, p.leaving)
+	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	// The last reference of a sender and a number, if no later message has taken one.

@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -96,7 +97,7 @@ func TestPurge(t *testing.T) {
 	}
 	single := d.compose(segments(2))
 	sent := charged(single)
-	d.settle([]messages.Segment{accepted(sent, "a", segment(1, 2)), accepted(sent, "b", segment(2, 2))}, receipt("a", "ENROUTE"))
+	d.settle([]receipts.Segment{accepted(sent, "a", segment(1, 2)), accepted(sent, "b", segment(2, 2))}, receipt("a", "ENROUTE"))
 	d.over(sent)
 	failed := charged(d.compose(func(m *messages.Message) { m.CompanyID = 2 }))
 	d.finish(messages.Final{MessageID: failed, Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"})
@@ -147,7 +148,7 @@ func TestPurge(t *testing.T) {
 	if r, err := d.BatchByULID(t.Context(), 1, mixed.ULID); err != nil || r.Counts[sms.Sent] != 2 || r.Counts[sms.Pending] != 1 {
 		t.Errorf("a batch with a message that is not final: %+v, %v", r, err)
 	}
-	if s := d.settle(nil, receipt("a", "DELIVRD")); len(s.settled) != 0 || s.outcomes[0] != messages.Unmatched {
+	if s := d.settle(nil, receipt("a", "DELIVRD")); len(s.settled) != 0 || s.outcomes[0] != receipts.Unmatched {
 		t.Errorf("a receipt for a message that has left: %+v", s)
 	}
 	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind < time.Hour || behind > 2*time.Hour {
@@ -331,7 +332,7 @@ func TestPurgeInSteps(t *testing.T) {
 func TestPurgeDies(t *testing.T) {
 	d := newHotStore(t)
 	_, ids := d.batch(1, 5)
-	d.settle([]messages.Segment{accepted(ids[3], "x")})
+	d.settle([]receipts.Segment{accepted(ids[3], "x")})
 	d.over(ids...)
 	d.aged(life+time.Hour, ids...)
 
@@ -379,7 +380,7 @@ func (d *testStore) impatient() *testStore {
 		d.Fatal(err)
 	}
 	d.Cleanup(pool.Close)
-	return &testStore{TB: d.TB, pool: pool, Store: messages.New(pool), numbered: d.numbered}
+	return &testStore{TB: d.TB, pool: pool, Store: messages.New(pool), matcher: d.matcher, numbered: d.numbered}
 }
 
 // TestPurgeBesideASnapshot: a backup that runs for hours holds up neither the purge nor, beside both, the messages' way.
@@ -418,7 +419,7 @@ func TestPurgeBesideASnapshot(t *testing.T) {
 		}
 		r := receipt("r", "DELIVRD")
 		r.Number = ""
-		if s := way.settle([]messages.Segment{accepted(fresh[0], "r")}, r); len(s.settled) != 1 {
+		if s := way.settle([]receipts.Segment{accepted(fresh[0], "r")}, r); len(s.settled) != 1 {
 			t.Errorf("%+v", s)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -15,12 +16,16 @@ import (
 // segment stays: the other could only send it twice, or cut it otherwise. With
 // held, so does one of which the carrier may have a segment.
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
+	out := receipts.Has
+	if held {
+		out = receipts.MayHave
+	}
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 				AND NOT ($5 AND w.begun)
-				AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM segments s WHERE s.message_id = w.message_id AND ($5 OR s.key NOT LIKE '?%')))
+				AND (w.attempts = 0 OR NOT `+out("w.message_id")+`)
 			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
@@ -73,7 +78,7 @@ func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Str
 	rows, err := s.pool.Query(ctx, `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier <> ALL($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-			AND (w.attempts = 0 OR NOT EXISTS (SELECT FROM segments s WHERE s.message_id = w.message_id))
+			AND (w.attempts = 0 OR NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.message_id LIMIT $2`, served, limit)
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)

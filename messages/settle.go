@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -133,19 +134,14 @@ func (f *finishing) queue(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
-	b.Queue(`SELECT DISTINCT message_id FROM segments WHERE message_id = ANY($1) AND (key NOT LIKE '?%' OR state IS NOT NULL)`, failed).
-		Query(func(rows pgx.Rows) error {
-			f.submitted = map[int64]bool{}
-			var id int64
-			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { f.submitted[id] = true; return nil })
-			return err
-		})
+	f.submitted = map[int64]bool{}
+	receipts.QueueAccepted(b, failed, func(id int64) { f.submitted[id] = true })
 }
 
 // Verdicts returns the verdicts on the messages of segments that just became
 // final (submission.Verdict). Messages that still wait for a segment are not
 // among them.
-func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) ([]Final, error) {
+func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []receipts.SegmentState) ([]Final, error) {
 	var finals []Final
 	var open []int64 // messages of which more has to be known
 	totals := map[int64]int{}
@@ -157,13 +153,12 @@ func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []SegmentState) 
 			totals[st.MessageID] = st.Total
 			continue
 		}
-		finals = appendVerdict(finals, st.MessageID, st.Total, []submission.Copy{{
-			Segment: st.Segment, Answered: !st.Unanswered, Status: st.Status, At: st.At, Reason: reasonOf(st.Receipt, st.Error)}})
+		finals = appendVerdict(finals, st.MessageID, st.Total, []submission.Copy{st.Copy()})
 	}
 	if len(open) == 0 {
 		return finals, nil
 	}
-	copies, err := s.copiesOf(ctx, tx, open)
+	copies, err := receipts.Copies(ctx, tx, open)
 	if err != nil {
 		return nil, err
 	}
@@ -179,35 +174,6 @@ func appendVerdict(finals []Final, id int64, segments int, copies []submission.C
 		return finals
 	}
 	return append(finals, Final{MessageID: id, Status: status, At: at, Reason: reason})
-}
-
-// reasonOf is why a segment failed, in the carrier's words.
-func reasonOf(receipt, code string) string {
-	if code == "" {
-		return receipt
-	}
-	return receipt + " " + code
-}
-
-// copiesOf reads the copies of the segments of messages.
-func (s *Store) copiesOf(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64][]submission.Copy, error) {
-	rows, err := tx.Query(ctx, `SELECT message_id, segment, key NOT LIKE '?%', coalesce(state, 0), coalesce(receipt_at, submitted_at),
-		coalesce(receipt, ''), coalesce(error, '') FROM segments WHERE message_id = ANY($1)`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
-	}
-	copies := make(map[int64][]submission.Copy, len(ids))
-	var id int64
-	var c submission.Copy
-	var receipt, code string
-	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code}, func() error {
-		c.Reason = reasonOf(receipt, code)
-		copies[id] = append(copies[id], c)
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
-	}
-	return copies, nil
 }
 
 // Expired takes up to limit unclaimed messages whose validity is over off the
@@ -304,17 +270,6 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 
 // forgetLimit bounds what one call forgets.
 const forgetLimit = 20_000
-
-// ForgetReceipts deletes receipts older than life, up to 20,000 a call, and
-// answers how many: those of the inbox and those kept beside a message.
-func (s *Store) ForgetReceipts(ctx context.Context, life time.Duration) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
-		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
-	if err != nil {
-		return 0, fmt.Errorf("forgetting receipts: %w", err)
-	}
-	return tag.RowsAffected(), nil
-}
 
 // ForgetHeld forgets what was kept of held messages that are not put back any
 // more, whatever validity they had. It returns how many, up to 20,000 a call.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/submission"
 )
@@ -29,7 +30,7 @@ func TestFinish(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(4)
 	when := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
-	d.settle([]messages.Segment{accepted(ids[1], "x")})
+	d.settle([]receipts.Segment{accepted(ids[1], "x")})
 	got := d.finish(
 		messages.Final{MessageID: ids[0], Status: sms.Sent, At: when, Reason: "not looked at"},
 		messages.Final{MessageID: ids[1], Status: sms.Failed, At: when, Reason: "UNDELIV \x00027"},
@@ -70,7 +71,7 @@ func TestFinish(t *testing.T) {
 }
 
 // TestFinishOnce: many verdicts at once on the same messages, in one order as
-// LockCarrier and the relay's lock make it: each is settled once.
+// the carrier's and the relay's lock make it: each is settled once.
 func TestFinishOnce(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(50)
@@ -177,18 +178,18 @@ func TestFirstCopyFails(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2)
 	ref := uint16(9)
-	echo := func(n int) messages.Receipt {
+	echo := func(n int) receipts.Receipt {
 		r := receipt("X", "UNDELIV")
 		r.Reference = &ref
-		r.CarrierID, r.Key = fmt.Sprint("X", n), fmt.Sprint("x", n)
+		r.CarrierID = fmt.Sprint("X", n)
 		if err := d.pool.QueryRow(t.Context(), `SELECT phone_number FROM messages WHERE id = $1`, ids[n]).Scan(&r.Number); err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	for n, id := range ids {
-		d.settle([]messages.Segment{accepted(id, "", func(p *messages.Segment) { p.Unanswered, p.Reference = true, ref })})
-		d.settle([]messages.Segment{accepted(id, fmt.Sprint("second", n))})
+		d.settle([]receipts.Segment{accepted(id, "", func(p *receipts.Segment) { p.Unanswered, p.Reference = true, ref })})
+		d.settle([]receipts.Segment{accepted(id, fmt.Sprint("second", n))})
 	}
 	if s := d.settle(nil, echo(0)); len(s.settled) != 0 {
 		t.Errorf("settled %+v", s.settled)

@@ -72,6 +72,7 @@ CREATE TABLE segments (
     message_id   bigint      NOT NULL,
     segment      smallint    NOT NULL, -- from 1
     total        smallint    NOT NULL,
+    handset      integer,              -- last eight digits of the message's number: receipts are matched by it without a look at the message
     carrier      text        NOT NULL,
     link         text        NOT NULL,
     key          text        NOT NULL, -- carrier id as matched: lower case, no leading zeros
@@ -91,6 +92,7 @@ CREATE INDEX segments_message ON segments (message_id);
 CREATE TABLE receipts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     received_at timestamptz NOT NULL DEFAULT now(),
+    handset     integer,              -- last eight digits of number; NULL: it is none
     carrier     text        NOT NULL,
     link        text        NOT NULL,
     key         text        NOT NULL,

@@ -1,0 +1,118 @@
+package dispatcher
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/receipts"
+	"intumwa/smpp"
+)
+
+// arrival is what a carrier delivered, a receipt or a handset's message, with
+// the PDU that waits for its answer.
+type arrival struct {
+	receipts.Receipt
+	inbound *messages.Inbound // nil: a receipt
+	pdu     *smpp.Delivery
+}
+
+// sorted tells the receipts from the messages of handsets, of which there is room for
+// so many rows; they take kept.
+func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []messages.Inbound, kept int) {
+	for _, a := range arrivals {
+		switch {
+		case a.inbound == nil:
+			reports = append(reports, a.Receipt)
+		case kept < room:
+			inbound = append(inbound, *a.inbound)
+			kept += rowsOf(a.inbound)
+		}
+	}
+	return reports, inbound, kept
+}
+
+// rowsOf is what a message from a handset counts in its carrier's quota: a long
+// one as many as the segments it came in.
+func rowsOf(m *messages.Inbound) int { return 1 + len(m.Octets)/140 }
+
+// answer answers deliveries whose settlement is committed. Of the messages from
+// handsets the first inbound are kept.
+func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inbound int) {
+	n := 0 // of the receipts
+	for _, a := range arrivals {
+		if a.inbound != nil {
+			if inbound--; inbound < 0 {
+				s.throttle(a, inboundKind)
+				continue
+			}
+			a.pdu.Respond(smpp.StatusOK)
+			s.d.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
+			continue
+		}
+		outcome := outcomes[n]
+		n++
+		if outcome == receipts.Throttled {
+			s.throttle(a, unmatchedKind)
+			continue
+		}
+		a.pdu.Respond(smpp.StatusOK)
+		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
+		if outcome == receipts.Unmatched {
+			s.carrier.unmatched.take(1)
+		}
+	}
+}
+
+// throttle puts a delivery back to a carrier that makes us keep too much.
+func (s *settler) throttle(a arrival, kind string) {
+	a.pdu.Respond(smpp.StatusThrottled)
+	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
+	if n, due := s.throttled.Due(time.Now()); due {
+		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
+	}
+}
+
+// learn takes in what a committed settlement has shown of the carrier's receipts.
+func (s *settler) learn(recorded receipts.Recorded) {
+	s.carrier.unmatched.give(recorded.Early)
+	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.d.learnt(ctx, s.carrier, s.carrier.matcher.Committed(recorded))
+}
+
+// logSettled logs at debug level what a committed transaction said of each message,
+// by its ULID, so that one message can be followed through the log. At other
+// levels it costs nothing.
+func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	log := s.d.log
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for _, r := range w.results {
+		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
+			"link", r.message.worker.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
+			"status", r.Status.String(), "carrier_id", r.MessageID)
+	}
+	names, err := s.d.store.ULIDs(ctx, recorded.Whose)
+	if err != nil {
+		log.Debug("looking up whose receipts these are", "error", err)
+	}
+	n := 0 // of the receipts
+	for _, a := range w.receipts {
+		if a.inbound != nil {
+			continue
+		}
+		outcome, id := recorded.Outcomes[n], recorded.Whose[n]
+		fields := []any{"carrier", s.carrier.name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcome)}
+		if outcome == receipts.Matched {
+			fields = append([]any{"id", names[id], "message_id", id}, fields...)
+		}
+		log.Debug("receipt", fields...)
+		n++
+	}
+}

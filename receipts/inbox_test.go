@@ -1,0 +1,178 @@
+package receipts
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// TestRematchingMovesOn: a carrier without receipts of its own does not look at
+// the others' again and again.
+func TestRematchingMovesOn(t *testing.T) {
+	d := newTest(t, Auto, "")
+	d.exec(`INSERT INTO receipts (received_at, carrier, link, key, carrier_id, number, state, status, error, outcome)
+		SELECT now() - make_interval(mins => 30 - n), 'other', 'x', n::text, n::text, '', 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, 20) n`)
+	walk, err := d.Rematch(t.Context(), d.pool, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := walk.Some(ctx, tx)
+		return err
+	})
+	if _, _, more := walk.Committed(); more {
+		t.Error("it goes on")
+	}
+	if newest := d.count(`SELECT max(id) FROM receipts`); d.seen != int64(newest) {
+		t.Errorf("it stands at %d of %d", d.seen, newest)
+	}
+}
+
+// TestRematchingInSteps: a long inbox is gone through in several transactions, and one
+// that is rolled back is gone through again.
+func TestRematchingInSteps(t *testing.T) {
+	d := newTest(t, Auto, "")
+	const n = 2*inboxLimit + 10
+	d.exec(`INSERT INTO receipts (received_at, handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
+		SELECT now() - interval '1 minute', 61000000 + n, 'lumitel', 'l1', (n + 1000)::text, n + 1000, '257' || 61000000 + n, 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, $1::int) n`, n)
+	d.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
+		SELECT n, 1, 1, 61000000 + n, 'lumitel', 'l1', to_hex(n + 1000), now() FROM generate_series(1, $1::int) n`, n)
+	walk, err := d.Rematch(t.Context(), d.pool, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if states, err := walk.Some(t.Context(), tx); err != nil || len(states) != inboxLimit {
+		t.Fatalf("%d settled, %v", len(states), err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settled, steps := map[int64]bool{}, 0
+	for more := true; more; steps++ {
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			states, err := walk.Some(ctx, tx)
+			for _, st := range states {
+				settled[st.MessageID] = true
+			}
+			return err
+		})
+		_, _, more = walk.Committed()
+	}
+	if len(settled) != n || steps != 3 {
+		t.Errorf("%d of %d are settled, in %d steps", len(settled), n, steps)
+	}
+	if n := d.waiting(); n != 0 {
+		t.Errorf("%d wait still", n)
+	}
+	if got := d.Known("l1"); got != "hex_to_decimal" {
+		t.Errorf("%q is known", got)
+	}
+}
+
+// TestInboxPages: what operators look through is found page by page, and each page
+// looks through so much and no more.
+func TestInboxPages(t *testing.T) {
+	d := newTest(t, Same, "")
+	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
+		SELECT 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2000 <> 1 THEN 1 END, CASE WHEN n % 2000 <> 1 THEN 'duplicate' ELSE 'unmatched' END
+		FROM generate_series(1, 12000) n`)
+	unmatched, pages := 0, 0
+	for before := int64(0); ; {
+		page, next, err := Inbox(t.Context(), d.pool, before, 2)
+		if err != nil || len(page) > 2 {
+			t.Fatalf("%d unmatched, %v", len(page), err)
+		}
+		unmatched, pages = unmatched+len(page), pages+1
+		if before = next; next == 0 {
+			break
+		}
+	}
+	if unmatched != 6 || pages < 3 {
+		t.Errorf("%d unmatched on %d pages", unmatched, pages)
+	}
+}
+
+// TestQuestions: what others learn of segments: accepted ones, unanswered ones, and
+// those that a receipt has settled although nobody answered.
+func TestQuestions(t *testing.T) {
+	d := newTest(t, Same, "")
+	other := &testMatcher{TB: t, pool: d.pool, Matcher: New("onatel")}
+	d.record([]Segment{
+		accepted(1, "a", segment(1, 2)), unanswered(1, 1, segment(2, 2)),
+		unanswered(2, 2), unanswered(3, 3),
+	}, receipt("x", "DELIVRD", numberOf(3)).echoing(3))
+	other.record([]Segment{accepted(4, "b"), unanswered(5, 5)})
+	messages := []int64{1, 2, 3, 4, 5, 6}
+
+	var accepted []int64
+	b := &pgx.Batch{}
+	QueueAccepted(b, messages, func(message int64) { accepted = append(accepted, message) })
+	if err := d.pool.SendBatch(t.Context(), b).Close(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(accepted)
+	if want := []int64{1, 3, 4}; !slices.Equal(accepted, want) {
+		t.Errorf("carriers have accepted %v, want %v", accepted, want)
+	}
+
+	type out struct {
+		message  int64
+		segment  int
+		accepted bool
+	}
+	var outs []out
+	if err := Out(t.Context(), d.pool, messages, []string{"lumitel", "lumitel", "lumitel", "lumitel", "lumitel", "lumitel"}, func(message int64, segment int, accepted bool) {
+		outs = append(outs, out{message, segment, accepted})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []out{{1, 1, true}, {1, 2, false}, {2, 1, false}, {3, 1, true}, {4, 1, true}}; !slices.Equal(outs, want) {
+		t.Errorf("out are %v, want %v", outs, want)
+	}
+
+	for condition, want := range map[string][]int64{
+		MayHave("m.id"): {1, 2, 3, 4, 5}, Has("m.id"): {1, 4}, `m.id IN (SELECT p.message_id FROM ` + Submitted + ` p)`: {1, 2, 3, 4, 5},
+	} {
+		rows, err := d.pool.Query(t.Context(), `SELECT m.id FROM unnest($1::bigint[]) m(id) WHERE `+condition+` ORDER BY 1`, messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", condition, got, err, want)
+		}
+	}
+
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		copies, err := Copies(ctx, tx, messages)
+		if err != nil {
+			return err
+		}
+		if c := copies[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" || len(copies[1]) != 2 || len(copies[6]) != 0 {
+			t.Errorf("%+v", copies)
+		}
+		b := &pgx.Batch{}
+		QueueNotTaken(b, []int64{1, 1, 2, 3}, []int16{1, 2, 1, 1}) // accepted, unanswered, unanswered, settled
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if n := d.count(`SELECT count(*) FROM segments WHERE message_id <= 3`); n != 2 {
+		t.Errorf("%d are left of the accepted and the settled one", n)
+	}
+	b = &pgx.Batch{}
+	d.record(nil, receipt("a", "ENROUTE", ""), receipt("stranger", "DELIVRD", ""))
+	QueuePurge(b, messages)
+	if err := d.pool.SendBatch(t.Context(), b).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.count(`SELECT count(*) FROM segments`); n != 0 || d.count(`SELECT count(*) FROM receipts`) != 1 {
+		t.Errorf("%d segments are left of what was purged, or the inbox is not", n)
+	}
+}

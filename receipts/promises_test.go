@@ -1,0 +1,223 @@
+package receipts
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// TestPromises plays responses and receipts of a carrier in any order, in any lots:
+// two links whose ids collide, in any form, learnt or fixed; responses that do not
+// come, or late; receipts that echo a reference, come twice, contradict each other,
+// come over the other link, or find the inbox full. Whatever the order,
+//
+//   - a segment is settled once at most;
+//   - never by a receipt that names another handset, where it must agree;
+//   - no receipt that names its handset is lost, in whatever form: each segment is
+//     settled in the end, and what still waits is of one that was settled before.
+func TestPromises(t *testing.T) {
+	d := newTest(t, Auto, "")
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		g := &game{T: rt, d: d, Matcher: New(fmt.Sprint("carrier", runs)), settledBy: map[row]string{}}
+		g.setUp()
+		for len(g.responses)+len(g.reports) > 0 {
+			g.step()
+		}
+		g.rematch()
+		g.judge()
+	})
+}
+
+// game is one run.
+type game struct {
+	*rapid.T
+	d *testMatcher
+	*Matcher
+
+	learns, numbered, crosses bool // how receipts come in this run
+	forms                     map[string]Format
+	sent                      []Segment
+	responses                 []Segment
+	reports                   []Receipt // to be delivered; Error names each
+	late                      map[int64]Segment
+
+	settledBy map[row]string // -> the receipt
+}
+
+// row is one of segments: of a message whose answer came late there can be two.
+type row struct {
+	message    int64
+	unanswered bool
+}
+
+func yes(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
+
+func (g *game) setUp() {
+	g.learns = yes(g.T, "the form is learnt")
+	g.numbered = g.learns || yes(g.T, "receipts name their handset")
+	g.crosses = g.learns && yes(g.T, "receipts come over any link")
+	g.forms, g.late = map[string]Format{}, map[int64]Segment{}
+	links := []string{"l1", "l2"}
+	for _, link := range links {
+		g.forms[link] = rapid.SampledFrom(known[:]).Draw(g.T, "form")
+		if g.learns && g.crosses {
+			g.forms[link] = g.forms[links[0]] // one carrier, one form, whichever link
+		}
+		configured := g.forms[link]
+		if g.learns {
+			configured = Auto
+		}
+		g.Hold(link, configured, "")
+	}
+	ids := map[string][]int{}
+	for _, link := range links {
+		ids[link] = rapid.Permutation([]int{9, 10, 11, 16, 17, 22, 23, 31}).Draw(g.T, "ids") // many are others' in another form
+	}
+	for message := range int64(rapid.IntRange(1, 7).Draw(g.T, "messages")) {
+		link := rapid.SampledFrom(links).Draw(g.T, "link")
+		id := ids[link][0]
+		ids[link] = ids[link][1:]
+		g.send(message+1, link, id)
+	}
+}
+
+// send is a message that the carrier takes and reports of.
+func (g *game) send(message int64, link string, id int) {
+	response, reported := strconv.Itoa(id), strconv.Itoa(id)
+	switch g.forms[link] {
+	case HexToDecimal:
+		response = strings.ToUpper(strconv.FormatInt(int64(id), 16))
+	case DecimalToHex:
+		reported = "00" + strconv.FormatInt(int64(id), 16)
+	}
+	s := accepted(message, response, on(link))
+	s.Reference = uint16(rapid.IntRange(1, 3).Draw(g.T, "reference"))
+	echoes := false
+	switch rapid.SampledFrom([]string{"answered", "answered", "answered", "nameless", "unanswered", "late"}).Draw(g.T, "response") {
+	case "nameless":
+		s.CarrierID, echoes = "", true
+	case "unanswered":
+		s.CarrierID, s.Unanswered, echoes = "", true, true
+	case "late":
+		late := s
+		late.Late, late.Number = true, ""
+		g.late[message] = late
+		s.CarrierID, s.Unanswered = "", true
+	}
+	g.sent, g.responses = append(g.sent, s), append(g.responses, s)
+	for n := range rapid.IntRange(1, 2).Draw(g.T, "receipts") {
+		r := receipt(reported, rapid.SampledFrom([]string{"DELIVRD", "UNDELIV"}).Draw(g.T, "state"), "")
+		r.Link, r.Error = link, fmt.Sprintf("%d.%d", message, n)
+		if g.crosses && yes(g.T, "over the other link") {
+			r.Link = map[string]string{"l1": "l2", "l2": "l1"}[link]
+		}
+		if g.numbered {
+			r.Number = rapid.SampledFrom([]string{"+", "", "00"}).Draw(g.T, "prefix") + numberOf(message)
+		}
+		if echoes || yes(g.T, "echoes") {
+			r = r.echoing(s.Reference)
+		}
+		g.reports = append(g.reports, r)
+	}
+}
+
+// pick takes some of a list, in any order.
+func pick[T any](t *rapid.T, list []T, what string) (some, rest []T) {
+	list = rapid.Permutation(list).Draw(t, what)
+	n := rapid.IntRange(0, min(len(list), 3)).Draw(t, "how many "+what)
+	return list[:n:n], list[n:]
+}
+
+// step records some of what is to come in one transaction.
+func (g *game) step() {
+	var segments []Segment
+	var reports []Receipt
+	segments, g.responses = pick(g.T, g.responses, "responses")
+	reports, g.reports = pick(g.T, g.reports, "reports")
+	for _, s := range segments {
+		late, is := g.late[s.MessageID]
+		switch delete(g.late, s.MessageID); {
+		case is && yes(g.T, "in one lot"):
+			segments = append(segments, late)
+		case is:
+			g.responses = append(g.responses, late)
+		}
+	}
+	room := rapid.SampledFrom([]int{1000, 1000, 1}).Draw(g.T, "room")
+	var r Recorded
+	err := postgres.InTx(context.Background(), g.d.pool, func(tx pgx.Tx) (err error) {
+		r, err = g.Record(context.Background(), tx, segments, reports, room)
+		return err
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Committed(r)
+	g.note(r.Settled)
+	for i, outcome := range r.Outcomes {
+		if outcome == Throttled {
+			g.reports = append(g.reports, reports[i]) // the carrier tries again
+		}
+		if outcome == Matched && r.Whose[i] != messageOf(reports[i].Error) && g.numbered {
+			g.Errorf("receipt %s settled message %d", reports[i].Error, r.Whose[i])
+		}
+	}
+	if yes(g.T, "rematch") {
+		g.rematch()
+	}
+}
+
+func (g *game) rematch() {
+	d := *g.d
+	d.TB, d.Matcher = g.d.TB, g.Matcher
+	settled, _ := d.rematch()
+	g.note(settled)
+}
+
+// messageOf is the message that a receipt is of.
+func messageOf(receipt string) int64 {
+	id, _, _ := strings.Cut(receipt, ".")
+	n, _ := strconv.ParseInt(id, 10, 64)
+	return n
+}
+
+// note checks what was settled.
+func (g *game) note(settled []SegmentState) {
+	for _, st := range settled {
+		one := row{st.MessageID, st.Unanswered}
+		if before, twice := g.settledBy[one]; twice {
+			g.Errorf("%+v is settled by %s, after it was by %s", one, st.Error, before)
+		}
+		g.settledBy[one] = st.Error
+		if g.numbered && messageOf(st.Error) != st.MessageID {
+			g.Errorf("message %d is settled by receipt %s, of another handset", st.MessageID, st.Error)
+		}
+		if want := map[string]sms.Status{"DELIVRD": sms.Sent, "UNDELIV": sms.Failed}[st.Receipt]; st.Status != want {
+			g.Errorf("message %d: %+v", st.MessageID, st)
+		}
+	}
+}
+
+// judge looks at what is left.
+func (g *game) judge() {
+	if !g.numbered {
+		return
+	}
+	for _, s := range g.sent {
+		_, answered := g.settledBy[row{s.MessageID, false}]
+		_, unanswered := g.settledBy[row{s.MessageID, true}]
+		if !answered && !unanswered {
+			g.Errorf("message %d (%+v) is not settled", s.MessageID, s)
+		}
+	}
+}

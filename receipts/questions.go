@@ -1,0 +1,95 @@
+package receipts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/submission"
+)
+
+// What others may ask of segments. What they ask in a statement or a pipeline of
+// their own costs no round trip more than they have.
+
+// MayHave is a condition in SQL: a carrier has, or may have, a segment of the message
+// whose id column has.
+func MayHave(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + `)`
+}
+
+// Has is the same of what a carrier has answered to.
+func Has(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + answeredKey + `)`
+}
+
+// Submitted is a table in SQL: the messages (message_id), each once, of which a carrier
+// has, or may have, a segment.
+const Submitted = `(SELECT DISTINCT message_id FROM segments)`
+
+// QueueAccepted asks in a pipeline of which of messages a carrier has a segment: it
+// answered it, or a receipt says so. accepted is called with each of them.
+func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64)) {
+	b.Queue(`SELECT DISTINCT message_id FROM segments s WHERE message_id = ANY($1) AND (`+answeredKey+` OR s.state IS NOT NULL)`, messages).
+		Query(func(rows pgx.Rows) error {
+			var id int64
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { accepted(id); return nil })
+			return err
+		})
+}
+
+// Out calls out with each segment of messages that is out already: accepted by any
+// carrier, or else left unanswered by the message's own, given beside it. What another
+// carrier left unanswered says nothing of this one. The segments of a message are in order.
+func Out(ctx context.Context, db interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
+	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
+		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
+		WHERE s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1
+		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers)
+	if err != nil {
+		return fmt.Errorf("reading which segments are out: %w", err)
+	}
+	var id int64
+	var segment int
+	var accepted bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment, &accepted}, func() error { out(id, segment, accepted); return nil }); err != nil {
+		return fmt.Errorf("reading which segments are out: %w", err)
+	}
+	return nil
+}
+
+// Copies returns the copies of the segments of messages, for their verdicts.
+func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submission.Copy, error) {
+	rows, err := tx.Query(ctx, `SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
+		coalesce(receipt, ''), coalesce(error, '') FROM segments s WHERE message_id = ANY($1)`, messages)
+	if err != nil {
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
+	}
+	copies := make(map[int64][]submission.Copy, len(messages))
+	var id int64
+	var c submission.Copy
+	var receipt, code string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code}, func() error {
+		c.Reason = reasonOf(receipt, code)
+		copies[id] = append(copies[id], c)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
+	}
+	return copies, nil
+}
+
+// QueueNotTaken adds to a pipeline that segments, each by its message and its number
+// from 1, do not count as unanswered any more: the carrier refused them after all.
+func QueueNotTaken(b *pgx.Batch, messages []int64, segments []int16) {
+	b.Queue(`DELETE FROM segments s USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+		WHERE s.message_id = u.message_id AND s.segment = u.segment AND `+unansweredKey+` AND s.state IS NULL`, messages, segments)
+}
+
+// QueuePurge adds to a pipeline the deletion of all that is recorded of messages.
+func QueuePurge(b *pgx.Batch, messages []int64) {
+	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, messages)
+	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, messages)
+}

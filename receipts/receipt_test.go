@@ -1,0 +1,394 @@
+package receipts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// another is a number that is none of ours.
+const another = "25799999999"
+
+// TestReceiptAfterResponse: the usual order; whatever comes after the first
+// final word changes nothing.
+func TestReceiptAfterResponse(t *testing.T) {
+	d := newTest(t, Same, "")
+	settledAs(t, d.record([]Segment{accepted(1, "00AB"), accepted(2, "00AC")}).Settled, sms.Sent)
+	r := d.record(nil, receipt("00ab", "ENROUTE", ""), receipt("AB", "DELIVRD", ""), receipt("ac", "UNDELIV", ""))
+	outcomes(t, r, Intermediate, Matched, Matched)
+	if want := []int64{0, 1, 2}; !slices.Equal(r.Whose, want) {
+		t.Errorf("they are of the messages %v, want %v", r.Whose, want)
+	}
+	if d.stateOf(1) != sms.Sent || d.stateOf(2) != sms.Failed {
+		t.Errorf("%+v", r.Settled)
+	}
+	for _, st := range r.Settled {
+		if c := st.Copy(); c.Status == sms.Failed && c.Reason != "UNDELIV 027" || !c.Answered {
+			t.Errorf("%+v", c)
+		}
+	}
+	r = d.record(nil, receipt("ab", "DELIVRD", ""), receipt("ab", "ACCEPTD", ""), receipt("ab", "UNDELIV", ""), receipt("ac", "DELIVRD", ""), receipt("ac", "ENROUTE", ""))
+	outcomes(t, r, Duplicate, Duplicate, Contradiction, Contradiction, Intermediate)
+	settledAs(t, r.Settled, sms.Sent)
+	var segments []SegmentRecord
+	var kept []string
+	b := &pgx.Batch{}
+	QueueHistory(b, []int64{1}, func(_ int64, s SegmentRecord) { segments = append(segments, s) },
+		func(_ int64, r ReceiptRecord) { kept = append(kept, r.State+" "+string(r.Outcome)) })
+	if err := d.pool.SendBatch(t.Context(), b).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(segments) != 1 || segments[0].Receipt != "DELIVRD" || segments[0].CarrierID != "00AB" || segments[0].ReceiptAt == nil || segments[0].Carrier != "lumitel" {
+		t.Errorf("segments %+v", segments)
+	}
+	if want := []string{"ENROUTE intermediate", "UNDELIV contradiction"}; !slices.Equal(kept, want) {
+		t.Errorf("kept %v, want %v", kept, want)
+	}
+	if n := d.waiting(); n != 0 {
+		t.Errorf("%d in the inbox", n)
+	}
+}
+
+// TestReceiptsInOneLot: the first final one counts, the others are judged by it.
+func TestReceiptsInOneLot(t *testing.T) {
+	d := newTest(t, Same, "")
+	r := d.record([]Segment{accepted(1, "7")},
+		receipt("7", "UNDELIV", ""), receipt("07", "DELIVRD", ""), receipt("7", "UNDELIV", ""), receipt("7", "ENROUTE", ""))
+	outcomes(t, r, Matched, Contradiction, Duplicate, Intermediate)
+	settledAs(t, r.Settled, sms.Failed, 1)
+}
+
+// TestReceiptBeforeResponse: it waits in the inbox for its response. fault 26
+func TestReceiptBeforeResponse(t *testing.T) {
+	d := newTest(t, Same, "")
+	r := d.record(nil, receipt("A1", "DELIVRD", ""), receipt("A1", "DELIVRD", ""), receipt("A2", "EXPIRED", ""), receipt("A2", "DELIVRD", ""), receipt("A3", "ENROUTE", ""))
+	outcomes(t, r, Unmatched, Unmatched, Unmatched, Unmatched, Unmatched)
+	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
+		t.Errorf("%d in the inbox, want 4: the second A1 says nothing new", n)
+	}
+	r = d.record([]Segment{accepted(1, "a1"), accepted(2, "a2"), accepted(3, "a3")})
+	if len(r.Settled) != 2 || r.Early != 2 {
+		t.Errorf("settled %+v, %d by early receipts", r.Settled, r.Early)
+	}
+	for message, want := range map[int64]sms.Status{1: sms.Sent, 2: sms.Failed, 3: sms.Pending} {
+		if got := d.stateOf(message); got != want {
+			t.Errorf("message %d is %v, want %v", message, got, want)
+		}
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE key IN ('a1', 'a2')`); n != 0 {
+		t.Errorf("%d receipts still wait", n)
+	}
+	// One that waited too long is another message's: ids come round.
+	d.record(nil, receipt("A4", "DELIVRD", ""))
+	d.exec(`UPDATE receipts SET received_at = now() - interval '16 minutes' WHERE key = 'a4'`)
+	settledAs(t, d.record([]Segment{accepted(4, "a4")}).Settled, sms.Sent)
+	// Another carrier's id is another id.
+	d.record(nil, receipt("A5", "DELIVRD", ""))
+	d.exec(`UPDATE receipts SET carrier = 'onatel' WHERE key = 'a5'`)
+	settledAs(t, d.record([]Segment{accepted(5, "a5")}).Settled, sms.Sent)
+}
+
+// TestReceiptAndResponseRace: response and receipt of each message are worked
+// on in two transactions at once; whichever comes second settles it.
+func TestReceiptAndResponseRace(t *testing.T) {
+	d := newTest(t, Same, "")
+	const n = 60
+	var mu sync.Mutex
+	settled := map[int64]int{}
+	var wg sync.WaitGroup
+	note := func(r Recorded, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, st := range r.Settled {
+			settled[st.MessageID]++
+		}
+	}
+	for message := range int64(n) {
+		key := fmt.Sprintf("R%d", message)
+		wg.Go(func() { note(d.tryRecord([]Segment{accepted(message, key)})) })
+		wg.Go(func() { note(d.tryRecord(nil, receipt(key, "DELIVRD", numberOf(message)))) })
+		wg.Go(func() { note(d.tryRecord(nil, receipt(key, "DELIVRD", numberOf(message)))) })
+	}
+	wg.Wait()
+	for message := range int64(n) {
+		if settled[message] != 1 {
+			t.Errorf("message %d was settled %d times", message, settled[message])
+		}
+	}
+}
+
+// TestReusedIDs: a carrier that counts its ids anew means the youngest segment
+// that nothing has been said of yet.
+func TestReusedIDs(t *testing.T) {
+	d := newTest(t, Same, "")
+	hour := time.Now().Add(-time.Hour)
+	first, second := accepted(1, "1"), accepted(2, "1")
+	first.At, second.At = hour, hour.Add(30*time.Minute)
+	d.record([]Segment{first, second})
+	hidden := func(state string) Receipt { return receipt("1", state, "hidden") }
+	settledAs(t, d.record(nil, hidden("DELIVRD")).Settled, sms.Sent, 2)
+	settledAs(t, d.record(nil, hidden("DELIVRD")).Settled, sms.Sent, 1)
+	outcomes(t, d.record(nil, hidden("DELIVRD")), Duplicate)
+	settledAs(t, d.record([]Segment{accepted(3, "1")}, hidden("UNDELIV")).Settled, sms.Failed, 3)
+}
+
+// TestSameIDs: two SMSCs of a carrier give the same ids. A receipt is its
+// handset's, whether the form of ids is fixed or not; where a number is no
+// handset's that the id was given for, it is its own link's, if that is fixed.
+func TestSameIDs(t *testing.T) {
+	for _, fixed := range []bool{true, false} {
+		d := newTest(t, Same, "")
+		if !fixed {
+			d = newTest(t, Auto, "same")
+		}
+		// The other's receipt comes before its response.
+		outcomes(t, d.record([]Segment{accepted(1, "5")}, receipt("5", "UNDELIV", numberOf(2)).over("l2")), Unmatched)
+		settledAs(t, d.record([]Segment{accepted(2, "5", on("l2"))}).Settled, sms.Failed, 2)
+		settledAs(t, d.record(nil, receipt("5", "DELIVRD", numberOf(1)).over("l2")).Settled, sms.Sent, 1) // over the other link
+		// And the other way around: its response is not the receipt's.
+		outcomes(t, d.record(nil, receipt("6", "UNDELIV", numberOf(3)).over("l2")), Unmatched)
+		if r := d.record([]Segment{accepted(4, "6")}); len(r.Settled) != 0 {
+			t.Errorf("fixed %t: another's receipt settled %+v", fixed, r.Settled)
+		}
+		settledAs(t, d.record([]Segment{accepted(3, "6", on("l2"))}).Settled, sms.Failed, 3)
+		// Both responses in one lot, and the receipts of both before it.
+		d.record(nil, receipt("7", "DELIVRD", numberOf(5)), receipt("7", "UNDELIV", numberOf(6)).over("l2"))
+		d.record([]Segment{accepted(6, "7", on("l2")), accepted(5, "7")})
+		if d.stateOf(5) != sms.Sent || d.stateOf(6) != sms.Failed {
+			t.Errorf("fixed %t: recorded together they are %v and %v", fixed, d.stateOf(5), d.stateOf(6))
+		}
+		// What is decided is told again, and otherwise, on the link where the id is
+		// open for another.
+		d.record([]Segment{accepted(7, "8"), accepted(8, "8")}, receipt("8", "DELIVRD", numberOf(7)))
+		outcomes(t, d.record(nil, receipt("8", "DELIVRD", numberOf(7)), receipt("8", "UNDELIV", numberOf(7))), Duplicate, Contradiction)
+		if status := d.stateOf(8); status != sms.Pending {
+			t.Errorf("fixed %t: another's segment was settled: %v", fixed, status)
+		}
+		// A number of the carrier's own.
+		if r := d.record(nil, receipt("6", "DELIVRD", another)); (len(r.Settled) == 1) != fixed {
+			t.Errorf("fixed %t: a receipt for a number that is none of ours settled %+v", fixed, r.Settled)
+		}
+	}
+}
+
+// TestEarlyReceiptOfOne: of two messages that have one id and are recorded together,
+// only the one is settled that a receipt, which was ahead of both, speaks of.
+func TestEarlyReceiptOfOne(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		early Receipt
+		want  int64
+	}{
+		{"by its handset", receipt("9", "DELIVRD", numberOf(2)).over("l1"), 2},
+		{"by its link", receipt("9", "DELIVRD", "").over("l1"), 1},
+		{"by its link, a number of the carrier's own", receipt("9", "DELIVRD", another).over("l2"), 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newTest(t, Same, "")
+			d.record(nil, c.early)
+			settledAs(t, d.record([]Segment{accepted(1, "9"), accepted(2, "9", on("l2"))}).Settled, sms.Sent, c.want)
+			if n := d.waiting(); n != 0 {
+				t.Errorf("%d receipts wait still", n)
+			}
+		})
+	}
+}
+
+// TestNamelessSegments: a segment that was accepted without an id is found by
+// the reference that its receipt echoes, whichever comes first.
+func TestNamelessSegments(t *testing.T) {
+	d := newTest(t, Same, "")
+	nameless := func(message int64, reference uint16) Segment {
+		return accepted(message, "", func(p *Segment) { p.Reference = reference })
+	}
+	settledAs(t, d.record([]Segment{nameless(1, 7)}, receipt("x1", "DELIVRD", numberOf(1)).echoing(7)).Settled, sms.Sent, 1)
+	outcomes(t, d.record(nil, receipt("", "DELIVRD", numberOf(2)).echoing(8)), Unmatched)
+	settledAs(t, d.record([]Segment{nameless(2, 8)}).Settled, sms.Sent, 2)
+}
+
+// TestLateAnswer: an answer after the segment was given up takes the place of
+// what was recorded then, and its handset; its receipt finds it.
+func TestLateAnswer(t *testing.T) {
+	d := newTest(t, Auto, "same")
+	late := func(message int64, key string) Segment {
+		return accepted(message, key, func(p *Segment) { p.Late, p.Number = true, "" })
+	}
+	d.record([]Segment{unanswered(1, 9), unanswered(2, 9)})
+	d.record([]Segment{late(1, "L0")})
+	settledAs(t, d.record(nil, receipt("L0", "DELIVRD", numberOf(1))).Settled, sms.Sent, 1)
+	outcomes(t, d.record(nil, receipt("L1", "DELIVRD", numberOf(2))), Unmatched)
+	settledAs(t, d.record([]Segment{late(2, "L1")}).Settled, sms.Sent, 2)
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 0 {
+		t.Errorf("%d segments are unanswered still", n)
+	}
+	// Recorded together with what it is late for.
+	d.record([]Segment{late(3, "L2"), unanswered(3, 10)})
+	settledAs(t, d.record(nil, receipt("L2", "DELIVRD", numberOf(3))).Settled, sms.Sent, 3)
+}
+
+// TestConfirmedBySubmit: for a carrier without receipts the response decides.
+func TestConfirmedBySubmit(t *testing.T) {
+	d := newTest(t, Same, "")
+	confirmed := func(p *Segment) { p.Confirmed = true }
+	r := d.record([]Segment{accepted(1, "", confirmed), accepted(2, "", segment(1, 2), confirmed)})
+	settledAs(t, r.Settled, sms.Sent, 1, 2)
+	if r.Early != 0 {
+		t.Errorf("%d by receipts", r.Early)
+	}
+}
+
+// TestEmptyIDs: accepted without an id; no receipt can speak of it.
+func TestEmptyIDs(t *testing.T) {
+	d := newTest(t, Same, "")
+	settledAs(t, d.record([]Segment{accepted(1, ""), accepted(2, "")}, receipt("", "DELIVRD", "")).Settled, sms.Sent)
+	if status := d.stateOf(1); status != sms.Pending {
+		t.Errorf("it is %v", status)
+	}
+}
+
+// TestDirtyReceipts: what no database takes does not keep a receipt out of it.
+func TestDirtyReceipts(t *testing.T) {
+	d := newTest(t, Same, "")
+	r := receipt("D\x001\xff", "DELIVRD", "\x00257\xc3")
+	r.State, r.Error = "DELI\x00VRD", "\xfe0"
+	stranger := r
+	stranger.CarrierID = "S\x00"
+	got := d.record([]Segment{accepted(1, "\x00D1\xff")}, r, stranger)
+	outcomes(t, got, Matched, Unmatched)
+	settledAs(t, got.Settled, sms.Sent, 1)
+}
+
+// TestSegmentsOfOneID: a carrier that gives all segments of a message one id
+// reports each of them; they may come in one lot or one by one, or as one ahead of
+// the responses.
+func TestSegmentsOfOneID(t *testing.T) {
+	three := []Segment{accepted(1, "A", segment(1, 3)), accepted(1, "A", segment(2, 3)), accepted(1, "A", segment(3, 3))}
+	for _, lots := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
+		d := newTest(t, Same, "")
+		d.record(three)
+		var settled []SegmentState
+		for _, n := range lots {
+			var list []Receipt
+			for range n {
+				list = append(list, receipt("A", "DELIVRD", ""))
+			}
+			settled = append(settled, d.record(nil, list...).Settled...)
+		}
+		settledAs(t, settled, sms.Sent, 1, 1, 1)
+		outcomes(t, d.record(nil, receipt("A", "DELIVRD", ""), receipt("A", "DELIVRD", "")), Duplicate, Duplicate)
+	}
+	d := newTest(t, Same, "")
+	for range 3 {
+		d.record(nil, receipt("A", "DELIVRD", ""))
+	}
+	settledAs(t, d.record(three).Settled, sms.Sent, 1, 1, 1)
+}
+
+// TestInboxOfReusedIDs: a receipt that is like one which waits in vain since
+// long ago is the newer message's.
+func TestInboxOfReusedIDs(t *testing.T) {
+	d := newTest(t, Same, "")
+	outcomes(t, d.record(nil, receipt("7", "DELIVRD", "")), Unmatched)
+	d.exec(`UPDATE receipts SET received_at = now() - interval '1 day'`)
+	outcomes(t, d.record(nil, receipt("7", "DELIVRD", "")), Unmatched)
+	settledAs(t, d.record([]Segment{accepted(1, "7")}).Settled, sms.Sent, 1)
+}
+
+// TestInboxIsBounded: receipts that nobody waits for go after their time, and
+// so do those that are kept beside a message; of those that no segment is found for
+// no more are kept than there is room for. fault 25
+func TestInboxIsBounded(t *testing.T) {
+	d := newTest(t, Same, "")
+	d.record([]Segment{accepted(1, "k")}, receipt("k", "ENROUTE", ""), receipt("old", "DELIVRD", ""), receipt("new", "DELIVRD", ""))
+	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours' WHERE key <> 'new'`)
+	if n, err := Forget(t.Context(), d.pool, time.Hour); err != nil || n != 2 {
+		t.Errorf("%d forgotten, %v", n, err)
+	}
+	if n := d.count(`SELECT count(*) FROM receipts WHERE key = 'new'`); n != 1 {
+		t.Errorf("%d of 1 left", n)
+	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		r, err := d.Record(ctx, tx, nil, []Receipt{receipt("a", "DELIVRD", ""), receipt("k", "ENROUTE", ""), receipt("b", "DELIVRD", ""), receipt("c", "ENROUTE", "")}, 2)
+		outcomes(t, r, Unmatched, Intermediate, Unmatched, Throttled)
+		return err
+	})
+}
+
+// TestForgettingSkipsWhatIsHeld: it waits for nobody.
+func TestForgettingSkipsWhatIsHeld(t *testing.T) {
+	d := newTest(t, Same, "")
+	d.record(nil, receipt("a", "DELIVRD", ""), receipt("b", "DELIVRD", ""))
+	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours'`)
+	for want := range 2 {
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SELECT FROM receipts WHERE key = 'a' FOR UPDATE`); err != nil {
+				return err
+			}
+			if n, err := Forget(ctx, d.pool, time.Hour); err != nil || n != int64(1-want) {
+				t.Errorf("beside one that is held: %d, %v", n, err)
+			}
+			return nil
+		})
+	}
+	if n, err := Forget(t.Context(), d.pool, time.Hour); err != nil || n != 1 {
+		t.Errorf("afterwards: %d, %v", n, err)
+	}
+}
+
+// TestUnanswered: a segment whose answer was lost is settled by a receipt that
+// echoes its reference from its own handset, and by no other.
+func TestUnanswered(t *testing.T) {
+	d := newTest(t, Same, "")
+	d.record([]Segment{accepted(1, "x1", segment(1, 2)), unanswered(1, 77, segment(2, 2)), unanswered(2, 78, segment(1, 2))})
+	r := d.record(nil, receipt("x2", "DELIVRD", "25761999999").echoing(77), receipt("x3", "DELIVRD", numberOf(1)).echoing(79),
+		receipt("x5", "DELIVRD", "").echoing(77))
+	outcomes(t, r, Unmatched, Unmatched, Unmatched)
+	r = d.record(nil, receipt("x4", "DELIVRD", numberOf(1)[3:]).echoing(77), receipt("x1", "DELIVRD", numberOf(1)).echoing(76))
+	outcomes(t, r, Matched, Matched)
+	settledAs(t, r.Settled, sms.Sent, 1, 1)
+	for _, st := range r.Settled {
+		if st.Unanswered != (st.Segment == 2) {
+			t.Errorf("%+v", st)
+		}
+	}
+	// The other way around.
+	d.record(nil, receipt("x6", "DELIVRD", numberOf(3)).echoing(80))
+	echoed, err := d.Echoed(t.Context(), d.pool, []Unanswered{{"+25761000002", 80}, {"+25761000003", 80}, {"+25761000003", 81}, {"", 80}})
+	if err != nil || !slices.Equal(echoed, []int{1}) {
+		t.Errorf("echoed %v, %v", echoed, err)
+	}
+	settledAs(t, d.record([]Segment{unanswered(3, 80)}).Settled, sms.Sent, 3)
+}
+
+// TestVerify: until a link's form of ids is known, only a receipt from the
+// segment's own handset settles it; the others wait in the inbox, from where
+// another form can take them.
+func TestVerify(t *testing.T) {
+	d := newTest(t, Auto, "")
+	d.record([]Segment{accepted(1, "10"), accepted(2, "16")})
+	outcomes(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1))), Unmatched) // decimal for hexadecimal 10
+	if settled, _ := d.rematch(); len(settled) != 1 || settled[0].MessageID != 1 || settled[0].Status != sms.Sent {
+		t.Errorf("settled %+v", settled)
+	}
+	if n := d.count(`SELECT count(*) FROM receipts`); n != 0 {
+		t.Errorf("%d left in the inbox", n)
+	}
+	// Each is looked at once, and none that is young.
+	d.record(nil, receipt("17", "DELIVRD", numberOf(3)))
+	d.rematch()
+	d.record([]Segment{accepted(3, "zz")})
+	d.exec(`UPDATE segments SET key = '11', state = NULL WHERE message_id = 3`)
+	if settled, _ := d.rematch(); len(settled) != 0 {
+		t.Errorf("looked at again: %+v", settled)
+	}
+}
