@@ -39,7 +39,7 @@ func Key(carrierID string) string {
 }
 
 // receiptKey turns a receipt's message id into the key of its segment, that
-// is, into the form that the submit_sm_resp had.
+// is, into the form that its submit_sm_resp had.
 func receiptKey(format Format, id string) string {
 	key := Key(id)
 	switch format {

@@ -45,7 +45,7 @@ func TestReceiptKey(t *testing.T) {
 }
 
 // TestReceiptKeysAgree: the key of a response and that of its receipt are one
-// under the right form.
+// under the right format.
 func TestReceiptKeysAgree(t *testing.T) {
 	for _, n := range []string{"1", "9", "a", "10", "ff", "deadbeef", "123456789abcdef0123456789"} {
 		decimal, ok := rebase(n, 16, 10)
@@ -62,7 +62,7 @@ func TestReceiptKeysAgree(t *testing.T) {
 }
 
 // FuzzKey: whatever a carrier writes as an id, its key can be stored, and the keys in
-// the other forms lead back to it.
+// the other formats lead back to it.
 func FuzzKey(f *testing.F) {
 	for _, id := range []string{"", "0", "00A1", "18446744073709551616", "0f3c6c1e-8B4D", "A\x00B", "\xff1", "-5", "1_0", strings.Repeat("f", 64)} {
 		f.Add(id)

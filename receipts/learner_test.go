@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLearning: three receipts make a form known; one that fits what is known takes
+// TestLearning: three receipts make a format known; one that fits what is known takes
 // back those against it; what is configured is not learnt.
 func TestLearning(t *testing.T) {
 	const yes = Auto // what is known fits
@@ -20,7 +20,7 @@ func TestLearning(t *testing.T) {
 		{"nothing", Auto, "", nil, ""},
 		{"two are too few", Auto, "", []Format{HexToDecimal, HexToDecimal}, ""},
 		{"three", Auto, "", []Format{HexToDecimal, HexToDecimal, HexToDecimal}, "hex_to_decimal"},
-		{"of three forms", Auto, "", []Format{Same, HexToDecimal, DecimalToHex, Same, DecimalToHex, DecimalToHex}, "decimal_to_hex"},
+		{"of three formats", Auto, "", []Format{Same, HexToDecimal, DecimalToHex, Same, DecimalToHex, DecimalToHex}, "decimal_to_hex"},
 		{"known from before", Auto, "same", nil, "same"},
 		{"known from before, and against it", Auto, "same", []Format{DecimalToHex, DecimalToHex, DecimalToHex}, "decimal_to_hex"},
 		{"taken back", Auto, "same", []Format{DecimalToHex, DecimalToHex, yes, DecimalToHex, DecimalToHex, Same, DecimalToHex}, "same"},
@@ -46,7 +46,7 @@ func TestLearning(t *testing.T) {
 }
 
 // TestConfigured: what the configuration says holds from then on; when it says no more,
-// the form is learnt anew.
+// the format is learnt anew.
 func TestConfigured(t *testing.T) {
 	m := New("lumitel")
 	m.Hold("l1", Auto, "same")
@@ -60,7 +60,7 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
-// TestLearntAtOnce: a link's form is learnt, asked for and configured by several at
+// TestLearntAtOnce: a link's format is learnt, asked for and configured by several at
 // the same time. The race detector is the judge.
 func TestLearntAtOnce(t *testing.T) {
 	m := New("lumitel")
@@ -76,9 +76,9 @@ func TestLearntAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestVotes: what a Record says of the form of ids. Nothing is said by an id that is
-// the same in every form, by a receipt without its handset, by one that was found by
-// its reference, nor where the form is fixed.
+// TestVotes: what a Record says of the format of ids. Nothing is said by an id that is
+// the same in every format, by a receipt without its handset, by one that was found by
+// its reference, nor where the format is fixed.
 func TestVotes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -117,7 +117,7 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestLearntByRematching: receipts in an unknown form, long behind their responses,
+// TestLearntByRematching: receipts in an unknown format, long behind their responses,
 // are found one by one and then make it known; the next is found at once.
 func TestLearntByRematching(t *testing.T) {
 	d := newTest(t, Auto, "")

@@ -15,13 +15,13 @@ import (
 )
 
 // TestPromises plays responses and receipts of a carrier in any order, in any lots:
-// two links whose ids collide, in any form, learnt or fixed; responses that do not
+// two links whose ids collide, in any format, learnt or fixed; responses that do not
 // come, or late; receipts that echo a reference, come twice, contradict each other,
 // come over the other link, or find the inbox full. Whatever the order,
 //
 //   - a segment is settled once at most;
 //   - never by a receipt that names another handset, where it must agree;
-//   - no receipt that names its handset is lost, in whatever form: each segment is
+//   - no receipt that names its handset is lost, in whatever format: each segment is
 //     settled in the end, and what still waits is of one that was settled before.
 func TestPromises(t *testing.T) {
 	d := newTest(t, Auto, "")
@@ -45,7 +45,7 @@ type game struct {
 	*Matcher
 
 	learns, numbered, crosses bool // how receipts come in this run
-	forms                     map[string]Format
+	formats                     map[string]Format
 	sent                      []Segment
 	responses                 []Segment
 	reports                   []Receipt // to be delivered; Error names each
@@ -63,17 +63,17 @@ type row struct {
 func yes(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 
 func (g *game) setUp() {
-	g.learns = yes(g.T, "the form is learnt")
+	g.learns = yes(g.T, "the format is learnt")
 	g.numbered = g.learns || yes(g.T, "receipts name their handset")
 	g.crosses = g.learns && yes(g.T, "receipts come over any link")
-	g.forms, g.late = map[string]Format{}, map[int64]Segment{}
+	g.formats, g.late = map[string]Format{}, map[int64]Segment{}
 	links := []string{"l1", "l2"}
 	for _, link := range links {
-		g.forms[link] = rapid.SampledFrom(known[:]).Draw(g.T, "form")
+		g.formats[link] = rapid.SampledFrom(known[:]).Draw(g.T, "format")
 		if g.learns && g.crosses {
-			g.forms[link] = g.forms[links[0]] // one carrier, one form, whichever link
+			g.formats[link] = g.formats[links[0]] // one carrier, one format, whichever link
 		}
-		configured := g.forms[link]
+		configured := g.formats[link]
 		if g.learns {
 			configured = Auto
 		}
@@ -81,7 +81,7 @@ func (g *game) setUp() {
 	}
 	ids := map[string][]int{}
 	for _, link := range links {
-		ids[link] = rapid.Permutation([]int{9, 10, 11, 16, 17, 22, 23, 31}).Draw(g.T, "ids") // many are others' in another form
+		ids[link] = rapid.Permutation([]int{9, 10, 11, 16, 17, 22, 23, 31}).Draw(g.T, "ids") // many are others' in another format
 	}
 	for message := range int64(rapid.IntRange(1, 7).Draw(g.T, "messages")) {
 		link := rapid.SampledFrom(links).Draw(g.T, "link")
@@ -94,7 +94,7 @@ func (g *game) setUp() {
 // send is a message that the carrier takes and reports of.
 func (g *game) send(message int64, link string, id int) {
 	response, reported := strconv.Itoa(id), strconv.Itoa(id)
-	switch g.forms[link] {
+	switch g.formats[link] {
 	case HexToDecimal:
 		response = strings.ToUpper(strconv.FormatInt(int64(id), 16))
 	case DecimalToHex:

@@ -39,13 +39,13 @@ const (
 	Throttled     Outcome = "throttled"     // no such segment, and no room in the inbox: not kept
 )
 
-// reported is a receipt whose id is read in the form that its link is known to have.
+// reported is a receipt whose id is read in the format that its link is known to have.
 type reported struct {
 	Receipt
 	key     string // of the segment that it names
 	handset *int32 // nil: it names none
 	verify  bool   // settle only a segment that went to the handset; else also any of the same link
-	guess   bool   // the form is not known
+	guess   bool   // the format is not known
 }
 
 // read reads the id of a receipt.
@@ -218,7 +218,7 @@ func (l *lookups) shared(i int, r *reported) bool {
 // receipt.
 //
 // Two SMSCs of a carrier may give the same ids: a receipt that names a handset
-// means a segment that went there; where it need not be so (the configured form
+// means a segment that went there; where it need not be so (the configured format
 // of ids is trusted: there are carriers that write another number), one of the
 // receipt's own link, unless the id was given for that handset once: then it is
 // told again of what is decided. A carrier that counts its ids anew has used a key before:

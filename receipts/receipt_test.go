@@ -143,7 +143,7 @@ func TestReusedIDs(t *testing.T) {
 }
 
 // TestSameIDs: two SMSCs of a carrier give the same ids. A receipt is its
-// handset's, whether the form of ids is fixed or not; where a number is no
+// handset's, whether the format of ids is fixed or not; where a number is no
 // handset's that the id was given for, it is its own link's, if that is fixed.
 func TestSameIDs(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
@@ -370,9 +370,9 @@ func TestUnanswered(t *testing.T) {
 	settledAs(t, d.record([]Segment{unanswered(3, 80)}).Settled, sms.Sent, 3)
 }
 
-// TestVerify: until a link's form of ids is known, only a receipt from the
+// TestVerify: until a link's format of ids is known, only a receipt from the
 // segment's own handset settles it; the others wait in the inbox, from where
-// another form can take them.
+// another format can take them.
 func TestVerify(t *testing.T) {
 	d := newTest(t, Auto, "")
 	d.record([]Segment{accepted(1, "10"), accepted(2, "16")})

@@ -4,65 +4,65 @@
 // later, by a deliver_sm with that id, what became of the segment. This package keeps
 // both in two tables, and a [Matcher], one a carrier, joins them:
 //
-//   - segments: a row for each segment that a carrier accepted, or may have: the id,
-//     as [Key] writes it, the link, and the last eight digits of the handset's number.
+//   - segments: a row for each segment that a carrier accepted, or may have: its id as
+//     [Key] writes it, its link, and the last eight digits of its handset's number.
 //   - receipts: those that settled nothing. Without a message they are the inbox; with
 //     one they are kept for whoever asks what the carrier said.
 //
-// [Matcher.Record] does all of it, in the caller's transaction: it writes what was
-// answered, then what was reported. Of a segment's final states the first stays (rule
-// choices 5.3). What a message becomes by its segments is not decided here.
+// [Matcher.Record] does nearly all of it, in the caller's transaction: it writes what
+// was answered, then what was reported. Of a segment's final states the first stays
+// (rule choices 5.3). What its message becomes by that is not decided here.
 //
 // # How a receipt finds its segment
 //
 // The first of these that fits:
 //
-//  1. By its id, in the form that the receipts of its link are known to have.
-//  2. By user_message_reference, if the carrier echoes it. So are found segments
-//     that were never answered (their key is "?" and the reference) and those that
-//     were accepted without an id ("!" and the reference).
-//  3. Not yet: it waits in the inbox, because it may be ahead of its submit_sm_resp.
-//     A segment that is recorded looks there for a receipt no older than InboxReach:
-//     one with its id; while the form of ids is not certain, one with its id in
-//     another form; where it has no id, one that echoes its reference.
-//  4. From the inbox, in another form: [Matcher.Rematch] takes each final receipt
-//     that has waited for two seconds and tries its id in every form, once.
+//  1. By its id, read in the format that its link is known to have.
+//  2. By user_message_reference, where the carrier echoes it: so are found segments
+//     that were never answered (their key is "?" and the reference) and those that were
+//     accepted without an id ("!" and the reference).
+//  3. Later: it waits in the inbox, since it may be ahead of its submit_sm_resp. A
+//     segment that is recorded looks there, at most InboxReach back, for a receipt with
+//     its id; while the format is not fixed, for one with its id in another format; and
+//     where it has no id, for one that echoes its reference.
+//  4. Out of the inbox, in another format: [Matcher.Rematch] takes each final receipt
+//     that has waited for two seconds and tries its id in every format, once.
 //
-// A carrier's transactions run one after the other ([Matcher.Lock]), so that of a
-// receipt and its response, wherever they are worked on, the second sees the first.
+// A carrier's transactions run one after the other ([Matcher.Lock]): of a response and
+// its receipt, in whichever processes they are worked on, the second sees the first.
 //
-// # The forms of ids, and how they are learnt
+// # Formats of ids, and how they are learnt
 //
-// A carrier may write the id of a response otherwise in its receipts: in upper case
-// or with leading zeros, which Key passes over, or decimal for hexadecimal and the
-// other way round (rule carriers 1.1). The configuration names the form (it is fixed
-// then), or says auto: each receipt that finds its segment, with the number of its
-// handset, is a vote for the form in which it did. Three votes make a form known, for
-// that link; a receipt that fits what is known takes back the votes against it. [Matcher.Committed] returns what was learnt; the caller stores the word, and
-// gives it back to [Matcher.Hold] after a restart. Ids that are the same in every form
-// say nothing.
+// A carrier may write the id of a response otherwise in its receipts: in upper case or
+// with leading zeros, which Key passes over, or in decimal instead of hexadecimal and
+// the other way round (rule carriers 1.1). The configuration names the format, which is
+// fixed then, or says auto: then each receipt that finds its segment, and names its
+// handset, is a vote for the format in which it did. Three votes make a format known,
+// for this link; a receipt that fits what is known takes back the votes against it. Ids
+// that are alike in every format say nothing. [Matcher.Committed] returns what was
+// learnt; the caller stores that word and hands it to [Matcher.Hold] after a restart.
 //
 // # When the handset must agree
 //
-// The handset is the last eight digits of an address: what all its forms share. A
-// receipt that names none is anybody's whose id it has. One that names a handset
+// The handset is what all forms of an address share, its last eight digits. A receipt
+// that names none settles whoever has its id. One that names a handset
 //
-//   - settles a segment that went there, whatever link it came over;
-//   - settles, where the form of its link is fixed, also another segment of the same
-//     link, because there are carriers that write a number of their own; but not if
-//     the id was given for the handset that it names: it says again what is known;
-//   - settles no other: not while the form is learnt, since the digits of one
-//     message's id in decimal are another's in hexadecimal; not by a reference,
-//     which is of 16 bits; not in another form than the one known.
+//   - settles a segment that went there, whichever link it came over;
+//   - settles, where the format of its link is fixed, also another segment of that link,
+//     because some carriers write a number of their own; but not when its id was once
+//     given for the very handset that it names: then it tells again what is known;
+//   - settles no other. None while the format is learnt: the digits of one message's
+//     id in decimal are another's in hexadecimal. None by a reference: it has 16 bits.
+//     None in another format than the known one.
 //
 // # Ids that come twice
 //
-// Two SMSCs of a carrier may give the same ids, and one that counts anew gives its
-// old ones again. Of the undecided segments with an id a receipt means the one of its
-// handset, then one of its own link, then the youngest. A receipt settles one segment;
-// only where all segments of a message have one id, a receipt that was ahead of their
-// responses settles all that are recorded together. Who has been settled is told of
-// duplicates and contradictions, which change nothing.
+// Two SMSCs of a carrier may give the same ids, and one that counts anew gives its old
+// ones again. Of the undecided segments with its id a receipt means that of its handset,
+// before one of its own link, before the youngest. A receipt settles one segment; but
+// where all segments of a message have one id, a receipt that was ahead of their
+// responses settles all that are recorded together. What comes after the first is a
+// duplicate or a contradiction and changes nothing.
 package receipts
 
 import (
@@ -75,16 +75,16 @@ import (
 const InboxReach = 15 * time.Minute
 
 // Matcher matches the receipts of one carrier with its segments. Beside the tables it
-// has what one process knows of the carrier: the form of each link's ids, and how far
-// it has looked through the inbox. Its methods may be called at any time, but Rematch
-// by one goroutine alone.
+// has what one process knows of the carrier: the format of each link's ids, and how far
+// it has looked through the inbox. Its methods may be called at any time; one
+// [Rematching] may be under way.
 type Matcher struct {
 	carrier string
-	seen    int64 // the last id of the inbox that Rematch has looked at
+	seen    int64 // the last id of the inbox that a Rematching has looked at
 
 	mu     sync.Mutex
 	links  map[string]*learner
-	parked time.Time // when a receipt last went into the inbox whose link's form was not known
+	parked time.Time // when a receipt last went into the inbox whose link's format was not known
 }
 
 // New returns the matcher of a carrier.
