@@ -11,7 +11,8 @@
 //     takes from the queue no more than it can soon send (prefetch.go), claims in
 //     Postgres, and submits segment by segment.
 //   - A settler (settler.go) is one a carrier: the only one that writes what
-//     the carrier's links answered and reported, many at a time.
+//     the carrier's links answered and reported, many at a time. Which segment a
+//     receipt speaks of is said by the carrier's matcher, in the room receipts.
 //   - The queue health (queuehealth.go) decides whether the queue in Redis is
 //     usable, for each carrier's lane; while it is not, link workers take straight
 //     from Postgres.

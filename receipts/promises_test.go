@@ -45,7 +45,7 @@ type game struct {
 	*Matcher
 
 	learns, numbered, crosses bool // how receipts come in this run
-	formats                     map[string]Format
+	formats                   map[string]Format
 	sent                      []Segment
 	responses                 []Segment
 	reports                   []Receipt // to be delivered; Error names each
