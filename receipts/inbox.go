@@ -29,7 +29,7 @@ func (m *Matcher) Echoed(ctx context.Context, pool *pgxpool.Pool, segments []Una
 		SELECT u.n FROM unnest($2::int[], $3::int[], $4::int[]) u(n, reference, handset)
 		WHERE EXISTS (SELECT FROM receipts r WHERE r.reference = u.reference AND r.carrier = $1 AND r.message_id IS NULL
 			AND r.status IS NOT NULL AND r.received_at > now() - $5::interval AND r.handset = u.handset)`,
-		m.carrier, index, references, handsets, InboxReach)
+		m.carrier, index, references, handsets, inboxReach)
 	if err != nil {
 		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
 	}
@@ -65,7 +65,7 @@ type Rematching struct {
 // longest.
 func (m *Matcher) Rematch(ctx context.Context, pool *pgxpool.Pool, longest time.Duration) (*Rematching, error) {
 	if m.seen == 0 {
-		end, err := inboxEnd(ctx, pool, InboxReach)
+		end, err := inboxEnd(ctx, pool, inboxReach)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@
 //     that were never answered (their key is "?" and the reference) and those that were
 //     accepted without an id ("!" and the reference).
 //  3. Later: it waits in the inbox, since it may be ahead of its submit_sm_resp. A
-//     segment that is recorded looks there, at most InboxReach back, for a receipt with
+//     segment that is recorded looks there, fifteen minutes back at most, for a receipt with
 //     its id; while the format is not fixed, for one with its id in another format; and
 //     where it has no id, for one that echoes its reference.
 //  4. Out of the inbox, in another format: [Matcher.Rematch] takes each final receipt
@@ -70,9 +70,9 @@ import (
 	"time"
 )
 
-// InboxReach is how long before its response a receipt may have come. Longer
+// inboxReach is how long before its response a receipt may have come. Longer
 // would match receipts of old messages when a carrier counts its ids anew.
-const InboxReach = 15 * time.Minute
+const inboxReach = 15 * time.Minute
 
 // Matcher matches the receipts of one carrier with its segments. Beside the tables it
 // has what one process knows of the carrier: the format of each link's ids, and how far

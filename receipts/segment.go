@@ -114,7 +114,7 @@ func (m *Matcher) newRecording(segments []Segment) *recording {
 	r := &recording{carrier: m.carrier, segments: make([]recorded, len(segments))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	waits := time.Since(m.parked) < InboxReach
+	waits := time.Since(m.parked) < inboxReach
 	for i, p := range segments {
 		one := recorded{Segment: p, key: p.key(), handset: handset(string(p.Number)), unsure: p.Unanswered}
 		if !p.Unanswered && !m.of(p.Link).fixed {
@@ -199,7 +199,7 @@ func (r *recording) queue(b *pgx.Batch) {
 			FROM input i LEFT JOIN first f USING (message_id, key)
 		)
 		SELECT i.n, 0, f.status, f.state, f.error, f.received_at FROM input i JOIN first f USING (message_id, key)`,
-		r.carrier, index, ids, numbers, totals, handsets, links, keys, raw, at, states, unsure, late, InboxReach).
+		r.carrier, index, ids, numbers, totals, handsets, links, keys, raw, at, states, unsure, late, inboxReach).
 		Query(r.note)
 }
 
@@ -279,7 +279,7 @@ func (r *recording) otherwise(ctx context.Context, tx pgx.Tx) error {
 		UPDATE segments s SET state = t.status, receipt = t.state, error = t.error, receipt_at = t.received_at
 		FROM taken t WHERE s.message_id = t.message_id AND s.segment = t.segment AND s.key = t.key AND s.carrier = $1 AND s.state IS NULL
 		RETURNING t.n, t.format, s.state, s.receipt, s.error, s.receipt_at`,
-		r.carrier, index, ids, numbers, handsets, keys, names, references, formats, InboxReach)
+		r.carrier, index, ids, numbers, handsets, keys, names, references, formats, inboxReach)
 	if err != nil {
 		return fmt.Errorf("looking for early receipts of %d segments: %w", len(ids), err)
 	}
