@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 // or one row without a sender. USER is a placeholder for the column with the user's id.
 const (
 	principalColumns = `n.phone_number,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding,
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding, ` + limitColumns + `,
 		       s.id, s.name, s.country, s.approved`
 	principalJoins = `left join test_numbers n on n.user_id = USER and n.verified_at is not null
 		left join companies c on c.owner_id = USER
@@ -140,6 +141,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 			id                                *int64
 			name                              *string
 			approved, verified, smartEncoding *bool
+			limits                            Limits
 		}
 		sender struct {
 			id            *int64
@@ -147,11 +149,12 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 			approved      *bool
 		}
 	)
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err = pgx.ForEachRow(rows, slices.Concat([]any{
 		&p.UserID, &hash, &testNumber,
 		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding,
+	}, company.limits.columns(), []any{
 		&sender.id, &sender.name, &sender.country, &sender.approved,
-	}, func() error {
+	}), func() error {
 		if found == nil {
 			found = &p
 			if testNumber != nil {
@@ -161,7 +164,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 				p.Company = &Company{
 					ID: *company.id, OwnerID: p.UserID, Name: *company.name,
 					Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding,
-					Senders: map[string]Sender{},
+					Limits: company.limits, Senders: map[string]Sender{},
 				}
 			}
 		}
@@ -194,6 +197,7 @@ type Company struct {
 	Approved      bool
 	Verified      bool
 	SmartEncoding bool
+	Limits        Limits // not set in a [Session] and an [Applicant]
 
 	// Senders by their exact name. Set in a [Principal] only.
 	Senders map[string]Sender

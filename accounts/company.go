@@ -19,9 +19,10 @@ type NewCompany struct {
 // CompanyChange is the input of [Accounts.SetCompany]; a nil field stays as it is.
 type CompanyChange struct {
 	Approved, Verified, SmartEncoding *bool
+	Limits                            LimitsChange
 }
 
-const companyColumns = `id, owner_id, name, approved, verified, smart_encoding`
+const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, ` + limitColumns
 
 // CreateCompany stores a company in the caller's transaction, which must also open its balance. A user owns at most
 // one company: [ErrExists] otherwise.
@@ -53,9 +54,13 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 		update companies set
 			approved       = coalesce($2, approved),
 			verified       = coalesce($3, verified),
-			smart_encoding = coalesce($4, smart_encoding)
+			smart_encoding = coalesce($4, smart_encoding),
+			credits_a_day  = case when $5 then $6 else credits_a_day end,
+			repeat_seconds = case when $7 then $8 else repeat_seconds end,
+			repeats_a_day  = case when $9 then $10 else repeats_a_day end,
+			number_a_day   = case when $11 then $12 else number_a_day end
 		where id = $1
-		returning `+companyColumns, id, change.Approved, change.Verified, change.SmartEncoding)
+		returning `+companyColumns, append([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args()...)...)
 	if err != nil {
 		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
 	}
@@ -149,6 +154,6 @@ func collectCompany(rows pgx.Rows) (Company, error) {
 
 func scanCompany(row pgx.CollectableRow) (Company, error) {
 	var c Company
-	err := row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding)
+	err := row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding}, c.Limits.columns()...)...)
 	return c, err
 }

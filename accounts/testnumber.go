@@ -51,3 +51,27 @@ func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.N
 	a.cache.forgetAll()
 	return n, nil
 }
+
+// TestNumbers returns the test numbers of all accounts that are this number: for operators.
+func (a *Accounts) TestNumbers(ctx context.Context, number sms.Number) ([]TestNumber, error) {
+	rows, err := a.pool.Query(ctx, `select user_id, phone_number, verified_at is not null, replacements from test_numbers
+		where phone_number = $1 order by user_id`, string(number))
+	if err != nil {
+		return nil, fmt.Errorf("looking for accounts by their test number: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TestNumber])
+	if err != nil {
+		return nil, fmt.Errorf("looking for accounts by their test number: %w", err)
+	}
+	return list, nil
+}
+
+// ForgetCodes deletes what is kept of one-time codes that were sent to a number more than a day ago, the last of an
+// account too. It returns how many.
+func (a *Accounts) ForgetCodes(ctx context.Context, number sms.Number) (int64, error) {
+	tag, err := a.pool.Exec(ctx, `delete from test_number_codes where phone_number = $1 and created_at < now() - interval '1 day'`, string(number))
+	if err != nil {
+		return 0, fmt.Errorf("deleting the codes that were sent to a number: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

@@ -153,6 +153,30 @@ var (
 	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("batch", "N"), onBatches, retryFixed,
 		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
 		words{"Buy credits, or send a part.", "Achetez des crédits, ou envoyez une partie."})
+	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("", "N seconds"), "sendSms", retryNo,
+		words{"A limit of this installation or company, off unless set: the text went to the number a moment ago.", "Une limite de cette installation ou entreprise, absente sauf réglage : ce texte est parti à ce numéro il y a un instant."},
+		words{"Do not send it twice; repeat a request with its Idempotency-Key.", "Ne l’envoyez pas deux fois ; répétez une requête avec sa Idempotency-Key."})
+	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("N", "K seconds"), onBatches, retryNo,
+		words{"The same, in a batch, of which an earlier recipient may be the first. Nothing was queued.", "De même, dans un lot, dont un destinataire précédent peut être le premier. Rien n’a été mis en file."},
+		words{"Leave the recipient out.", "Retirez ce destinataire."})
+	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("", "N"), "sendSms", retryNo,
+		words{"A limit, off unless set: the number got this text as often as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu ce texte autant de fois que permis aujourd’hui."},
+		words{"Send it tomorrow.", "Envoyez-le demain."})
+	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("N", "K"), onBatches, retryNo,
+		words{"The same, in a batch.", "De même, dans un lot."},
+		words{"Leave the recipient out.", "Retirez ce destinataire."})
+	_ = refusalOfRule("number_limit", intake.RefuseNumber("", "N"), "sendSms", retryNo,
+		words{"A limit, off unless set: the number got as many of your messages as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu autant de vos messages que permis aujourd’hui."},
+		words{"Send it tomorrow.", "Envoyez-le demain."})
+	_ = refusalOfRule("number_limit", intake.RefuseNumber("N", "K"), onBatches, retryNo,
+		words{"The same, in a batch.", "De même, dans un lot."},
+		words{"Leave the recipient out.", "Retirez ce destinataire."})
+	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("message", "N", "N", "N"), "sendSms", retryNo,
+		words{"A limit, off unless set, of the credits that the company may spend today. Nothing was charged.", "Une limite, absente sauf réglage, des crédits que l’entreprise peut dépenser aujourd’hui. Rien n’a été débité."},
+		words{"Send it tomorrow, or ask us for a higher limit.", "Envoyez-le demain, ou demandez-nous une limite plus haute."})
+	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
+		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
+		words{"Send a part, or ask us for a higher limit.", "Envoyez-en une partie, ou demandez-nous une limite plus haute."})
 	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
 		words{"Test mode has no verified number.", "Le mode test n’a pas de numéro vérifié."},
 		words{"PUT /v1/test-number, then verify.", "PUT /v1/test-number, puis vérifiez."})

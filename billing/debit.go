@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -16,12 +17,15 @@ type Debit struct {
 	CompanyID int64
 	Amount    int64    // credits, at least 1
 	Ref       [16]byte // ULID of the single message or of the batch
+	Cap       int64    // credits that the company's requests may take on a day; 0: no limit
 }
 
 // Receipt is the result of one Debit.
 type Receipt struct {
 	Admitted  bool
 	Remaining int64 // credits left after it; the balance when not admitted
+	Capped    bool  // not admitted because of the Cap alone
+	Left      int64 // of the day's Cap, when Capped
 }
 
 // Charge takes the credits of many requests at once: it locks the balances in the
@@ -29,7 +33,9 @@ type Receipt struct {
 // those above the balance (a smaller debit after a skipped one may still be admitted),
 // and writes one ledger row for each admitted debit. It returns one Receipt for each
 // Debit, in the same order. A company without a balance row counts as having no
-// credits.
+// credits. What a day's debits take is counted beside the balance, under the same lock,
+// so that a Cap is never exceeded; a day is one of Burundi, and a refund is not taken off
+// it.
 //
 // All sends are paid here, in intake's group commit: requests that arrive while one
 // transaction runs share the next.
@@ -38,7 +44,7 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	for i, d := range debits {
 		companies[i] = d.CompanyID
 	}
-	balances, err := lock(ctx, tx, sortedUnique(companies))
+	balances, spendings, err := lockSpending(ctx, tx, sortedUnique(companies))
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +57,12 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 			receipts[i] = Receipt{Remaining: have}
 			continue
 		}
+		day := spendings[d.CompanyID]
+		if d.Cap > 0 && d.Amount > d.Cap-day.credits {
+			receipts[i] = Receipt{Remaining: have, Capped: true, Left: max(0, d.Cap-day.credits)}
+			continue
+		}
+		day.credits += d.Amount
 		have -= d.Amount
 		balances[d.CompanyID] = have
 		receipts[i] = Receipt{Admitted: true, Remaining: have}
@@ -59,6 +71,7 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	if len(entries.company) == 0 {
 		return receipts, nil
 	}
+	entries.spendings = spendings
 	if err := entries.write(ctx, tx, "send", balances); err != nil {
 		return nil, err
 	}
@@ -93,6 +106,7 @@ func lockBalances(batch *pgx.Batch, companies []int64, how string, balances map[
 type entries struct {
 	company, amount, after []int64
 	ref                    []pgtype.UUID
+	spendings              map[int64]*spending // of debits, by company; nil: of refunds
 }
 
 func (e *entries) add(company, amount, after int64, ref [16]byte) {
@@ -104,16 +118,27 @@ func (e *entries) add(company, amount, after int64, ref [16]byte) {
 
 // write stores the entries and the new balances.
 func (e *entries) write(ctx context.Context, tx pgx.Tx, kind string, balances map[int64]int64) error {
-	var ids, credits []int64
+	var ids, credits, spent []int64
+	var days []time.Time
 	for id, have := range balances {
-		if slices.Contains(e.company, id) {
-			ids, credits = append(ids, id), append(credits, have)
+		if !slices.Contains(e.company, id) {
+			continue
+		}
+		ids, credits = append(ids, id), append(credits, have)
+		if day := e.spendings[id]; day != nil {
+			spent, days = append(spent, day.credits), append(days, day.on)
 		}
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE balances b SET credits = u.credits
-		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, credits)
-		WHERE b.company_id = u.company_id`, ids, credits)
+	if e.spendings == nil {
+		batch.Queue(`UPDATE balances b SET credits = u.credits
+			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, credits)
+			WHERE b.company_id = u.company_id`, ids, credits)
+	} else {
+		batch.Queue(`UPDATE balances b SET credits = u.credits, spent = u.spent, spent_on = u.day
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::date[]) u(company_id, credits, spent, day)
+			WHERE b.company_id = u.company_id`, ids, credits, spent, days)
+	}
 	batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 		SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,
 		kind, e.company, e.amount, e.after, e.ref)

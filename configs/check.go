@@ -46,6 +46,7 @@ func (c *Config) Check(roles ...string) []Problem {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
 	k.webhooks(&c.Webhooks)
+	k.limits(&c.Limits)
 	k.retention(c)
 	k.carriers(c.Carriers)
 	return k.problems
@@ -162,15 +163,24 @@ func (k *checker) proxies(path string, proxies []string) {
 // look.
 const leastRetention = 24 * time.Hour
 
+func (k *checker) limits(l *Limits) {
+	if l.RepeatInterval > 24*time.Hour || l.RepeatInterval%time.Second != 0 {
+		k.problem("limits.repeat_interval", "must be whole seconds and at most 24h, not %s", l.RepeatInterval)
+	}
+}
+
 func (k *checker) retention(c *Config) {
 	r := &c.Retention
 	for _, kept := range []struct {
 		key  string
 		time time.Duration
-	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}} {
+	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}, {"numbers", r.Numbers}} {
 		if kept.time > 0 && kept.time < leastRetention {
 			k.problem("retention."+kept.key, "must be at least %s, not %s", leastRetention, kept.time)
 		}
+	}
+	if r.Numbers > 0 && r.Numbers < max(r.Deliveries, r.Receipts) {
+		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts, %s: they hold the number too", max(r.Deliveries, r.Receipts))
 	}
 	if r.Messages <= 0 {
 		return
@@ -184,6 +194,8 @@ func (k *checker) retention(c *Config) {
 		k.problem("retention.messages", "must be 0s or at least %s, not %s: until then a message may wait for its receipt, or its request be repeated", least, r.Messages)
 	case r.Bodies > r.Messages:
 		k.problem("retention.bodies", "must not be longer than retention.messages, %s", r.Messages)
+	case r.Numbers > r.Messages:
+		k.problem("retention.numbers", "must not be longer than retention.messages, %s", r.Messages)
 	}
 }
 

@@ -33,6 +33,7 @@ type Config struct {
 	TestSender string    `yaml:"test_sender" default:"INTUMWATEST"` // sender name of the test mode, rule api 4.4
 	Accounts   Accounts  `yaml:"accounts"`
 	Billing    Billing   `yaml:"billing"`
+	Limits     Limits    `yaml:"limits"`
 	Messages   Messages  `yaml:"messages"`
 	Webhooks   Webhooks  `yaml:"webhooks"`
 	Retention  Retention `yaml:"retention"`
@@ -155,6 +156,16 @@ type Billing struct {
 	Refund Word[dispatcher.Refund] `yaml:"refund" default:"unsubmitted"`
 }
 
+// Limits bounds what companies that have no limits of their own may send; 0 bounds nothing. A day is one of Burundi.
+type Limits struct {
+	RepeatInterval time.Duration `yaml:"repeat_interval" min:"0"`             // between two sends of a text to a number by a company
+	RepeatsADay    int           `yaml:"repeats_a_day" min:"0"`               // of a text to a number
+	NumberADay     int           `yaml:"number_a_day" min:"0"`                // messages of a company to a number
+	Singles        bool          `yaml:"singles"`                             // the three count single sends as well, not only batches
+	CreditsADay    int           `yaml:"credits_a_day" min:"0"`               // of a company
+	UnusualHour    int           `yaml:"unusual_hour" default:"5000" min:"0"` // messages of an hour below which no company is unusual; 0: none ever is
+}
+
 // Messages bounds a message's life.
 type Messages struct {
 	Validity         time.Duration `yaml:"validity" default:"24h" min:"1"`
@@ -182,6 +193,7 @@ type Webhooks struct {
 type Retention struct {
 	Messages        time.Duration `yaml:"messages" min:"0"`                       // with all that belongs to them, once they are final; 0: for ever
 	Bodies          time.Duration `yaml:"bodies" min:"0"`                         // what messages say; 0: as long as the messages
+	Numbers         time.Duration `yaml:"numbers" min:"0"`                        // their recipients; then they are obscured; 0: as long as the messages
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1"`        // that match no message, or settled nothing
 	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1"`      // of webhooks, with their attempts
 	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1"` // with the answers under them

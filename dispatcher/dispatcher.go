@@ -72,6 +72,7 @@ type Options struct {
 	InboundRetention time.Duration // of messages from handsets; default 30 days
 	MessageRetention time.Duration // of messages that are final; 0: for ever
 	BodyRetention    time.Duration // of what these say; 0: as long as they are kept
+	NumberRetention  time.Duration // of whom they went to; 0: as long as they are kept
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
 	Heartbeat        time.Duration // default 1 s
 	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s

@@ -75,9 +75,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
-		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), and texts of messages that were (bodies).", "kind"),
+		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),
 		purgeBehind: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_purge_behind_seconds",
-			Help: "How long the oldest message, or text of one, has been kept beyond retention.messages or retention.bodies; the same in every process."}, []string{"kind"}),
+			Help: "How long the oldest message, or text or number of one, has been kept beyond retention.messages, retention.bodies (or its company's own) or retention.numbers; the same in every process."}, []string{"kind"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
@@ -87,7 +87,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
 			m.stale, m.direct, m.resent, m.rerouted, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.redelivered, m.refunds)
 	}
-	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies} { // from the start, so that the first counts as an increase
+	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))
 	}
 	return m

@@ -15,22 +15,29 @@ const purgeFor = 250 * time.Millisecond
 func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	return map[messages.Purge]time.Duration{
 		messages.PurgeBodies: d.opts.BodyRetention, messages.PurgeMessages: d.opts.MessageRetention,
+		messages.PurgeNumbers: d.opts.NumberRetention,
 	}
 }
 
-// purge deletes old messages, and old texts, for half a second at most and the
-// rest of a step.
+// purge deletes old messages, texts and numbers, for a quarter of a second each at
+// most and the rest of a step.
 func (d *Dispatcher) purge(ctx context.Context) (failed error) {
-	for kind, life := range d.retentions() {
-		for start, more := time.Now(), life > 0; more && time.Since(start) < purgeFor; {
+	work := func(kind messages.Purge, step func() (int64, bool, error)) {
+		for start, more := time.Now(), true; more && time.Since(start) < purgeFor; {
 			var n int64
 			var err error
-			n, more, err = d.carrying.Purge(ctx, kind, life)
+			n, more, err = step()
 			failed = errors.Join(failed, err)
 			d.metrics.purged.WithLabelValues(string(kind)).Add(float64(n))
 			more = more && err == nil
 		}
 	}
+	for kind, life := range d.retentions() {
+		if life > 0 {
+			work(kind, func() (int64, bool, error) { return d.carrying.Purge(ctx, kind, life) })
+		}
+	}
+	work(messages.PurgeBodies, func() (int64, bool, error) { return d.carrying.PurgeRuled(ctx, d.opts.BodyRetention) })
 	return failed
 }
 
@@ -43,6 +50,13 @@ func (d *Dispatcher) gaugePurges(ctx context.Context) {
 			if behind, err = d.carrying.PurgeBehind(ctx, kind, life); err != nil {
 				continue
 			}
+		}
+		if kind == messages.PurgeBodies {
+			ruled, err := d.carrying.RuledBehind(ctx, life)
+			if err != nil {
+				continue
+			}
+			behind = max(behind, ruled)
 		}
 		d.metrics.purgeBehind.WithLabelValues(string(kind)).Set(behind.Seconds())
 	}

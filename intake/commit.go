@@ -207,7 +207,7 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 			spends = append(spends, billing.TestSpend{UserID: r.user, Segments: r.segments})
 		default:
 			live = append(live, r)
-			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref})
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap})
 		}
 	}
 	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
@@ -229,6 +229,7 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	}
 	for i, r := range live {
 		r.remaining, r.admitted = receipts[i].Remaining, receipts[i].Admitted
+		r.overCap, r.capLeft = receipts[i].Capped, receipts[i].Left
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/throttle"
 )
 
 // Errors that are neither a refusal nor a fault.
@@ -49,12 +50,14 @@ var (
 
 // Options configures an Intake.
 type Options struct {
-	Validity    time.Duration // of a message, default 24 h
-	MaxSegments int           // of a message, default 255
-	TestSender  string        // rule api 4.4.2
-	TestQuota   int           // segments an account, rule api 4.4.5
-	SandboxADay int           // messages to numbers of the sandbox a user and day, default 1,000
-	KeyLife     time.Duration // how long an idempotency key is remembered (rule choices 1.10), default 24 h
+	Validity    time.Duration     // of a message, default 24 h
+	MaxSegments int               // of a message, default 255
+	TestSender  string            // rule api 4.4.2
+	TestQuota   int               // segments an account, rule api 4.4.5
+	SandboxADay int               // messages to numbers of the sandbox a user and day, default 1,000
+	Limits      Limits            // of every company that has no others; none if zero
+	Repeats     *throttle.Repeats // counts for Limits; nil: those on repeats are not in force
+	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
 }
@@ -141,10 +144,25 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	r.key, r.requestID = key, requestOf(ctx)
+	release, err := in.count(ctx, p.Company, r)
+	if err != nil {
+		// What it repeats may be itself, answered meanwhile by another process.
+		if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
+			return answer, err
+		}
+		return Answer{}, in.refused(err)
+	}
 	if err := in.committer.submit(ctx, r); err != nil {
+		release()
 		return Answer{}, err
 	}
-	if !r.replayed && !r.admitted {
+	if !r.admitted { // refused, or answered before
+		release()
+	}
+	switch {
+	case r.overCap:
+		return Answer{}, in.refused(r.capped())
+	case !r.replayed && !r.admitted:
 		return Answer{}, in.refused(r.refusal)
 	}
 	if r.replayed {

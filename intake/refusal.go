@@ -71,12 +71,16 @@ func ordinal(index int) string { return strconv.Itoa(index + 1) }
 // RefuseCredits is the refusal of rule api 7.2 (batch) and rule choices 1.7
 // (message), with its :credits and :unit.
 func RefuseCredits(what, credits string) sms.Refusal {
-	unit := "credits"
-	if credits == "1" {
-		unit = "credit"
-	}
 	return sms.Refusal{Reason: "insufficient_credits",
-		Text: "Insufficient SMS credits. This " + what + " requires " + credits + " " + unit + "."}
+		Text: "Insufficient SMS credits. This " + what + " requires " + credits + " " + unitOf(credits) + "."}
+}
+
+// unitOf is the :unit of so many credits.
+func unitOf(credits string) string {
+	if credits == "1" {
+		return "credit"
+	}
+	return "credits"
 }
 
 // allow applies a check to the caller as cached and, before it refuses, once

@@ -24,6 +24,7 @@ type request struct {
 	refusal       sms.Refusal // what to say when it cannot be paid
 	until         time.Time   // how long it waits aside
 	requestID     string      // its id, for the log
+	cap           int64       // credits that its company may spend on a day; 0: no limit
 
 	// Set by the committer before done is closed.
 	done      chan struct{}
@@ -34,11 +35,14 @@ type request struct {
 	firstID   int64 // of its first message
 	body      []byte
 	err       error
+	overCap   bool  // it was not admitted because of its cap
+	capLeft   int64 // of its cap, then
 }
 
 // reset forgets what an attempt that was rolled back had found.
 func (r *request) reset() {
 	r.reserved, r.admitted, r.replayed, r.remaining, r.firstID, r.body, r.err = false, false, false, 0, 0, nil, nil
+	r.overCap, r.capLeft = false, 0
 }
 
 // kind is what a request is, and who pays for it.

@@ -52,14 +52,16 @@ func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inboun
 	if err != nil {
 		return nil, fmt.Errorf("reading messages from handsets: %w", err)
 	}
-	inbound, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Inbound, err error) {
-		err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body, &m.Octets)
-		return m, err
-	})
+	inbound, err := pgx.CollectRows(rows, scanInbound)
 	if err != nil {
 		return nil, fmt.Errorf("reading messages from handsets: %w", err)
 	}
 	return inbound, nil
+}
+
+func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
+	err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body, &m.Octets)
+	return m, err
 }
 
 // ForgetInbound deletes messages from handsets older than life, up to 20,000 a

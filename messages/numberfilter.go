@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -66,8 +67,7 @@ func passes(block []byte, bits [filterProbes]byte) bool {
 // first, and returns whether there was one. Of several processes one makes it.
 func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		var mine bool
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('number filters', 0))`).Scan(&mine); err != nil || !mine {
+		if mine, err := lockFilters(ctx, tx); err != nil || !mine {
 			return err
 		}
 		// A message of the chunk that is not to be seen yet was given its id before
@@ -87,21 +87,8 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
+		filter, err := filterOf(ctx, tx, chunk)
 		if err != nil {
-			return err
-		}
-		filter := []byte{}
-		var company sms.CompanyID
-		var number sms.Number
-		if _, err := pgx.ForEachRow(rows, []any{&company, &number}, func() error {
-			if len(filter) == 0 {
-				filter = make([]byte, filterBlocks*filterBlock)
-			}
-			addTo(filter, company, number)
-			addTo(filter, anybody, number)
-			return nil
-		}); err != nil {
 			return err
 		}
 		made = true
@@ -112,6 +99,65 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 		return false, fmt.Errorf("making the filter of a chunk's numbers: %w", err)
 	}
 	return made, nil
+}
+
+// lockFilters keeps everybody else from making filters until tx ends; mine is false when
+// somebody else does.
+func lockFilters(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('number filters', 0))`).Scan(&mine)
+	return mine, err
+}
+
+// filterOf makes the filter of a chunk of the numbers that are not obscured.
+func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
+	if err != nil {
+		return nil, err
+	}
+	filter = []byte{}
+	var company sms.CompanyID
+	var number sms.Number
+	_, err = pgx.ForEachRow(rows, []any{&company, &number}, func() error {
+		if number.IsObscured() {
+			return nil
+		}
+		if len(filter) == 0 {
+			filter = make([]byte, filterBlocks*filterBlock)
+		}
+		addTo(filter, company, number)
+		addTo(filter, anybody, number)
+		return nil
+	})
+	return filter, err
+}
+
+// refilter makes the filters of the chunks of messages anew that have one: nobody can
+// tell from them any more to which numbers the messages went. The caller has locked
+// the filters.
+func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	var chunks []int64
+	for _, id := range ids {
+		if chunk := id / filterChunk; !slices.Contains(chunks, chunk) {
+			chunks = append(chunks, chunk)
+		}
+	}
+	rows, err := tx.Query(ctx, `SELECT chunk FROM number_filters WHERE chunk = ANY($1)`, chunks)
+	if err != nil {
+		return err
+	}
+	if chunks, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return err
+	}
+	for _, chunk := range chunks {
+		filter, err := filterOf(ctx, tx, chunk)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE number_filters SET bits = $2 WHERE chunk = $1`, chunk, filter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // skip returns below which id a search for a company's messages to a number

@@ -26,7 +26,8 @@ type Purge string
 // Purges.
 const (
 	PurgeMessages Purge = "messages" // the messages, with all rows that belong to them
-	PurgeBodies   Purge = "bodies"   // their texts; the rest of the row stays
+	PurgeBodies   Purge = "bodies"   // their texts; the rest of the row stays. Companies with a BodyRule are left out
+	PurgeNumbers  Purge = "numbers"  // whom they went to: the number becomes sms.Number.Obscured
 )
 
 // purgeStep is how many messages a step looks at; it deletes some more where it
@@ -72,13 +73,21 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 	}
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		purged, more = 0, false
+		if p == PurgeNumbers {
+			if mine, err := lockFilters(ctx, tx); err != nil || !mine {
+				return err
+			}
+		}
 		step, mine, err := nextStep(ctx, tx, p, life)
 		if err != nil || !mine {
 			return err
 		}
-		if p == PurgeBodies {
+		switch p {
+		case PurgeBodies:
 			purged, err = step.blank(ctx, tx)
-		} else {
+		case PurgeNumbers:
+			purged, err = step.obscure(ctx, tx)
+		default:
 			purged, err = step.remove(ctx, tx)
 		}
 		more = step.full
@@ -230,10 +239,8 @@ func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, 
 // blank deletes the texts of messages.
 func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err error) {
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages SET body = '' WHERE id = ANY($1) AND body <> ''`, p.leaving).Exec(func(tag pgconn.CommandTag) error {
-		blanked = tag.RowsAffected()
-		return nil
-	})
+	statement, count := p.blanking(&blanked)
+	b.Queue(statement, p.leaving).Exec(count)
 	p.pass(b)
 	return blanked, tx.SendBatch(ctx, b).Close()
 }
@@ -241,8 +248,8 @@ func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err erro
 // pass records skipped messages, and forgets those that are done.
 func (p *purging) pass(b *pgx.Batch) {
 	kinds := []string{string(p.kind)}
-	if p.kind == PurgeMessages { // with a message its text is gone
-		kinds = append(kinds, string(PurgeBodies))
+	if p.kind == PurgeMessages { // with a message its text and its number are gone
+		kinds = append(kinds, string(PurgeBodies), string(PurgeNumbers), ruledBodies)
 	}
 	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`, p.waiting, string(p.kind))
@@ -267,12 +274,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
-	// The last reference of a sender and a number, if no later message has taken one.
-	b.Queue(`WITH last AS (
-			SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
-			WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
-		)
-		DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`, p.leaving)
+	b.Queue(forgetReferences, p.leaving)
 	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {
 		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
 			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
@@ -283,7 +285,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	p.pass(b)
 	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
 		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
-	b.Queue(`DELETE FROM unpurged WHERE kind = $1 AND message_id <= `+purgedFloor, string(PurgeBodies)) // what it passed by just before its message left
+	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+purgedFloor, string(PurgeMessages)) // what another passed by just before its message left
 	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, err
@@ -295,6 +297,14 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	}
 	return removed, nil
 }
+
+// forgetReferences deletes the last reference of a sender and a number, if no later
+// message than these ($1) has taken one.
+const forgetReferences = `WITH last AS (
+		SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
+		WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
+	)
+	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`
 
 // aside keeps the daily counts of messages whose chunk is still counted again,
 // under the chunk's negative number. It returns these chunks, to be counted anew

@@ -45,6 +45,8 @@ type Settled struct {
 	CreatedAt   time.Time
 	At          time.Time
 	Unsubmitted bool // no carrier ever accepted a segment of it
+
+	untilFinal bool // its text goes now
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
@@ -67,9 +69,16 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
+	var blank []int64
 	for i := range done.settled {
 		m := &done.settled[i]
 		m.Unsubmitted = m.Status == sms.Failed && !done.submitted[m.ID]
+		if m.untilFinal {
+			blank = append(blank, m.ID)
+		}
+	}
+	if blank != nil {
+		return done.settled, blankFinal(ctx, tx, blank)
 	}
 	return done.settled, nil
 }
@@ -119,12 +128,12 @@ func (f *finishing) queue(b *pgx.Batch) {
 		WHERE m.id = u.id AND m.status = 0
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), m.created_at, u.at`, ids, status, at, reasons, claimants).
+			coalesce(m.failure_reason, ''), m.created_at, u.at, `+untilFinal, ids, status, at, reasons, claimants).
 		Query(func(rows pgx.Rows) (err error) {
 			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.CreatedAt, &st.At)
+					&st.Reason, &st.CreatedAt, &st.At, &st.untilFinal)
 				st.ULID = id.Bytes
 				return st, err
 			})

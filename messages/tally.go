@@ -27,6 +27,9 @@ const (
 // burundi moves a time to the day that it is in Burundi, which keeps UTC+2.
 const burundi = `((created_at AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
+// burundiNow is the day that it is there now.
+const burundiNow = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
+
 // Tally counts one chunk of messages that is due, the newest first, and answers
 // whether there was one. Several processes may tally: each takes another chunk.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {

@@ -1,5 +1,7 @@
 package sms
 
+import "strings"
+
 // The forms of a Burundi number: country code 257 and eight national digits,
 // with no trunk prefix; 00 is the international prefix.
 const (
@@ -39,6 +41,19 @@ func (n Number) Masked() string {
 	}
 	return string(n[:6]) + "****" + string(n[10:])
 }
+
+// Obscured returns the number as it is kept when nobody needs it any more:
+// "+2577XXXXX12", which is no number that can be parsed, sent to or looked for. A
+// hundred thousand numbers look like it.
+func (n Number) Obscured() string {
+	if len(n) != e164Length {
+		return "X"
+	}
+	return string(n[:5]) + "XXXXX" + string(n[10:])
+}
+
+// IsObscured reports whether n is no longer a number but what Obscured made of it.
+func (n Number) IsObscured() bool { return strings.Contains(string(n), "X") }
 
 // Country returns the ISO 3166-1 alpha-2 code of the number's country.
 func (n Number) Country() string { return "BI" }

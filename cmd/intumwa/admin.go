@@ -39,6 +39,8 @@ type adminCmd struct {
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
 	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`
+	Number     adminNumberCmd     `cmd:"" help:"Show or erase what is kept of one phone number."`
+	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
 	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`
 	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: the ids of messages and webhooks jump ahead, so that none comes twice."`
 }

@@ -14,6 +14,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -76,6 +77,8 @@ type adminCompanySetCmd struct {
 	Approved      *bool `help:"May send." placeholder:"true|false"`
 	Verified      *bool `help:"May send bulk and template messages." placeholder:"true|false"`
 	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
+
+	companyBounds
 }
 
 type adminCompany struct {
@@ -83,12 +86,22 @@ type adminCompany struct {
 	Approved      bool  `json:"approved"`
 	Verified      bool  `json:"verified"`
 	SmartEncoding bool  `json:"smart_encoding"`
+
+	// Its own, as in adminBounds.
+	DailyCap      *int64 `json:"daily_cap,omitempty"`
+	RepeatSeconds *int64 `json:"repeat_seconds,omitempty"`
+	RepeatsADay   *int64 `json:"repeats_a_day,omitempty"`
+	NumberADay    *int64 `json:"number_a_day,omitempty"`
+	Bodies        string `json:"bodies,omitempty"`
 }
 
 // Run changes the flags that are given.
 func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil {
-		return errors.New("nothing to change: give --approved, --verified or --smart-encoding")
+	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && !c.any() {
+		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --bodies or a limit")
+	}
+	if err := c.check(p); err != nil {
+		return err
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminCompany
@@ -99,11 +112,17 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 				return acts.Entry{}, err
 			}
 			after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
-				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, Limits: c.limits(),
 			})
+			if err != nil {
+				return acts.Entry{}, err
+			}
 			result = flagsOf(after)
-			return acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID),
-				Before: flagsOf(before), After: result}, err
+			entry := acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
+			was := flagsOf(before)
+			was.Bodies, result.Bodies, err = c.setBodies(ctx, tx, c.ID)
+			entry.Before, entry.After = was, result
+			return entry, err
 		})
 		if err != nil {
 			return nil, err
@@ -113,7 +132,8 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 }
 
 func flagsOf(c accounts.Company) adminCompany {
-	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding}
+	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+		DailyCap: c.Limits.CreditsADay, RepeatSeconds: c.Limits.RepeatSeconds, RepeatsADay: c.Limits.RepeatsADay, NumberADay: c.Limits.NumberADay}
 }
 
 type adminCompanyListCmd struct{ stretch }
@@ -168,6 +188,9 @@ type adminShownCompany struct {
 	Credits       int64          `json:"credits"`
 	Senders       []adminSender  `json:"senders"`
 	Webhook       *adminEndpoint `json:"webhook"` // null: none was set
+	SpentToday    int64          `json:"spent_today"`
+
+	adminBounds
 }
 
 // human prints the JSON indented, as of a message.
@@ -200,7 +223,7 @@ func (c *adminCompanyShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 			return nil, err
 		}
 		shown := adminShownCompany{CompanyID: company.ID, Name: company.Name, OwnerID: company.OwnerID, Approved: company.Approved,
-			Verified: company.Verified, SmartEncoding: company.SmartEncoding, Senders: []adminSender{}}
+			Verified: company.Verified, SmartEncoding: company.SmartEncoding, Senders: []adminSender{}, adminBounds: boundsOf(company.Limits)}
 		owner, err := users.UserByID(ctx, company.OwnerID)
 		if err != nil {
 			return nil, err
@@ -209,6 +232,14 @@ func (c *adminCompanyShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if shown.Credits, err = billing.New(o.pool).Balance(ctx, company.ID); err != nil {
 			return nil, err
 		}
+		if shown.SpentToday, err = billing.New(o.pool).SpentToday(ctx, sms.CompanyID(company.ID)); err != nil {
+			return nil, err
+		}
+		keep, err := messages.New(o.pool).BodyRule(ctx, sms.CompanyID(company.ID))
+		if err != nil {
+			return nil, err
+		}
+		shown.Bodies = bodiesText(keep)
 		senders, err := users.SendersOf(ctx, company.ID)
 		if err != nil {
 			return nil, err

@@ -168,7 +168,8 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	store := messages.New(hot)
-	in := intake.New(hot, users, store, q, routes, intake.Options{Validity: c.Messages.Validity, KeyLife: c.Retention.IdempotencyKeys,
+	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
+	in := intake.New(hot, users, store, q, routes, intake.Options{Limits: limitsOf(&c.Limits), Repeats: repeats, Validity: c.Messages.Validity, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	defer life.end()
@@ -199,6 +200,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
+		life.run("unusual", newWatch(messages.New(pool), c.Limits.UnusualHour, g.log, g.registry).Run)
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
@@ -351,6 +353,11 @@ func routesOf(c *configs.Config) (*sms.Routes, error) {
 	return table, nil
 }
 
+func limitsOf(c *configs.Limits) intake.Limits {
+	return intake.Limits{RepeatInterval: c.RepeatInterval, RepeatsADay: c.RepeatsADay, NumberADay: c.NumberADay,
+		CreditsADay: int64(c.CreditsADay), Singles: c.Singles}
+}
+
 // namesOf looks up messages' ULIDs for the log.
 func namesOf(store *messages.Store) func(context.Context, int64) string {
 	return func(ctx context.Context, id int64) string {
@@ -365,7 +372,7 @@ func namesOf(store *messages.Store) func(context.Context, int64) string {
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
 	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: c.Billing.Refund.Is,
 		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
-		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, Log: log, Metrics: metrics}
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}

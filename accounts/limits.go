@@ -1,0 +1,44 @@
+package accounts
+
+// Limits are what a company may send at most, where it is not what the configuration says: nil is the configuration's, 0
+// no limit.
+type Limits struct {
+	CreditsADay   *int64 // credits that its sends may take on a day
+	RepeatSeconds *int64 // between two sends of a text to a number
+	RepeatsADay   *int64 // of a text to a number
+	NumberADay    *int64 // messages to a number
+}
+
+// limitColumns are the columns of Limits.columns.
+const limitColumns = `credits_a_day, repeat_seconds, repeats_a_day, number_a_day`
+
+// columns are where limitColumns are read to.
+func (l *Limits) columns() []any {
+	return []any{&l.CreditsADay, &l.RepeatSeconds, &l.RepeatsADay, &l.NumberADay}
+}
+
+// LimitChange is another limit: a number, 0 for no limit, nil for the configuration's. A nil LimitChange changes nothing.
+type LimitChange *struct{ To *int64 }
+
+// Limit returns the change to a limit of n, 0 for none.
+func Limit(n int64) LimitChange { return &struct{ To *int64 }{&n} }
+
+// LimitAsConfigured returns the change back to what the configuration says.
+func LimitAsConfigured() LimitChange { return &struct{ To *int64 }{} }
+
+// LimitsChange is a change of [Limits]; a nil field stays as it is.
+type LimitsChange struct {
+	CreditsADay, RepeatSeconds, RepeatsADay, NumberADay LimitChange
+}
+
+// args are the arguments of a statement: whether to change a column, and to what.
+func (c LimitsChange) args() (args []any) {
+	for _, change := range []LimitChange{c.CreditsADay, c.RepeatSeconds, c.RepeatsADay, c.NumberADay} {
+		var to *int64
+		if change != nil {
+			to = change.To
+		}
+		args = append(args, change != nil, to)
+	}
+	return args
+}

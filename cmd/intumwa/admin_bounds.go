@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// companyBounds are the flags of what a company may send at most, and of how long its
+// texts are kept, where that is not what the configuration says.
+type companyBounds struct {
+	DailyCap       bound    `help:"Credits that its sends may take on a day of Burundi." placeholder:"N|none|default"`
+	RepeatInterval interval `help:"Time between two sends of a text to a number." placeholder:"DURATION|none|default"`
+	RepeatsADay    bound    `name:"repeats-a-day" help:"Sends of a text to a number on a day." placeholder:"N|none|default"`
+	NumberADay     bound    `name:"number-a-day" help:"Messages to a number on a day." placeholder:"N|none|default"`
+	Bodies         bodies   `help:"How long the texts of its messages are kept: until each is final, so long, or none for what the configuration says." placeholder:"none|final|DURATION"`
+}
+
+// bound is a number, none for no limit, or default for that of the configuration.
+type bound struct{ change accounts.LimitChange }
+
+// mostBound fits into every column.
+const mostBound = 1_000_000_000
+
+// UnmarshalText is how kong reads it.
+func (b *bound) UnmarshalText(text []byte) error {
+	switch s := string(text); s {
+	case "none":
+		b.change = accounts.Limit(0)
+	case "default":
+		b.change = accounts.LimitAsConfigured()
+	default:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 1 || n > mostBound {
+			return fmt.Errorf("%q is neither a number from 1 to %d, none nor default", s, mostBound)
+		}
+		b.change = accounts.Limit(n)
+	}
+	return nil
+}
+
+// interval is a bound of whole seconds up to a day.
+type interval struct{ bound }
+
+// UnmarshalText is how kong reads it.
+func (i *interval) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return i.bound.UnmarshalText(text)
+	}
+	if d < time.Second || d > 24*time.Hour || d%time.Second != 0 {
+		return fmt.Errorf("%q is not whole seconds up to 24h", text)
+	}
+	i.change = accounts.Limit(int64(d / time.Second))
+	return nil
+}
+
+// leastBodies is the shortest time that texts may be kept for: configs' for retention.bodies.
+const leastBodies = 24 * time.Hour
+
+// bodies is how long texts are kept.
+type bodies struct {
+	set  bool
+	keep *time.Duration // nil: as the configuration says
+}
+
+// UnmarshalText is how kong reads it.
+func (b *bodies) UnmarshalText(text []byte) error {
+	b.set = true
+	switch s := string(text); s {
+	case "none":
+		b.keep = nil
+	case "final":
+		keep := messages.BodiesUntilFinal
+		b.keep = &keep
+	default:
+		d, err := time.ParseDuration(s)
+		if err != nil || d < leastBodies || d%time.Second != 0 {
+			return fmt.Errorf("%q is neither none, final nor a duration of at least 24h", s)
+		}
+		b.keep = &d
+	}
+	return nil
+}
+
+// bodiesText is the text that --bodies takes.
+func bodiesText(keep *time.Duration) string {
+	switch {
+	case keep == nil:
+		return "none"
+	case *keep == messages.BodiesUntilFinal:
+		return "final"
+	}
+	return keep.String()
+}
+
+func (c *companyBounds) any() bool { return c.limits() != accounts.LimitsChange{} || c.Bodies.set }
+
+func (c *companyBounds) limits() accounts.LimitsChange {
+	return accounts.LimitsChange{CreditsADay: c.DailyCap.change, RepeatSeconds: c.RepeatInterval.change,
+		RepeatsADay: c.RepeatsADay.change, NumberADay: c.NumberADay.change}
+}
+
+// check holds what was given against the configuration.
+func (c *companyBounds) check(p *program) error {
+	if c.Bodies.keep == nil {
+		return nil
+	}
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	if most := config.Retention.Messages; most > 0 && *c.Bodies.keep > most {
+		return errors.New("--bodies must not be longer than retention.messages, " + most.String())
+	}
+	return nil
+}
+
+// setBodies changes how long texts are kept, if that was given, and returns what held and what holds; nothing when
+// it was not.
+func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64) (before, after string, err error) {
+	if !c.Bodies.set {
+		return "", "", nil
+	}
+	was, err := messages.SetBodyRule(ctx, tx, sms.CompanyID(company), c.Bodies.keep)
+	if err != nil {
+		return "", "", err
+	}
+	return bodiesText(was), bodiesText(c.Bodies.keep), nil
+}
+
+// adminBounds are a company's own: those of the configuration are left out, and 0 is no limit.
+type adminBounds struct {
+	DailyCap      *int64 `json:"daily_cap,omitempty"`
+	RepeatSeconds *int64 `json:"repeat_seconds,omitempty"`
+	RepeatsADay   *int64 `json:"repeats_a_day,omitempty"`
+	NumberADay    *int64 `json:"number_a_day,omitempty"`
+	Bodies        string `json:"bodies,omitempty"` // none, final or a duration
+}
+
+func boundsOf(l accounts.Limits) adminBounds {
+	return adminBounds{DailyCap: l.CreditsADay, RepeatSeconds: l.RepeatSeconds, RepeatsADay: l.RepeatsADay, NumberADay: l.NumberADay}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/acts"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+type adminNumberCmd struct {
+	Export adminNumberExportCmd `cmd:"" help:"Print everything that is kept of a number, one JSON object a line, texts included."`
+	Erase  adminNumberEraseCmd  `cmd:"" help:"Remove texts of final messages to a number and obscure it in them, for good."`
+}
+
+// aboutNumber is what both take.
+type aboutNumber struct {
+	Number string `required:"" help:"The number, in any form that a send accepts."`
+	Reason string `required:"" help:"Why, e.g. the request's reference; it stays in the record of acts."`
+}
+
+// numberPage is how many messages are read, and erased, at a time.
+const numberPage = 500
+
+// parse reads the number.
+func (n *aboutNumber) parse(o *operator) (sms.Number, error) {
+	number, ok := planOf(o.config).Parse(n.Number)
+	if !ok {
+		return "", errors.New("--number is not a valid Burundi (+257) number")
+	}
+	return number, nil
+}
+
+// record notes who did what, when it begins and when it is done. The record does not have the whole number, as it is
+// kept for ever.
+func (n *aboutNumber) record(ctx context.Context, o *operator, act string, number sms.Number, after map[string]any) error {
+	after["reason"] = n.Reason
+	return o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
+		return acts.Entry{Act: act, Subject: "number " + number.Masked(), After: after}, nil
+	})
+}
+
+// each calls do with the messages to a number, page by page from the newest, until none is left.
+func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms.Number, do func([]messages.Record) error) error {
+	for before := int64(0); ; {
+		page, _, next, err := store.AnybodysByNumber(ctx, number, before, numberPage)
+		if err != nil {
+			return err
+		}
+		if err := do(page); err != nil {
+			return err
+		}
+		if next == 0 {
+			return nil
+		}
+		before = next
+	}
+}
+
+type adminNumberExportCmd struct{ aboutNumber }
+
+// The lines of an export. New kinds may come.
+type (
+	exportedMessage struct {
+		Kind string `json:"kind"` // message
+		Text string `json:"message"`
+		adminMessage
+	}
+	exportedReceipt struct {
+		Kind       string    `json:"kind"` // receipt: of no message that is known
+		ReceivedAt time.Time `json:"received_at"`
+		Carrier    string    `json:"carrier"`
+		Link       string    `json:"link"`
+		CarrierID  string    `json:"carrier_id"`
+		State      string    `json:"state"`
+		Error      string    `json:"error"`
+	}
+	exportedInbound struct {
+		Kind       string    `json:"kind"` // inbound: a message from a handset
+		ReceivedAt time.Time `json:"received_at"`
+		Carrier    string    `json:"carrier"`
+		From       string    `json:"from"`
+		To         string    `json:"to"`
+		Message    *string   `json:"message"` // null: not text in a coding that is read
+		Octets     []byte    `json:"octets"`  // base64
+	}
+	exportedTestNumber struct {
+		Kind     string `json:"kind"` // test_number: of an account
+		UserID   int64  `json:"user_id"`
+		Verified bool   `json:"verified"`
+	}
+)
+
+// Run prints what is kept of the number.
+func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		number, err := c.parse(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.record(ctx, o, "number.export", number, map[string]any{}); err != nil {
+			return nil, err
+		}
+		lines := json.NewEncoder(plainJSON{o.stdout})
+		lines.SetEscapeHTML(false)
+		counts := map[string]any{}
+		done := func(kind string, n int, err error) error {
+			had, _ := counts[kind].(int)
+			counts[kind] = had + n
+			return err
+		}
+		store, hooks := messages.New(o.pool), webhooks.New(o.pool, webhooks.Options{})
+		err = o.eachTo(ctx, store, number, func(page []messages.Record) error {
+			for _, r := range page {
+				history, err := store.HistoryOf(ctx, r.ID)
+				if err != nil {
+					return err
+				}
+				deliveries, err := hooks.DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
+				if err != nil {
+					return err
+				}
+				if err := lines.Encode(exportedMessage{Kind: "message", Text: r.Body, adminMessage: describe(r, history, deliveries)}); err != nil {
+					return err
+				}
+			}
+			return done("messages", len(page), nil)
+		})
+		if err != nil {
+			return nil, err
+		}
+		receipts, err := store.ReceiptsNaming(ctx, number)
+		for _, r := range receipts {
+			err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
+				CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
+		}
+		if err := done("receipts", len(receipts), err); err != nil {
+			return nil, err
+		}
+		inbound, err := store.InboundOf(ctx, number)
+		for _, m := range inbound {
+			err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
+				Message: m.Body, Octets: m.Octets}))
+		}
+		if err := done("inbound", len(inbound), err); err != nil {
+			return nil, err
+		}
+		tests, err := o.accounts().TestNumbers(ctx, number)
+		for _, t := range tests {
+			err = errors.Join(err, lines.Encode(exportedTestNumber{Kind: "test_number", UserID: t.UserID, Verified: t.Verified}))
+		}
+		if err := done("test_numbers", len(tests), err); err != nil {
+			return nil, err
+		}
+		return nil, c.record(ctx, o, "number.export.done", number, counts)
+	})
+}
+
+type adminNumberEraseCmd struct{ aboutNumber }
+
+type adminErased struct {
+	Number      string `json:"number"`       // masked
+	Messages    int64  `json:"messages"`     // without text and number now
+	Pending     int64  `json:"pending"`      // left as they are: not final, or an event about them is still to be delivered
+	Receipts    int64  `json:"receipts"`     // deleted, that matched no message; none while messages are pending
+	Inbound     int64  `json:"inbound"`      // messages from the handset, deleted
+	TestCodes   int64  `json:"test_codes"`   // records of one-time codes, deleted
+	TestNumbers int64  `json:"test_numbers"` // of accounts, left as they are
+}
+
+// Run erases a number. It may be run again, and is to be when messages were pending.
+func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		number, err := c.parse(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.record(ctx, o, "number.erase", number, map[string]any{}); err != nil {
+			return nil, err
+		}
+		done, err := o.erase(ctx, number)
+		err = errors.Join(err, c.record(ctx, o, "number.erase.done", number, map[string]any{"messages": done.Messages, "pending": done.Pending,
+			"receipts": done.Receipts, "inbound": done.Inbound, "test_codes": done.TestCodes}))
+		if err == nil && done.Pending > 0 {
+			err = fmt.Errorf("%d messages are left: not final, or an event about them is still to be delivered; erase the number again later", done.Pending)
+		}
+		return done, err
+	})
+}
+
+// filtersTries is how often a page is tried while somebody makes filters, which takes a fraction of a second.
+const filtersTries = 100
+
+// erase erases what is kept of a number, as far as it gets.
+func (o *operator) erase(ctx context.Context, number sms.Number) (done adminErased, err error) {
+	done.Number = number.Masked()
+	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	if err != nil {
+		return done, fmt.Errorf("opening the database: %w", err)
+	}
+	defer pool.Close()
+	store := messages.New(pool)
+	err = o.eachTo(ctx, store, number, func(page []messages.Record) error {
+		var ids []int64
+		for _, r := range page {
+			ids = append(ids, r.ID)
+		}
+		for try := 1; ; try++ {
+			erased, err := store.Erase(ctx, number, ids, func(tx pgx.Tx, final []messages.Ref) ([]int64, error) {
+				subjects := make([]webhooks.Subject, len(final))
+				for i, m := range final {
+					subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
+				}
+				return webhooks.Erase(ctx, tx, subjects, number.Obscured())
+			})
+			if errors.Is(err, messages.ErrFiltersBusy) && try < filtersTries {
+				time.Sleep(50 * time.Millisecond)
+				continue
+			}
+			done.Messages, done.Pending = done.Messages+erased.Messages, done.Pending+erased.Pending
+			return err
+		}
+	})
+	if err != nil {
+		return done, err
+	}
+	if done.Pending == 0 { // else a receipt may still settle one of them
+		if err := store.EraseReferences(ctx, number); err != nil {
+			return done, err
+		}
+		if done.Receipts, err = store.EraseReceipts(ctx, number); err != nil {
+			return done, err
+		}
+	}
+	if done.Inbound, err = store.EraseInbound(ctx, number); err != nil {
+		return done, err
+	}
+	if done.TestCodes, err = o.accounts().ForgetCodes(ctx, number); err != nil {
+		return done, err
+	}
+	tests, err := o.accounts().TestNumbers(ctx, number)
+	done.TestNumbers = int64(len(tests))
+	return done, err
+}

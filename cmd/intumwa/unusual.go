@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+const (
+	unusualInterval = 5 * time.Minute
+	unusualFirst    = 30 * time.Second // after the start
+)
+
+// watch looks every five minutes for companies that send unusually much, or mostly to
+// one block of numbers. How many there are is in the metrics, which of them in the log
+// and in `admin unusual`.
+type watch struct {
+	store *messages.Store
+	least int64
+	log   *slog.Logger
+	told  map[sms.CompanyID]messages.Unusual
+
+	volume, block prometheus.Gauge
+}
+
+func newWatch(store *messages.Store, least int, log *slog.Logger, reg prometheus.Registerer) *watch {
+	senders := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_unusual_senders",
+		Help: "Companies whose last hour had more messages than any day of their last five weeks (volume), or went by half to one block of 10,000 numbers (block); the same in every process."},
+		[]string{"kind"})
+	reg.MustRegister(senders)
+	return &watch{store: store, least: int64(least), log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}
+}
+
+// Run looks until ctx ends.
+func (w *watch) Run(ctx context.Context) error {
+	if w.least == 0 {
+		return nil
+	}
+	for wait := unusualFirst; ; wait = unusualInterval {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		list, err := w.store.Unusual(ctx, w.least)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			w.log.Warn("looking for unusual sending failed", "error", err)
+		default:
+			w.tell(list)
+		}
+	}
+}
+
+// tell logs what is new.
+func (w *watch) tell(list []messages.Unusual) {
+	now := make(map[sms.CompanyID]messages.Unusual, len(list))
+	volume, block := 0, 0
+	for _, u := range list {
+		now[u.Company] = u
+		before := w.told[u.Company]
+		if u.Volume {
+			if volume++; !before.Volume {
+				w.log.Warn("company sends more in an hour than on any day of five weeks", "company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
+			}
+		}
+		if u.OneBlock {
+			if block++; !before.OneBlock {
+				w.log.Warn("company sends mostly to one block of numbers", "company_id", int64(u.Company), "messages", u.Messages, "block", u.Block, "share", percent(u.Share))
+			}
+		}
+	}
+	w.told = now
+	w.volume.Set(float64(volume))
+	w.block.Set(float64(block))
+}
+
+func percent(share float64) float64 { return math.Round(1000*share) / 10 }
+
+type adminUnusualCmd struct {
+	Least int `help:"Only companies that sent at least so many messages within the last hour; 0: limits.unusual_hour." default:"0"`
+}
+
+type adminUnusual struct {
+	CompanyID int64   `json:"company_id"`
+	Name      string  `json:"name"`
+	Messages  int64   `json:"messages"`    // within the last hour
+	Busiest   int64   `json:"busiest_day"` // messages of its busiest day of the 35 before today
+	Block     string  `json:"block"`       // beginning of the numbers that got most of them
+	Share     float64 `json:"share"`       // of the latest messages that went there, in percent
+	Volume    bool    `json:"unusual_volume"`
+	OneBlock  bool    `json:"unusual_block"`
+}
+
+// Run lists companies whose last hour is unusual.
+func (c *adminUnusualCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Least < 0 {
+		return errors.New("--least must not be negative")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		least := c.Least
+		if least == 0 {
+			least = max(o.config.Limits.UnusualHour, 1)
+		}
+		unusual, err := messages.New(o.pool).Unusual(ctx, int64(least))
+		if err != nil {
+			return nil, err
+		}
+		list := []adminUnusual{} // [] in JSON, not null
+		for _, u := range unusual {
+			company, err := o.accounts().CompanyByID(ctx, int64(u.Company))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, adminUnusual{CompanyID: company.ID, Name: company.Name, Messages: u.Messages, Busiest: u.Busiest, Block: u.Block,
+				Share: percent(u.Share), Volume: u.Volume, OneBlock: u.OneBlock})
+		}
+		return list, nil
+	})
+}

@@ -1,0 +1,161 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// obscured is what sms.Number.Obscured makes of a recipient, in a statement; plainNumber
+// tells that it was not done yet. The column is in no index: the row stays on its page.
+const (
+	obscured    = `left(phone_number, 5) || 'XXXXX' || right(phone_number, 2)`
+	plainNumber = `phone_number NOT LIKE '%X%'`
+)
+
+// obscure forgets whom messages went to. Their rows stay, for the audit and the counts.
+func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
+	b := &pgx.Batch{}
+	b.Queue(forgetReferences, p.leaving)
+	b.Queue(`UPDATE receipts SET number = '' WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`UPDATE messages SET phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, p.leaving).Exec(func(tag pgconn.CommandTag) error {
+		done = tag.RowsAffected()
+		return nil
+	})
+	p.pass(b)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil || done == 0 {
+		return done, err
+	}
+	return done, refilter(ctx, tx, p.leaving)
+}
+
+// Erased is what Erase did with the messages that it was given.
+type Erased struct {
+	Messages int64 // that are without text and number now
+	Pending  int64 // that it left as they are: something may still become of them
+}
+
+// Ref names a message and whose it is.
+type Ref struct{ ID, CompanyID int64 }
+
+// ErrFiltersBusy says that somebody else makes filters at this moment: try again.
+var ErrFiltersBusy = errors.New("number filters are being made; try again")
+
+// Erase removes the texts of messages to a number and obscures it, in one transaction,
+// unless something may still become of them. also is called in the transaction with
+// those that are final, ascending, and returns which of them are still needed. With the
+// number goes what is kept beside a message that names it.
+func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also func(tx pgx.Tx, final []Ref) (needed []int64, err error)) (done Erased, err error) {
+	if len(ids) == 0 {
+		return Erased{}, nil
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		done = Erased{}
+		if mine, err := lockFilters(ctx, tx); err != nil || !mine {
+			return errors.Join(err, ErrFiltersBusy)
+		}
+		rows, err := tx.Query(ctx, `SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+decided+` ORDER BY m.id FOR UPDATE`, ids, string(number))
+		if err != nil {
+			return err
+		}
+		refs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
+		if err != nil {
+			return err
+		}
+		needed, err := also(tx, refs)
+		if err != nil {
+			return err
+		}
+		var final []int64
+		for _, ref := range refs {
+			if !slices.Contains(needed, ref.ID) {
+				final = append(final, ref.ID)
+			}
+		}
+		b := &pgx.Batch{}
+		b.Queue(forgetReferences, final)
+		b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, final)
+		b.Queue(`UPDATE messages SET body = '', phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, final).Exec(func(tag pgconn.CommandTag) error {
+			done.Messages = tag.RowsAffected()
+			return nil
+		})
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		done.Pending = int64(len(ids)) - done.Messages
+		return refilter(ctx, tx, final)
+	})
+	if err != nil {
+		return Erased{}, fmt.Errorf("erasing %d messages: %w", len(ids), err)
+	}
+	return done, nil
+}
+
+// lastEight is the part of an address that all forms of a number share.
+func lastEight(number sms.Number) string { return number.National() }
+
+// ReceiptsNaming returns the receipts that no message was found for and that name a
+// number. It reads all that are kept.
+func (s *Store) ReceiptsNaming(ctx context.Context, number sms.Number) ([]UnmatchedReceipt, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
+		WHERE message_id IS NULL AND right(number, 8) = $1 ORDER BY id`, lastEight(number))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UnmatchedReceipt])
+	if err != nil {
+		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
+	}
+	return list, nil
+}
+
+// EraseReceipts deletes them.
+func (s *Store) EraseReceipts(ctx context.Context, number sms.Number) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE message_id IS NULL AND right(number, 8) = $1`, lastEight(number))
+	if err != nil {
+		return 0, fmt.Errorf("deleting the receipts of a number: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// InboundOf returns the messages from handsets that came from a number or name it as
+// where they went. It reads all that are kept.
+func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, received_at, carrier, link, source, destination, data_coding, esm_class, body, octets
+		FROM inbound WHERE right(source, 8) = $1 OR right(destination, 8) = $1 ORDER BY id`, lastEight(number))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the messages from a handset: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanInbound)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the messages from a handset: %w", err)
+	}
+	return list, nil
+}
+
+// EraseInbound deletes them.
+func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE right(source, 8) = $1 OR right(destination, 8) = $1`, lastEight(number))
+	if err != nil {
+		return 0, fmt.Errorf("deleting the messages from a handset: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// EraseReferences forgets which references long messages to a number had. Do so when
+// none is pending.
+func (s *Store) EraseReferences(ctx context.Context, number sms.Number) error {
+	if _, err := s.pool.Exec(ctx, `DELETE FROM concat_refs WHERE phone_number = $1`, string(number)); err != nil {
+		return fmt.Errorf("deleting the references of a number: %w", err)
+	}
+	return nil
+}
