@@ -33,7 +33,8 @@ func TestChargeAdmitsInOrder(t *testing.T) {
 		billing.Debit{CompanyID: 1, Amount: 0, Ref: ref(9)}, // not a debit
 		billing.Debit{CompanyID: 1, Amount: -5, Ref: ref(10)},
 	)
-	want := []billing.Receipt{{true, 1}, {true, 6}, {false, 1}, {false, 0}, {false, 6}, {true, 0}, {true, 0}, {false, 0}, {false, 0}, {false, 0}}
+	yes, no := func(left int64) billing.Receipt { return billing.Receipt{Admitted: true, Remaining: left} }, func(left int64) billing.Receipt { return billing.Receipt{Remaining: left} }
+	want := []billing.Receipt{yes(1), yes(6), no(1), no(0), no(6), yes(0), yes(0), no(0), no(0), no(0)}
 	if !slices.Equal(got, want) {
 		t.Errorf("receipts\n%v, want\n%v", got, want)
 	}

@@ -92,12 +92,20 @@ func RefuseTooSoon(recipient, interval string) sms.Refusal {
 
 // RefuseRepeats is for a text that went to the number as often as it may on a day.
 func RefuseRepeats(recipient, most string) sms.Refusal {
-	return sms.Refusal{Reason: "repeated_too_often", Text: ofRecipient(recipient, "The same message can be sent to this phone number at most "+most+" times a day.")}
+	often := "at most " + most + " times"
+	if most == "1" {
+		often = "only once"
+	}
+	return sms.Refusal{Reason: "repeated_too_often", Text: ofRecipient(recipient, "The same message can be sent to this phone number "+often+" a day.")}
 }
 
 // RefuseNumber is for a number that got as many messages as it may on a day.
 func RefuseNumber(recipient, most string) sms.Refusal {
-	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+" messages a day can be sent to this phone number.")}
+	messages := " messages"
+	if most == "1" {
+		messages = " message"
+	}
+	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+messages+" a day can be sent to this phone number.")}
 }
 
 // RefuseDailyCap is for a request (message, batch) that would take more credits than the

@@ -1,0 +1,125 @@
+package billing_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+	"intumwa/sms"
+)
+
+// TestCapIsExact: many charge at once over two pools; what a day takes never exceeds the
+// cap, and reaches it. Whoever is refused is told what is left.
+func TestCapIsExact(t *testing.T) {
+	url := testenv.Database(t)
+	connect := func() *pgxpool.Pool {
+		pool, err := pgxpool.New(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	one, two := connect(), connect()
+	open(t, one, 10_000)
+	const most = 500
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var spent int64
+	for i := range 400 {
+		pool := one
+		if i%2 == 1 {
+			pool = two
+		}
+		wg.Go(func() {
+			debits := []billing.Debit{
+				{CompanyID: 1, Amount: int64(i%5 + 1), Ref: ref(uint64(2*i + 1)), Cap: most},
+				{CompanyID: 1, Amount: 1, Ref: ref(uint64(2*i + 2)), Cap: most},
+			}
+			for n, r := range charge(t, pool, debits...) {
+				mu.Lock()
+				switch {
+				case r.Admitted:
+					spent += debits[n].Amount
+				case !r.Capped || r.Left >= debits[n].Amount || r.Left < 0:
+					t.Errorf("refused %+v: %+v", debits[n], r)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	l := billing.New(one)
+	if have := balance(t, l, 1); spent != most || have != 10_000-most {
+		t.Errorf("%d spent, %d left", spent, have)
+	}
+	if today, err := l.SpentToday(t.Context(), 1); err != nil || today != most {
+		t.Errorf("spent today: %d, %v", today, err)
+	}
+	sound(t, l, 1)
+}
+
+// TestCap: it counts what was spent before it was set, not what was refused, and not what
+// was given back; another day begins anew, whatever the clocks said before.
+func TestCap(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := billing.New(pool)
+	open(t, pool, 100, 100)
+	n := uint64(0)
+	try := func(amount, most int64) billing.Receipt {
+		t.Helper()
+		n++
+		return charge(t, pool, billing.Debit{CompanyID: 1, Amount: amount, Ref: ref(n), Cap: most})[0]
+	}
+	is := func(what string, got, want billing.Receipt) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	is("without a cap", try(6, 0), billing.Receipt{Admitted: true, Remaining: 94})
+	is("over the cap", try(5, 10), billing.Receipt{Remaining: 94, Capped: true, Left: 4})
+	is("exactly the cap", try(4, 10), billing.Receipt{Admitted: true, Remaining: 90})
+	is("a cap that is lower now", try(1, 3), billing.Receipt{Remaining: 90, Capped: true})
+	is("more than there is", try(91, 95), billing.Receipt{Remaining: 90})
+	if refund(t, pool, billing.Debit{CompanyID: 1, Amount: 6, Ref: ref(100)}) != 1 {
+		t.Error("not refunded")
+	}
+	is("after a refund", try(1, 10), billing.Receipt{Remaining: 96, Capped: true})
+	if other := charge(t, pool, billing.Debit{CompanyID: 2, Amount: 10, Ref: ref(200), Cap: 10})[0]; !other.Admitted {
+		t.Errorf("another company: %+v", other)
+	}
+
+	on := func(days int) {
+		t.Helper()
+		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE balances SET spent = 9, spent_on = ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date + $1::int WHERE company_id = 1`, days)
+			return err
+		})
+	}
+	today := func(want int64) {
+		t.Helper()
+		if got, err := l.SpentToday(t.Context(), 1); err != nil || got != want {
+			t.Errorf("spent today: %d, %v; want %d", got, err, want)
+		}
+	}
+	on(-1)
+	today(0)
+	is("the next day", try(10, 10), billing.Receipt{Admitted: true, Remaining: 86})
+	today(10)
+	on(1) // somebody's transaction began behind midnight and committed before this one got the lock
+	is("before midnight, after somebody of the new day", try(2, 10), billing.Receipt{Remaining: 86, Capped: true, Left: 1})
+	is("what is left of the new day", try(1, 10), billing.Receipt{Admitted: true, Remaining: 85})
+	on(40) // a clock was wrong
+	is("a day that is far ahead", try(10, 10), billing.Receipt{Admitted: true, Remaining: 75})
+	today(10)
+	if got, err := l.SpentToday(t.Context(), sms.CompanyID(99)); err != nil || got != 0 {
+		t.Errorf("nobody: %d, %v", got, err)
+	}
+	sound(t, l, 2)
+}

@@ -1,0 +1,295 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/internal/testenv"
+	"intumwa/sms"
+	"intumwa/throttle"
+)
+
+// limited is a process with limits.
+func (d *district) limited(t testing.TB, limits Limits) *Intake {
+	t.Helper()
+	in := d.process(t)
+	rdb, prefix := testenv.Redis(t)
+	in.opts.Limits = limits
+	in.opts.Repeats = throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})
+	return in
+}
+
+func bulk(items ...BulkMessage) Bulk { return Bulk{Sender: "ACME", Messages: items} }
+
+const ann, ben = sms.Number("+25779000001"), sms.Number("+25779000002")
+
+// refusal holds an error to a refusal's text; "" is none.
+func refusal(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if r, refused := errors.AsType[sms.Refusal](err); got != want || refused != (want != "") || (refused && r.Text != want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestLimitsOnRepeats(t *testing.T) {
+	d := newDistrict(t, 100)
+	in := d.limited(t, Limits{RepeatInterval: 30 * time.Second})
+	batch := func(items ...BulkMessage) error {
+		_, err := in.SendBulk(t.Context(), d.principal, bulk(items...))
+		return err
+	}
+	const soon = "Recipient #%d: the same message can be sent to this phone number only once in 30 seconds."
+	refusal(t, "the first", batch(BulkMessage{ann, "a"}, BulkMessage{ben, "a"}), "")
+	refusal(t, "one again", batch(BulkMessage{ann, "b"}, BulkMessage{ben, "a"}), fmt.Sprintf(soon, 2))
+	refusal(t, "nothing of that counted", batch(BulkMessage{ann, "b"}), "")
+	refusal(t, "twice in one", batch(BulkMessage{ann, "c"}, BulkMessage{ben, "c"}, BulkMessage{ann, "c"}), fmt.Sprintf(soon, 3))
+	template := sms.ParseTemplate("{{x}}")
+	rendered := "b"
+	_, err := in.SendTemplate(t.Context(), d.principal, Template{Sender: "ACME", Template: template,
+		Recipients: []TemplateRecipient{{Number: ann, Variables: map[string]*string{"x": &rendered}}}})
+	refusal(t, "a template that renders to it", err, fmt.Sprintf(soon, 1))
+	for range 2 {
+		_, err := in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: "a"})
+		refusal(t, "a single", err, "")
+	}
+	d.books(t, 95, 5)
+
+	in.opts.Limits = Limits{RepeatsADay: 1, Singles: true}
+	single := func(text string) error {
+		_, err := in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: text})
+		return err
+	}
+	refusal(t, "a single", single("d"), "")
+	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
+	refusal(t, "in a batch", batch(BulkMessage{ben, "d"}, BulkMessage{ann, "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
+	in.opts.Limits = Limits{NumberADay: 5, Singles: true}
+	refusal(t, "a fifth", batch(BulkMessage{"+25779000003", "1"}, BulkMessage{"+25779000003", "2"}, BulkMessage{"+25779000003", "3"}, BulkMessage{"+25779000003", "4"}, BulkMessage{"+25779000003", "5"}), "")
+	refusal(t, "a sixth", batch(BulkMessage{"+25779000003", "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
+}
+
+// TestLimitsCountWhatWasSent: neither what was refused, nor a repetition of a request.
+func TestLimitsCountWhatWasSent(t *testing.T) {
+	d := newDistrict(t, 2)
+	in := d.limited(t, Limits{RepeatInterval: time.Hour})
+	request := bulk(BulkMessage{ann, "a"}, BulkMessage{ben, "a"}, BulkMessage{"+25779000003", "a"})
+	_, err := in.SendBulk(t.Context(), d.principal, request)
+	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
+	request.Messages, request.Key = request.Messages[:2], &Key{Name: "k", Request: [32]byte{1}}
+	first, err := in.SendBulk(t.Context(), d.principal, request)
+	refusal(t, "can be paid", err, "")
+	for _, process := range []*Intake{in, in} {
+		again, err := process.SendBulk(t.Context(), d.principal, request)
+		if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+	}
+	request.Key = nil
+	_, err = in.SendBulk(t.Context(), d.principal, request)
+	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	d.books(t, 0, 2)
+}
+
+// TestLimitsSameKeyAtOnce: of requests with one key, in two processes, one is carried out
+// and none is refused for repeating it once it is answered.
+func TestLimitsSameKeyAtOnce(t *testing.T) {
+	d := newDistrict(t, 100)
+	one, two := d.limited(t, Limits{RepeatInterval: time.Hour}), d.limited(t, Limits{})
+	two.opts.Limits, two.opts.Repeats = one.opts.Limits, one.opts.Repeats
+	for round := range 20 {
+		request := bulk(BulkMessage{ann, fmt.Sprint("text ", round)})
+		request.Key = &Key{Name: fmt.Sprint("key ", round), Request: [32]byte{byte(round)}}
+		var wg sync.WaitGroup
+		for _, in := range []*Intake{one, two} {
+			wg.Go(func() {
+				for {
+					_, err := in.SendBulk(t.Context(), d.principal, request)
+					_, refused := errors.AsType[sms.Refusal](err)
+					if err == nil {
+						return
+					}
+					if !refused && !errors.Is(err, ErrKeyInUse) { // refused while the other is on its way: it comes again
+						t.Errorf("round %d: %v", round, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	d.books(t, 80, 20)
+}
+
+// TestLimitsOfACompany: its own stand above those of all, at once.
+func TestLimitsOfACompany(t *testing.T) {
+	d := newDistrict(t, 1000)
+	in := d.limited(t, Limits{RepeatInterval: time.Hour, CreditsADay: 3})
+	send := func(n int) error {
+		p, err := d.accounts.Fresh(t.Context(), d.principal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var items []BulkMessage
+		for i := range n {
+			items = append(items, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", i)), "x"})
+		}
+		_, err = in.SendBulk(t.Context(), p, bulk(items...))
+		return err
+	}
+	set := func(change accounts.LimitsChange) {
+		t.Helper()
+		if _, err := d.accounts.SetCompany(t.Context(), 1, accounts.CompanyChange{Limits: change}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusal(t, "over everybody's cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
+	refusal(t, "within", send(2), "")
+	set(accounts.LimitsChange{CreditsADay: accounts.Limit(5), RepeatSeconds: accounts.Limit(0)})
+	refusal(t, "within its own", send(1), "")
+	refusal(t, "over its own", send(3), "Daily spending limit exceeded. This batch requires 3 credits; 2 of 5 are left today.")
+	set(accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
+	refusal(t, "without any", send(10), "")
+	set(accounts.LimitsChange{CreditsADay: accounts.LimitAsConfigured(), RepeatsADay: accounts.Limit(1)})
+	refusal(t, "everybody's again", send(1), "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
+	set(accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
+	refusal(t, "a text a day", send(1), "") // until now no day was counted
+	refusal(t, "a text a day", send(1), "Recipient #1: the same message can be sent to this phone number only once a day.")
+	p, err := d.accounts.Fresh(t.Context(), d.principal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.Send(t.Context(), p, Single{Number: ann, Sender: "ACME", Message: "x"})
+	refusal(t, "a single", err, "")
+}
+
+// TestCapOverProcesses: many single sends and batches by two processes at once never take
+// more than the day's credits, and those that are refused take nothing.
+func TestCapOverProcesses(t *testing.T) {
+	d := newDistrict(t, 10_000)
+	const most = 150
+	processes := []*Intake{d.limited(t, Limits{CreditsADay: most}), d.limited(t, Limits{CreditsADay: most})}
+	var wg sync.WaitGroup
+	var accepted atomic.Int64
+	for i := range 300 {
+		wg.Go(func() {
+			in := processes[i%2]
+			var err error
+			n := 1
+			if i%3 == 0 {
+				n = i%4 + 2
+				_, err = in.SendBulk(t.Context(), d.principal, bulk().of(n))
+			} else {
+				_, err = in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: "x"})
+			}
+			r, refused := errors.AsType[sms.Refusal](err)
+			switch {
+			case err == nil:
+				accepted.Add(int64(n))
+			case !refused || r.Reason != "daily_cap":
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if accepted.Load() != most {
+		t.Errorf("%d credits in a day of %d", accepted.Load(), most)
+	}
+	d.books(t, 10_000-most, most)
+	if spent, err := billing.New(d.pool).SpentToday(t.Context(), 1); err != nil || spent != most {
+		t.Errorf("spent %d, %v", spent, err)
+	}
+}
+
+// of fills a batch with n messages of one segment.
+func (b Bulk) of(n int) Bulk {
+	for i := range n {
+		b.Messages = append(b.Messages, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", i)), "x"})
+	}
+	return b
+}
+
+// TestLimitsUnset: where no limit is set, nothing is counted and Redis is not asked: any
+// texts go to any numbers any number of times, as before there were limits.
+func TestLimitsUnset(t *testing.T) {
+	d := newDistrict(t, 1_000_000)
+	in := d.process(t)
+	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	defer func() { _ = away.Close() }()
+	away.AddHook(forbidden{t})
+	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
+	var sent int64
+	rapid.Check(t, func(t *rapid.T) {
+		for range rapid.IntRange(1, 5).Draw(t, "requests") {
+			n := rapid.IntRange(1, 20).Draw(t, "messages")
+			b := Bulk{Sender: "ACME"}
+			for range n {
+				b.Messages = append(b.Messages, BulkMessage{rapid.SampledFrom([]sms.Number{ann, ben}).Draw(t, "to"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text")})
+			}
+			var err error
+			if n == 1 {
+				_, err = in.Send(t.Context(), d.principal, Single{Number: b.Messages[0].Number, Sender: "ACME", Message: b.Messages[0].Message})
+			} else {
+				_, err = in.SendBulk(t.Context(), d.principal, b)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent += int64(n)
+		}
+	})
+	d.books(t, 1_000_000-sent, sent)
+}
+
+// TestLimitsWithoutRedis: those on repeats are not in force then; the cap is.
+func TestLimitsWithoutRedis(t *testing.T) {
+	d := newDistrict(t, 100)
+	in := d.process(t)
+	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	defer func() { _ = away.Close() }()
+	in.opts.Limits = Limits{RepeatInterval: time.Hour, RepeatsADay: 1, NumberADay: 1, CreditsADay: 3}
+	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
+	for range 3 {
+		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{ann, "a"}))
+		refusal(t, "again", err, "")
+	}
+	_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{ann, "a"}))
+	refusal(t, "over the cap", err, "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
+}
+
+func TestSpell(t *testing.T) {
+	for d, want := range map[time.Duration]string{time.Second: "1 second", 30 * time.Second: "30 seconds", 90 * time.Second: "90 seconds",
+		time.Minute: "1 minute", 2 * time.Minute: "2 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours"} {
+		if got := spell(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// forbidden is a hook of a Redis that must not be asked.
+type forbidden struct{ testing.TB }
+
+func (f forbidden) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f forbidden) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		f.Error("redis is asked")
+		return next(ctx, cmd)
+	}
+}
+
+func (f forbidden) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

@@ -1,0 +1,222 @@
+package messages_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// rule sets how long a company's texts are kept, long enough ago that no transaction runs that has not seen it.
+func (d *testStore) rule(company sms.CompanyID, keep *time.Duration) {
+	d.Helper()
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := messages.SetBodyRule(ctx, tx, company, keep)
+		return err
+	})
+	d.exec(`UPDATE body_rules SET changed_at = now() - interval '1 hour' WHERE company_id = $1`, int64(company))
+}
+
+func keep(d time.Duration) *time.Duration { return &d }
+
+// texts are the ids of messages with a text.
+func (d *testStore) texts() (ids []int64) {
+	d.Helper()
+	rows, err := d.pool.Query(d.Context(), `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if ids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		d.Fatal(err)
+	}
+	return ids
+}
+
+// ruled does all that the walks of companies' rules have to do; life is everybody's.
+func (d *testStore) ruled(everybodys time.Duration) (purged int64) {
+	d.Helper()
+	for {
+		n, more, err := d.PurgeRuled(d.Context(), everybodys)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if purged += n; !more {
+			return purged
+		}
+	}
+}
+
+func (d *testStore) ruledBehind(what string, want time.Duration) {
+	d.Helper()
+	behind, err := d.RuledBehind(d.Context(), 0)
+	if err != nil || behind < want || behind > want+10*time.Minute {
+		d.Errorf("%s: behind by %v, %v; want %v", what, behind, err, want)
+	}
+}
+
+// TestBodiesUntilFinal: the transaction that makes a message final removes its text, of that company alone; a message
+// that has a row in the outbox keeps it, since it may be sent again.
+func TestBodiesUntilFinal(t *testing.T) {
+	d := newHotStore(t)
+	d.rule(1, keep(messages.BodiesUntilFinal))
+	mine := d.pending(4)
+	others := d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
+	d.over(mine[0], others[0])
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[1], Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"}}, messages.Ends{})
+		return err
+	})
+	same(t, "with a text", d.texts(), []int64{mine[2], mine[3], others[0], others[1]})
+
+	// The receipt of the next is ahead of its answer: the dispatcher that has it may die.
+	claimed := d.claim(1, mine[2])
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[2], Status: sms.Sent, At: time.Now()}}, messages.Ends{})
+		return err
+	})
+	if n := d.ruled(0); n != 0 {
+		t.Errorf("%d texts left while a dispatcher had the message", n)
+	}
+	d.exec(`UPDATE outbox SET claimed_by = NULL`)
+	if again := d.claim(2, mine[2]); len(again) != 1 || again[0].Body != claimed[0].Body || again[0].Body == "" {
+		t.Errorf("carried again: %+v", again)
+	}
+	d.exec(`DELETE FROM outbox WHERE message_id = $1`, mine[2])
+	d.aged(2*time.Minute, mine[2])
+	if n := d.ruled(0); n != 1 {
+		t.Errorf("%d texts left then", n)
+	}
+	same(t, "with a text", d.texts(), []int64{mine[3], others[0], others[1]})
+	d.over(mine[3])
+	same(t, "with a text", d.texts(), others)
+	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 {
+		t.Errorf("%d are to be looked at again", n)
+	}
+
+	// The sandbox's, and what is cancelled, go the same way.
+	cancelled := d.pending(1)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		finals, _, err := d.Cancelled(ctx, tx, messages.Queued{Company: 1}, 0, 10)
+		if err != nil {
+			return err
+		}
+		_, err = d.Finish(ctx, tx, finals, messages.Ends{})
+		return err
+	})
+	if slices.Contains(d.texts(), cancelled[0]) {
+		t.Error("the text of a message that was cancelled is there")
+	}
+}
+
+// TestBodyRules: a rule holds for what is there already, for its company alone, in both directions, and can be changed.
+func TestBodyRules(t *testing.T) {
+	d := newHotStore(t)
+	const day = 24 * time.Hour
+	list := make([]*messages.Message, 0, 9)
+	for company := int64(1); company <= 3; company++ {
+		for range 3 {
+			list = append(list, d.compose(func(m *messages.Message) { m.CompanyID = company }))
+		}
+	}
+	ids := d.insert(list...)
+	of := func(company int) []int64 { return ids[3*company-3 : 3*company] }
+	for company := 1; company <= 3; company++ {
+		d.over(of(company)[0], of(company)[1])
+		d.aged(100*day, of(company)[0], of(company)[2]) // the third is pending
+		d.aged(10*day, of(company)[1])
+	}
+	d.rule(2, keep(200*day)) // longer than everybody's 90
+	d.rule(3, keep(5*day))   // shorter
+	if n := d.purge(messages.PurgeBodies); n != 1 {
+		t.Errorf("everybody's: %d", n)
+	}
+	d.ruledBehind("before", 95*day)
+	if n := d.ruled(life); n != 2 {
+		t.Errorf("companies' own: %d", n)
+	}
+	d.ruledBehind("after", 0)
+	same(t, "with a text", d.texts(), slices.Concat(of(1)[1:], of(2), of(3)[2:]))
+
+	d.over(of(3)[2])
+	d.ruledBehind("the pending one is final now", 0)
+	d.exec(`UPDATE messages SET sent_at = now() - interval '2 days' WHERE id = $1`, of(3)[2])
+	d.ruledBehind("since two days", 2*day)
+	if n := d.ruled(life); n != 1 {
+		t.Errorf("once it was final: %d", n)
+	}
+
+	d.rule(2, nil) // everybody's again
+	if n := d.ruled(0); n != 0 {
+		t.Errorf("everybody's are for ever: %d", n)
+	}
+	if n := d.ruled(life); n != 1 {
+		t.Errorf("everybody's again: %d", n)
+	}
+	d.rule(2, keep(messages.BodiesUntilFinal))
+	if n := d.ruled(life); n != 1 { // and the pending one stays
+		t.Errorf("until final: %d", n)
+	}
+	d.over(of(2)[2])
+	d.rule(3, keep(200*day))
+	same(t, "with a text", d.texts(), of(1)[1:])
+	if got, err := d.BodyRule(t.Context(), 3); err != nil || got == nil || *got != 200*day {
+		t.Errorf("rule of company 3: %v, %v", got, err)
+	}
+	for _, company := range []sms.CompanyID{1, 9} {
+		if got, err := d.BodyRule(t.Context(), company); err != nil || got != nil {
+			t.Errorf("rule of company %d: %v, %v", company, got, err)
+		}
+	}
+	d.over(of(1)[2])
+	d.rule(1, nil) // it never had one
+	if n := d.count(`SELECT count(*) FROM body_rules`); n != 2 {
+		t.Errorf("%d rules", n)
+	}
+}
+
+// TestBodyRuleWhileSettling: a rule that is set while messages become final, and the walk beside it, leave no text and
+// spare what is pending.
+func TestBodyRuleWhileSettling(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.pending(600)
+	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour'`)
+	finish := func(some []int64) {
+		finals := make([]messages.Final, len(some))
+		for i, id := range some {
+			finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
+		}
+		err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+			_, err := d.Finish(t.Context(), tx, finals, messages.Ends{Carried: slices.Clone(some)})
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() { finish(ids[i*10 : i*10+10]) })
+		if i == 25 {
+			wg.Go(func() { d.rule(1, keep(messages.BodiesUntilFinal)) })
+		}
+		if i%10 == 0 {
+			wg.Go(func() {
+				if _, _, err := d.PurgeRuled(t.Context(), 0); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	d.rule(1, keep(messages.BodiesUntilFinal)) // as if a minute had passed since: what the walk met before is met again
+	d.ruled(0)
+	same(t, "with a text", d.texts(), ids[500:])
+	finish(ids[500:])
+	same(t, "with a text", d.texts(), nil)
+}

@@ -1,0 +1,56 @@
+package messages_test
+
+import (
+	"slices"
+	"testing"
+
+	"intumwa/messages"
+)
+
+// TestUnusual: an hour above the busiest day of five weeks, or half of it to one block; not what is less than the least.
+func TestUnusual(t *testing.T) {
+	d := newHotStore(t)
+	send := func(company, n int, number string) {
+		d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+			SELECT gen_random_uuid(), $1, 1, `+number+`, 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $2) n`, company, n)
+	}
+	day := func(company, ago, n int) {
+		d.exec(`INSERT INTO tallies (company_id, day, chunk, carrier, pending, sent, failed)
+			VALUES ($1, ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date - $2::int, $2, 'lumitel', 0, $3 - 10, 10)`, company, ago, n)
+	}
+	const spread, block = `'+25761' || lpad((n * 7919 % 1000000)::text, 6, '0')`, `CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0') ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
+	send(9, 400, spread)
+	d.exec(`UPDATE messages SET created_at = now() - interval '3 hours'`)
+	send(0, 900, spread) // the gateway's own
+	send(1, 500, spread) // as much as its busiest day
+	day(1, 5, 500)
+	day(1, 40, 9000) // too long ago
+	send(2, 501, spread)
+	day(2, 5, 500)
+	day(2, 0, 9000) // today's are its own
+	send(3, 300, block)
+	day(3, 35, 1000)
+	send(4, 99, block)  // too few
+	send(5, 100, block) // a new company
+
+	list, err := d.Unusual(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []messages.Unusual{
+		{Company: 2, Messages: 501, Busiest: 500, Volume: true},
+		{Company: 3, Messages: 300, Busiest: 1000, Block: "+2577912", Share: .5, OneBlock: true},
+		{Company: 5, Messages: 100, Volume: true, Block: "+2577912", Share: .5, OneBlock: true},
+	}
+	for i := range list {
+		if !list[i].OneBlock { // whichever it is
+			list[i].Block, list[i].Share = "", 0
+		}
+	}
+	if !slices.Equal(list, want) {
+		t.Errorf("unusual\n%+v, want\n%+v", list, want)
+	}
+	if list, err := newTestStore(t).Unusual(t.Context(), 1); err != nil || len(list) != 0 {
+		t.Errorf("of nobody: %v, %v", list, err)
+	}
+}
