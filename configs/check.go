@@ -179,7 +179,7 @@ func (k *checker) retention(c *Config) {
 			k.problem("retention."+kept.key, "must be at least %s, not %s", leastRetention, kept.time)
 		}
 	}
-	if r.Numbers > 0 && r.Numbers < max(r.Deliveries, r.Receipts) {
+	if r.Numbers >= leastRetention && r.Numbers < max(r.Deliveries, r.Receipts) {
 		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts, %s: they hold the number too", max(r.Deliveries, r.Receipts))
 	}
 	if r.Messages <= 0 {

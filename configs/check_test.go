@@ -448,6 +448,11 @@ func TestRetention(t *testing.T) {
 		{"retention: {bodies: 24h}", ""},
 		{"retention: {bodies: -1s}", "retention.bodies"},
 		{"retention: {messages: -1s}", "retention.messages"},
+		{"retention: {numbers: 23h, receipts: 1h}", "retention.numbers"},
+		{"retention: {numbers: 719h}", "retention.numbers"}, // shorter than deliveries
+		{"retention: {numbers: 720h}", ""},
+		{"retention: {numbers: 48h, deliveries: 24h, receipts: 72h}", "retention.numbers"},
+		{"retention: {numbers: 1000h, messages: 999h}", "retention.numbers"},
 		{"retention: {messages: 47h}", "retention.messages"},
 		{"retention: {messages: 48h}", ""},
 		{carrier + "retention: {messages: 119h}", "retention.messages"}, // 24h validity, 72h for the receipt, a day to look
@@ -460,6 +465,33 @@ func TestRetention(t *testing.T) {
 		var found []string
 		for _, p := range load(t, c.text).Check(Roles...) {
 			if strings.HasPrefix(p.Key, "retention.") {
+				found = append(found, p.Key)
+			}
+		}
+		if strings.Join(found, " ") != c.wrong {
+			t.Errorf("%s: mistakes in %q, want %q", c.text, found, c.wrong)
+		}
+	}
+}
+
+// TestLimits: none is set unless somebody sets it, and none can be nonsense.
+func TestLimits(t *testing.T) {
+	if l := load(t, "").Limits; l != (Limits{UnusualHour: 5000}) {
+		t.Errorf("without a word of them: %+v", l)
+	}
+	for _, c := range []struct{ text, wrong string }{
+		{"limits: {repeat_interval: 30s, repeats_a_day: 10, number_a_day: 50, credits_a_day: 1000, singles: true, unusual_hour: 0}", ""},
+		{"limits: {repeat_interval: 24h}", ""},
+		{"limits: {repeat_interval: 25h}", "limits.repeat_interval"},
+		{"limits: {repeat_interval: 1500ms}", "limits.repeat_interval"},
+		{"limits: {repeat_interval: -1s}", "limits.repeat_interval"},
+		{"limits: {repeats_a_day: -1}", "limits.repeats_a_day"},
+		{"limits: {number_a_day: -1}", "limits.number_a_day"},
+		{"limits: {credits_a_day: -1}", "limits.credits_a_day"},
+	} {
+		var found []string
+		for _, p := range load(t, c.text).Check(Roles...) {
+			if strings.HasPrefix(p.Key, "limits.") {
 				found = append(found, p.Key)
 			}
 		}

@@ -64,12 +64,14 @@ func TestParseForms(t *testing.T) {
 func TestNumberParts(t *testing.T) {
 	n := sms.Number("+25779123456")
 	for what, pair := range map[string][2]string{
-		"National": {n.National(), "79123456"},
-		"Digits":   {n.Digits(), "25779123456"},
-		"Masked":   {n.Masked(), "+25779****56"},
-		"Country":  {n.Country(), "BI"},
-		"bad mask": {sms.Number("79123456").Masked(), "****"},
-		"bad part": {sms.Number("x").National() + sms.Number("").Digits(), ""},
+		"National":     {n.National(), "79123456"},
+		"Digits":       {n.Digits(), "25779123456"},
+		"Masked":       {n.Masked(), "+25779****56"},
+		"Country":      {n.Country(), "BI"},
+		"Obscured":     {n.Obscured(), "+2577XXXXX56"},
+		"bad obscured": {sms.Number("79123456").Obscured(), "X"},
+		"bad mask":     {sms.Number("79123456").Masked(), "****"},
+		"bad part":     {sms.Number("x").National() + sms.Number("").Digits(), ""},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s = %q, want %q", what, pair[0], pair[1])
@@ -182,5 +184,16 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestObscured: it is no number any more, in whatever form somebody writes it.
+func TestObscured(t *testing.T) {
+	obscured := sms.Number("+25779123456").Obscured()
+	if !sms.Number(obscured).IsObscured() || sms.Number("+25779123456").IsObscured() || sms.Number(obscured).Obscured() != obscured {
+		t.Errorf("%s", obscured)
+	}
+	if n, ok := sms.NewPlan().Parse(obscured); ok {
+		t.Errorf("it is parsed as %s", n)
 	}
 }

@@ -21,6 +21,14 @@ type adminNumberCmd struct {
 	Erase  adminNumberEraseCmd  `cmd:"" help:"Remove texts of final messages to a number and obscure it in them, for good."`
 }
 
+// What is recorded, when it begins and when it is done.
+const (
+	actExport     = "number.export"
+	actExportDone = "number.export.done"
+	actErase      = "number.erase"
+	actEraseDone  = "number.erase.done"
+)
+
 // aboutNumber is what both take.
 type aboutNumber struct {
 	Number string `required:"" help:"The number, in any form that a send accepts."`
@@ -106,7 +114,7 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.record(ctx, o, "number.export", number, map[string]any{}); err != nil {
+		if err := c.record(ctx, o, actExport, number, map[string]any{}); err != nil {
 			return nil, err
 		}
 		lines := json.NewEncoder(plainJSON{o.stdout})
@@ -160,7 +168,7 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err := done("test_numbers", len(tests), err); err != nil {
 			return nil, err
 		}
-		return nil, c.record(ctx, o, "number.export.done", number, counts)
+		return nil, c.record(ctx, o, actExportDone, number, counts)
 	})
 }
 
@@ -183,11 +191,11 @@ func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, err
 		}
-		if err := c.record(ctx, o, "number.erase", number, map[string]any{}); err != nil {
+		if err := c.record(ctx, o, actErase, number, map[string]any{}); err != nil {
 			return nil, err
 		}
 		done, err := o.erase(ctx, number)
-		err = errors.Join(err, c.record(ctx, o, "number.erase.done", number, map[string]any{"messages": done.Messages, "pending": done.Pending,
+		err = errors.Join(err, c.record(ctx, o, actEraseDone, number, map[string]any{"messages": done.Messages, "pending": done.Pending,
 			"receipts": done.Receipts, "inbound": done.Inbound, "test_codes": done.TestCodes}))
 		if err == nil && done.Pending > 0 {
 			err = fmt.Errorf("%d messages are left: not final, or an event about them is still to be delivered; erase the number again later", done.Pending)

@@ -240,12 +240,12 @@ func TestLists(t *testing.T) {
 	if rows := s.list("company", "list"); number(rows[0]["credits"]) != "7" {
 		t.Errorf("%v", rows[0])
 	}
-	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook", "company", "show", "--id", company)
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies", "company", "show", "--id", company)
 	endpoint, _ := shown["webhook"].(map[string]any)
 	if number(shown["credits"]) != "7" || shown["owner"] != "a@example.com" || endpoint["url"] != "http://127.0.0.1:1/hook" {
 		t.Errorf("%v", shown)
 	}
-	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook", "company", "show", "--id", other); shown["webhook"] != nil {
+	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies", "company", "show", "--id", other); shown["webhook"] != nil {
 		t.Errorf("%v", shown)
 	}
 	for _, args := range [][]string{{"token", "list"}, {"webhook", "list"}, {"company", "show", "--id", company}, {"log"}} {

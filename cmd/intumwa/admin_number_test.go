@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/webhooks"
+)
+
+// lines runs a command that prints JSON lines and answers them by their kind.
+func (s *shell) lines(args ...string) map[string][]map[string]any {
+	s.t.Helper()
+	code, stdout, stderr := s.run("", append([]string{"admin"}, args...)...)
+	if code != exitOK || stderr != "" {
+		s.t.Fatalf("%v: %d %s", args, code, stderr)
+	}
+	kinds := map[string][]map[string]any{}
+	for line := range strings.Lines(stdout) {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			s.t.Fatalf("%q: %v", line, err)
+		}
+		kind, _ := object["kind"].(string)
+		kinds[kind] = append(kinds[kind], object)
+	}
+	return kinds
+}
+
+// TestNumber: everything that is kept of a number is shown, and erased as far as it is final; what is pending is told and
+// goes the next time. Who did it is recorded, and the record does not have the number.
+func TestNumber(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+	pool := openOf(t, s)
+	const number, other = "+25779123412", "+25779123413"
+	message := func(to string, status int, text string) (id int64) {
+		t.Helper()
+		err := pool.QueryRow(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status)
+			VALUES (gen_random_uuid(), 1, 1, $1, 'DEMO', $3, 0, 1, false, 'lumitel', $2) RETURNING id`, to, status, text).Scan(&id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, _, pending, told, others := message(number, 1, "first"), message(number, 2, "second"), message(number, 0, "third"), message(number, 1, "fourth"), message(other, 1, "another's")
+	exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES ($1, 1, 'lumitel', 0, now() + interval '1 hour')`, pending)
+	hooks := webhooks.New(pool, webhooks.Options{})
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		var events []webhooks.Event
+		for _, id := range []int64{done, told, others} {
+			to := number
+			if id == others {
+				to = other
+			}
+			events = append(events, webhooks.Event{CompanyID: 1, MessageID: id, Name: webhooks.Sent, PhoneNumber: to})
+		}
+		return hooks.Enqueue(t.Context(), tx, events)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
+	exec(`INSERT INTO webhook_undelivered (company_id, id, due, tries) VALUES (1, $1, now() + interval '5 minutes', 1)`, told*8)
+	exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, excerpt) SELECT seq, now(), 5, 500, '5xx', 'no such number: ' || phone_number FROM webhook_deliveries`)
+	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25779123412', 'DELIVRD', '', 'unmatched')`)
+	exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ('lumitel', 'l', '25779123412', '1234', 0, 0, 'STOP', 'STOP')`)
+	exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
+	exec(`INSERT INTO test_numbers (user_id, phone_number) VALUES (1, $1)`, number)
+	exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
+
+	about := func(verb string) []string {
+		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
+	}
+	kinds := s.lines(about("export")...)
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 1 || len(kinds["test_number"]) != 1 {
+		t.Errorf("%v", kinds)
+	}
+	for i, text := range []string{"fourth", "third", "second", "first"} {
+		if m := kinds["message"][i]; m["message"] != text || m["to"] != number || m["segments"] == nil {
+			t.Errorf("%v, want %s", m, text)
+		}
+	}
+
+	erase := func(code int, want string) {
+		t.Helper()
+		got, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...), "--json")...)
+		if got != code || strings.TrimSpace(stdout) != want || (code == exitOK) != (stderr == "") || strings.Contains(stdout+stderr, "123412") {
+			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
+		}
+	}
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":2,"receipts":0,"inbound":1,"test_codes":1,"test_numbers":1}`)
+	left := func(query string, want int) {
+		t.Helper()
+		var n int
+		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d, %v; want %d", query, n, err, want)
+		}
+	}
+	left(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
+	left(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 1)
+	left(`SELECT count(*) FROM webhook_attempts WHERE excerpt IS NULL`, 1)
+	left(`SELECT count(*) FROM receipts`, 1) // it may settle the pending one
+	exec(`UPDATE messages SET status = 2 WHERE id = $1`, pending)
+	exec(`DELETE FROM outbox`)
+	exec(`DELETE FROM webhook_undelivered`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":0,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"test_codes":0,"test_numbers":1}`)
+	left(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages WHERE phone_number = '`+number+`')`, 0)
+	left(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)
+	left(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '`+other+`'`, 1)
+	if kinds := s.lines(about("export")...); len(kinds) != 1 || len(kinds["test_number"]) != 1 {
+		t.Errorf("after it was erased: %v", kinds)
+	}
+
+	log := s.list("log")
+	for _, act := range log {
+		if text := fmt.Sprint(act); strings.Contains(text, "123412") || strings.Contains(text, "79 12 34 12") {
+			t.Errorf("the record has the number: %s", text)
+		}
+	}
+	if log[0]["act"] != "number.export.done" || log[0]["subject"] != "number +25779****12" || !strings.Contains(fmt.Sprint(log[0]["after"]), "request 17") {
+		t.Errorf("%v", log[0])
+	}
+	s.refused("not a valid", "", "admin", "number", "erase", "--number", "12", "--reason", "x")
+	s.refused("--reason", "", "admin", "number", "export", "--number", number)
+}
+
+// TestCompanyBounds: a company's own limits and how long its texts are kept are set, shown, recorded, and taken back.
+func TestCompanyBounds(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	const flags = "company_id approved verified smart_encoding "
+	set := s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "set", "--id", company,
+		"--daily-cap", "500", "--repeat-interval", "30s", "--repeats-a-day", "10", "--number-a-day", "none", "--bodies", "final")
+	if number(set["daily_cap"]) != "500" || number(set["repeat_seconds"]) != "30" || number(set["repeats_a_day"]) != "10" || number(set["number_a_day"]) != "0" || set["bodies"] != "final" {
+		t.Errorf("%v", set)
+	}
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "show", "--id", company)
+	if number(shown["daily_cap"]) != "500" || shown["bodies"] != "final" || number(shown["spent_today"]) != "0" {
+		t.Errorf("%v", shown)
+	}
+	set = s.admin("", flags+"repeat_seconds number_a_day bodies", "company", "set", "--id", company, "--daily-cap", "default", "--repeats-a-day", "default", "--bodies", "720h")
+	if set["bodies"] != "720h0m0s" {
+		t.Errorf("%v", set)
+	}
+	act := s.list("log")[0]
+	before, _ := json.Marshal(act["before"])
+	after, _ := json.Marshal(act["after"])
+	if !strings.Contains(string(before), `"daily_cap":500`) || !strings.Contains(string(before), `"bodies":"final"`) ||
+		strings.Contains(string(after), "daily_cap") || !strings.Contains(string(after), `"bodies":"720h0m0s"`) {
+		t.Errorf("%s, %s", before, after)
+	}
+	s.admin("", flags+"bodies", "company", "set", "--id", company, "--repeat-interval", "default", "--number-a-day", "default", "--bodies", "none")
+	s.admin("", flags, "company", "set", "--id", company, "--approved=true") // as ever
+	for _, wrong := range [][]string{{"--daily-cap", "0"}, {"--daily-cap", "-1"}, {"--daily-cap", "many"}, {"--repeat-interval", "25h"}, {"--repeat-interval", "10ms"},
+		{"--bodies", "1h"}, {"--bodies", "soon"}, {"--number-a-day", "2000000000"}} {
+		if code, _, stderr := s.run("", append([]string{"admin", "company", "set", "--id", company}, wrong...)...); code == exitOK || stderr == "" {
+			t.Errorf("%v: %d %s", wrong, code, stderr)
+		}
+	}
+	if rows := s.list("unusual"); len(rows) != 0 {
+		t.Errorf("%v", rows)
+	}
+}
