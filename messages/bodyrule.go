@@ -62,12 +62,17 @@ func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *ti
 	return before, nil
 }
 
-// untilFinal tells in a statement over messages m that the text goes with the verdict.
-const untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
+// untilFinal tells in a statement over messages m that the text goes with the verdict,
+// and bodyThen is what is left of it when the verdict is written: all as long as a row
+// of the outbox is there.
+const (
+	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
+	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
+)
 
-// blankFinal removes the texts of messages that this transaction has made final. One
-// that a dispatcher still has in its outbox (its receipt was ahead of the answer) is
-// left to the walk, as it may be sent again.
+// blankFinal removes the texts of messages that this transaction has made final and that
+// had a row in the outbox. One that still has it (its receipt was ahead of the answer)
+// is left to the walk, as it may be sent again.
 func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
@@ -87,7 +92,7 @@ const (
 	ruledOldest  = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + purgedFloor + `) ORDER BY m.id LIMIT 1`
 	ruledSkipped = `(SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `' ORDER BY message_id LIMIT 20000) u
 		JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
-		WHERE ` + decided + ` AND m.created_at < now() - ` + ruleLife
+		WHERE ` + decided + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
 
 // RuledBehind returns how long the oldest text that a company's own rule should have
@@ -189,20 +194,19 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 
 // ruledAgain comes back to messages that the walks passed by.
 func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int64, full bool, err error) {
-	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		step := &purging{kind: ruledBodies}
-		rows, err := tx.Query(ctx, `SELECT m.id FROM `+ruledSkipped+` ORDER BY m.id LIMIT $2`, life, purgeStep)
-		if err != nil {
-			return err
-		}
-		if step.leaving, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || len(step.leaving) == 0 {
-			return err
-		}
-		full = len(step.leaving) == purgeStep
+	rows, err := s.pool.Query(ctx, `SELECT m.id FROM `+ruledSkipped+` ORDER BY m.id LIMIT $2`, life, purgeStep)
+	if err != nil {
+		return 0, false, err
+	}
+	step := &purging{kind: ruledBodies}
+	if step.leaving, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || len(step.leaving) == 0 { // mostly
+		return 0, false, err
+	}
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		purged, err = step.blank(ctx, tx)
 		return err
 	})
-	return purged, full, err
+	return purged, len(step.leaving) == purgeStep, err
 }
 
 // blanking is the statement that removes the texts of messages ($1).

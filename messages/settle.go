@@ -46,7 +46,7 @@ type Settled struct {
 	At          time.Time
 	Unsubmitted bool // no carrier ever accepted a segment of it
 
-	untilFinal bool // its text goes now
+	textLeft bool // it should be gone by its company's rule
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: one
@@ -73,7 +73,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends
 	for i := range done.settled {
 		m := &done.settled[i]
 		m.Unsubmitted = m.Status == sms.Failed && !done.submitted[m.ID]
-		if m.untilFinal {
+		if m.textLeft {
 			blank = append(blank, m.ID)
 		}
 	}
@@ -123,17 +123,17 @@ func (f *finishing) queue(b *pgx.Batch) {
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
-			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END
+			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
 		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[]) u(id, status, at, reason, claimant)
 		WHERE m.id = u.id AND m.status = 0
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), m.created_at, u.at, `+untilFinal, ids, status, at, reasons, claimants).
+			coalesce(m.failure_reason, ''), m.created_at, u.at, m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants).
 		Query(func(rows pgx.Rows) (err error) {
 			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.CreatedAt, &st.At, &st.untilFinal)
+					&st.Reason, &st.CreatedAt, &st.At, &st.textLeft)
 				st.ULID = id.Bytes
 				return st, err
 			})

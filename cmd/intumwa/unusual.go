@@ -41,6 +41,7 @@ func newWatch(store *messages.Store, least int, log *slog.Logger, reg prometheus
 // Run looks until ctx ends.
 func (w *watch) Run(ctx context.Context) error {
 	if w.least == 0 {
+		<-ctx.Done()
 		return nil
 	}
 	for wait := unusualFirst; ; wait = unusualInterval {
