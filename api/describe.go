@@ -105,8 +105,8 @@ func responseOf(operation string, status int) response {
 			name = r.code + "_" + strconv.Itoa(n)
 		}
 		examples[name] = example{r.cause.en, r.example(operation)}
-		if r.code == "insufficient_credits" { // "1 credit", not "1 credits"
-			examples["insufficient_credit"] = example{r.cause.en, message{strings.Replace(r.text, "N credits", "1 credit", 1)}}
+		if name := oneCredit[r.code]; name != "" { // "1 credit", not "1 credits"
+			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1), " N ", " 2 ")}}
 		}
 	}
 	schema := "#/components/schemas/Message"
@@ -116,6 +116,9 @@ func responseOf(operation string, status int) response {
 	return response{Description: descriptions[status], Headers: headersOf(operation, status),
 		Content: map[string]media{"application/json": {ref{schema}, examples}}}
 }
+
+// oneCredit names the examples of refusals that count credits, for one credit.
+var oneCredit = map[string]string{"insufficient_credits": "insufficient_credit", "daily_cap": "daily_cap_of_one"}
 
 // headersOf returns the headers that the document promises. Sends have the rate headers
 // once the token is known, so 429 and 503 may come without them.

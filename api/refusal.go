@@ -156,19 +156,19 @@ var (
 	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("", "N seconds"), "sendSms", retryNo,
 		words{"A limit of this installation or company, off unless set: the text went to the number a moment ago.", "Une limite de cette installation ou entreprise, absente sauf réglage : ce texte est parti à ce numéro il y a un instant."},
 		words{"Do not send it twice; repeat a request with its Idempotency-Key.", "Ne l’envoyez pas deux fois ; répétez une requête avec sa Idempotency-Key."})
-	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("N", "K seconds"), onBatches, retryNo,
+	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("N", "N seconds"), onBatches, retryNo,
 		words{"The same, in a batch, of which an earlier recipient may be the first. Nothing was queued.", "De même, dans un lot, dont un destinataire précédent peut être le premier. Rien n’a été mis en file."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("", "N"), "sendSms", retryNo,
 		words{"A limit, off unless set: the number got this text as often as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu ce texte autant de fois que permis aujourd’hui."},
 		words{"Send it tomorrow.", "Envoyez-le demain."})
-	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("N", "K"), onBatches, retryNo,
+	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("N", "N"), onBatches, retryNo,
 		words{"The same, in a batch.", "De même, dans un lot."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("number_limit", intake.RefuseNumber("", "N"), "sendSms", retryNo,
 		words{"A limit, off unless set: the number got as many of your messages as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu autant de vos messages que permis aujourd’hui."},
 		words{"Send it tomorrow.", "Envoyez-le demain."})
-	_ = refusalOfRule("number_limit", intake.RefuseNumber("N", "K"), onBatches, retryNo,
+	_ = refusalOfRule("number_limit", intake.RefuseNumber("N", "N"), onBatches, retryNo,
 		words{"The same, in a batch.", "De même, dans un lot."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("message", "N", "N", "N"), "sendSms", retryNo,

@@ -300,6 +300,7 @@ var refusals = map[string]string{
 	"company_not_approved": "campaign.refused.approved", "company_not_verified": "campaign.refused.verified", "sender_not_found": "campaign.refused.sender",
 	"sender_not_approved": "campaign.refused.sender", "no_carrier": "campaign.refused.carrier", "empty": "campaign.refused.empty", "too_long": "campaign.refused.long",
 	"insufficient_credits": "campaign.refused.credits", "missing_variables": "campaign.refused.variables",
+	"daily_cap": "campaign.refused.cap",
 }
 
 // refusal returns the text of a refused send, in the user's language.

@@ -140,6 +140,10 @@ func (f *form) refused(r sms.Refusal, req intake.Single) {
 		f.notice("refusal.quota")
 	case "insufficient_credits":
 		f.notice("refusal.credits", sms.Measure(req.Message).Segments)
+	case "daily_cap":
+		f.notice("refusal.cap")
+	case "repeated_too_soon", "repeated_too_often", "number_limit":
+		f.refuse("number", "refusal.repeated")
 	default:
 		f.Notice = r.Text
 	}

@@ -83,46 +83,6 @@ func refuseRepeat(limits Limits, reached throttle.Repeat, single bool, index int
 	}
 }
 
-// The refusals of limits. The recipient is an ordinal, of a batch, or empty.
-
-// RefuseTooSoon is for a text that went to the number within the interval.
-func RefuseTooSoon(recipient, interval string) sms.Refusal {
-	return sms.Refusal{Reason: "repeated_too_soon", Text: ofRecipient(recipient, "The same message can be sent to this phone number only once in "+interval+".")}
-}
-
-// RefuseRepeats is for a text that went to the number as often as it may on a day.
-func RefuseRepeats(recipient, most string) sms.Refusal {
-	often := "at most " + most + " times"
-	if most == "1" {
-		often = "only once"
-	}
-	return sms.Refusal{Reason: "repeated_too_often", Text: ofRecipient(recipient, "The same message can be sent to this phone number "+often+" a day.")}
-}
-
-// RefuseNumber is for a number that got as many messages as it may on a day.
-func RefuseNumber(recipient, most string) sms.Refusal {
-	messages := " messages"
-	if most == "1" {
-		messages = " message"
-	}
-	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+messages+" a day can be sent to this phone number.")}
-}
-
-// RefuseDailyCap is for a request (message, batch) that would take more credits than the
-// company may spend on a day.
-func RefuseDailyCap(what, credits, left, most string) sms.Refusal {
-	return sms.Refusal{Reason: "daily_cap",
-		Text: "Daily spending limit exceeded. This " + what + " requires " + credits + " " + unitOf(credits) + "; " + left + " of " + most + " are left today."}
-}
-
-// ofRecipient names the recipient of a batch that a text is about.
-func ofRecipient(recipient, text string) string {
-	if recipient == "" {
-		return text
-	}
-	return "Recipient #" + recipient + ": " + string(text[0]|0x20) + text[1:]
-}
-
 // spell writes an interval in the largest unit that it is a whole number of.
 func spell(d time.Duration) string {
 	for _, unit := range []struct {
