@@ -15,7 +15,7 @@ import (
 // pumped traffic (to numbers whose owner earns by them) look like this, and so may a
 // company's first mailing.
 const (
-	unusualHour    = time.Hour
+	unusualSpan    = time.Hour
 	unusualPast    = 35        // days, so that a mailing a month is among them
 	unusualCounted = 1_000_000 // messages of a company's hour, at most
 	unusualSample  = 20_000    // latest messages of which the recipients are looked at
@@ -43,7 +43,7 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		return nil, fmt.Errorf("looking for unusual sending: %w", err)
 	}
 	var first int64
-	if err := s.pool.QueryRow(ctx, idAt, time.Now().Add(-unusualHour)).Scan(&first); err != nil {
+	if err := s.pool.QueryRow(ctx, idAt, time.Now().Add(-unusualSpan)).Scan(&first); err != nil {
 		return fail(err)
 	}
 	// From company to company by its newest message: what is purged lies at the other end.
