@@ -137,14 +137,16 @@ func TestLimitsSameKeyAtOnce(t *testing.T) {
 func TestLimitsOfACompany(t *testing.T) {
 	d := newDistrict(t, 1000)
 	in := d.limited(t, Limits{RepeatInterval: time.Hour, CreditsADay: 3})
+	number, step := 0, 1
 	send := func(n int) error {
 		p, err := d.accounts.Fresh(t.Context(), d.principal)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var items []BulkMessage
-		for i := range n {
-			items = append(items, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", i)), "x"})
+		for range n {
+			items = append(items, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", number)), "x"})
+			number += step
 		}
 		_, err = in.SendBulk(t.Context(), p, bulk(items...))
 		return err
@@ -165,7 +167,8 @@ func TestLimitsOfACompany(t *testing.T) {
 	set(accounts.LimitsChange{CreditsADay: accounts.LimitAsConfigured(), RepeatsADay: accounts.Limit(1)})
 	refusal(t, "everybody's again", send(1), "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
 	set(accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
-	refusal(t, "a text a day", send(1), "") // until now no day was counted
+	step = 0
+	refusal(t, "a text a day", send(1), "")
 	refusal(t, "a text a day", send(1), "Recipient #1: the same message can be sent to this phone number only once a day.")
 	p, err := d.accounts.Fresh(t.Context(), d.principal)
 	if err != nil {
