@@ -115,6 +115,11 @@ func TestCap(t *testing.T) {
 	on(1) // somebody's transaction began behind midnight and committed before this one got the lock
 	is("before midnight, after somebody of the new day", try(2, 10), billing.Receipt{Remaining: 86, Capped: true, Left: 1})
 	is("what is left of the new day", try(1, 10), billing.Receipt{Admitted: true, Remaining: 85})
+	is("that is counted for the new day", try(1, 10), billing.Receipt{Remaining: 85, Capped: true})
+	var ahead int
+	if err := pool.QueryRow(t.Context(), `SELECT spent_on - ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date FROM balances WHERE company_id = 1`).Scan(&ahead); err != nil || ahead != 1 {
+		t.Errorf("counted for day %d, %v", ahead, err)
+	}
 	on(40) // a clock was wrong
 	is("a day that is far ahead", try(10, 10), billing.Receipt{Admitted: true, Remaining: 75})
 	today(10)

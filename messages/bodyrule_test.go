@@ -118,18 +118,16 @@ func TestBodyRules(t *testing.T) {
 	d := newHotStore(t)
 	const day = 24 * time.Hour
 	list := make([]*messages.Message, 0, 9)
-	for company := int64(1); company <= 3; company++ {
-		for range 3 {
+	for range 3 {
+		for company := int64(1); company <= 3; company++ {
 			list = append(list, d.compose(func(m *messages.Message) { m.CompanyID = company }))
 		}
 	}
 	ids := d.insert(list...)
-	of := func(company int) []int64 { return ids[3*company-3 : 3*company] }
-	for company := 1; company <= 3; company++ {
-		d.over(of(company)[0], of(company)[1])
-		d.aged(100*day, of(company)[0], of(company)[2]) // the third is pending
-		d.aged(10*day, of(company)[1])
-	}
+	old, pending, young := ids[0:3], ids[3:6], ids[6:9] // of companies 1, 2, 3
+	d.over(slices.Concat(old, young)...)
+	d.aged(100*day, slices.Concat(old, pending)...)
+	d.aged(10*day, young...)
 	d.rule(2, keep(200*day)) // longer than everybody's 90
 	d.rule(3, keep(5*day))   // shorter
 	if n := d.purge(messages.PurgeBodies); n != 1 {
@@ -140,11 +138,11 @@ func TestBodyRules(t *testing.T) {
 		t.Errorf("companies' own: %d", n)
 	}
 	d.ruledBehind("after", 0)
-	same(t, "with a text", d.texts(), slices.Concat(of(1)[1:], of(2), of(3)[2:]))
+	same(t, "with a text", d.texts(), []int64{old[1], pending[0], pending[1], pending[2], young[0], young[1]})
 
-	d.over(of(3)[2])
+	d.over(pending[2])
 	d.ruledBehind("the pending one is final now", 0)
-	d.exec(`UPDATE messages SET sent_at = now() - interval '2 days' WHERE id = $1`, of(3)[2])
+	d.exec(`UPDATE messages SET sent_at = now() - interval '2 days' WHERE id = $1`, pending[2])
 	d.ruledBehind("since two days", 2*day)
 	if n := d.ruled(life); n != 1 {
 		t.Errorf("once it was final: %d", n)
@@ -157,13 +155,19 @@ func TestBodyRules(t *testing.T) {
 	if n := d.ruled(life); n != 1 {
 		t.Errorf("everybody's again: %d", n)
 	}
+	d.exec(`DELETE FROM unpurged`) // only a walk that begins anew meets the pending one again
 	d.rule(2, keep(messages.BodiesUntilFinal))
 	if n := d.ruled(life); n != 1 { // and the pending one stays
 		t.Errorf("until final: %d", n)
 	}
-	d.over(of(2)[2])
+	d.rule(2, keep(30*day)) // what the walk passed by while it was pending is met again
+	d.ruled(life)
+	d.over(pending[1])
+	if n := d.ruled(life); n != 1 {
+		t.Errorf("after a rule that left the pending ones to their verdict: %d", n)
+	}
 	d.rule(3, keep(200*day))
-	same(t, "with a text", d.texts(), of(1)[1:])
+	same(t, "with a text", d.texts(), []int64{pending[0], young[0]})
 	if got, err := d.BodyRule(t.Context(), 3); err != nil || got == nil || *got != 200*day {
 		t.Errorf("rule of company 3: %v, %v", got, err)
 	}
@@ -172,7 +176,7 @@ func TestBodyRules(t *testing.T) {
 			t.Errorf("rule of company %d: %v, %v", company, got, err)
 		}
 	}
-	d.over(of(1)[2])
+	d.over(pending[0])
 	d.rule(1, nil) // it never had one
 	if n := d.count(`SELECT count(*) FROM body_rules`); n != 2 {
 		t.Errorf("%d rules", n)
