@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -24,7 +25,7 @@ const (
 func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(forgetReferences, p.leaving)
-	b.Queue(`UPDATE receipts SET number = '' WHERE message_id = ANY($1)`, p.leaving)
+	receipts.QueueObscure(b, p.leaving)
 	b.Queue(`UPDATE messages SET phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, p.leaving).Exec(func(tag pgconn.CommandTag) error {
 		done = tag.RowsAffected()
 		return nil
@@ -83,7 +84,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 		}
 		b := &pgx.Batch{}
 		b.Queue(forgetReferences, final)
-		b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, final)
+		receipts.QueueObscure(b, final)
 		b.Queue(`UPDATE messages SET body = '', phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, final).Exec(func(tag pgconn.CommandTag) error {
 			done.Messages = tag.RowsAffected()
 			return nil
@@ -102,30 +103,6 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 
 // lastEight is the part of an address that all forms of a number share.
 func lastEight(number sms.Number) string { return number.National() }
-
-// ReceiptsNaming returns the receipts that no message was found for and that name a
-// number. It reads all that are kept.
-func (s *Store) ReceiptsNaming(ctx context.Context, number sms.Number) ([]UnmatchedReceipt, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
-		WHERE message_id IS NULL AND right(number, 8) = $1 ORDER BY id`, lastEight(number))
-	if err != nil {
-		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UnmatchedReceipt])
-	if err != nil {
-		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
-	}
-	return list, nil
-}
-
-// EraseReceipts deletes them.
-func (s *Store) EraseReceipts(ctx context.Context, number sms.Number) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM receipts WHERE message_id IS NULL AND right(number, 8) = $1`, lastEight(number))
-	if err != nil {
-		return 0, fmt.Errorf("deleting the receipts of a number: %w", err)
-	}
-	return tag.RowsAffected(), nil
-}
 
 // InboundOf returns the messages from handsets that came from a number or name it as
 // where they went. It reads all that are kept.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 )
 
@@ -36,8 +37,9 @@ func TestPurgeNumbers(t *testing.T) {
 	d.exec(`SELECT setval('messages_id_seq', 20000)`) // a chunk of its own
 	long := d.pending(1, to(ann), segments(2))
 	ids := slices.Concat(long, d.pending(1, to(ann)), d.pending(1, to(ben)), d.pending(1, to(ann)))
-	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
-		VALUES ('lumitel', 'lumitel-1', 'k', 'k', '25779123412', 'ENROUTE', '', $1, 'intermediate')`, ids[0])
+	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, message_id, outcome)
+		VALUES ('lumitel', 'lumitel-1', 'k', 'k', '25779123412', 79123412, 'ENROUTE', '', $1, 'intermediate')`, ids[0])
+	d.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at) VALUES ($1, 1, 2, 79123412, 'lumitel', 'lumitel-1', 'k', now())`, ids[0])
 	d.over(ids[0], ids[2], ids[3])
 	d.aged(life+time.Hour, ids[0], ids[1])
 	d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
@@ -64,7 +66,7 @@ func TestPurgeNumbers(t *testing.T) {
 	}
 	found("after", ann, ids[3], ids[1])
 	found("another's", ben, ids[2])
-	if n := d.count(`SELECT count(*) FROM receipts WHERE number <> ''`) + d.count(`SELECT count(*) FROM concat_refs`); n != 0 {
+	if n := d.count(`SELECT count(*) FROM receipts WHERE number <> '' OR handset IS NOT NULL`) + d.count(`SELECT count(*) FROM segments WHERE handset IS NOT NULL`) + d.count(`SELECT count(*) FROM concat_refs`); n != 0 {
 		t.Errorf("%d rows name the number", n)
 	}
 	if r, err := d.ByID(t.Context(), 1, ids[0]); err != nil || r.Body != "Hello" || !r.Number.IsObscured() || r.Status != sms.Sent {
@@ -129,7 +131,9 @@ func TestErase(t *testing.T) {
 		t.Errorf("again: %+v", done)
 	}
 	// What was in a dispatcher's hand is carried and settled as ever.
-	s := d.settle([]messages.Segment{accepted(ids[3], "c1")}, receipt("c1", "DELIVRD"))
+	delivered := receipt("c1", "DELIVRD")
+	delivered.Number = ann.Digits()
+	s := d.settle([]receipts.Segment{accepted(ids[3], "c1", func(p *receipts.Segment) { p.Number = ann })}, delivered)
 	if len(claimed) != 1 || claimed[0].Body == "" || len(s.settled) != 1 {
 		t.Errorf("%+v, %+v", claimed, s)
 	}
@@ -223,15 +227,16 @@ func TestKeptOfANumber(t *testing.T) {
 	d := newTestStore(t)
 	const ann = sms.Number("+25779123412")
 	for i, number := range []string{"+25779123412", "25779123412", "79123412", "25779123413", "123412"} {
-		d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ('lumitel', 'l', $1, $1, $2, 'DELIVRD', '', 'unmatched')`, fmt.Sprint(i), number)
+		d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome)
+			VALUES ('lumitel', 'l', $1, $1, $2, CASE WHEN length($2) >= 8 THEN right($2, 8)::int END, 'DELIVRD', '', 'unmatched')`, fmt.Sprint(i), number)
 		d.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ('lumitel', 'l', $1, '1234', 0, 0, 'STOP', 'STOP')`, number)
 	}
-	receipts, err := d.ReceiptsNaming(t.Context(), ann)
+	unmatched, err := receipts.Naming(t.Context(), d.pool, ann)
 	inbound, failed := d.InboundOf(t.Context(), ann)
-	if err != nil || failed != nil || len(receipts) != 3 || len(inbound) != 3 || *inbound[0].Body != "STOP" {
-		t.Errorf("%v, %v, %v, %v", receipts, err, inbound, failed)
+	if err != nil || failed != nil || len(unmatched) != 3 || len(inbound) != 3 || *inbound[0].Body != "STOP" {
+		t.Errorf("%v, %v, %v, %v", unmatched, err, inbound, failed)
 	}
-	n, err := d.EraseReceipts(t.Context(), ann)
+	n, err := receipts.Erase(t.Context(), d.pool, ann)
 	m, failed := d.EraseInbound(t.Context(), ann)
 	if err != nil || failed != nil || n != 3 || m != 3 {
 		t.Errorf("%d, %v, %d, %v", n, err, m, failed)

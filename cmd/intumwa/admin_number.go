@@ -12,6 +12,7 @@ import (
 	"intumwa/acts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/receipts"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -145,12 +146,12 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err != nil {
 			return nil, err
 		}
-		receipts, err := store.ReceiptsNaming(ctx, number)
-		for _, r := range receipts {
+		unmatched, err := receipts.Naming(ctx, o.pool, number)
+		for _, r := range unmatched {
 			err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
 				CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
 		}
-		if err := done("receipts", len(receipts), err); err != nil {
+		if err := done("receipts", len(unmatched), err); err != nil {
 			return nil, err
 		}
 		inbound, err := store.InboundOf(ctx, number)
@@ -244,7 +245,7 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 		if err := store.EraseReferences(ctx, number); err != nil {
 			return done, err
 		}
-		if done.Receipts, err = store.EraseReceipts(ctx, number); err != nil {
+		if done.Receipts, err = receipts.Erase(ctx, pool, number); err != nil {
 			return done, err
 		}
 	}

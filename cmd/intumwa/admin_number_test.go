@@ -73,7 +73,7 @@ func TestNumber(t *testing.T) {
 	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
 	exec(`INSERT INTO webhook_undelivered (company_id, id, due, tries) VALUES (1, $1, now() + interval '5 minutes', 1)`, told*8)
 	exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, excerpt) SELECT seq, now(), 5, 500, '5xx', 'no such number: ' || phone_number FROM webhook_deliveries`)
-	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25779123412', 'DELIVRD', '', 'unmatched')`)
+	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25779123412', 79123412, 'DELIVRD', '', 'unmatched')`)
 	exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ('lumitel', 'l', '25779123412', '1234', 0, 0, 'STOP', 'STOP')`)
 	exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
 	exec(`INSERT INTO test_numbers (user_id, phone_number) VALUES (1, $1)`, number)

@@ -26,7 +26,8 @@ func TestPrivacyPage(t *testing.T) {
 	rows, err := testenv.Pool(t).Query(t.Context(), `SELECT table_name || '.' || column_name FROM information_schema.columns
 		JOIN information_schema.tables USING (table_schema, table_name)
 		WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-			AND (data_type IN ('text', 'character varying', 'character', 'bytea', 'json', 'jsonb', 'ARRAY', 'inet', 'cidr', 'USER-DEFINED', 'xml', 'tsvector'))
+			AND (data_type IN ('text', 'character varying', 'character', 'bytea', 'json', 'jsonb', 'ARRAY', 'inet', 'cidr', 'USER-DEFINED', 'xml', 'tsvector')
+				OR column_name ~ '(^|_)(handset|number|msisdn)$')
 		ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
