@@ -35,7 +35,12 @@ type statement struct {
 	args []any
 }
 
+// note enters a statement, but not those that only open and end transactions.
 func (a *asked) note(sql string, args []any) {
+	switch strings.ToLower(sql) {
+	case "begin", "commit", "rollback":
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.statements = append(a.statements, statement{sql, args})
