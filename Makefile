@@ -7,7 +7,7 @@ OUT ?= bin/bench.json
 NEW ?= $(OUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench bench-compare attack chaos soak drill flaky clean
+.PHONY: help build run test lint fuzz bench bench-compare attack chaos fleet soak drill flaky clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -39,6 +39,9 @@ attack: ## what hostile people and neighbours tried, played again in short (INTU
 
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos
+
+fleet: ## servers that fail over under load, many times: PostgreSQL to a standby, Redis by Sentinel and in a Cluster
+	@exec scripts/stories.sh fleet
 
 soak: build ## the long run, for SOAK (10m)
 	@exec scripts/stories.sh soak

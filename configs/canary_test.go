@@ -52,7 +52,7 @@ func TestCanaries(t *testing.T) {
 	}
 	for _, text := range []string{
 		// By right.
-		"database: {url: 'postgres://u:CANARY@h:5432/d'}", "redis: {url: 'redis://:CANARY@h:6379/0'}", "redis: {addresses: ['h:1'], password: CANARY}",
+		"database: {url: 'postgres://u:CANARY@h:5432/d'}", "redis: {url: 'redis://:CANARY@h:6379/0'}", "redis: {addresses: ['h:1'], password: CANARY}", "redis: {addresses: ['h:1'], master_name: m, sentinel_password: CANARY}",
 		"accounts: {otp_key: CANARY}", "webhooks: {encryption_key: CANARY}", link("password: CANARY"), link("password: 'too long by far CANARY'"),
 		"database: {url: 'host=h user=u password=CANARY'}", "database: {url: 'host=h password = CANARY'}", `database: {url: "password='CANARY' host=h"}`,
 		"database: {url: 'postgres://h/d?password=CANARY'}", "database: {url: 'postgres://h/d?sslpassword=CANARY&sslmode=no'}",

@@ -44,9 +44,12 @@ func TestSoundConfig(t *testing.T) {
 		t.Errorf("mistakes in a sound file: %q", got)
 	}
 	cluster := strings.Replace(sound, `{url: "redis://h:6379/0"}`,
-		`{addresses: ["a:1", "b:2"], master_name: main, username: u, password: p}`, 1)
+		`{addresses: ["a:1", "b:2"], master_name: main, username: u, password: p, sentinel_username: s, sentinel_password: q}`, 1)
 	if got := checked(t, cluster); got != nil {
 		t.Errorf("mistakes in a file with addresses: %q", got)
+	}
+	if got := checked(t, strings.Replace(cluster, "master_name: main, ", "", 1)); len(got) != 1 || !strings.HasPrefix(got[0], "redis.master_name: is required with redis.sentinel_username") {
+		t.Errorf("Sentinels' user and password without Sentinels: %q", got)
 	}
 }
 

@@ -121,6 +121,8 @@ type Database struct {
 
 	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
 
+	RequireStandby bool `yaml:"require_standby"` // each commit must be on a standby: else it is said, and an alert
+
 	LookupConnections int           `yaml:"lookup_connections" min:"0" max:"10000"` // of the pool of look-ups; 0 = one a CPU, at least 2
 	LookupTimeout     time.Duration `yaml:"lookup_timeout" default:"2s" min:"1"`    // of a look-up's statement
 }
@@ -136,8 +138,13 @@ type Redis struct {
 	Username     string     `yaml:"username"`
 	Password     Secret     `yaml:"password"`
 	PasswordFile SecretFile `yaml:"password_file"`
-	TLS          TLS        `yaml:"tls"`                      // with either; rediss:// in URL is the same as true
-	Prefix       string     `yaml:"prefix" default:"intumwa"` // of every key
+
+	SentinelUsername     string     `yaml:"sentinel_username"` // of the Sentinels themselves
+	SentinelPassword     Secret     `yaml:"sentinel_password"`
+	SentinelPasswordFile SecretFile `yaml:"sentinel_password_file"`
+
+	TLS    TLS    `yaml:"tls"`                      // with either; rediss:// in URL is the same as true
+	Prefix string `yaml:"prefix" default:"intumwa"` // of every key
 }
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.

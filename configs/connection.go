@@ -202,6 +202,11 @@ func (k *checker) database(d *Database) {
 	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
 		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
 	}
+	switch attrs := parameter(d.Whole(), "target_session_attrs"); attrs {
+	case "", "any", "read-write", "primary":
+	default:
+		k.problem("database.url", "must not have target_session_attrs=%s: the gateway writes; without it the host that can be written to is used", attrs)
+	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
 		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
 			leastConnections, n)
@@ -305,6 +310,9 @@ func (k *checker) redis(r *Redis) {
 	k.host("redis", r.Host)
 	if len(r.Addresses) == 0 && r.MasterName != "" {
 		k.problem("redis.addresses", "is required with redis.master_name")
+	}
+	if r.MasterName == "" && (r.SentinelUsername != "" || r.SentinelPassword != "") {
+		k.problem("redis.master_name", "is required with redis.sentinel_username or redis.sentinel_password: they are the Sentinels'")
 	}
 	if _, err := r.TLSConfig(); err != nil {
 		k.problem("redis.tls", "%s", err)

@@ -76,16 +76,17 @@ func TestVariablesInURLs(t *testing.T) {
 
 func TestPartsThatMakeNoURL(t *testing.T) {
 	for text, want := range map[string]string{
-		"database: {user: u, password: p}":                 "database.url: is required, or database.host",
-		"database: {url: 'host=h user=u', password: p}":    "database.url (line 1): must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it",
-		"database: {host: 'postgres://h/d'}":               "database.host (line 1): must be a host's name or address and nothing else",
-		"database: {host: h, sslmode: verify}":             `database.sslmode (line 1): must be one of disable, allow, prefer, require, verify-ca, verify-full, not "verify"`,
-		"redis: {password: p}":                             "redis.url: is required, or redis.host, or redis.addresses",
-		"redis: {host: h, addresses: ['h:1']}":             "redis.addresses (line 1): cannot be given beside redis.url, host, port or database",
-		"redis: {host: /run/redis.sock}":                   "redis.host (line 1): must be a host's name or address and nothing else",
-		"database: {host: h, port: 70000}":                 "database.port (line 1): must be from 0 to 65535, not 70000",
-		"database: {url: 'postgres://h/d', port: -1}":      "database.port (line 1): must be from 0 to 65535, not -1",
-		"database: {url: 'postgres://a:1,b:2/d?x=y@z#@h'}": "database.url (line 1): " + strings.ReplaceAll(strayAtText, "%%", "%"),
+		"database: {user: u, password: p}":                                     "database.url: is required, or database.host",
+		"database: {url: 'host=h user=u', password: p}":                        "database.url (line 1): must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it",
+		"database: {host: 'postgres://h/d'}":                                   "database.host (line 1): must be a host's name or address and nothing else",
+		"database: {host: h, sslmode: verify}":                                 `database.sslmode (line 1): must be one of disable, allow, prefer, require, verify-ca, verify-full, not "verify"`,
+		"redis: {password: p}":                                                 "redis.url: is required, or redis.host, or redis.addresses",
+		"redis: {host: h, addresses: ['h:1']}":                                 "redis.addresses (line 1): cannot be given beside redis.url, host, port or database",
+		"redis: {host: /run/redis.sock}":                                       "redis.host (line 1): must be a host's name or address and nothing else",
+		"database: {url: 'postgres://a:1,b:2/d?target_session_attrs=standby'}": "database.url (line 1): must not have target_session_attrs=standby: the gateway writes; without it the host that can be written to is used",
+		"database: {host: h, port: 70000}":                                     "database.port (line 1): must be from 0 to 65535, not 70000",
+		"database: {url: 'postgres://h/d', port: -1}":                          "database.port (line 1): must be from 0 to 65535, not -1",
+		"database: {url: 'postgres://a:1,b:2/d?x=y@z#@h'}":                     "database.url (line 1): " + strings.ReplaceAll(strayAtText, "%%", "%"),
 	} {
 		c := load(t, text)
 		said := Problems(c.Check(Roles...)).Error()

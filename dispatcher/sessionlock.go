@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // sessionLockKey is the first key of the session locks; the second is the
@@ -64,14 +66,8 @@ func (d *Dispatcher) takeSessionLock(ctx context.Context) (*sessionLock, error) 
 
 // connect tries every host of the URL in turn, each for sessionTimeout.
 func (l *sessionLock) connect(ctx context.Context) (err error) {
-	config := l.d.pool.Config().ConnConfig.Copy()
-	config.ConnectTimeout = sessionTimeout
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*sessionTimeout)
-	defer cancel()
-	if l.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	return nil
+	l.conn, err = postgres.Connect(ctx, l.d.pool, sessionTimeout)
+	return err
 }
 
 // sessionLocks are the rows of pg_locks that are session locks; $1 is their first key.

@@ -234,8 +234,13 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	return nil
 }
 
+// futureTransaction is what pg_xact_status says of a transaction that a standby has not
+// heard of when it becomes the primary.
+const futureTransaction = "22023"
+
 // tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits
-// until the transaction is over on the server, then looks for the ULIDs it wrote.
+// until the transaction is over on the server and what it wrote is safe, then looks for
+// the ULIDs it wrote.
 func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, q := range requests {
@@ -251,6 +256,12 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 		var err error
 		if w.xid != "" { // else it was codes alone, for which nobody pays: all went out at once, and the ULIDs show it
 			err = c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, w.xid).Scan(&status)
+			if postgres.SQLState(err) == futureTransaction {
+				status, err = nil, nil
+			}
+		}
+		if err == nil && (status == nil || *status != "in progress") {
+			err = postgres.Confirm(ctx, c.in.pool)
 		}
 		if err == nil && (status == nil || *status != "in progress") {
 			var known map[ulid.ULID]int64

@@ -28,8 +28,13 @@ type district struct {
 
 func newDistrict(t testing.TB, credits int64) *district {
 	t.Helper()
+	return newDistrictOn(t, testenv.Pool(t), credits)
+}
+
+func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
+	t.Helper()
 	ctx := context.Background()
-	d := &district{pool: testenv.Pool(t)}
+	d := &district{pool: pool}
 	d.accounts = accounts.New(d.pool, accounts.Options{TestSender: "TEST"})
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
 		t.Fatal(err)

@@ -62,13 +62,19 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 		return Answer{}, false, nil
 	}
 	var request, body []byte
-	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, in.opts.KeyLife).Scan(&request, &body)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Answer{}, false, nil
-	}
-	if err != nil {
-		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+	// Twice: what the first look sees may not be safe yet, and gone with its server.
+	for _, confirmed := range []bool{false, true} {
+		err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
+			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, in.opts.KeyLife).Scan(&request, &body)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return Answer{}, false, nil
+		}
+		if err == nil && !confirmed {
+			err = postgres.Confirm(ctx, in.pool)
+		}
+		if err != nil {
+			return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+		}
 	}
 	if !bytes.Equal(request, key.Request[:]) {
 		return Answer{}, true, ErrKeyReused

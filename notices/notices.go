@@ -41,7 +41,7 @@ const Everything = ""
 
 const (
 	pingAfter      = 2 * time.Second       // silence after which the connection is tested
-	connectTimeout = 2 * time.Second       // for connecting, and for the response to the test
+	connectTimeout = 2 * time.Second       // for connecting to one host, and for the response to the test
 	minRetryPause  = 50 * time.Millisecond // before connecting again; doubles
 	maxRetryPause  = 2 * time.Second       // the longest pause
 )
@@ -55,6 +55,7 @@ type Options struct {
 // Listener receives notices and calls the callbacks of one process.
 type Listener struct {
 	config *pgx.ConnConfig
+	prefer func(context.Context, *pgx.ConnConfig) error // which of several hosts is tried first; nil: as they are
 	log    *slog.Logger
 	ears   map[string][]func(key string)
 
@@ -65,8 +66,10 @@ type Listener struct {
 
 // New returns a listener on pool's database. It does no I/O; Run does.
 func New(pool *pgxpool.Pool, opts Options) *Listener {
+	whole := pool.Config()
 	l := &Listener{
-		config: pool.Config().ConnConfig,
+		config: whole.ConnConfig,
+		prefer: whole.BeforeConnect,
 		log:    opts.Log,
 		ears:   make(map[string][]func(string)),
 		up: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -168,9 +171,15 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 }
 
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
 	config := l.config.Copy()
+	if l.prefer != nil {
+		if err := l.prefer(ctx, config); err != nil {
+			return nil, fmt.Errorf("choosing the host: %w", err)
+		}
+	}
+	config.ConnectTimeout = connectTimeout
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*connectTimeout)
+	defer cancel()
 	config.RuntimeParams["application_name"] += " notices" // in pg_stat_activity, where it rests for hours
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -196,6 +196,16 @@ func TestSilentlyCut(t *testing.T) {
 	e.hears(t, Account, Company, Endpoint, Link)
 }
 
+// TestSilentHost: of several hosts the first takes connections and says nothing.
+func TestSilentHost(t *testing.T) {
+	pool := testenv.Pool(t)
+	e := listen(t, testenv.BehindSilentHost(t, pool))
+	if _, err := pool.Exec(t.Context(), `select pg_notify('intumwa', 'account 1')`); err != nil {
+		t.Fatal(err)
+	}
+	e.hears(t, "account 1")
+}
+
 // cut swallows what goes through it once it is dead.
 type cut struct {
 	net.Conn

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Fault is what is wrong with the queue, in few words: a label of metrics and of
@@ -16,7 +18,7 @@ const (
 	Slow        Fault = "slow"        // no answer in time
 	Full        Fault = "full"        // OOM: its memory is used up
 	Unwritable  Fault = "unwritable"  // a replica, too few replicas, or it cannot save
-	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole
+	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole or moves our slot
 	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
 	WrongType   Fault = "wrong_type"  // one of our keys holds something else
 	Garbled     Fault = "garbled"     // an answer that is none, or an error of which we know nothing
@@ -43,10 +45,12 @@ var faultWords = []struct {
 }{
 	{"OOM ", Full},
 	{"READONLY", Unwritable}, {"NOREPLICAS", Unwritable}, {"MISCONF", Unwritable}, {"MASTERDOWN", Unwritable},
+	{"UNBLOCKED ", Unwritable}, // it was a master, and is a replica now
 	{"LOADING", Loading}, {"BUSY ", Loading}, {"CLUSTERDOWN", Loading}, {"TRYAGAIN", Loading}, {"MOVED ", Loading},
+	{"non local key", Loading}, // a key of ours has gone to another node already
 	{"NOPERM", Forbidden}, {"NOAUTH", Forbidden}, {"WRONGPASS", Forbidden}, {"The user executing the script", Forbidden},
 	{"WRONGTYPE", WrongType},
-	{"max number of clients", Unreachable},
+	{"max number of clients", Unreachable}, {"all sentinels specified", Unreachable}, {"cluster has no nodes", Unreachable},
 }
 
 // FaultOf says what an error of a queue's method speaks of.
@@ -59,6 +63,9 @@ func FaultOf(err error) Fault {
 		if strings.Contains(text, f.word) {
 			return f.fault
 		}
+	}
+	if _, asked := redis.IsAskError(err); asked {
+		return Loading
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return Slow

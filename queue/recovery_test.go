@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -319,6 +320,9 @@ func TestCheckServer(t *testing.T) {
 	if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], "allkeys-lru") {
 		t.Errorf("%q, %v", warnings, err)
 	}
+	if err := q.Evicts(t.Context()); !errors.Is(err, queue.ErrEvicts) || !strings.Contains(err.Error(), "allkeys-lru") {
+		t.Errorf("it evicts: %v", err)
+	}
 	for setting, value := range map[string]string{"maxmemory-policy": "noeviction", "appendonly": "yes"} {
 		if err := client.ConfigSet(t.Context(), setting, value).Err(); err != nil {
 			t.Fatal(err)
@@ -326,6 +330,13 @@ func TestCheckServer(t *testing.T) {
 	}
 	if warnings, err := q.CheckServer(t.Context()); err != nil || len(warnings) != 0 {
 		t.Errorf("%q, %v", warnings, err)
+	}
+	if err := q.Evicts(t.Context()); err != nil {
+		t.Errorf("it evicts nothing: %v", err)
+	}
+	server.Stop()
+	if err := q.Evicts(t.Context()); err != nil {
+		t.Errorf("one that is away cannot be asked: %v", err)
 	}
 }
 

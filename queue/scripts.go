@@ -8,9 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every script gets KEYS ring, streams, bell and ARGV group, prefix of the
-// stream keys, keep ("1" when an empty stream is kept: the single lane's).
-// Stream keys are made from the prefix: they share the slot of the others.
+// Every script gets KEYS ring, streams, bell, the streams that its caller knows it
+// touches, and ARGV group, prefix of the stream keys, keep ("1" when an empty stream
+// is kept: the single lane's). Other stream keys are made from the prefix: they share
+// the slot of those that are named.
+//
+// While a cluster moves the slot to another node, a script whose named keys are not
+// all at one of the two is answered TRYAGAIN. A stream that is not named must not be
+// made: it may still be on its way, and could then not come.
 //
 // The common part gives them: join, which puts a company at the end of the
 // ring; leave, which takes one out of it; sweep, which deletes an empty stream
@@ -127,10 +132,15 @@ while left > 0 and steps > 0 do
   local share = math.ceil(left / redis.call('ZCARD', RING))
   local answer = redis.pcall('XREADGROUP', 'GROUP', GROUP, ARGV[4], 'COUNT', share, 'STREAMS', PREFIX .. company, '>')
   if answer and answer.err and string.find(answer.err, 'NOGROUP', 1, true) then
-    answer = redis.pcall('XGROUP', 'CREATE', PREFIX .. company, GROUP, '0', 'MKSTREAM')
+    answer = redis.call('EXISTS', PREFIX .. company) == 1 and redis.pcall('XGROUP', 'CREATE', PREFIX .. company, GROUP, '0')
+    if not answer then -- it is gone, or on its way from another node: reclaimScript sees which
+      redis.call('ZREM', RING, company)
+    end
+  elseif not answer then
+    leave(company)
   end
   if not answer then
-    leave(company)
+    -- the next company
   elseif answer.ok then
     -- a new group: read again
   elseif answer.err then
@@ -259,6 +269,7 @@ type call struct {
 
 	carrier   string
 	lane      Lane
+	streams   string   // prefix of their keys
 	companies []string // whose streams it may touch, besides those in the ring
 }
 
@@ -267,13 +278,16 @@ func (q *Queue) call(carrier string, lane Lane, args ...any) call {
 	if lane == Single {
 		keep = "1"
 	}
-	head := []any{group, q.streamPrefix(carrier, lane), keep}
-	return call{keys: q.keys(carrier, lane), args: append(head, args...), carrier: carrier, lane: lane}
+	streams := q.streamPrefix(carrier, lane)
+	return call{keys: q.keys(carrier, lane), args: append([]any{group, streams, keep}, args...), carrier: carrier, lane: lane, streams: streams}
 }
 
 // of names the companies whose streams a call touches.
 func (c call) of(companies ...string) call {
 	c.companies = companies
+	for _, company := range companies {
+		c.keys = append(c.keys, c.streams+company)
+	}
 	return c
 }
 

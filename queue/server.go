@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,49 +17,90 @@ import (
 // and exclusive ranges.
 var oldestServer = [2]int{6, 2}
 
-// CheckServer asks every master how it is set up. It returns warnings for what
-// would make the queue lose entries or never work; an error means that the
-// server could not be asked.
+// ErrEvicts means that a server drops keys of its choice when its memory is full.
+// It is no queue: what it dropped is found and pushed again, but late, and the
+// counters of rate limits are gone for good.
+var ErrEvicts = errors.New("redis drops keys when its memory is full: set maxmemory-policy noeviction on every node")
+
+// Evicts returns ErrEvicts, wrapped with the policy, when a server that can be
+// asked has another maxmemory-policy than noeviction. Of a cluster every node is
+// asked, the replicas too: each may become a master. Servers that are away, or that
+// forbid INFO, are no error.
+func (q *Queue) Evicts(ctx context.Context) error {
+	found := ""
+	_ = q.eachServer(ctx, func(facts facts) { found = cmp.Or(facts.evicts(), found) })
+	if found != "" {
+		return fmt.Errorf("%w (a node has %s)", ErrEvicts, found)
+	}
+	return nil
+}
+
+// CheckServer asks every node how it is set up. It returns warnings for what
+// would make the queue lose entries or never work; an error means that a
+// server could not be asked, and the warnings are those of the others.
 func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) {
-	var mu sync.Mutex // a cluster's masters are asked at once
-	check := func(ctx context.Context, client redis.Cmdable) error {
+	_, cluster := q.rdb.(*redis.ClusterClient)
+	err = q.eachServer(ctx, func(facts facts) {
+		for _, warning := range facts.warnings(cluster) {
+			if !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
+		}
+	})
+	return warnings, err
+}
+
+// eachServer calls do, one call at a time, with what each server says of itself.
+func (q *Queue) eachServer(ctx context.Context, do func(facts)) error {
+	var mu sync.Mutex // a cluster's nodes are asked at once
+	ask := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx).Result()
 		if err != nil {
 			return fmt.Errorf("asking redis how it is set up: %w", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for _, warning := range warningsOf(info) {
-			if !slices.Contains(warnings, warning) {
-				warnings = append(warnings, warning)
-			}
-		}
+		do(factsOf(info))
 		return nil
 	}
 	if cluster, ok := q.rdb.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error { return check(ctx, client) })
-	} else {
-		err = check(ctx, q.rdb)
+		return cluster.ForEachShard(ctx, func(ctx context.Context, client *redis.Client) error { return ask(ctx, client) })
 	}
-	return warnings, err
+	return ask(ctx, q.rdb)
 }
 
-// warningsOf reads the answer of INFO.
-func warningsOf(info string) []string {
-	facts := make(map[string]string)
+// facts are the lines of INFO.
+type facts map[string]string
+
+func factsOf(info string) facts {
+	facts := make(facts)
 	for line := range strings.Lines(info) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			facts[name] = value
 		}
 	}
+	return facts
+}
+
+// evicts is the policy by which the server drops keys; "" when it drops none, or
+// does not say.
+func (facts facts) evicts() string {
+	if policy := facts["maxmemory_policy"]; policy != "noeviction" {
+		return policy
+	}
+	return ""
+}
+
+// warnings of a server; one of a cluster may be a replica.
+func (facts facts) warnings(cluster bool) []string {
 	var warnings []string
-	if policy := facts["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		warnings = append(warnings, fmt.Sprintf("maxmemory-policy is %s: when memory runs out redis will drop queued messages, which are then delayed; set noeviction", policy))
+	if policy := facts.evicts(); policy != "" {
+		warnings = append(warnings, fmt.Sprintf("maxmemory-policy is %s: when memory runs out redis will drop queued messages, which are then delayed, and counters of rate limits; set noeviction, without which no process starts again", policy))
 	}
 	if version := facts["redis_version"]; version != "" && olderThan(version, oldestServer) {
 		warnings = append(warnings, fmt.Sprintf("redis is version %s: %d.%d or newer is needed", version, oldestServer[0], oldestServer[1]))
 	}
-	if role := facts["role"]; role != "" && role != "master" {
+	if role := facts["role"]; role != "" && role != "master" && !cluster {
 		warnings = append(warnings, fmt.Sprintf("redis is a %s: it cannot be written to", role))
 	}
 	if facts["aof_enabled"] == "0" {

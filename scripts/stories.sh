@@ -5,6 +5,8 @@
 #   stories.sh attack  what hostile people and neighbours tried, in short;
 #                      INTUMWA_CHAOS=1 for the long forms
 #   stories.sh chaos   everything that is killed, flushed or dropped, many times over
+#   stories.sh fleet   servers that fail over: PostgreSQL to its standby, Redis by Sentinel
+#                      and in a Cluster, many times over
 #   stories.sh soak    the long run, for SOAK (10m)
 #
 # TESTFLAGS goes to go test as it is, e.g. TESTFLAGS='-run Redis'.
@@ -21,6 +23,10 @@ attack)
 chaos)
 	export INTUMWA_CHAOS=1
 	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks|KilledWithHold'
+	;;
+fleet)
+	export INTUMWA_CHAOS=1
+	stories='FailsOver|OldPrimary'
 	;;
 soak)
 	export INTUMWA_SOAK=${SOAK:-10m}

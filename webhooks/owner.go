@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -85,14 +87,14 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 
 // tryAcquire asks for the lock on *conn, and connects first when *conn is nil.
 func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
-	defer cancel()
 	var err error
 	if *conn == nil {
-		if *conn, err = pgx.ConnectConfig(ctx, d.owners.Copy()); err != nil {
-			return nil, fmt.Errorf("connecting: %w", err)
+		if *conn, err = postgres.Connect(ctx, d.owners, heartbeatTimeout); err != nil {
+			return nil, err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	defer cancel()
 	var mine bool
 	if err := (*conn).QueryRow(ctx, `SELECT pg_try_advisory_lock(`+ownerLock+`)`).Scan(&mine); err != nil {
 		return nil, fmt.Errorf("taking the lock of the webhook owner: %w", err)

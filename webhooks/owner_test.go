@@ -50,6 +50,15 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// TestOwnerBehindSilentHost: of several hosts of the database the first takes
+// connections and says nothing.
+func TestOwnerBehindSilentHost(t *testing.T) {
+	pool := batchPool(t)
+	run(t, New(testenv.BehindSilentHost(t, pool), quickly()))
+	w := New(pool, quickly())
+	eventually(t, "it delivers", func() bool { return epochOf(t, w) == 1 })
+}
+
 // TestFrozenOwner: an owner that holds the lock and is not heard of any more has
 // its connection cut.
 func TestFrozenOwner(t *testing.T) {

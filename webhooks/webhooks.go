@@ -103,7 +103,7 @@ func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
 	pool       database
-	owners     *pgx.ConnConfig // for the connection that holds the owner's lock
+	owners     *pgxpool.Pool // where the connection goes that holds the owner's lock
 	opts       Options
 	schedule   schedule
 	guard      guard
@@ -122,6 +122,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
 	w := &Webhooks{
 		pool:     pool,
+		owners:   pool,
 		opts:     opts,
 		schedule: opts.RetryDelays,
 		guard:    newGuard(opts.AllowPrivate),
@@ -129,9 +130,6 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		log:      opts.Log,
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
-	}
-	if pool != nil {
-		w.owners = pool.Config().ConnConfig
 	}
 	return w
 }

@@ -110,7 +110,11 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 			limited, cancel := context.WithTimeout(ctx, connectPatience)
 			defer cancel()
 			found, err := it.try(limited)
-			if failed[i] = err != nil; failed[i] {
+			failed[i] = err != nil
+			switch {
+			case unfit(err):
+				found = "reached, and NOT fit: " + err.Error()
+			case err != nil:
 				found = "NOT reached: " + plainly(err)
 			}
 			lines[i] = it.key + ": " + found
@@ -123,7 +127,7 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 		}
 	}
 	if n := len(slices.DeleteFunc(failed, func(bad bool) bool { return !bad })); n > 0 {
-		return fmt.Errorf("%d of %d could not be reached", n, len(list))
+		return fmt.Errorf("%d of %d could not be reached, or are not fit", n, len(list))
 	}
 	return nil
 }
@@ -145,8 +149,24 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 	if err := postgres.Current(ctx, pool); err != nil {
 		schema = err.Error()
 	}
-	return "PostgreSQL " + version + " answers and commits; " + schema, nil
+	found := "PostgreSQL " + version + " answers and commits; " + schema
+	why, err := postgres.Unsafe(ctx, pool)
+	switch {
+	case err != nil:
+		return "", err
+	case why == "":
+		found += "; each commit is on a standby before it is answered"
+	case c.Database.RequireStandby:
+		return "", fmt.Errorf("%w: %s", errUnsafe, why)
+	}
+	return found, nil
 }
+
+// errUnsafe means that PostgreSQL does not keep what the configuration promises.
+var errUnsafe = errors.New("database.require_standby does not hold")
+
+// unfit says that somebody was reached, and cannot be used as it is set up.
+func unfit(err error) bool { return errors.Is(err, errUnsafe) || errors.Is(err, queue.ErrEvicts) }
 
 func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
 	short, waiting, err := openRedis(&c.Redis, 1)
@@ -157,7 +177,11 @@ func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
 	if err := short.Ping(ctx).Err(); err != nil {
 		return "", err
 	}
-	warnings, err := queue.New(short, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting}).CheckServer(ctx)
+	q := queue.New(short, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting})
+	if err := q.Evicts(ctx); err != nil {
+		return "", err
+	}
+	warnings, err := q.CheckServer(ctx)
 	if err != nil {
 		return "", err
 	}

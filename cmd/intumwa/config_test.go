@@ -13,7 +13,7 @@ import (
 // TestConnect: config check --connect says of each who is there, in words, and never a password.
 func TestConnect(t *testing.T) {
 	_, plain := playCarrier(t, "leo")
-	cert, key := certificate(t)
+	cert, key := testenv.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestConnect(t *testing.T) {
 			t.Errorf("nothing of %s and %q in\n%s", key, want, stdout)
 		}
 	}
-	if code != exitError || !strings.Contains(stderr, "7 of 8 could not be reached") || strings.Contains(stdout+stderr, "heim") {
+	if code != exitError || !strings.Contains(stderr, "7 of 8 could not be reached, or are not fit") || strings.Contains(stdout+stderr, "heim") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(stdout, "leo") || strings.Contains(stdout, "mail") {

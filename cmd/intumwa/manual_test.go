@@ -48,6 +48,10 @@ var stand = map[string]struct{ reason, script string }{
 // elsewhere are blocks that another test runs, by a line of theirs.
 var elsewhere = map[string]string{
 	"pg_basebackup -D":                          "TestRestoreByTheManual",
+	"-d 'host=PRIMARY user=replicator":          "testenv.NewPostgresPair makes a standby so",
+	"-d 'host=STANDBY user=replicator":          "PostgresPair.Follow makes a new standby so",
+	"select pg_promote()":                       "TestPostgresFailsOver promotes a real standby",
+	"synchronous_standby_names = 'NAME'":        "the server here has no standby: every commit would wait; TestRequireStandby sets it",
 	"alter system set archive_mode":             "TestRestoreByTheManual",
 	"/var/lib/postgresql/15/lost":               "TestRestoreByTheManual",
 	"recovery_target_action":                    "TestRestoreByTheManual",

@@ -26,6 +26,7 @@ import (
 type ops struct {
 	*http.ServeMux
 	serving atomic.Bool // the listeners are up and the process is not ending
+	standby bool        // every commit has to be on a standby; say so when it is not
 }
 
 // registry takes metrics and shows them.
@@ -59,6 +60,13 @@ func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 		if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 			state(w, http.StatusServiceUnavailable, "unready", err.Error())
 			return
+		}
+		// Nobody is served better by another process then: it is said, and an alert.
+		if o.standby {
+			if why, err := postgres.Unsafe(ctx, pool); err == nil && why != "" {
+				state(w, http.StatusOK, "ready", "database.require_standby does not hold: "+why)
+				return
+			}
 		}
 		state(w, http.StatusOK, "ready", "")
 	})

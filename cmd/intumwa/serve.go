@@ -109,12 +109,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	connections := int32(c.Database.MaxConnections)
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
-	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: connections})
+	where, primary := string(c.Database.Whole()), postgres.NewPrimary(g.log)
+	primary.Look(ctx, where)
+	pool, err := postgres.Open(ctx, where, postgres.Options{MaxConns: connections, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer pool.Close()
-	hot, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: connections, BatchUpdates: true})
+	hot, err := postgres.Open(ctx, where, postgres.Options{MaxConns: connections, BatchUpdates: true, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -125,14 +127,14 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	// What customers look up has no part in the connections of the sends.
-	lookups, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: lookupConnections(&c.Database),
-		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true})
+	lookups, err := postgres.Open(ctx, where, postgres.Options{MaxConns: lookupConnections(&c.Database),
+		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer lookups.Close()
 	// Whether the database is there is asked on a connection that nobody else takes.
-	probing, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 1})
+	probing, err := postgres.Open(ctx, where, postgres.Options{MaxConns: 1, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -150,6 +152,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
 
 	q := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting, Log: g.log})
+	if err := refuseEvicting(ctx, q); err != nil {
+		return err
+	}
 	factorKey, err := c.Accounts.Key()
 	if err != nil {
 		return fmt.Errorf("accounts.encryption_key: %w", err)
@@ -181,7 +186,10 @@ func (g *gateway) serve(ctx context.Context) error {
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	ops := newOps(pool, g.registry, g.log)
-	life.run("stores", newStores(probing, q, g.log, g.registry).Run)
+	watched := newStores(probing, q, g.log, g.registry)
+	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
+	ops.standby = c.Database.RequireStandby
+	life.run("stores", watched.Run)
 	if g.memory != nil {
 		life.run("memory", g.memory.Run)
 	}

@@ -34,14 +34,20 @@ const (
 // is there when it can commit (postgres.Probe), and answers in between. Redis is
 // there when it can be written to and still has what was written the time before.
 type stores struct {
-	pool   *pgxpool.Pool // of its own: that all connections are taken is no outage
-	queue  *queue.Queue
-	log    *slog.Logger
+	pool  *pgxpool.Pool // of its own: that all connections are taken is no outage
+	queue *queue.Queue
+	log   *slog.Logger
+	// look finds out which host of the URL is the primary; nil: there is nothing to find.
+	look func(context.Context)
+	// standby says that every commit has to be on a standby.
+	standby bool
+
 	said   []string  // warnings of Redis' settings
+	unsafe string    // why commits are on no standby
 	failed bool      // the last try to commit, or to get an answer
 	since  time.Time // of the outage of PostgreSQL that is on
 
-	database, redis, settings prometheus.Gauge
+	database, redis, settings, safe prometheus.Gauge
 }
 
 func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *stores {
@@ -52,12 +58,14 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
+		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is set and commits of PostgreSQL wait for no standby, else 1."),
 	}
 	// Until the first round says otherwise: a start is no outage.
 	s.database.Set(1)
 	s.redis.Set(1)
 	s.settings.Set(1)
-	reg.MustRegister(s.database, s.redis, s.settings)
+	s.safe.Set(1)
+	reg.MustRegister(s.database, s.redis, s.settings, s.safe)
 	return s
 }
 
@@ -68,7 +76,15 @@ func (s *stores) Run(ctx context.Context) error {
 	for round := 0; ; round++ {
 		// Side by side: one that hangs is no reason to say nothing new of the other.
 		var asked sync.WaitGroup
-		asked.Go(func() { s.askDatabase(ctx, round) })
+		if s.failed && s.look != nil { // another host may have been made the primary
+			asked.Go(func() { s.look(ctx) })
+		}
+		asked.Go(func() {
+			s.askDatabase(ctx, round)
+			if round%settingsEvery == 0 {
+				s.askStandby(ctx)
+			}
+		})
 		_ = s.ask(ctx, s.redis, storesPatience, s.probe) // the gauge says it
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
@@ -103,6 +119,31 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 	s.failed = err != nil
 }
 
+// askStandby leaves the gauge as it is when PostgreSQL cannot be asked.
+func (s *stores) askStandby(ctx context.Context) {
+	if !s.standby {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storesPatience)
+	defer cancel()
+	why, err := postgres.Unsafe(ctx, s.pool)
+	switch {
+	case err != nil:
+		return
+	case why == s.unsafe:
+	case why != "":
+		s.log.Error("what is accepted may be lost with the database's server, although database.require_standby is set", "reason", why)
+	default:
+		s.log.Info("every commit is on a standby again")
+	}
+	s.unsafe = why
+	if why == "" {
+		s.safe.Set(1)
+	} else {
+		s.safe.Set(0)
+	}
+}
+
 func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -118,14 +159,15 @@ func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Dur
 	return err
 }
 
-// askSettings leaves the gauge as it is when Redis cannot be asked. What is new
-// of its warnings is logged.
+// askSettings leaves the gauge as it is when Redis cannot be asked; where some nodes
+// can, what they say counts. What is new of its warnings is logged.
 func (s *stores) askSettings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storesPatience)
 	defer cancel()
-	warnings, err := s.queue.CheckServer(ctx)
+	found, err := s.queue.CheckServer(ctx)
+	warnings := found
 	if err != nil {
-		warnings = []string{"its settings cannot be read: " + err.Error()}
+		warnings = append(slices.Clone(found), "its settings cannot be read: "+err.Error())
 	}
 	for _, warning := range warnings {
 		if !slices.Contains(s.said, warning) {
@@ -134,9 +176,9 @@ func (s *stores) askSettings(ctx context.Context) {
 	}
 	s.said = warnings
 	switch {
-	case err != nil:
-	case len(warnings) > 0:
+	case len(found) > 0:
 		s.settings.Set(0)
+	case err != nil:
 	default:
 		s.settings.Set(1)
 	}
@@ -162,6 +204,15 @@ func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClien
 	return redis.NewUniversalClient(options), redis.NewUniversalClient(&other), nil
 }
 
+// refuseEvicting asks Redis whether it would drop what it holds; who starts must not
+// work with such a one. A Redis that is away stops no start: when it is back, its
+// settings are a metric and an alert.
+func refuseEvicting(ctx context.Context, q *queue.Queue) error {
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	return q.Evicts(ctx)
+}
+
 // redisOptions are those of a single server, a Cluster or Sentinel's master, as
 // the configuration says: the same in all that is not the address.
 func redisOptions(c *configs.Redis) (*redis.UniversalOptions, error) {
@@ -170,6 +221,7 @@ func redisOptions(c *configs.Redis) (*redis.UniversalOptions, error) {
 		addresses[i] = string(address)
 	}
 	options := &redis.UniversalOptions{Addrs: addresses, MasterName: c.MasterName, Username: c.Username, Password: string(c.Password),
+		SentinelUsername: c.SentinelUsername, SentinelPassword: string(c.SentinelPassword),
 		IsClusterMode: c.MasterName == ""} // also where one node is named, of which the others are learnt
 	if len(c.Addresses) == 0 {
 		one, err := redis.ParseURL(string(c.Whole()))

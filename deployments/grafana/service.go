@@ -114,6 +114,7 @@ func runtime() Dashboard {
 			thresholds: ptr(steps(calm, step{0.9, now})), lines: true}),
 		graph(panel{title: "Stores", about: "1 can be used, 0 cannot.", max: ptr(1.0), queries: []query{
 			{`min by (instance) (intumwa_database_up{` + at + `})`, "PostgreSQL {{instance}}"},
+			{`min by (instance) (intumwa_database_standby_ok{` + at + `})`, "standby of PostgreSQL {{instance}}"},
 			{`min by (instance) (intumwa_redis_up{` + at + `})`, "Redis {{instance}}"},
 			{`min by (instance) (intumwa_queue_usable{` + at + `})`, "worst queue {{instance}}"},
 			{`min by (instance) (intumwa_redis_settings_ok{` + at + `})`, "Redis settings {{instance}}"}}}),

@@ -96,10 +96,13 @@ func migrations() fs.FS {
 }
 
 func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, err error) {
-	cfg, err := poolConfig(url, Options{})
+	primary := NewPrimary(nil)
+	primary.Look(ctx, url)
+	cfg, err := poolConfig(url, Options{Primary: primary})
 	if err != nil {
 		return versions, err
 	}
+	_ = primary.prefer(ctx, cfg.ConnConfig) // it never fails
 	// A migration may take long, but must not wait for a long lock, because every later
 	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -47,18 +48,26 @@ type Options struct {
 	// with stale statistics (a fresh table, a new partition) the planner
 	// otherwise flips to scanning the whole table for every batch.
 	BatchUpdates bool
+
+	// Primary keeps the pool away from an old primary. Pools of one process share one,
+	// which has looked (Primary.Look) before; nil: the pool has one of its own.
+	Primary *Primary
 }
 
 // Open returns a pool for the database at url, after it has opened one connection. It
-// fails when the server does not respond within
-// 5 s, refuses the credentials, or is older than MinimumServer; the error never
-// contains the password. The caller closes the pool.
+// fails when no host of the URL responds within
+// 5 s each as a server that can be written to, refuses the credentials, or is older than
+// MinimumServer; the error never contains the password. The caller closes the pool.
 //
 // Every connection uses UTC, and ends a statement after 10 s, waiting for a lock after
 // 5 s, and a transaction that is idle for 5 s, so that a stuck session cannot keep a
 // company's row locked. A statement that may take longer (an audit) runs SET LOCAL
 // statement_timeout in its own transaction. Parameters in the URL win over these.
 func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) {
+	if opts.Primary == nil {
+		opts.Primary = NewPrimary(nil)
+		opts.Primary.Look(ctx, url)
+	}
 	cfg, err := poolConfig(url, opts)
 	if err != nil {
 		return nil, err
@@ -71,7 +80,28 @@ func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) 
 		pool.Close()
 		return nil, err
 	}
+	opts.Primary.watch(pool)
 	return pool, nil
+}
+
+// Connect makes a connection outside pool, which the caller closes, to the server that
+// the pool uses. Each host that the URL names may take patience.
+func Connect(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgx.Conn, error) {
+	whole := pool.Config()
+	config := whole.ConnConfig
+	if whole.BeforeConnect != nil {
+		if err := whole.BeforeConnect(ctx, config); err != nil {
+			return nil, fmt.Errorf("choosing the host: %w", err)
+		}
+	}
+	config.ConnectTimeout = patience
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*patience)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return conn, nil
 }
 
 func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
@@ -92,6 +122,13 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 || !strings.Contains(url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
+
+	primary := opts.Primary
+	if primary == nil {
+		primary = NewPrimary(nil)
+	}
+	primary.guard(cfg.ConnConfig)
+	cfg.BeforeConnect = primary.prefer
 
 	params := cfg.ConnConfig.RuntimeParams
 	setDefault(params, "application_name", "intumwa")
@@ -128,7 +165,7 @@ func milliseconds(d time.Duration) string {
 }
 
 func check(ctx context.Context, pool *pgxpool.Pool) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(pool.Config().ConnConfig.Fallbacks))*connectTimeout)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

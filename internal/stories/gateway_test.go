@@ -61,7 +61,7 @@ func (g *gateway) configure() {
 		"dashboard": tree{"listen": freeAddress(), "secure_cookies": false},
 		"log":       tree{"format": "json"},
 		"database":  tree{"url": g.w.database},
-		"redis":     tree{"url": g.w.redis, "prefix": g.w.prefix},
+		"redis":     g.w.redisSection(),
 		"accounts":  tree{"otp_key": "a key of this world alone, for codes"},
 		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
 		"carriers":  carriers,

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -26,6 +27,10 @@ type scene struct {
 	config   tree   // of all of them
 	// Servers of the story's own, to be killed.
 	ownPostgres, ownRedis bool
+	// A PostgreSQL server of the story's own with a standby that commits wait for.
+	standby bool
+	// Redis servers of the story's own that stand in for each other.
+	redisSet func(testing.TB) *testenv.RedisSet
 	// The story starts its gateways itself.
 	dark bool
 	// What the end of every world would ask, and this story breaks on purpose.
@@ -63,6 +68,8 @@ type world struct {
 	client   *http.Client
 
 	postgresServer, redisServer *testenv.Server // where the story has its own
+	redisSet                    *testenv.RedisSet
+	postgresPair                *testenv.PostgresPair
 
 	carriers []*smsc
 	lumitel  *smsc // the first carrier
@@ -115,13 +122,26 @@ func play(t *testing.T, s scene) *world {
 // serve gives the world its PostgreSQL and Redis.
 func (w *world) serve() {
 	w.t.Helper()
-	if w.scene.ownPostgres {
+	switch {
+	case w.scene.standby:
+		w.postgresPair = testenv.NewPostgresPair(w.t)
+		password := word()
+		w.secret(password)
+		w.database = w.postgresPair.URL(password)
+	case w.scene.ownPostgres:
 		w.postgresServer = testenv.NewPostgresServer(w.t)
-		w.database = w.postgresServer.URL()
-	} else {
-		w.database = testenv.Database(w.t)
+		w.database = w.withPassword(w.postgresServer.URL())
+	default:
+		w.database = w.withPassword(testenv.Database(w.t))
 	}
-	if w.scene.ownRedis {
+	if w.scene.redisSet != nil {
+		w.redisSet = w.scene.redisSet(w.t)
+		w.prefix = "intumwa"
+		w.secret(w.redisSet.Password)
+		if w.redisSet.SentinelPassword != "" {
+			w.secret(w.redisSet.SentinelPassword)
+		}
+	} else if w.scene.ownRedis {
 		w.redisServer = testenv.NewRedisServer(w.t)
 		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
 	} else {
@@ -131,16 +151,35 @@ func (w *world) serve() {
 			w.secret(password)
 		}
 	}
-	w.database = w.withPassword(w.database)
-	config, err := pgxpool.ParseConfig(w.database)
+	w.asks(w.database)
+}
+
+// asks has the story itself ask this database.
+func (w *world) asks(database string) {
+	w.t.Helper()
+	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		w.t.Fatalf("reading the database's address: %v", err)
 	}
 	config.MaxConns = 2
+	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if w.pool, err = pgxpool.NewWithConfig(w.t.Context(), config); err != nil {
 		w.t.Fatalf("opening the database: %v", err)
 	}
 	w.t.Cleanup(w.pool.Close)
+}
+
+// redisSection is Redis in the configuration.
+func (w *world) redisSection() tree {
+	if w.redisSet == nil {
+		return tree{"url": w.redis, "prefix": w.prefix}
+	}
+	section := tree{"addresses": w.redisSet.Addresses, "password": w.redisSet.Password, "prefix": w.prefix,
+		"tls": tree{"ca": w.redisSet.CA, "server_name": "localhost"}}
+	if w.redisSet.MasterName != "" {
+		section["master_name"], section["sentinel_password"] = w.redisSet.MasterName, w.redisSet.SentinelPassword
+	}
+	return section
 }
 
 // withPassword makes sure that a server's address holds a password that no log

@@ -19,13 +19,18 @@ import (
 // superuser owns everything in a private PostgreSQL server.
 const superuser = "intumwa"
 
+// postgresNode is how one PostgreSQL server is made.
+type postgresNode struct {
+	port int    // on 127.0.0.1; 0: it listens on a socket in its own directory only
+	of   string // URL of the server whose standby it is; "" none
+	name string // by which the other one knows it as its standby
+}
+
 // startPostgres makes and starts a private PostgreSQL server that listens on a
 // socket in its own directory only.
-func startPostgres() (*process, error) {
-	initdb, err := postgresBinary("initdb")
-	if err != nil {
-		return nil, err
-	}
+func startPostgres() (*process, error) { return postgresNode{}.start() }
+
+func (n postgresNode) start() (*process, error) {
 	server, err := postgresBinary("postgres")
 	if err != nil {
 		return nil, err
@@ -46,17 +51,35 @@ func startPostgres() (*process, error) {
 		return cmd
 	}
 	data := filepath.Join(dir, "data")
-	out, err := run(initdb, "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync").CombinedOutput()
-	if err != nil {
+	maker, args := "initdb", []string{"-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"}
+	if n.of != "" {
+		maker, args = "pg_basebackup", []string{"-D", data, "-d", n.of + "&application_name=" + n.name, "-X", "stream", "-c", "fast", "-R", "--no-sync"}
+	}
+	if maker, err = postgresBinary(maker); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if out, err := run(maker, args...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("making a PostgreSQL data directory: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	if n.of != "" {
+		// It waits for no standby when it becomes the primary: there is none then.
+		if err := appendLine(filepath.Join(data, "postgresql.auto.conf"), "synchronous_standby_names = ''"); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	whole := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}
+	listen := []string{"-h", ""}
+	if n.port != 0 {
+		whole.RawQuery = url.Values{"host": {"127.0.0.1"}, "port": {strconv.Itoa(n.port)}}.Encode()
+		listen = []string{"-h", "127.0.0.1", "-p", strconv.Itoa(n.port), "-c", "wal_keep_size=512MB", "-c", "hot_standby=on"}
 	}
 	p := &process{
 		name: "PostgreSQL",
 		dir:  dir,
-		url:  (&url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String(),
+		url:  whole.String(),
 		command: func() *exec.Cmd {
-			return run(server, "-D", data, "-k", dir, "-h", "",
-				"-c", "max_connections=400", "-c", "fsync="+fsync(), "-c", "max_wal_size=2GB")
+			return run(server, append([]string{"-D", data, "-k", dir,
+				"-c", "max_connections=400", "-c", "fsync=" + fsync(), "-c", "max_wal_size=2GB"}, listen...)...)
 		},
 		stop: syscall.SIGINT,  // fast shutdown
 		kill: syscall.SIGQUIT, // immediate shutdown: no checkpoint, recovery at the next start
@@ -72,6 +95,15 @@ func startPostgres() (*process, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return p, nil
+}
+
+func appendLine(file, line string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("setting up a server: %w", err)
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }
 
 func fsync() string {

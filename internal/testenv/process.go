@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -92,6 +93,7 @@ func (p *process) end(signal syscall.Signal) {
 	if p.running == nil {
 		return
 	}
+	_ = p.signal(syscall.SIGCONT) // one that is frozen hears nothing
 	if err := p.running.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = p.running.Process.Kill()
 	}
@@ -103,6 +105,59 @@ func (p *process) end(signal syscall.Signal) {
 	}
 	p.watcher.dismiss()
 	p.running, p.ended, p.watcher = nil, nil, nil
+}
+
+// family are the server's process and those that it started, and they.
+func (p *process) family() []int {
+	children := make(map[int][]int)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // fails on a bad pattern only
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid, parent int
+		var state string
+		_, rest, _ := strings.Cut(string(text), ") ") // behind the program's name
+		if _, err := fmt.Sscan(rest, &state, &parent); err != nil {
+			continue
+		}
+		if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat))); err == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	family := []int{p.running.Process.Pid}
+	for i := 0; i < len(family); i++ {
+		family = append(family, children[family[i]]...)
+	}
+	return family
+}
+
+// signal sends one to the server's process and then to those that it started.
+func (p *process) signal(signal syscall.Signal) error {
+	if p.running == nil {
+		return fmt.Errorf("%s does not run", p.name)
+	}
+	for i, pid := range p.family() {
+		if err := syscall.Kill(pid, signal); err != nil && (i == 0 || !errors.Is(err, syscall.ESRCH)) {
+			return fmt.Errorf("sending %v to %s: %w", signal, p.name, err)
+		}
+	}
+	return nil
+}
+
+// crash is kill -9 to all of the server's processes at once, as when its machine
+// loses power: none of them notices that another is gone.
+func (p *process) crash() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil { // so that nothing is started meanwhile
+		return err
+	}
+	family := p.family()
+	for i := len(family) - 1; i >= 0; i-- {
+		_ = syscall.Kill(family[i], syscall.SIGKILL) // one that is gone is what was wanted
+	}
+	p.end(syscall.SIGKILL)
+	return nil
 }
 
 // remove ends the server and deletes its directory.
@@ -132,6 +187,8 @@ type watcher struct {
 
 const watcherScript = `
 read -r _ && exit 0
+pkill -CONT -P "$1" 2>/dev/null
+kill -CONT "$1" 2>/dev/null
 kill -"$2" "$1" 2>/dev/null
 n=0
 while kill -0 "$1" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done

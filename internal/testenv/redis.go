@@ -2,14 +2,15 @@ package testenv
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -56,15 +57,24 @@ func deletePrefix(client *redis.Client, prefix string) error {
 	return keys.Err()
 }
 
+// redisNode is how one Redis process is started.
+type redisNode struct {
+	settings []string    // further ones, as on redis-server's command line
+	sentinel string      // its configuration file, when it is a Sentinel
+	cluster  bool        // it also listens on its port + 10000
+	password string      // of the user default; "" none
+	secure   *tls.Config // for its clients; nil: it speaks plain TCP
+}
+
 // startRedis makes and starts a private Redis server that keeps an append-only
 // file, as production does.
-func startRedis() (*process, error) { return startRedisWith(nil) }
+func startRedis() (*process, error) { return startRedisNode(redisNode{}) }
 
-func startRedisWith(settings []string) (*process, error) {
+func startRedisNode(node redisNode) (*process, error) {
 	const attempts = 5 // another process may take the port between the look and the start
 	var failures error
 	for range attempts {
-		p, err := startRedisOn(freePort(), settings)
+		p, err := node.start(node.freePort())
 		if err == nil {
 			return p, nil
 		}
@@ -73,10 +83,22 @@ func startRedisWith(settings []string) (*process, error) {
 	return nil, failures
 }
 
-// sentinel makes redis-server one that watches others.
-var sentinel = []string{"--sentinel"}
+// busOffset is from a cluster node's port to the one on which its neighbours speak to it.
+const busOffset = 10_000
 
-func startRedisOn(port int, settings []string) (*process, error) {
+func (n redisNode) freePort() int {
+	for {
+		port := freePort()
+		if !n.cluster {
+			return port
+		}
+		if port = firstPort + port%(lastPort-busOffset-firstPort); isFree(port) && isFree(port+busOffset) {
+			return port
+		}
+	}
+}
+
+func (n redisNode) start(port int) (*process, error) {
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("redis-server not found: run scripts/deps.sh: %w", err)
@@ -85,20 +107,39 @@ func startRedisOn(port int, settings []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	args := append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-		"--save", "", "--appendonly", "yes", "--maxclients", "4000"}, settings...)
-	if slices.Equal(settings, sentinel) {
+	plain, encrypted := strconv.Itoa(port), "0"
+	if n.secure != nil {
+		plain, encrypted = encrypted, plain
+	}
+	args := []string{"--bind", "127.0.0.1", "--port", plain, "--dir", dir}
+	if n.secure != nil {
+		args = append(args, "--tls-port", encrypted)
+	}
+	if n.password != "" {
+		args = append(args, "--requirepass", n.password)
+	}
+	if n.sentinel == "" {
+		args = append(args, "--save", "", "--appendonly", "yes", "--maxclients", "4000")
+	} else {
 		file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(n.sentinel), 0o600); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
-		args = append([]string{file, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}, sentinel...)
+		args = append(append([]string{file}, args...), "--sentinel")
+	}
+	args = append(args, n.settings...)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	whole := url.URL{Scheme: "redis", Host: address, Path: "/0"}
+	if n.password != "" {
+		whole.User = url.UserPassword("", n.password)
+	}
+	if n.secure != nil {
+		whole.Scheme = "rediss"
 	}
 	p := &process{
 		name: "Redis",
 		dir:  dir,
-		url:  "redis://" + address + "/0",
+		url:  whole.String(),
 		command: func() *exec.Cmd {
 			cmd := exec.Command(server, args...)
 			cmd.Dir = dir
@@ -109,7 +150,7 @@ func startRedisOn(port int, settings []string) (*process, error) {
 		kill: syscall.SIGKILL,
 	}
 	p.ready = func(ctx context.Context) error {
-		client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
+		client := redis.NewClient(&redis.Options{Addr: address, Password: n.password, TLSConfig: n.secure, Protocol: 2, MaxRetries: -1})
 		defer client.Close()
 		return client.Ping(ctx).Err()
 	}
@@ -119,17 +160,23 @@ func startRedisOn(port int, settings []string) (*process, error) {
 	return p, nil
 }
 
-// freePort is a loopback port that nobody listens on, below the range from
-// which systems choose the ports of outgoing connections: so it is still free
-// when a stopped server comes back to it.
+// Ports of private servers: below the range from which systems choose the ports of
+// outgoing connections, so that one is still free when a stopped server comes back to it.
+const firstPort, lastPort = 15000, 32000
+
+// freePort is a loopback port that nobody listens on.
 func freePort() int {
-	const first, last = 15000, 32000
 	for {
-		port := first + rand.IntN(last-first)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			_ = listener.Close()
+		if port := firstPort + rand.IntN(lastPort-firstPort); isFree(port) {
 			return port
 		}
 	}
+}
+
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		_ = listener.Close()
+	}
+	return err == nil
 }

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"syscall"
 	"testing"
 
 	"intumwa/internal/postgres"
@@ -36,14 +37,14 @@ func NewPostgresServer(t testing.TB) *Server {
 // with further settings as on redis-server's command line.
 func NewRedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	return newServer(t, func() (*process, error) { return startRedisWith(settings) })
+	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{settings: settings}) })
 }
 
 // NewRedisSentinel starts a Sentinel for this test alone, which watches nobody
 // yet.
 func NewRedisSentinel(t testing.TB) *Server {
 	t.Helper()
-	return newServer(t, func() (*process, error) { return startRedisWith(sentinel) })
+	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{sentinel: "# it watches nobody yet\n"}) })
 }
 
 func newServer(t testing.TB, start func() (*process, error)) *Server {
@@ -71,6 +72,26 @@ func (s *Server) Stop() {
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.process.end(s.process.kill)
+}
+
+// Freeze stops the server without ending it: its connections stay, and nothing is
+// answered, as by a machine that hangs or a network that drops.
+func (s *Server) Freeze() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+}
+
+// Thaw lets a frozen server go on where it was.
+func (s *Server) Thaw() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT)
+}
+
+func (s *Server) signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.process.signal(signal); err != nil {
+		s.t.Fatalf("sending %v to the server: %v", signal, err)
+	}
 }
 
 // Start brings a stopped or killed server back with its data, and returns when

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+// TestRequireStandby: that each commit is on a standby, or is not although it is required,
+// is said by `config check --connect`, by readiness, by a metric, and once in the log.
+func TestRequireStandby(t *testing.T) {
+	t.Parallel()
+	pair := testenv.NewPostgresPair(t)
+	url := pair.URL("none")
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rdb, prefix := testenv.Redis(t)
+	config := fmt.Sprintf("database: {url: %q, require_standby: true}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+		url, redisURL(rdb), prefix)
+	registry := prometheus.NewRegistry()
+	var log bytes.Buffer
+	watched := newStores(pool, nil, slog.New(slog.NewTextHandler(&log, nil)), registry)
+	watched.standby = true
+	ready := newOps(pool, registry, slog.New(slog.DiscardHandler))
+	ready.standby = true
+	ready.serving.Store(true)
+
+	says := func(holds bool, why string) {
+		t.Helper()
+		code, stdout, stderr := newShell(t, config).run("", "config", "check", "--connect", "--roles", "api")
+		want, exit, gauge := "; each commit is on a standby before it is answered\n", exitOK, 1.0
+		if !holds {
+			want, exit, gauge = "database: reached, and NOT fit: database.require_standby does not hold: "+why, exitError, 0
+		}
+		if code != exit || !strings.Contains(stdout, want) {
+			t.Errorf("config check --connect: exit code %d, want %d and %q in\n%s%s", code, exit, want, stdout, stderr)
+		}
+		answer := httptest.NewRecorder()
+		ready.ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
+		if body := answer.Body.String(); answer.Code != 200 || strings.Contains(body, why) == holds {
+			t.Errorf("readiness: %d %s, and it holds: %v", answer.Code, body, holds)
+		}
+		for range 2 {
+			watched.askStandby(t.Context())
+		}
+		if got := gaugeIn(t, registry, "intumwa_database_standby_ok"); got != gauge {
+			t.Errorf("the gauge is %v, want %v", got, gauge)
+		}
+	}
+	const why = "synchronous_standby_names is empty: no commit waits for a standby"
+	says(true, why)
+	standbys := setStandbys(t, pool.Config().ConnConfig)
+	name := standbys("")
+	says(false, why)
+	standbys(name)
+	says(true, why)
+	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "may be lost") || !strings.Contains(log.String(), "again") {
+		t.Errorf("a loss is a line at its beginning and one at its end, not\n%s", log.String())
+	}
+}
+
+// setStandbys has commits wait for the standby of a name, and returns that for which they
+// waited before.
+func setStandbys(t *testing.T, config *pgx.ConnConfig) func(name string) (before string) {
+	return func(name string) (before string) {
+		t.Helper()
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		show := func() (value string) {
+			if err := conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&value); err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+		before = show()
+		for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for end := time.Now().Add(30 * time.Second); show() != name; <-time.After(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("it is %q still", show())
+			}
+		}
+		return before
+	}
+}

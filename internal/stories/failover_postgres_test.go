@@ -1,0 +1,127 @@
+package stories
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/testenv"
+)
+
+// sendingWithin is promised after a standby was promoted.
+const sendingWithin = 10 * time.Second
+
+// The primary of PostgreSQL dies, all of its processes at once, and its synchronous
+// standby is promoted. Customers get 200 or 503 and nothing else; every 200 arrives, the
+// ledger is exact, and sending goes on within ten seconds of the promotion. That the new
+// primary has no standby is said; then it gets one.
+func TestPostgresFailsOver(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	deaths := chaos(4)
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
+	shop := w.company("Isoko", 1_000_000)
+	messages := 4000 * deaths
+	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
+	for death := range deaths {
+		l.reaches(min(int(l.accepted.Load())+400, messages))
+		before := l.answered()[http.StatusServiceUnavailable]
+		w.postgresPair.Crash()
+		w.eventually(15*time.Second, "customers are told that the service is away", func() bool {
+			return l.answered()[http.StatusServiceUnavailable] > before
+		})
+		w.goesOnAfter(l, death, w.postgresPair.Promote)
+		w.pool.Reset()
+		if deaths > 1 && death == deaths-1 { // it is asked once a minute
+			w.eventually(90*time.Second, "it is said that commits wait for no standby", func() bool {
+				return w.gateway.metric("intumwa_database_standby_ok") == 0
+			})
+		}
+		w.postgresPair.Follow()
+	}
+	l.finishes()
+	w.drains()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(window * deaths)
+	if deaths > 1 {
+		w.eventually(90*time.Second, "commits wait for the new standby", func() bool {
+			return w.gateway.metric("intumwa_database_standby_ok") == 1
+		})
+	}
+}
+
+// databaseOf leads to one server of a pair.
+func databaseOf(server *testenv.Server) string {
+	return strings.Replace(server.URL(), "/postgres?", "/intumwa?", 1)
+}
+
+// goesOnAfter promotes, and measures until when messages are accepted and carried again.
+func (w *world) goesOnAfter(l *load, death int, promote func()) {
+	w.t.Helper()
+	began := time.Now()
+	promote()
+	promoted := time.Now()
+	accepted, carried := l.accepted.Load(), w.lumitel.Stats().Accepted
+	w.eventually(time.Minute, "messages are accepted and carried again", func() bool {
+		return l.accepted.Load() > accepted+20 && w.lumitel.Stats().Accepted > carried+20
+	})
+	took := time.Since(promoted)
+	w.t.Logf("death %d: promoted within %v; accepting and carrying again %v later", death+1,
+		promoted.Sub(began).Round(time.Millisecond), took.Round(time.Millisecond))
+	if took > sendingWithin {
+		w.t.Errorf("death %d: accepting and carrying again only %v after the promotion, want %v", death+1, took, sendingWithin)
+	}
+}
+
+// The primary hangs, its standby is promoted, and then the old primary is back, first in
+// the URL, and takes writes for all that it knows. Nothing is sent to it: neither by the
+// gateway that knew it, nor by one that starts now.
+func TestPostgresOldPrimary(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true, gateways: []tree{{}, {"roles": "api"}}})
+	shop := w.company("Isoko", 1_000_000)
+	messages := chaos(4) * 4000
+	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
+	l.reaches(400)
+	old := w.postgresPair.Primary
+	old.Freeze()
+	before := l.answered()[http.StatusServiceUnavailable]
+	w.eventually(45*time.Second, "customers are told that the service is away", func() bool {
+		return l.answered()[http.StatusServiceUnavailable] > before
+	})
+	w.goesOnAfter(l, 0, w.postgresPair.Promote)
+	w.asks(databaseOf(w.postgresPair.Primary)) // it knows of no timelines
+	old.Thaw()
+	l.reaches(min(int(l.accepted.Load())+400, messages))
+	direct, err := pgx.Connect(t.Context(), databaseOf(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close(t.Context())
+	var back time.Time // by when what was under way there had its time
+	var writable bool
+	if err := direct.QueryRow(t.Context(), `SELECT now(), NOT pg_is_in_recovery()`).Scan(&back, &writable); err != nil || !writable {
+		t.Fatalf("the old primary is back and takes writes: %v, %v", writable, err)
+	}
+	w.gateways[1].kill()
+	w.gateways[1].start()
+	for range 20 {
+		if a := shop.triesAt(w.gateways[1], w.number(), "Amahoro mwese"); a.status != http.StatusOK {
+			t.Errorf("the gateway that has just started answers %d %s %v", a.status, a.body, a.err)
+		}
+	}
+	l.finishes()
+	w.drains()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(window)
+	var written, begun int
+	err = direct.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM messages WHERE created_at > $1),
+		(SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'intumwa%' AND backend_xid IS NOT NULL AND xact_start > $1)`, back).Scan(&written, &begun)
+	if err != nil || written != 0 || begun != 0 {
+		t.Errorf("the old primary has %d new messages, and %d transactions that write (%v)", written, begun, err)
+	}
+}

@@ -1,0 +1,99 @@
+package stories
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"intumwa/internal/testenv"
+	"intumwa/smpp/carriersim"
+)
+
+// takenOverWithin is how long Redis may take until a replica has taken over: the
+// servers notice a silence of one or two seconds, and vote.
+const takenOverWithin = 45 * time.Second
+
+// The master of Redis dies, and with it what its replica had not heard: messages
+// that were pushed, and that others were done with. Sentinel makes the replica the
+// master. Nothing is lost, nothing arrives twice, and customers notice nothing.
+func TestRedisFailsOver(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	deaths := chaos(5)
+	w := play(t, scene{carriers: []carrier{steady()}, redisSet: testenv.NewRedisSentinels})
+	w.redisMastersDie(deaths)
+}
+
+// The same in a Cluster, of which a third goes: that in which the carrier's queue
+// is. Before each death its slot is moved to another master, and is at both for a
+// time.
+func TestRedisClusterFailsOver(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	deaths := chaos(5)
+	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) }})
+	w.redisMastersDie(deaths)
+}
+
+// redisMastersDie kills the master that has the carrier's queue, so often, under load.
+func (w *world) redisMastersDie(deaths int) {
+	t, set := w.t, w.redisSet
+	shop := w.company("Isoko", 1_000_000)
+	usable := func() bool { return w.gateway.metric("intumwa_queue_usable", `carrier="lumitel"`) == 2 }
+	w.eventually(onTheWayWithin, "the queue is relied upon", usable)
+	messages := 4000 * deaths
+	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
+	key := w.prefix + ":queue:{" + w.lumitel.Name() + "}"
+	for death := range deaths {
+		more := func(n int) { l.reaches(min(int(l.accepted.Load())+n, messages)) }
+		more(300)
+		if set.MasterName == "" {
+			began, before := time.Now(), w.lumitel.Stats().Accepted
+			set.Move(t.Context(), key, func() { more(30) })
+			t.Logf("death %d: the slot moved within %v, %d messages were carried meanwhile", death+1,
+				time.Since(began).Round(time.Millisecond), w.lumitel.Stats().Accepted-before)
+			w.eventually(2*time.Minute, "the queue is relied upon after the slot has moved", usable)
+		}
+		master := set.Master(t.Context(), key)
+		if master < 0 {
+			t.Fatal("nobody is the master")
+		}
+		// From here on the replicas hear nothing: neither that messages are done ...
+		for i, server := range set.Servers {
+			if set.Role(t.Context(), i) == "slave" {
+				server.Freeze()
+			}
+		}
+		more(300)
+		// ... nor that others wait.
+		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 2 * time.Second })
+		more(300)
+		set.Servers[master].Kill()
+		began := time.Now()
+		for i, server := range set.Servers {
+			if i != master {
+				server.Thaw()
+			}
+		}
+		more(300)
+		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 0 })
+		before := w.lumitel.Stats().Accepted
+		w.eventually(onTheWayWithin, "messages are carried", func() bool { return w.lumitel.Stats().Accepted > before })
+		carried := time.Since(began)
+		w.eventually(takenOverWithin, "a replica has taken over", func() bool { return set.Master(t.Context(), key) >= 0 })
+		took := time.Since(began)
+		t.Logf("death %d: messages were carried again %v after it, a replica had taken over after %v",
+			death+1, carried.Round(time.Millisecond), took.Round(time.Millisecond))
+		if deaths > 1 || set.MasterName != "" { // after a slot was moved, and its master died, it takes up to a minute
+			w.eventually(2*time.Minute, "the queue is relied upon again", usable)
+			t.Logf("death %d: the queue was relied upon after %v", death+1, time.Since(began).Round(time.Millisecond))
+		}
+		// It comes back believing that it is a master, and is told that it is none.
+		set.Servers[master].Start()
+		w.eventually(takenOverWithin, "the old master follows the new one", func() bool { return set.Role(t.Context(), master) == "slave" })
+	}
+	l.finishes()
+	w.drains()
+	l.onlyAnswers(http.StatusOK)
+	l.adds(0)
+}
