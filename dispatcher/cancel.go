@@ -74,16 +74,3 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 	}
 	return done, nil
 }
-
-// holdQueued holds the queued messages of companies whose approval was withdrawn, and
-// releases those of companies that are approved again.
-func (d *Dispatcher) holdQueued(ctx context.Context) error {
-	held, released, err := d.store.Hold(ctx)
-	if held > 0 {
-		d.log.Warn("queued messages held: their company is no longer approved", "messages", held)
-	}
-	if released > 0 {
-		d.log.Info("held messages released: their company is approved again", "messages", released)
-	}
-	return err
-}

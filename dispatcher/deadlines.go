@@ -15,22 +15,8 @@ import (
 	"intumwa/submission"
 )
 
-// overdueLimit is how many messages one transaction of a task decides.
-const overdueLimit = 5_000
-
-// expire fails what could not be carried within its validity.
-func (d *Dispatcher) expire(ctx context.Context) error {
-	for n := overdueLimit; n == overdueLimit; {
-		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			finals, err := d.store.Expired(ctx, tx, overdueLimit)
-			n = len(finals)
-			return finals, err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// decidedAtOnce is how many messages one transaction of a task decides.
+const decidedAtOnce = 5_000
 
 // overdue decides messages whose receipts did not come.
 func (d *Dispatcher) overdue(ctx context.Context) error {
@@ -41,13 +27,13 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 		config := c.config()
 		names[i], longest = c.name, max(longest, config.ReceiptTimeout)
 		if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
-			return d.store.Overdue(ctx, tx, c.name, age, overdueLimit)
+			return d.store.Overdue(ctx, tx, c.name, age, decidedAtOnce)
 		}, config.ReceiptTimeout, config.OnReceiptTimeout); err != nil {
 			return err
 		}
 	}
 	return d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
-		return d.store.OverdueElsewhere(ctx, tx, names, age, overdueLimit)
+		return d.store.OverdueElsewhere(ctx, tx, names, age, decidedAtOnce)
 	}, longest, sms.Failed)
 }
 

@@ -125,8 +125,9 @@ func (m *member) removeAbsent(ctx context.Context) error {
 
 // deaths wakes the tasks when a dispatcher died whose claims are to be freed.
 type deaths struct {
-	some atomic.Bool
-	wake chan struct{}
+	some    atomic.Bool
+	wake    chan struct{}
+	unfreed bool // there may be claims of the dead; the tasks'
 }
 
 func (d *deaths) note() {

@@ -91,7 +91,7 @@ type Dispatcher struct {
 	opts      Options
 	pool      *pgxpool.Pool
 	hot       *pgxpool.Pool
-	store     *messages.Store // on pool: sweeps over whole tables
+	store     *messages.Store // on pool: looks at much of a table
 	carrying  *messages.Store // on hot: many rows by their keys
 	queue     *queue.Queue
 	webhooks  *webhooks.Webhooks
@@ -104,6 +104,7 @@ type Dispatcher struct {
 	inFlight  *inFlightMessages
 	health    *queueHealth
 	deaths    deaths
+	walk      *outboxWalk
 
 	refundsHeld bool // another transaction has locked a balance that gets a refund; the task's
 
@@ -151,7 +152,8 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
-	d.deaths.wake = make(chan struct{}, 1)
+	d.deaths.wake, d.deaths.unfreed = make(chan struct{}, 1), true // who had the tasks before may not have come to it
+	d.walk = newOutboxWalk()
 	d.acker = newAcker(d)
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)

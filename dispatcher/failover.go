@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -130,47 +129,6 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 			c.standIn = ""
 			d.log.Info("carrier is back; messages that its stand-ins have not tried return to it", "carrier", c.name, "messages", n)
 		}
-	}
-	return nil
-}
-
-// readdress hands messages that wait for a carrier which is configured nowhere
-// any more to the carrier that now takes their numbers.
-func (d *Dispatcher) rerouteStranded(ctx context.Context) error {
-	const most = 5000 // messages a round
-	if d.opts.Route == nil {
-		return nil
-	}
-	var known []string
-	for _, c := range d.running() {
-		known = append(known, c.name)
-	}
-	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links WHERE updated_at > now() - $1::interval`, d.opts.StrandedAfter)
-	if err != nil {
-		return fmt.Errorf("asking which carriers have links: %w", err)
-	}
-	served, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("asking which carriers have links: %w", err)
-	}
-	stranded, err := d.store.Stranded(ctx, append(served, known...), most)
-	if err != nil {
-		return err
-	}
-	type way struct{ from, to string }
-	moves := map[way][]int64{}
-	for _, m := range stranded {
-		if to, ok := d.opts.Route(m.Number); ok && slices.Contains(known, to) {
-			moves[way{m.Carrier, to}] = append(moves[way{m.Carrier, to}], m.ID)
-		}
-	}
-	for way, ids := range moves {
-		n, err := d.store.Readdress(ctx, ids, way.from, way.to)
-		if err != nil {
-			return err
-		}
-		d.metrics.rerouted.WithLabelValues(way.from).Add(float64(n))
-		d.log.Warn("carrier is no longer configured; another takes its messages", "carrier", way.from, "by", way.to, "messages", n)
 	}
 	return nil
 }

@@ -16,6 +16,18 @@ import (
 	"intumwa/submission"
 )
 
+// freeClaims frees the dead's claims if there may be any: when this process has just
+// come, when a dispatcher died, and when the walk over the outbox met a claim of
+// nobody.
+func (d *Dispatcher) freeClaims(ctx context.Context) error {
+	if !d.deaths.unfreed {
+		return nil
+	}
+	err := d.free(ctx)
+	d.deaths.unfreed = err != nil
+	return err
+}
+
 // free gives out again what dead dispatchers had claimed. Who claims is asked
 // before who lives: a dispatcher that comes in between, however long this
 // process was asleep there, is on neither list.
@@ -67,14 +79,14 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 // Free.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
 	_, effect, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
-	for n := overdueLimit; n == overdueLimit; {
+	for n := decidedAtOnce; n == decidedAtOnce; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 			settled = nil // of a try before
 			if err := c.matcher.Lock(ctx, tx); err != nil {
 				return err
 			}
-			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, overdueLimit)
+			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, decidedAtOnce)
 			if n = len(begun); err != nil || n == 0 {
 				return err
 			}

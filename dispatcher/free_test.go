@@ -181,17 +181,17 @@ func TestOutageLongerThanValidity(t *testing.T) {
 				FROM generate_series(1, $1) n RETURNING id
 			)
 			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', 0, now() - interval '2 hours' FROM m`,
-			overdueLimit+500); err != nil {
+			decidedAtOnce+500); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.tasks(); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.count(`SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'expired'`); n != overdueLimit+500 {
-			t.Errorf("%d expired, want %d", n, overdueLimit+500)
+		if n := b.count(`SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'expired'`); n != decidedAtOnce+500 {
+			t.Errorf("%d expired, want %d", n, decidedAtOnce+500)
 		}
-		if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'refund'`); n != overdueLimit+500 {
-			t.Errorf("%d paid back, want %d", n, overdueLimit+500)
+		if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'refund'`); n != decidedAtOnce+500 {
+			t.Errorf("%d paid back, want %d", n, decidedAtOnce+500)
 		}
 	}
 }

@@ -291,8 +291,9 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 	}
 	claimed, err := w.d.carrying.Claim(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, ids)
 	if err != nil {
-		// The entries stay pending on the queue and their rows unclaimed: pushLost
+		// The entries stay pending on the queue and their rows unclaimed: the walk
 		// finds them. It says nothing about the queue's health.
+		w.d.inFlight.claimFailed()
 		w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, true
@@ -317,6 +318,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) []*inFlight {
 	claimed, err := w.d.store.ClaimDue(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, int(lane), room)
 	if err != nil {
+		w.d.inFlight.claimFailed()
 		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)
 	}
 	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(claimed)))

@@ -119,10 +119,12 @@ var (
 	confirmNames = [...]string{ConfirmByReceipt: "receipt", ConfirmBySubmit: "submit"}
 )
 
-// runGauges counts the outbox from time to time.
+// gaugeInterval lies between two looks at what waits.
+const gaugeInterval = 2 * time.Second
+
+// runGauges shows what waits, whichever process counts it.
 func (d *Dispatcher) runGauges(ctx context.Context) {
 	for {
-		start := time.Now()
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
 				confirm := c.config().Confirm & 1
@@ -142,7 +144,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 			}
 		}
 		d.gaugePurges(ctx)
-		if sleep(ctx, max(2*time.Second, min(swept*time.Since(start), restMost))) != nil {
+		if sleep(ctx, gaugeInterval) != nil {
 			return
 		}
 	}

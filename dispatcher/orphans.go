@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"intumwa/messages"
@@ -13,8 +14,10 @@ import (
 //
 // The database may know of more: a claim that was committed while its answer
 // was lost. Such a message would not be carried as long as this process lives,
-// so releaseOrphans finds and frees them.
+// so releaseOrphans finds and frees them, when a claim has failed.
 type inFlightMessages struct {
+	unsure atomic.Int64 // until when a claim that failed may be found committed, in Unix nanoseconds
+
 	mu       sync.Mutex
 	byID     map[int64]*inFlight         // by message
 	suspects map[messages.Claim]struct{} // claimed and not in flight when last looked at
@@ -67,14 +70,32 @@ func (f *inFlightMessages) orphaned(claims []messages.Claim) []messages.Claim {
 	return orphans
 }
 
-// orphanInterval lies between two looks for orphaned claims.
-const orphanInterval = 5 * time.Second
+const (
+	orphanInterval = 5 * time.Second // between two looks for orphaned claims, when there may be some
+	orphanSeldom   = 5 * time.Minute // and when there should be none
+	// unsureFor is how long after its answer was lost a claim may be committed.
+	unsureFor = time.Minute
+)
 
+// claimFailed notes that a claim's answer was lost.
+func (f *inFlightMessages) claimFailed() { f.unsure.Store(time.Now().Add(unsureFor).UnixNano()) }
+
+// mayHaveOrphans reports whether a claim's answer was lost lately.
+func (f *inFlightMessages) mayHaveOrphans() bool { return time.Now().UnixNano() < f.unsure.Load() }
+
+// runOrphans looks for orphaned claims after a claim has failed: the look reads all
+// that waits.
 func (d *Dispatcher) runOrphans(ctx context.Context) {
-	for sleep(ctx, orphanInterval) == nil {
+	pause := orphanInterval
+	for last := time.Now(); sleep(ctx, pause) == nil; {
+		if pause = orphanInterval; !d.inFlight.mayHaveOrphans() && time.Since(last) < orphanSeldom {
+			continue
+		}
+		last = time.Now()
 		if err := d.releaseOrphans(ctx); err != nil && ctx.Err() == nil {
 			d.log.Debug("looking for orphaned claims", "error", err)
 		}
+		pause = max(orphanInterval, min(swept*time.Since(last), restMost))
 	}
 }
 

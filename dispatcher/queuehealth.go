@@ -65,6 +65,7 @@ type laneHealth struct {
 	end     context.CancelFunc // of during: takes that wait return
 
 	idle     time.Time // since when takes bring less than they could; zero: they do not
+	floor    floor     // of the lane in the database, as look needs it: of what is due and unclaimed
 	never    int64     // the first message that is due and was never pushed
 	neverFor time.Time // since when it is that one
 }
@@ -137,7 +138,7 @@ func (h *queueHealth) failed(carrier string, lane queue.Lane, err error) {
 		s.strikes = 0
 	}
 	s.strikes++
-	s.lost, s.fault, s.since, s.idle, s.never = true, fault, now, time.Time{}, 0
+	s.lost, s.fault, s.since, s.idle, s.never, s.floor = true, fault, now, time.Time{}, 0, floor{}
 	s.until = now.Add(min(unusableFirst<<min(s.strikes-1, 10), unusableLongest))
 	s.end()
 	h.usable.WithLabelValues(carrier, lane.String()).Set(0)
@@ -237,13 +238,14 @@ func (h *queueHealth) round(ctx context.Context) {
 // look asks the database for messages that wait while the queue says that none
 // does.
 func (h *queueHealth) look(ctx context.Context) error {
-	carriers, lanes := h.idle()
+	start := time.Now()
+	carriers, lanes, after, below := h.idle(start)
 	if len(carriers) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.d.opts.DeadAfter)
 	defer cancel()
-	overlooked, err := h.d.store.Overlooked(ctx, carriers, lanes, overlookedAfter)
+	overlooked, err := h.d.store.Overlooked(ctx, carriers, lanes, after, overlookedAfter)
 	if err != nil {
 		return err
 	}
@@ -251,6 +253,7 @@ func (h *queueHealth) look(ctx context.Context) error {
 	for _, o := range overlooked {
 		key := laneKey{o.Carrier, queue.Lane(o.Lane)}
 		never[key] = o.Never
+		h.found(key, o.First, below[key], time.Since(start))
 		if o.Pushed > 0 {
 			h.failed(o.Carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
 				Text: fmt.Sprintf("%d messages have been due for more than %s, and the queue says that nothing waits", o.Pushed, overlookedAfter)})
@@ -267,16 +270,27 @@ func (h *queueHealth) look(ctx context.Context) error {
 }
 
 // idle are the lanes, in pairs with their carriers, of which the queue has said
-// for a while that nothing more waits.
-func (h *queueHealth) idle() (carriers []string, lanes []int16) {
+// for a while that nothing more waits; after is where the look at each begins, and
+// below says of which it begins below the floor.
+func (h *queueHealth) idle(now time.Time) (carriers []string, lanes []int16, after []int64, below map[laneKey]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	below = make(map[laneKey]bool)
 	for key, s := range h.lanes {
-		if !s.lost && !s.idle.IsZero() && time.Since(s.idle) >= idleAfter {
-			carriers, lanes = append(carriers, key.carrier), append(lanes, int16(key.lane))
+		if !s.lost && !s.idle.IsZero() && now.Sub(s.idle) >= idleAfter {
+			id, down := s.floor.from(now)
+			carriers, lanes, after = append(carriers, key.carrier), append(lanes, int16(key.lane)), append(after, id)
+			below[key] = down
 		}
 	}
-	return carriers, lanes
+	return carriers, lanes, after, below
+}
+
+// found notes which message of a lane is the first that is due and unclaimed.
+func (h *queueHealth) found(key laneKey, first int64, below bool, cost time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.atLocked(key).floor.found(first, below, cost)
 }
 
 // neverPushed notes which message is the first that waits off the queue, and

@@ -14,40 +14,38 @@ const (
 	// pushSlack is how long ago a message must have been pushed before it is asked
 	// whether the queue still has it.
 	pushSlack = 5 * time.Second
-	pushLimit = 20_000 // messages pushed again in one round
+	pushLimit = 20_000 // messages that came due again, pushed in one round
 	// reclaimIdle exceeds the time for which an entry is rightly held: a full
 	// prefetch before a carrier that does not answer.
 	reclaimIdle = 10 * time.Minute
 )
 
-// pushLost pushes what is due in Postgres and not on the queue.
+// watermarks are how far consumers have come with each lane of the queue that is
+// usable: of the others nothing is missing, their messages are taken from Postgres.
 //
 // A stream hands out in the order in which it was filled, so whatever was
 // pushed before the oldest entry that still waits, and is neither claimed nor
 // done, is not on the queue any more. Clocks are compared, not trusted: the
 // queue's watermarks are in Redis' time, pushed_at is in Postgres'.
-//
-// A lane of the queue that is not usable is left out: its messages are
-// taken from Postgres.
-func (d *Dispatcher) pushLost(ctx context.Context) error {
+func (d *Dispatcher) watermarks(ctx context.Context) (map[laneKey]*messages.Watermarks, error) {
 	lanes := d.usableLanes()
 	if len(lanes) == 0 {
-		return nil
+		return nil, nil
 	}
 	redisNow, err := d.queue.Now(ctx)
 	if err != nil {
 		for _, at := range lanes {
 			d.health.failed(at.carrier, at.lane, err)
 		}
-		return err
+		return nil, err
 	}
 	var now time.Time
 	if err := d.pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
-		return fmt.Errorf("asking the database for the time: %w", err)
+		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}
 	ahead := redisNow.Sub(now)
 	unknown := now.Add(-pushSlack)
-	var watermarks []messages.Watermark
+	found := make(map[laneKey]*messages.Watermarks, len(lanes))
 	var failed error // one lane's failure does not stop the others
 	for _, at := range lanes {
 		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
@@ -56,25 +54,16 @@ func (d *Dispatcher) pushLost(ctx context.Context) error {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if len(marks) == 0 {
-			watermarks = append(watermarks, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: noCompany, Until: unknown})
-		}
+		until := make(map[int64]time.Time, len(marks))
 		for company, mark := range marks {
-			until := unknown
-			if !mark.Empty {
-				until = mark.Delivered.Add(-ahead - pushSlack)
+			until[company] = unknown
+			if delivered := mark.Delivered.Add(-ahead - pushSlack); !mark.Empty && !delivered.After(now) { // an entry with a future time was not written by us
+				until[company] = delivered
 			}
-			if until.After(now) { // an entry with a future time: not written by us
-				until = unknown
-			}
-			watermarks = append(watermarks, messages.Watermark{Carrier: at.carrier, Lane: int(at.lane), CompanyID: company, Until: until})
 		}
+		found[at] = &messages.Watermarks{Until: until, Unknown: unknown}
 	}
-	waiting, err := d.store.Missing(ctx, watermarks, unknown, pushLimit)
-	if err != nil {
-		return errors.Join(failed, err)
-	}
-	return errors.Join(failed, d.pushAll(ctx, waiting))
+	return found, failed
 }
 
 // pushDue pushes what came due again: retries, and what was given back or handed
@@ -106,9 +95,6 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 	}
 	return failed
 }
-
-// noCompany stands for a lane of which the queue knows no company.
-const noCompany = -1
 
 // usableLanes are the lanes of the queue that can be used.
 func (d *Dispatcher) usableLanes() (lanes []laneKey) {
@@ -143,7 +129,7 @@ func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Wait
 }
 
 // reclaim removes entries that a dead consumer left pending. Their rows
-// are pushLost's business, so they are not carried from here.
+// are the walk's business, so they are not carried from here.
 func (d *Dispatcher) reclaim(ctx context.Context) error {
 	for _, at := range d.usableLanes() {
 		entries, err := d.queue.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)

@@ -403,7 +403,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := b.d.expire(t.Context()); err != nil {
+		if err := b.d.walkOutbox(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ type task struct {
 	every time.Duration
 	rest  int // it rests so many times as long as it worked, at most restMost
 	run   func(context.Context) error
+	took  *time.Duration // of its work, what it is to rest by; nil: all of it
 
 	next    time.Time
 	failing bool
@@ -25,8 +26,8 @@ const (
 	// one as well. Two at once would do no harm, only the work twice.
 	tasksPatience = "10s"
 	// worked is the rest of a task whose price is that of what it does, swept of one
-	// whose price grows with all that waits: no more than two in a hundred of the
-	// time, as long as one sweep takes less than restMost / swept.
+	// that looks for what may be to be done: no more than two in a hundred of the
+	// time, as long as one look takes less than restMost / swept.
 	worked   = 5
 	swept    = 50
 	restMost = 30 * time.Second
@@ -37,16 +38,15 @@ const (
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{
-		{name: "free_claims", every: seldom, rest: swept, run: d.free}, // and at once when a dispatcher died
-		{name: "hold", every: often, rest: swept, run: d.holdQueued},
-		{name: "expire", every: often, rest: swept, run: d.expire},
+		{name: "free_claims", every: often, rest: swept, run: d.freeClaims}, // and at once when a dispatcher died
+		{name: "hold", every: often, rest: worked, run: d.holdQueued},
+		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
+		{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read},
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
-		{name: "push_lost", every: often, rest: swept, run: d.pushLost},
 		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
 		{name: "match_receipts", every: often, rest: worked, run: d.rematchAll},
 		{name: "fail_over", every: often, rest: worked, run: d.failover},
 		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
-		{name: "readdress", every: seldom, rest: swept, run: d.rerouteStranded},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "purge", every: seldom, rest: worked, run: d.purge},
@@ -105,7 +105,7 @@ func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 	}
 	someDied := d.deaths.some.Swap(false)
 	if someDied {
-		tasks[0].next = time.Time{} // free_claims
+		tasks[0].next, d.deaths.unfreed = time.Time{}, true // free_claims
 	}
 	for _, t := range tasks {
 		start := time.Now()
@@ -115,14 +115,15 @@ func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 		err := t.run(ctx)
 		rest := t.every
 		if err == nil { // what was held up does not rest for that as well
-			rest = max(rest, min(time.Duration(t.rest)*time.Since(start), restMost))
+			took := time.Since(start)
+			if t.took != nil {
+				took = *t.took
+			}
+			rest = max(rest, min(time.Duration(t.rest)*took, restMost))
 		}
 		t.next = start.Add(rest - d.opts.SweepInterval/2) // rounds are not quite regular
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if err != nil && someDied && t == tasks[0] {
-			d.deaths.some.Store(true) // the next round tries again
 		}
 		if err != nil && d.away(ctx) {
 			return fmt.Errorf("task %s: %w", t.name, err)

@@ -11,57 +11,66 @@ import (
 // nobody can say how long it is until then.
 const heldUntil = `'9999-12-31T00:00:00Z'::timestamptz`
 
-// holdAtOnce is how many messages one statement holds or releases.
+// holdAtOnce is how many messages one statement releases.
 const holdAtOnce = 5_000
 
-// Hold puts off what companies that are approved no more have queued, and has what is held of those that are approved
-// again be due. Messages of the test mode need no approval. What a dispatcher has in flight goes on; when it is given back, the
-// next call holds it. It returns how many were held and released; without holds it is one look at an empty table.
-func (s *Store) Hold(ctx context.Context) (held, released int64, err error) {
+// Holds lists the companies whose queued messages are to be put off, and those
+// that are approved again; without holds it is one look at an empty table.
+func (s *Store) Holds(ctx context.Context) (held, released []int64, err error) {
 	rows, err := s.pool.Query(ctx, `SELECT company_id, released FROM holds ORDER BY company_id`)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking for companies that are held: %w", err)
+		return nil, nil, fmt.Errorf("looking for companies that are held: %w", err)
 	}
-	type hold struct {
-		Company  int64
-		Released bool
-	}
-	holds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[hold])
-	if err != nil {
-		return 0, 0, fmt.Errorf("looking for companies that are held: %w", err)
-	}
-	for _, h := range holds {
-		statement, count := `WITH free AS (
-				SELECT o.carrier, o.lane, o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
-				WHERE o.company_id = $1 AND o.due_at < `+heldUntil+` AND o.claimed_by IS NULL AND NOT m.test
-				LIMIT $2 FOR UPDATE OF o SKIP LOCKED
-			)
-			UPDATE outbox o SET due_at = `+heldUntil+` FROM free WHERE (o.carrier, o.lane, o.message_id) = (free.carrier, free.lane, free.message_id)
-				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND NOT released)`, &held
-		if h.Released {
-			statement, count = `WITH free AS (
-				SELECT carrier, lane, message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL
-				LIMIT $2 FOR UPDATE SKIP LOCKED
-			)
-			UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE (o.carrier, o.lane, o.message_id) = (free.carrier, free.lane, free.message_id)
-				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND released)`, &released
+	var company int64
+	var over bool
+	if _, err := pgx.ForEachRow(rows, []any{&company, &over}, func() error {
+		if over {
+			released = append(released, company)
+		} else {
+			held = append(held, company)
 		}
-		for n := int64(holdAtOnce); n == holdAtOnce; {
-			tag, err := s.pool.Exec(ctx, statement, h.Company, holdAtOnce)
-			if err != nil {
-				return held, released, fmt.Errorf("holding what company %d has queued: %w", h.Company, err)
-			}
-			n = tag.RowsAffected()
-			*count += n
-		}
-		if !h.Released {
-			continue
-		}
-		// What somebody had locked is released the next time.
-		if _, err := s.pool.Exec(ctx, `DELETE FROM holds WHERE company_id = $1 AND released
-			AND NOT EXISTS (SELECT FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+`)`, h.Company); err != nil {
-			return held, released, fmt.Errorf("releasing what company %d has queued: %w", h.Company, err)
-		}
+		return nil
+	}); err != nil {
+		return nil, nil, fmt.Errorf("looking for companies that are held: %w", err)
 	}
 	return held, released, nil
+}
+
+// Hold puts off those of messages, by their ids, whose company is approved no
+// more, and returns how many. Messages of the test mode need no approval. What a
+// dispatcher has in flight goes on; when it is given back, the walk over the outbox
+// meets it.
+func (s *Store) Hold(ctx context.Context, ids []int64) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `WITH free AS (
+			SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+			WHERE o.message_id = ANY($1) AND o.due_at < `+heldUntil+` AND o.claimed_by IS NULL AND NOT m.test FOR UPDATE OF o SKIP LOCKED
+		)
+		UPDATE outbox o SET due_at = `+heldUntil+` FROM free WHERE o.message_id = free.message_id
+			AND EXISTS (SELECT FROM holds h WHERE h.company_id = o.company_id AND NOT h.released)`, ids)
+	if err != nil {
+		return 0, fmt.Errorf("holding %d messages: %w", len(ids), err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// Unhold has what is held of a company that is approved again be due, and returns
+// how many messages that were. What somebody has locked is released the next time.
+func (s *Store) Unhold(ctx context.Context, company int64) (released int64, err error) {
+	for n := int64(holdAtOnce); n == holdAtOnce; released += n {
+		tag, err := s.pool.Exec(ctx, `WITH free AS (
+				SELECT message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL
+				ORDER BY message_id LIMIT $2 FOR UPDATE SKIP LOCKED
+			)
+			UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE o.message_id = free.message_id
+				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND released)`, company, holdAtOnce)
+		if err != nil {
+			return released, fmt.Errorf("releasing what company %d has queued: %w", company, err)
+		}
+		n = tag.RowsAffected()
+	}
+	if _, err := s.pool.Exec(ctx, `DELETE FROM holds WHERE company_id = $1 AND released
+		AND NOT EXISTS (SELECT FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+`)`, company); err != nil {
+		return released, fmt.Errorf("releasing what company %d has queued: %w", company, err)
+	}
+	return released, nil
 }

@@ -189,7 +189,7 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) err
 	return nil
 }
 
-// ClaimsOf lists what a dispatcher has claimed.
+// ClaimsOf lists what a dispatcher has claimed. It reads all that waits.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
 	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
 	if err != nil {
@@ -202,7 +202,8 @@ func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error)
 	return claims, nil
 }
 
-// Claimants lists the dispatchers that have messages claimed.
+// Claimants lists the dispatchers that have messages claimed. It reads all that
+// waits.
 func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
 	if err != nil {
@@ -292,47 +293,6 @@ func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, 
 	return waiting, nil
 }
 
-// Watermark says how far consumers have come with a company's messages of a lane:
-// of what was put on the queue before Until, nothing waits there any more.
-type Watermark struct {
-	Carrier   string
-	Lane      int
-	CompanyID int64
-	Until     time.Time
-}
-
-// Missing returns up to limit unclaimed due rows that the queue does not hold:
-// those never pushed (or due again), and those pushed so long ago that the
-// queue would have handed them out. Of a lane that marks names, companies of
-// which it says nothing have nothing there that is older than unknown; lanes that
-// it does not name at all have nobody who takes from the queue, and are left out.
-func (s *Store) Missing(ctx context.Context, marks []Watermark, unknown time.Time, limit int) ([]Waiting, error) {
-	var (
-		carriers  = make([]string, len(marks))
-		lanes     = make([]int16, len(marks))
-		companies = make([]int64, len(marks))
-		until     = make([]time.Time, len(marks))
-	)
-	for i, d := range marks {
-		carriers[i], lanes[i], companies[i], until[i] = d.Carrier, int16(d.Lane), d.CompanyID, d.Until
-	}
-	rows, err := s.pool.Query(ctx, `
-		SELECT o.message_id, o.company_id, o.carrier, o.lane
-		FROM outbox o LEFT JOIN unnest($1::text[], $2::smallint[], $3::bigint[], $4::timestamptz[]) d(carrier, lane, company, until)
-			ON d.carrier = o.carrier AND d.lane = o.lane AND (o.lane = 0 OR d.company = o.company_id)
-		WHERE (o.carrier, o.lane) IN (SELECT * FROM unnest($1::text[], $2::smallint[])) AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()
-			AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(d.until, $5))
-		ORDER BY o.message_id LIMIT $6`, carriers, lanes, companies, until, unknown, limit)
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages off the queue: %w", err)
-	}
-	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages off the queue: %w", err)
-	}
-	return waiting, nil
-}
-
 // Pushed notes that the messages are on the queue (now). One that somebody is
 // just claiming needs no note.
 func (s *Store) Pushed(ctx context.Context, ids []int64) error {
@@ -365,20 +325,24 @@ type Overlooked struct {
 	Lane    int
 	Pushed  int64 // so many were put on the queue longer ago than asked for
 	Never   int64 // the first of those that are not on it, and due so long; 0: there is none
+	First   int64 // the first of all; where there is none, an id that was not given out yet (Walk)
 }
 
-// Overlooked looks at lanes of carriers, named in pairs, for messages that have
-// been due for age and should have been claimed. Its price does not grow with
-// what is due; it does with what stands before that and is not (held, claimed).
-func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16, age time.Duration) ([]Overlooked, error) {
+// Overlooked looks at lanes of carriers, named in pairs, for messages with ids
+// above after that have been due for age and should have been claimed. Its price
+// does not grow with what is due; it does with what stands before that and is not
+// (held, claimed), and with what was deleted there since the oldest snapshot.
+func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16, after []int64, age time.Duration) ([]Overlooked, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT u.carrier, u.lane, count(*) FILTER (WHERE w.pushed_at < now() - $3::interval), coalesce(min(w.message_id) FILTER (WHERE w.pushed_at IS NULL), 0)
-		FROM unnest($1::text[], $2::smallint[]) u(carrier, lane) CROSS JOIN LATERAL (
+		SELECT u.carrier, u.lane, count(*) FILTER (WHERE w.pushed_at < now() - $4::interval), coalesce(min(w.message_id) FILTER (WHERE w.pushed_at IS NULL), 0),
+			coalesce(min(w.message_id), (SELECT last_value + 1 FROM messages_id_seq))
+		FROM unnest($1::text[], $2::smallint[], $3::bigint[]) u(carrier, lane, after) LEFT JOIN LATERAL (
 			SELECT message_id, pushed_at FROM outbox o
-			WHERE o.carrier = u.carrier AND o.lane = u.lane AND o.claimed_by IS NULL AND o.due_at < now() - $3::interval AND o.expires_at > now()
-			ORDER BY o.message_id LIMIT $4
-		) w
-		GROUP BY u.carrier, u.lane`, carriers, lanes, age, overlookedMost)
+			WHERE o.carrier = u.carrier AND o.lane = u.lane AND o.message_id > u.after
+				AND o.claimed_by IS NULL AND o.due_at < now() - $4::interval AND o.expires_at > now()
+			ORDER BY o.message_id LIMIT $5
+		) w ON true
+		GROUP BY u.carrier, u.lane`, carriers, lanes, after, age, overlookedMost)
 	if err != nil {
 		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
 	}
@@ -389,35 +353,8 @@ func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16
 	return overlooked, nil
 }
 
-// Backlog is what waits for one carrier in one lane.
-type Backlog struct {
-	Carrier  string
-	Lane     int
-	Messages int64
-	Oldest   time.Time     // when the longest waiting was accepted
-	Due      time.Duration // how long the one that is due longest has been so; 0: none is
-}
-
-// Backlogs counts the outbox by carrier and lane.
-func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT w.carrier, w.lane, w.n, m.created_at, greatest(now() - w.due, interval '0')
-		FROM (SELECT carrier, lane, count(*) AS n, min(message_id) AS oldest, min(due_at) AS due FROM outbox GROUP BY carrier, lane) w
-		JOIN messages m ON m.id = w.oldest`)
-	if err != nil {
-		return nil, fmt.Errorf("counting the outbox: %w", err)
-	}
-	backlogs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
-		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
-		return b, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("counting the outbox: %w", err)
-	}
-	return backlogs, nil
-}
-
-// Queues counts by company what no carrier has yet, of all that waits.
+// Queues counts by company what no carrier has yet, of all that waits. It reads all
+// of it: it is for an operator who asks.
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
 	rows, err := s.pool.Query(ctx, `SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
 	if err != nil {

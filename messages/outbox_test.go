@@ -219,68 +219,6 @@ func TestAcceptedSegments(t *testing.T) {
 	}
 }
 
-// TestMissing: what is due and not on the queue, by what the queue says of itself.
-func TestMissing(t *testing.T) {
-	d := newTestStore(t)
-	now := time.Now().Truncate(time.Microsecond)
-	batch := func(company int64) func(*messages.Message) {
-		return func(m *messages.Message) {
-			m.CompanyID = company
-			m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
-		}
-	}
-	ids := append(d.pending(5), append(d.pending(1, batch(1)), d.pending(1, batch(2))...)...)
-	stray := d.pending(1, func(m *messages.Message) { m.Carrier = "gone" })
-	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, stray[0]) // nobody would take it
-	// The queue has handed out, of the single lane, what was pushed before a
-	// minute ago; of company 1's batches what was pushed before an hour ago; of
-	// company 2's it holds nothing that is older than 10 s.
-	marks := []messages.Watermark{
-		{Carrier: carrier, Lane: 0, Until: now.Add(-time.Minute)},
-		{Carrier: carrier, Lane: 1, CompanyID: 1, Until: now.Add(-time.Hour)},
-	}
-	pushed := func(i int, ago time.Duration) {
-		d.exec(`UPDATE outbox SET pushed_at = $2 WHERE message_id = $1`, ids[i], now.Add(-ago))
-	}
-	pushed(0, 30*time.Second) // still on it
-	pushed(1, 2*time.Minute)  // lost
-	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[2])
-	d.exec(`UPDATE outbox SET pushed_at = NULL, due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[3])
-	d.exec(`UPDATE outbox SET pushed_at = NULL, claimed_by = 1 WHERE message_id = $1`, ids[4])
-	pushed(5, 2*time.Minute)
-	pushed(6, 2*time.Minute)
-	missing := func(limit int) []int64 {
-		t.Helper()
-		waiting, err := d.Missing(t.Context(), marks, now.Add(-10*time.Second), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := make([]int64, len(waiting))
-		for i, w := range waiting {
-			got[i] = w.ID
-			if w.Carrier != carrier || w.CompanyID == 2 != (w.ID == ids[6]) || w.Lane == 1 != (w.ID == ids[6]) {
-				t.Errorf("%+v", w)
-			}
-		}
-		return got
-	}
-	if got, want := missing(10), []int64{ids[1], ids[2], ids[6]}; !slices.Equal(got, want) {
-		t.Errorf("missing %v, want %v", got, want)
-	}
-	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 || due[0].ID != ids[2] {
-		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
-	}
-	if got, want := missing(2), []int64{ids[1], ids[2]}; !slices.Equal(got, want) {
-		t.Errorf("the first two: %v, want %v", got, want)
-	}
-	if err := d.Pushed(t.Context(), missing(10)); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "missing after the push", missing(10), nil)
-	d.exec(`UPDATE outbox SET expires_at = now(), pushed_at = NULL`)
-	same(t, "missing and expired", missing(10), nil)
-}
-
 func TestReroute(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
@@ -431,28 +369,5 @@ func TestBegun(t *testing.T) {
 	}
 	if got := d.claim(3, ids...); len(got) != 1 || !got[0].Begun {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestBacklogs(t *testing.T) {
-	d := newTestStore(t)
-	if b, err := d.Backlogs(t.Context()); err != nil || len(b) != 0 {
-		t.Errorf("%v, %v", b, err)
-	}
-	ids := d.pending(3)
-	d.pending(1, func(m *messages.Message) { m.Carrier = "onatel" })
-	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE id = $1`, ids[0])
-	b, err := d.Backlogs(t.Context())
-	if err != nil || len(b) != 2 {
-		t.Fatalf("%v, %v", b, err)
-	}
-	for _, of := range b {
-		n, age := int64(1), time.Duration(0)
-		if of.Carrier == carrier {
-			n, age = 3, time.Hour
-		}
-		if got := time.Since(of.Oldest); of.Messages != n || got < age || got > age+time.Minute {
-			t.Errorf("%+v", of)
-		}
 	}
 }

@@ -71,15 +71,14 @@ type Stranded struct {
 	Number  sms.Number
 }
 
-// Stranded returns up to limit messages that wait for other carriers than
-// those given, which somebody serves. Messages of which a carrier may have a
-// segment are not among them.
-func (s *Store) Stranded(ctx context.Context, served []string, limit int) ([]Stranded, error) {
+// Stranded returns those of messages, by their ids, that may be handed to another
+// carrier: nobody has claimed them, and no carrier may have a segment of them.
+func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
-		WHERE w.carrier <> ALL($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
+		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 			AND (w.attempts = 0 OR NOT `+receipts.MayHave("w.message_id")+`)
-		ORDER BY w.message_id LIMIT $2`, served, limit)
+		ORDER BY w.message_id`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
 	}

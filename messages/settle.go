@@ -185,15 +185,15 @@ func appendVerdict(finals []Final, id int64, segments int, copies []submission.C
 	return append(finals, Final{MessageID: id, Status: status, At: at, Reason: reason})
 }
 
-// Expired takes up to limit unclaimed messages whose validity is over off the
-// outbox and returns their verdicts.
-func (s *Store) Expired(ctx context.Context, tx pgx.Tx, limit int) ([]Final, error) {
+// Expired takes those of ids off the outbox whose validity is over and that nobody
+// has claimed, and returns their verdicts.
+func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	rows, err := tx.Query(ctx, `
 		WITH over AS (
-			SELECT message_id FROM outbox WHERE expires_at <= now() AND claimed_by IS NULL
-			ORDER BY message_id LIMIT $1 FOR UPDATE SKIP LOCKED
+			SELECT message_id FROM outbox WHERE message_id = ANY($1) AND expires_at <= now() AND claimed_by IS NULL
+			ORDER BY message_id FOR UPDATE SKIP LOCKED
 		)
-		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, limit)
+		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
 	if err != nil {
 		return nil, fmt.Errorf("taking expired messages: %w", err)
 	}

@@ -1,0 +1,38 @@
+package dispatcher
+
+import "time"
+
+// floor is an id below which a lane of the outbox has no rows, as far as is known.
+// Rows that left while somebody holds a snapshot (pg_dump) stay in the index until
+// that ends: who begins at the floor does not read them again and again. What a
+// lane is handed, or gets back, has old ids, so now and then one looks below.
+type floor struct {
+	id   int64
+	down time.Time     // when somebody last looked below
+	cost time.Duration // of that look
+}
+
+const (
+	lookDown = 15 * time.Second // between two looks below
+	downRest = 200              // as many times as long as such a look took, at least
+	// uncommitted is how far an id may be behind others that are committed: its
+	// transaction, which drew it, was still under way.
+	uncommitted = 1_000
+)
+
+// from returns above which id to read.
+func (f *floor) from(now time.Time) (id int64, below bool) {
+	if now.Sub(f.down) >= max(lookDown, downRest*f.cost) {
+		f.down = now
+		return 0, true
+	}
+	return f.id, false
+}
+
+// found notes which row is the first, and what it cost to see that.
+func (f *floor) found(first int64, below bool, cost time.Duration) {
+	f.id = max(first-uncommitted, 0)
+	if below {
+		f.cost = cost
+	}
+}

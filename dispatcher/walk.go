@@ -1,0 +1,255 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/queue"
+)
+
+// outboxWalk is how far the walk over the outbox has come. It belongs to the tasks.
+//
+// Once a second it reads the next 20,000 rows of each carrier's lane, in the order
+// of their ids, and gathers in that one read what is to be done about any of them:
+// what has expired, what the queue has lost, what is to be held, what waits for a
+// carrier that nobody serves, whose claimants are dead; and it counts. A lane that
+// is no longer than that is seen whole each time. So what the walk costs a second is
+// the same however much waits; only how long it takes to come round grows.
+type outboxWalk struct {
+	lanes map[laneKey]*laneWalk
+
+	carriers []string      // that rows of the outbox wait for, when somebody last looked
+	stranded []string      // those of them that nobody serves
+	held     []int64       // companies whose messages are put off
+	read     time.Duration // what the last read took: the walk rests by that
+}
+
+// laneWalk is how far the walk has come in one lane.
+type laneWalk struct {
+	after int64 // where it goes on; 0: it begins
+	floor floor
+	below bool             // the pass began below the floor
+	pass  messages.Counted // what it has counted in this pass
+	whole messages.Counted // and in the last one that came to the end
+}
+
+func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
+
+// restart has every lane begin again: what was not looked for so far may be
+// anywhere, and what is first goes out next.
+func (w *outboxWalk) restart() {
+	for _, l := range w.lanes {
+		l.after = 0
+	}
+}
+
+// stretch returns where a lane is read next.
+func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
+	l := w.lanes[at]
+	if l == nil {
+		l = &laneWalk{}
+		w.lanes[at] = l
+	}
+	if l.after == 0 {
+		l.after, l.below = l.floor.from(now)
+		l.pass = messages.Counted{Carrier: at.carrier, Lane: int(at.lane)}
+	}
+	return messages.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
+}
+
+// saw counts what was seen of a lane and moves on.
+func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
+	first := l.pass.First == 0
+	if l.pass.Messages += seen.Rows; first {
+		l.pass.First = seen.First
+		if seen.Rows == 0 {
+			seen.First = next
+		}
+		l.floor.found(seen.First, l.below, cost)
+	}
+	if l.pass.Due.IsZero() || (seen.Rows > 0 && seen.Due.Before(l.pass.Due)) {
+		l.pass.Due = seen.Due
+	}
+	if l.after = seen.Last; seen.Rows < messages.WalkRows {
+		l.after, l.whole = 0, l.pass
+	}
+}
+
+// counted is what waits in the lane: as the last pass saw it, or this one, if it
+// has seen more already.
+func (l *laneWalk) counted() messages.Counted {
+	if l.after != 0 && l.pass.Messages > l.whole.Messages {
+		return l.pass
+	}
+	return l.whole
+}
+
+// walkOutbox reads on and does what is to be done about what it sees.
+func (d *Dispatcher) walkOutbox(ctx context.Context) error {
+	w := d.walk
+	start := time.Now()
+	var ways []laneKey
+	for _, c := range d.running() {
+		ways = append(ways, laneKey{c.name, queue.Single}, laneKey{c.name, queue.Batch})
+	}
+	for _, carrier := range w.carriers {
+		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+			if at := (laneKey{carrier, lane}); !slices.Contains(ways, at) {
+				ways = append(ways, at)
+			}
+		}
+	}
+	maps.DeleteFunc(w.lanes, func(at laneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
+	marks, failed := d.watermarks(ctx)
+	stretches := make([]messages.Stretch, len(ways))
+	for i, at := range ways {
+		stretches[i] = w.stretch(at, start)
+		stretches[i].Queue = marks[at]
+	}
+	begin := time.Now()
+	seen, next, err := d.store.Walk(ctx, stretches, w.held)
+	if w.read = time.Since(begin); err != nil {
+		return errors.Join(failed, err)
+	}
+	var all messages.Seen
+	counted := make([]messages.Counted, len(ways))
+	for i, at := range ways {
+		l, s := w.lanes[at], &seen[i]
+		l.saw(s, next, w.read)
+		counted[i] = l.counted()
+		all.Claimants = append(all.Claimants, s.Claimants...)
+		all.Expired, all.Held = append(all.Expired, s.Expired...), append(all.Held, s.Held...)
+		all.Missing, all.Stranded = append(all.Missing, s.Missing...), append(all.Stranded, s.Stranded...)
+	}
+	return errors.Join(failed, d.expire(ctx, all.Expired), d.putOff(ctx, all.Held), d.readdress(ctx, all.Stranded),
+		d.pushAll(ctx, all.Missing), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
+}
+
+// expire fails those of messages, by their ids, that could not be carried within
+// their validity.
+func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
+	for some := range slices.Chunk(ids, decidedAtOnce) {
+		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			return d.carrying.Expired(ctx, tx, some)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putOff holds messages, by their ids, of companies that are approved no more.
+func (d *Dispatcher) putOff(ctx context.Context, ids []int64) error {
+	var held int64
+	var failed error
+	for some := range slices.Chunk(ids, decidedAtOnce) {
+		n, err := d.carrying.Hold(ctx, some)
+		held, failed = held+n, errors.Join(failed, err)
+	}
+	if held > 0 {
+		d.log.Warn("queued messages held: their company is no longer approved", "messages", held)
+	}
+	return failed
+}
+
+// missClaimants has the dead's claims freed, if any of claimants is dead: mostly
+// their death was seen, and that is done.
+func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error {
+	me := d.member.id.Load()
+	if claimants = slices.DeleteFunc(claimants, func(id int64) bool { return id == me }); len(claimants) == 0 {
+		return nil
+	}
+	living, err := d.living(ctx) // who claims is asked first, as in free
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(claimants, func(id int64) bool { return !slices.Contains(living, id) }) {
+		d.deaths.note()
+	}
+	return nil
+}
+
+// holdQueued notes whose messages the walk is to hold, and releases those of
+// companies that are approved again.
+func (d *Dispatcher) holdQueued(ctx context.Context) error {
+	held, released, err := d.store.Holds(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(held, func(company int64) bool { return !slices.Contains(d.walk.held, company) }) {
+		d.walk.restart()
+	}
+	d.walk.held = held
+	var failed error
+	for _, company := range released {
+		n, err := d.store.Unhold(ctx, company)
+		if failed = errors.Join(failed, err); n > 0 {
+			d.log.Info("held messages released: their company is approved again", "messages", n)
+		}
+	}
+	return failed
+}
+
+// findStranded notes for whom messages wait, and which of these carriers are
+// configured nowhere any more.
+func (d *Dispatcher) findStranded(ctx context.Context) error {
+	carriers, err := d.store.OutboxCarriers(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links WHERE updated_at > now() - $1::interval`, d.opts.StrandedAfter)
+	if err != nil {
+		return fmt.Errorf("asking which carriers have links: %w", err)
+	}
+	served, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("asking which carriers have links: %w", err)
+	}
+	for _, c := range d.running() {
+		served = append(served, c.name)
+	}
+	d.walk.carriers = carriers
+	d.walk.stranded = slices.DeleteFunc(slices.Clone(carriers), func(name string) bool { return slices.Contains(served, name) })
+	return nil
+}
+
+// readdress hands messages, by their ids, that wait for a carrier which is
+// configured nowhere any more to the carrier that now takes their numbers.
+func (d *Dispatcher) readdress(ctx context.Context, ids []int64) error {
+	if d.opts.Route == nil {
+		return nil
+	}
+	var known []string
+	for _, c := range d.running() {
+		known = append(known, c.name)
+	}
+	type way struct{ from, to string }
+	for some := range slices.Chunk(ids, decidedAtOnce) {
+		stranded, err := d.carrying.Stranded(ctx, some)
+		if err != nil {
+			return err
+		}
+		moves := map[way][]int64{}
+		for _, m := range stranded {
+			if to, ok := d.opts.Route(m.Number); ok && slices.Contains(known, to) {
+				moves[way{m.Carrier, to}] = append(moves[way{m.Carrier, to}], m.ID)
+			}
+		}
+		for way, ids := range moves {
+			n, err := d.carrying.Readdress(ctx, ids, way.from, way.to)
+			if err != nil {
+				return err
+			}
+			d.metrics.rerouted.WithLabelValues(way.from).Add(float64(n))
+			d.log.Warn("carrier is no longer configured; another takes its messages", "carrier", way.from, "by", way.to, "messages", n)
+		}
+	}
+	return nil
+}

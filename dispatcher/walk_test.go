@@ -1,0 +1,204 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+// wait has n messages wait for a carrier in the batch lane and returns the ids of
+// the first and the last. Nothing is known of them but their rows in the outbox.
+func (b *bench) wait(carrier string, n int) (first, last int64) {
+	b.Helper()
+	if err := b.pool.QueryRow(b.Context(), `WITH waiting AS (
+			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
+			SELECT nextval('messages_id_seq'), 1, $1, $2, now() + interval '1 day' FROM generate_series(1, $3) RETURNING message_id
+		)
+		SELECT min(message_id), max(message_id) FROM waiting`, carrier, messages.LaneBatch, n).Scan(&first, &last); err != nil {
+		b.Fatal(err)
+	}
+	return first, last
+}
+
+func (b *bench) walk() {
+	b.Helper()
+	if err := b.d.walkOutbox(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// depth is what is shown to wait for a carrier.
+func (b *bench) depth(carrier string) (n int64) {
+	b.Helper()
+	backlogs, err := b.d.store.Backlogs(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, of := range backlogs {
+		if of.Carrier == carrier {
+			n += of.Messages
+		}
+	}
+	return n
+}
+
+// TestWalkComesRound: what waits behind more than one stretch is reached in its
+// turn; a short lane is seen whole each time beside it.
+func TestWalkComesRound(t *testing.T) {
+	b := newBench(t)
+	b.wait("lumitel", 2*messages.WalkRows)
+	far := b.begun(1)
+	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.msg.ID)
+	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.msg.ID, messages.LaneBatch)
+	near := func() *inFlight {
+		m := b.begun(1)
+		b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, m.msg.ID)
+		return m
+	}
+	expired := func(m *inFlight) bool {
+		t.Helper()
+		status, _ := b.status(m.msg.ID)
+		return status == sms.Failed
+	}
+	for round, want := range []struct {
+		far   bool
+		depth int64
+	}{{false, messages.WalkRows}, {false, 2 * messages.WalkRows}, {true, 2*messages.WalkRows + 1}, {true, 2*messages.WalkRows + 1}} {
+		single := near()
+		b.walk()
+		if !expired(single) || expired(far) != want.far {
+			t.Errorf("round %d: near %v, far %v", round, expired(single), expired(far))
+		}
+		if got := b.depth("lumitel"); got != want.depth && got != want.depth+1 { // with the single
+			t.Errorf("round %d: %d are shown to wait, want %d", round, got, want.depth)
+		}
+	}
+}
+
+// TestWalkBeginsAnew: whose approval is withdrawn has its messages held from the
+// first one on, wherever the walk was.
+func TestWalkBeginsAnew(t *testing.T) {
+	b := newBench(t)
+	m := b.begun(1)
+	b.exec(`UPDATE outbox SET claimed_by = NULL, lane = $2 WHERE message_id = $1`, m.msg.ID, messages.LaneBatch)
+	b.wait("lumitel", messages.WalkRows)
+	b.walk()
+	b.exec(`INSERT INTO holds (company_id) VALUES (1)`)
+	held := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 day'`) }
+	for _, want := range []int{1, 0} { // only this one's message is known
+		if err := b.d.holdQueued(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.walk()
+		if got := held(); got != want {
+			t.Errorf("%d are held, want %d", got, want)
+		}
+		b.exec(`UPDATE holds SET released = true`)
+	}
+}
+
+// TestWalkMeetsTheDead: a claim of nobody that was made behind the look for it is
+// freed when the walk comes by.
+func TestWalkMeetsTheDead(t *testing.T) {
+	b := newBench(t)
+	m := b.begun(1)
+	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me')`)
+	if err := b.tasks(); err != nil { // looks for the dead, as whoever begins does
+		t.Fatal(err)
+	}
+	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.msg.ID)
+	for range 2 { // meets it, frees it
+		if err := b.tasks(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
+		t.Error("it is claimed still")
+	}
+}
+
+// TestWhatARoundReads: all that looks at the outbox from time to time, together,
+// reads no more rows of it when more waits beyond its reach; of what left while a
+// snapshot is held it reads next to nothing a second time.
+func TestWhatARoundReads(t *testing.T) {
+	b := newBench(t)
+	rows := func(what string) (read int) {
+		t.Helper()
+		b.d.deaths.unfreed = false // what a death costs is another matter
+		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+			b.d.health.atLocked(laneKey{"lumitel", lane}).idle = time.Now().Add(-time.Hour)
+		}
+		before := b.outboxRowsRead()
+		const rounds = 3
+		for range rounds {
+			if err := b.tasks(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.d.health.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.d.store.Backlogs(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read = (b.outboxRowsRead() - before) / rounds
+		t.Logf("FIGURE %-24s %d rows of the outbox a round", what, read)
+		return read
+	}
+	rows("nothing")
+	b.wait("lumitel", messages.WalkRows+10_000)
+	b.wait("gone", messages.WalkRows+10_000)
+	little := rows("60,000")
+	b.wait("lumitel", 50_000)
+	b.wait("gone", 50_000)
+	b.exec(`ANALYZE outbox`)
+	if much := rows("160,000"); much > little+little/20 {
+		t.Errorf("%d rows a round with 160,000 waiting, %d with 60,000", much, little)
+	}
+
+	snapshot, err := pgx.ConnectConfig(t.Context(), b.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = snapshot.Close(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{`SET idle_in_transaction_session_timeout = 0`, `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT count(*) FROM links`} {
+		if _, err := snapshot.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.exec(`DELETE FROM outbox`)
+	rows("a look below the floor")
+	if dead := rows("160,000 that are gone"); dead > 4*(uncommitted+10) {
+		t.Errorf("%d rows a round are read of those that are gone", dead)
+	}
+}
+
+// outboxRowsRead is how many rows of the outbox, living or dead, all statements of
+// the bench have looked at so far.
+func (b *bench) outboxRowsRead() int {
+	b.Helper()
+	b.pool.Reset() // each session tells of itself when it ends
+	const others = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+		AND pid <> pg_backend_pid() AND state <> 'idle in transaction'`
+	for deadline := time.Now().Add(time.Minute); b.count(others) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatal("sessions do not end")
+		}
+	}
+	return b.count(`SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'outbox')
+		+ (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'outbox')`)
+}
+
+func (b *bench) exec(statement string, args ...any) {
+	b.Helper()
+	if _, err := b.pool.Exec(b.Context(), statement, args...); err != nil {
+		b.Fatal(fmt.Errorf("%s: %w", statement, err))
+	}
+}

@@ -1,0 +1,221 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// WalkRows is how many rows of a lane one call of Walk reads at most.
+const WalkRows = 20_000
+
+// Stretch is where Walk reads: the rows of one carrier's lane with ids above
+// After, in their order.
+type Stretch struct {
+	Carrier  string
+	Lane     int
+	After    int64
+	Stranded bool // nobody serves the carrier
+
+	// Queue says how far consumers have come with the lane's entries on the queue;
+	// nil: nobody takes from there, and nothing is missing on it.
+	Queue *Watermarks
+}
+
+// Watermarks say how far consumers have come with a lane's messages: of what was
+// put on the queue before a company's moment, nothing waits there any more.
+type Watermarks struct {
+	Until   map[int64]time.Time // by company; of the single lane all under 0
+	Unknown time.Time           // for companies that Until does not name
+}
+
+// Seen is what stands in a stretch. What is claimed is among Claimants and nowhere
+// else.
+type Seen struct {
+	Rows        int64     // less than WalkRows: the lane ends here
+	First, Last int64     // the ids; 0: there are no rows
+	Due         time.Time // when the one that is due the longest became so; zero: there are no rows
+	Claimants   []int64   // the dispatchers that have messages claimed, ascending
+	Expired     []int64   // their validity is over
+	Missing     []Waiting // due, and not on the queue: never pushed, or pushed so long ago that the queue would have handed them out
+	Stranded    []int64   // due, where the stretch's carrier is served by nobody
+	Held        []int64   // of the companies asked for, not put off yet
+}
+
+// Walk reads stretches of the outbox and returns what stands in each, in one
+// statement. held are the companies whose messages are to be put off. next is an
+// id that was not given out when Walk began: rows of older ids that appear later
+// were put back, handed over, or written by a transaction that was under way.
+//
+// What it costs does not grow with what waits beyond the stretches.
+func (s *Store) Walk(ctx context.Context, stretches []Stretch, held []int64) (seen []Seen, next int64, err error) {
+	rows, err := s.pool.Query(ctx, walk, walkArguments(stretches, held)...)
+	if err != nil {
+		return nil, 0, fmt.Errorf("walking over the outbox: %w", err)
+	}
+	seen = make([]Seen, 0, len(stretches))
+	var l Seen
+	var due *time.Time
+	var missing, missed []int64 // ids, and their companies
+	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &missing, &missed, &l.Stranded, &l.Held}, func() error {
+		st := &stretches[len(seen)]
+		for i, id := range missing {
+			l.Missing = append(l.Missing, Waiting{ID: id, CompanyID: missed[i], Carrier: st.Carrier, Lane: st.Lane})
+		}
+		if due != nil {
+			l.Due = *due
+		}
+		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Held} { // a join promises no order
+			slices.Sort(ids)
+		}
+		slices.SortFunc(l.Missing, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
+		l.Claimants = slices.Compact(l.Claimants)
+		seen = append(seen, l)
+		l, due, missing, missed = Seen{}, nil, nil, nil
+		return nil
+	}); err != nil {
+		return nil, 0, fmt.Errorf("walking over the outbox: %w", err)
+	}
+	return seen, next, nil
+}
+
+func walkArguments(stretches []Stretch, held []int64) []any {
+	var (
+		n        = len(stretches)
+		carriers = make([]string, n)
+		lanes    = make([]int16, n)
+		after    = make([]int64, n)
+		stranded = make([]bool, n)
+		unknown  = make([]*time.Time, n) // nil: nothing is missing
+
+		marked    []int32 // stretches, from 1, with
+		companies []int64
+		until     []time.Time
+	)
+	for i, st := range stretches {
+		carriers[i], lanes[i], after[i], stranded[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded
+		if st.Queue == nil {
+			continue
+		}
+		unknown[i] = &st.Queue.Unknown
+		for company, moment := range st.Queue.Until {
+			marked, companies, until = append(marked, int32(i+1)), append(companies, company), append(until, moment)
+		}
+	}
+	return []any{carriers, lanes, after, stranded, unknown, append([]int32{}, marked...), append([]int64{}, companies...), append([]time.Time{}, until...),
+		append([]int64{}, held...)}
+}
+
+// walk reads each stretch by the index of its lane, whatever the planner knows of
+// the lane's length (LIMIT is no parameter), and sums it up on the spot.
+var walk = fmt.Sprintf(`
+	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
+	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::timestamptz[]) WITH ORDINALITY s(carrier, lane, after, stranded, unknown, n)
+	CROSS JOIN LATERAL (
+		SELECT count(*), coalesce(min(o.message_id), 0), coalesce(max(o.message_id), 0), min(o.due_at),
+			array_agg(o.claimed_by) FILTER (WHERE o.claimed_by IS NOT NULL),
+			array_agg(o.message_id) FILTER (WHERE o.over),
+			array_agg(o.message_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
+			array_agg(o.company_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
+			array_agg(o.message_id) FILTER (WHERE o.ready AND s.stranded),
+			array_agg(o.message_id) FILTER (WHERE o.claimed_by IS NULL AND o.due_at < %[2]s AND o.company_id = ANY($9))
+		FROM (
+			SELECT r.message_id, r.company_id, r.claimed_by, r.due_at, r.pushed_at, CASE s.lane WHEN %[3]d THEN 0 ELSE r.company_id END AS waits_as,
+				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now() AND r.due_at <= now() AS ready
+			FROM outbox r WHERE r.carrier = s.carrier AND r.lane = s.lane AND r.message_id > s.after
+			ORDER BY r.message_id LIMIT %[1]d
+		) o
+		LEFT JOIN unnest($6::int[], $7::bigint[], $8::timestamptz[]) q(n, company, until) ON q.n = s.n AND q.company = o.waits_as
+	) w
+	ORDER BY s.n`, WalkRows, heldUntil, LaneSingle)
+
+// OutboxCarriers lists the carriers of all rows in the outbox. What it costs grows
+// with their number.
+func (s *Store) OutboxCarriers(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `
+		WITH RECURSIVE c(carrier) AS (
+			(SELECT carrier FROM outbox ORDER BY carrier, lane, message_id LIMIT 1)
+			UNION ALL
+			SELECT n.carrier FROM c CROSS JOIN LATERAL (SELECT o.carrier FROM outbox o WHERE o.carrier > c.carrier ORDER BY o.carrier, o.lane, o.message_id LIMIT 1) n
+		)
+		SELECT carrier FROM c`)
+	if err != nil {
+		return nil, fmt.Errorf("listing the carriers in the outbox: %w", err)
+	}
+	carriers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("listing the carriers in the outbox: %w", err)
+	}
+	return carriers, nil
+}
+
+// Counted is how much waits for one carrier in one lane.
+type Counted struct {
+	Carrier  string
+	Lane     int
+	Messages int64
+	First    int64     // the oldest; 0: there is none
+	Due      time.Time // since when the one is due that is due longest; zero: there is none
+}
+
+// KeepBacklogs keeps for [Store.Backlogs] what waits in all lanes: what was counted of
+// others is forgotten. What has not changed is not written. A crash may take the
+// last counts with it; the next walk has them again.
+func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
+	n := len(lanes)
+	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
+	for i := range lanes {
+		l := &lanes[i]
+		carriers[i], numbers[i], counts[i], firsts[i] = l.Carrier, int16(l.Lane), l.Messages, l.First
+		if !l.Due.IsZero() {
+			due[i] = &l.Due
+		}
+	}
+	if _, err := s.pool.Exec(ctx, `
+		WITH lane AS (
+			SELECT l.carrier, l.lane, l.messages, m.created_at, l.due
+			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[]) l(carrier, lane, messages, first, due)
+			LEFT JOIN messages m ON m.id = l.first
+		), others AS (
+			DELETE FROM backlogs WHERE (carrier, lane) NOT IN (SELECT carrier, lane FROM lane)
+		)
+		INSERT INTO backlogs AS b (carrier, lane, messages, oldest_at, due_at)
+		SELECT l.* FROM lane l, set_config('synchronous_commit', 'off', true) ORDER BY carrier, lane
+		ON CONFLICT (carrier, lane) DO UPDATE SET messages = excluded.messages, oldest_at = excluded.oldest_at, due_at = excluded.due_at
+			WHERE (b.messages, b.oldest_at, b.due_at) IS DISTINCT FROM (excluded.messages, excluded.oldest_at, excluded.due_at)`,
+		carriers, numbers, counts, firsts, due); err != nil {
+		return fmt.Errorf("keeping what waits: %w", err)
+	}
+	return nil
+}
+
+// Backlog is what waits for one carrier in one lane.
+type Backlog struct {
+	Carrier  string
+	Lane     int
+	Messages int64
+	Oldest   time.Time     // when the longest waiting was accepted
+	Due      time.Duration // how long the one that is due longest has been so; 0: none is
+}
+
+// Backlogs returns what waits by carrier and lane, as the walk over the outbox
+// last counted it ([Store.KeepBacklogs]).
+func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
+	rows, err := s.pool.Query(ctx, `SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0')
+		FROM backlogs WHERE messages > 0`)
+	if err != nil {
+		return nil, fmt.Errorf("reading what waits: %w", err)
+	}
+	backlogs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
+		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
+		return b, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading what waits: %w", err)
+	}
+	return backlogs, nil
+}

@@ -1,0 +1,287 @@
+package messages_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+)
+
+func batch(company int64) func(*messages.Message) {
+	return func(m *messages.Message) {
+		m.CompanyID = company
+		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	}
+}
+
+// walk is one walk over stretches.
+func (d *testStore) walk(held []int64, stretches ...messages.Stretch) []messages.Seen {
+	d.Helper()
+	seen, next, err := d.Walk(d.Context(), stretches, held)
+	if err != nil || len(seen) != len(stretches) {
+		d.Fatal(seen, err)
+	}
+	if last := d.count(`SELECT last_value FROM messages_id_seq`); next != int64(last)+1 {
+		d.Errorf("the next id is %d, the last was %d", next, last)
+	}
+	return seen
+}
+
+// TestWalk: of each stretch all that is to be done about its rows, and nothing of
+// others.
+func TestWalk(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(9)
+	bulk := d.pending(2, batch(2))
+	d.pending(1, func(m *messages.Message) { m.Carrier = "gone" })
+	d.exec(`UPDATE outbox SET due_at = now() - interval '1 hour' WHERE message_id = $1`, ids[4])
+	d.exec(`UPDATE outbox SET expires_at = now() WHERE message_id = ANY($1)`, []int64{ids[2], ids[3], bulk[1]})
+	d.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, ids[3])
+	d.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = ANY($1)`, []int64{ids[5], ids[6]})
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[7])
+	d.exec(`UPDATE outbox SET due_at = '9999-12-31Z' WHERE message_id = $1`, ids[8])
+
+	seen := d.walk([]int64{1},
+		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[0], Stranded: true},
+		messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch},
+		messages.Stretch{Carrier: "nobody", Lane: messages.LaneSingle},
+		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[8]})
+	s := seen[0]
+	if s.Rows != 8 || s.First != ids[1] || s.Last != ids[8] || time.Since(s.Due) < time.Hour {
+		t.Errorf("%+v", s)
+	}
+	if !slices.Equal(s.Claimants, []int64{7, 8}) {
+		t.Errorf("claimants %v", s.Claimants)
+	}
+	same(t, "expired", s.Expired, ids[2:3])
+	same(t, "stranded", s.Stranded, []int64{ids[1], ids[4]})
+	same(t, "to be held", s.Held, []int64{ids[1], ids[2], ids[4], ids[7]})
+	if len(s.Missing) != 0 {
+		t.Errorf("nobody takes from the queue, and it lacks %v", s.Missing)
+	}
+	same(t, "expired of the batches", seen[1].Expired, bulk[1:])
+	if s := seen[1]; s.Rows != 2 || len(s.Stranded)+len(s.Held)+len(s.Claimants) != 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, s := range seen[2:] {
+		if s.Rows != 0 || s.First != 0 || s.Last != 0 || !s.Due.IsZero() {
+			t.Errorf("of nothing: %+v", s)
+		}
+	}
+	carriers, err := d.OutboxCarriers(t.Context())
+	if err != nil || !slices.Equal(carriers, []string{"gone", carrier}) {
+		t.Errorf("carriers %v, %v", carriers, err)
+	}
+	d.exec(`DELETE FROM outbox`)
+	if carriers, err := d.OutboxCarriers(t.Context()); err != nil || len(carriers) != 0 {
+		t.Errorf("carriers %v, %v", carriers, err)
+	}
+}
+
+// TestMissing: what is due and not on the queue, by what the queue says of itself.
+func TestMissing(t *testing.T) {
+	d := newTestStore(t)
+	now := time.Now().Truncate(time.Microsecond)
+	ids := append(d.pending(5), append(d.pending(1, batch(1)), d.pending(1, batch(2))...)...)
+	// The queue has handed out, of the single lane, what was pushed before a
+	// minute ago; of company 1's batches what was pushed before an hour ago; of
+	// company 2's it holds nothing that is older than 10 s.
+	unknown := now.Add(-10 * time.Second)
+	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle,
+		Queue: &messages.Watermarks{Until: map[int64]time.Time{0: now.Add(-time.Minute)}, Unknown: unknown}}
+	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch,
+		Queue: &messages.Watermarks{Until: map[int64]time.Time{1: now.Add(-time.Hour)}, Unknown: unknown}}
+	pushed := func(i int, ago time.Duration) {
+		d.exec(`UPDATE outbox SET pushed_at = $2 WHERE message_id = $1`, ids[i], now.Add(-ago))
+	}
+	pushed(0, 30*time.Second) // still on it
+	pushed(1, 2*time.Minute)  // lost
+	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[2])
+	d.exec(`UPDATE outbox SET pushed_at = NULL, due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[3])
+	d.exec(`UPDATE outbox SET pushed_at = NULL, claimed_by = 1 WHERE message_id = $1`, ids[4])
+	pushed(5, 2*time.Minute)
+	pushed(6, 2*time.Minute)
+	missing := func() (got []int64) {
+		t.Helper()
+		for _, s := range d.walk(nil, single, batches) {
+			for _, w := range s.Missing {
+				got = append(got, w.ID)
+				if w.Carrier != carrier || w.CompanyID == 2 != (w.ID == ids[6]) || w.Lane == 1 != (w.ID == ids[6]) {
+					t.Errorf("%+v", w)
+				}
+			}
+		}
+		return got
+	}
+	if got, want := missing(), []int64{ids[1], ids[2], ids[6]}; !slices.Equal(got, want) {
+		t.Errorf("missing %v, want %v", got, want)
+	}
+	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 || due[0].ID != ids[2] {
+		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
+	}
+	batches.Queue.Until = nil // the queue knows nobody
+	same(t, "missing on an empty queue", missing(), []int64{ids[1], ids[2], ids[5], ids[6]})
+	if err := d.Pushed(t.Context(), missing()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "missing after the push", missing(), nil)
+	d.exec(`UPDATE outbox SET expires_at = now(), pushed_at = NULL`)
+	same(t, "missing and expired", missing(), nil)
+}
+
+// fill has n messages of one company's campaign wait, and answers the first id.
+func (d *testStore) fill(lane, n int) int64 {
+	d.Helper()
+	first := int64(d.count(`SELECT nextval('messages_id_seq')`))
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
+		SELECT id, 1, $1, $2, now() + interval '1 day' FROM generate_series($3::bigint, $3::bigint + $4 - 1) id`, carrier, lane, first, n)
+	d.exec(`SELECT setval('messages_id_seq', $1)`, first+int64(n))
+	return first
+}
+
+// TestWalkCost: what a walk reads is the same however much waits beyond its
+// stretch, whatever the planner knows; and all of a lane is read once.
+func TestWalkCost(t *testing.T) {
+	d := newTestStore(t)
+	d.fill(messages.LaneSingle, 1000)
+	d.fill(messages.LaneBatch, messages.WalkRows+1000)
+	at := func(lane int, after int64) messages.Stretch {
+		return messages.Stretch{Carrier: carrier, Lane: lane, After: after,
+			Queue: &messages.Watermarks{Until: map[int64]time.Time{1: time.Now().Add(-time.Hour)}, Unknown: time.Now().Add(-time.Minute)}}
+	}
+	pages := func() int {
+		t.Helper()
+		var text []byte
+		if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+messages.WalkStatement,
+			messages.WalkArguments([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, nil)...).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		var plans []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		if err := json.Unmarshal(text, &plans); err != nil {
+			t.Fatal(err)
+		}
+		return plans[0].Plan.Hit + plans[0].Plan.Read
+	}
+	first := pages()
+	for _, more := range []int{10_000, 90_000} {
+		d.fill(messages.LaneBatch, more)
+		if got := pages(); got > first+first/10 {
+			t.Errorf("with %d more beyond, a walk reads %d pages and not %d", more, got, first)
+		}
+		d.exec(`ANALYZE outbox`)
+		if got := pages(); got > first+first/10 {
+			t.Errorf("with %d more beyond, of which the planner knows, a walk reads %d pages and not %d", more, got, first)
+		}
+	}
+	t.Logf("FIGURE pages a walk over %d rows: %d", messages.WalkRows+1000, first)
+
+	all, after := int64(0), int64(0)
+	for {
+		s := d.walk(nil, at(messages.LaneBatch, after))[0]
+		if s.Rows > messages.WalkRows || s.First <= after {
+			t.Fatalf("after %d: %+v", after, s)
+		}
+		all, after = all+s.Rows, s.Last
+		if s.Rows < messages.WalkRows {
+			break
+		}
+	}
+	if want := int64(messages.WalkRows + 101_000); all != want {
+		t.Errorf("it comes by %d rows, want %d", all, want)
+	}
+}
+
+// TestBacklogs: what was counted is what is shown; what is not counted any more
+// is gone; what has not changed is not written.
+func TestBacklogs(t *testing.T) {
+	d := newTestStore(t)
+	backlogs := func() map[string]messages.Backlog {
+		t.Helper()
+		list, err := d.Backlogs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]messages.Backlog{}
+		for _, b := range list {
+			all[b.Carrier] = b
+		}
+		return all
+	}
+	keep := func(lanes ...messages.Counted) {
+		t.Helper()
+		if err := d.KeepBacklogs(t.Context(), lanes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := backlogs(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	ids := d.pending(1)
+	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE id = $1`, ids[0])
+	here := messages.Counted{Carrier: carrier, Lane: messages.LaneBatch, Messages: 3, First: ids[0], Due: time.Now().Add(-time.Minute)}
+	keep(here, messages.Counted{Carrier: "onatel", Messages: 1, First: ids[0], Due: time.Now().Add(time.Hour)}, messages.Counted{Carrier: "leo"})
+	got := backlogs()
+	if b := got[carrier]; len(got) != 2 || b.Messages != 3 || b.Lane != messages.LaneBatch || time.Since(b.Oldest) < time.Hour || b.Due < time.Minute || b.Due > time.Hour {
+		t.Errorf("%+v", got)
+	}
+	if b := got["onatel"]; b.Messages != 1 || b.Due != 0 {
+		t.Errorf("%+v: nothing is due", b)
+	}
+	xmin := func() int { return d.count(`SELECT xmin::text::bigint FROM backlogs WHERE carrier = $1`, carrier) }
+	before := xmin()
+	keep(here)
+	if got := backlogs(); len(got) != 1 || xmin() != before {
+		t.Errorf("%+v; written again: %v", got, xmin() != before)
+	}
+	here.Messages = 4
+	keep(here)
+	if got := backlogs(); got[carrier].Messages != 4 {
+		t.Errorf("%+v", got)
+	}
+	keep()
+	if got := backlogs(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestHold: what is held is not due until its company is approved again; what a
+// dispatcher has, and the test mode's, goes on.
+func TestHold(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(4)
+	d.exec(`UPDATE messages SET test = true WHERE id = $1`, ids[3])
+	d.claim(1, ids[0])
+	d.exec(`INSERT INTO holds (company_id) VALUES (1), (2)`)
+	hold := func(want int64) {
+		t.Helper()
+		if n, err := d.Hold(t.Context(), ids); n != want || err != nil {
+			t.Errorf("%d held, %v; want %d", n, err, want)
+		}
+	}
+	held, released, err := d.Holds(t.Context())
+	if err != nil || !slices.Equal(held, []int64{1, 2}) || released != nil {
+		t.Errorf("held %v, released %v, %v", held, released, err)
+	}
+	hold(2)
+	hold(0)
+	same(t, "still to be claimed", idsOf(d.claim(2, ids...)), ids[3:])
+	d.exec(`UPDATE holds SET released = true WHERE company_id = 1`)
+	hold(0)
+	if held, released, err = d.Holds(t.Context()); err != nil || !slices.Equal(held, []int64{2}) || !slices.Equal(released, []int64{1}) {
+		t.Errorf("held %v, released %v, %v", held, released, err)
+	}
+	if n, err := d.Unhold(t.Context(), 1); n != 2 || err != nil {
+		t.Errorf("%d released, %v", n, err)
+	}
+	same(t, "to be claimed again", idsOf(d.claim(2, ids...)), ids[1:3])
+	if n := d.count(`SELECT count(*) FROM holds`); n != 1 {
+		t.Errorf("%d holds are left, want company 2's", n)
+	}
+}
