@@ -35,6 +35,8 @@ type Carrier struct {
 	RetryMax         time.Duration               `yaml:"retry_max" default:"1m" min:"1"`
 	Failover         []string                    `yaml:"failover"`
 	FailoverAfter    time.Duration               `yaml:"failover_after" default:"10s" min:"1"`
+	SecondCarrier    string                      `yaml:"second_carrier"`                                 // asked once for a message that fails here
+	SecondWithin     time.Duration               `yaml:"second_carrier_within" default:"1m" min:"0"`     // of its acceptance, for a receipt that says UNDELIV
 	MaxUnmatched     int                         `yaml:"max_unmatched_per_hour" default:"50000" min:"1"` // receipts that match nothing, kept in any hour
 	MaxInbound       int                         `yaml:"max_inbound_per_hour" default:"20000" min:"1"`   // segments of messages from handsets, kept in any hour
 	Links            []Link                      `yaml:"links" min:"1"`

@@ -81,7 +81,7 @@ func (k *checker) tags(c *Config) {
 		low, hasLow := bound(l.field, "min")
 		high, hasHigh := bound(l.field, "max")
 		switch v := l.value.Int(); {
-		case l.field.Type == durationType && hasLow && v < low && low > 1:
+		case l.field.Type == durationType && hasLow && v < low && low != 1:
 			k.problem(l.path, "must be at least %s, not %s", time.Duration(low), time.Duration(v))
 		case l.field.Type == durationType && hasLow && v < low:
 			k.problem(l.path, "must be longer than 0s, not %s", time.Duration(v))

@@ -108,7 +108,7 @@ carriers:
 		`carriers[0].confirm (line 18): must be one of receipt, submit, not "maybe"`,
 		`carriers[0].receipt_states.ACCEPTD (line 19): must be one of sent, failed, none, not "good"`,
 		`carriers[0].concat (line 20): must be one of udh8, udh16, sar, payload, not "none"`,
-		`carriers[0].error_classes.0x58 (line 24): must be one of throttled, temporary, permanent, configuration, not "fatal"`,
+		`carriers[0].error_classes.0x58 (line 24): must be one of throttled, temporary, permanent, unroutable, configuration, not "fatal"`,
 		`carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, not "both"`,
 		"carriers[0].links (line 27): needs at least one item",
 		"api.rate_limit_per_minute (line 5): must be at least 1, not 0",
@@ -193,6 +193,11 @@ func TestWireKeys(t *testing.T) {
 		{"no rows at all", "max_unmatched_per_hour: 0\n    max_inbound_per_hour: -1", []string{
 			"carriers[0].max_unmatched_per_hour (line 6): must be at least 1, not 0",
 			"carriers[0].max_inbound_per_hour (line 7): must be at least 1, not -1"}},
+		{"a second carrier that is not there", "second_carrier: nobody\n    second_carrier_within: -1s", []string{
+			"carriers[0].second_carrier_within (line 7): must be at least 0s, not -1s",
+			"carriers[0].second_carrier (line 6): there is no carrier of this name"}},
+		{"itself as its second", "second_carrier: lumitel", []string{
+			"carriers[0].second_carrier (line 6): a carrier cannot be its own second"}},
 		{"too much for a PDU", fmt.Sprintf("tlvs: {0x1401: %s, 0x1402: %s}", long, long), []string{
 			"carriers[0].tlvs (line 6): take 80008 octets, headers included, and a PDU has room for 68970"}},
 		{"too much beside a text of 64 KiB", fmt.Sprintf("concat: payload\n    tlvs: {0x1401: %s}", long), []string{

@@ -57,6 +57,7 @@ func (k *checker) carriers(carriers []Carrier) {
 		}
 		k.carrier(at, c)
 		k.failover(at, c, carriers)
+		k.second(at+".second_carrier", c, carriers)
 		for j := range c.Links {
 			link := fmt.Sprintf("%s.links[%d]", at, j)
 			k.name(link+".name", c.Links[j].Name, links)
@@ -142,6 +143,16 @@ func (k *checker) failover(at string, c *Carrier, carriers []Carrier) {
 		default:
 			k.unique(path, name, seen)
 		}
+	}
+}
+
+func (k *checker) second(path string, c *Carrier, carriers []Carrier) {
+	switch {
+	case c.SecondCarrier == "":
+	case c.SecondCarrier == c.Name:
+		k.problem(path, "a carrier cannot be its own second")
+	case !slices.ContainsFunc(carriers, func(other Carrier) bool { return other.Name == c.SecondCarrier }):
+		k.problem(path, "there is no carrier of this name")
 	}
 }
 

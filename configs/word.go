@@ -40,7 +40,7 @@ var words = map[reflect.Type][]word{
 	reflect.TypeFor[MailTLS]():              {{"starttls", MailTLS("starttls")}, {"tls", MailTLS("tls")}, {"none", MailTLS("none")}},
 	reflect.TypeFor[Outcome]():              {{"sent", Outcome(sms.Sent)}, {"failed", Outcome(sms.Failed)}, {"none", Outcome(sms.Pending)}},
 	reflect.TypeFor[Timeout]():              {{"failed", Timeout(sms.Failed)}, {"sent", Timeout(sms.Sent)}},
-	reflect.TypeFor[smpp.Class]():           {{"throttled", smpp.ClassThrottled}, {"temporary", smpp.ClassTemporary}, {"permanent", smpp.ClassPermanent}, {"configuration", smpp.ClassConfiguration}},
+	reflect.TypeFor[smpp.Class]():           {{"throttled", smpp.ClassThrottled}, {"temporary", smpp.ClassTemporary}, {"permanent", smpp.ClassPermanent}, {"unroutable", smpp.ClassUnroutable}, {"configuration", smpp.ClassConfiguration}},
 	reflect.TypeFor[smpp.BindMode]():        {{"transceiver", smpp.Transceiver}, {"transmitter_receiver", smpp.TransmitterReceiver}},
 	reflect.TypeFor[dispatcher.Refund]():    {{"unsubmitted", dispatcher.RefundUnsubmitted}, {"failed", dispatcher.RefundFailed}, {"never", dispatcher.RefundNever}},
 	reflect.TypeFor[dispatcher.Confirm]():   {{"receipt", dispatcher.ConfirmByReceipt}, {"submit", dispatcher.ConfirmBySubmit}},

@@ -61,7 +61,7 @@ func TestUnknownWords(t *testing.T) {
 	want := []string{
 		`billing.refund (line 1): must be one of unsubmitted, failed, never, not "sometimes"`,
 		`log.level (line 2): must be one of debug, info, warn, error, not "INFO"`,
-		`carriers[1].error_classes.88 (line 9): must be one of throttled, temporary, permanent, configuration, not "bad"`,
+		`carriers[1].error_classes.88 (line 9): must be one of throttled, temporary, permanent, unroutable, configuration, not "bad"`,
 		`carriers[1].on_ambiguous (line 10): must be one of resend, hold, fail, not ""`,
 		`INTUMWA_CARRIERS_LUMITEL_RECEIPT_STATES: must be one of sent, failed, none`,
 		`INTUMWA_CARRIERS_LEO_CONFIRM: must be one of receipt, submit`,

@@ -61,7 +61,12 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.Count("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
-	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", r.Carrier)}, rank: 1})
+	queued := r.Carrier
+	if on := h.SentOn; on != nil {
+		queued = on.From
+		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(on.Reason), rank: 3})
+	}
+	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
 	for _, s := range h.Segments {
 		detail := []string{T("life.link", s.Link)}
 		if s.CarrierID != "" {

@@ -57,7 +57,9 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	case smpp.Accepted:
 		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
 	case smpp.Rejected:
-		return submission.Rejected{Permanent: c.class(r.Status) == smpp.ClassPermanent, Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+		class := c.class(r.Status)
+		return submission.Rejected{Permanent: class == smpp.ClassPermanent || class == smpp.ClassUnroutable,
+			Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
 	case smpp.NoAnswer:
 		if errors.Is(r.Err, errEchoed) {
 			return submission.Echoed{}

@@ -20,13 +20,17 @@ type plan struct {
 	held     []int64
 	retries  []messages.Retry
 	putBack  []messages.Refused // refused late, and for now only
+
+	elsewhere map[int64]string // of finals, those for which a second carrier may be asked, and why they fail
+	doubtful  []int64          // of carried, those of which the carrier may have what is recorded nowhere
+
 	attempts map[*inFlight]submission.Attempt
 	order    []*inFlight                      // of attempts
 	late     map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
 }
 
 func (s *settler) plan(w settlement) plan {
-	p := plan{attempts: make(map[*inFlight]submission.Attempt, len(w.results))}
+	p := plan{attempts: make(map[*inFlight]submission.Attempt, len(w.results)), elsewhere: make(map[int64]string)}
 	for _, claim := range w.returned {
 		p.retries = append(p.retries, messages.Retry{Claim: claim})
 	}
@@ -48,6 +52,7 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	a, known := p.attempts[m]
 	if !known {
 		a = m.attempt
+		a.MayHave = a.MayHave || m.msg.Begun || len(m.msg.Accepted)+len(m.msg.Unanswered) > 0
 		p.order = append(p.order, m)
 	}
 	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
@@ -72,6 +77,9 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 	}
 	if f, failed := a.Failure(); failed {
 		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason, Claimant: s.d.member.id.Load()})
+		if f.Elsewhere {
+			p.elsewhere[m.msg.ID] = f.Reason
+		}
 	}
 	switch a.End() {
 	case submission.Ongoing, submission.Failed: // the outbox row goes with the verdict
@@ -81,7 +89,9 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 	case submission.Held:
 		p.held = append(p.held, m.msg.ID) // not to be sent again; a receipt, a late refusal or the deadline decides
 	case submission.Carried:
-		p.carried = append(p.carried, m.msg.ID)
+		if p.carried = append(p.carried, m.msg.ID); m.msg.Begun {
+			p.doubtful = append(p.doubtful, m.msg.ID)
+		}
 	}
 }
 

@@ -244,6 +244,7 @@ func (s *settler) commit(w settlement) error {
 	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
 	var settled []messages.Settled
 	var recorded receipts.Recorded
+	var sent sentOn
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
 		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
@@ -259,9 +260,12 @@ func (s *settler) commit(w settlement) error {
 		if err != nil {
 			return err
 		}
-		settled, err = s.d.conclude(ctx, tx, store, slices.Concat(finals, plan.finals), messages.Ends{
+		if sent, err = s.askSecond(ctx, tx, &plan, finals); err != nil {
+			return err
+		}
+		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, plan.finals)), messages.Ends{
 			Dispatcher: s.d.member.id.Load(),
-			Carried:    slices.Concat(plan.carried, answeredLate(recorded.Settled)),
+			Carried:    sent.keep(slices.Concat(plan.carried, answeredLate(recorded.Settled))),
 			Held:       plan.held,
 			Retries:    plan.retries,
 		})
@@ -275,6 +279,7 @@ func (s *settler) commit(w settlement) error {
 	s.committed(w, plan)
 	s.learn(recorded)
 	s.logSettled(w, recorded)
+	s.tellSentOn(sent)
 	s.d.report(settled)
 	return nil
 }

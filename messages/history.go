@@ -16,6 +16,7 @@ type History struct {
 	Segments []receipts.SegmentRecord
 	Receipts []receipts.ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
+	SentOn   *SentOnRecord  // nil: no second carrier was asked
 }
 
 // WaitingRecord is a message's row in the outbox.
@@ -33,7 +34,7 @@ func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 }
 
 // HistoriesOf returns the same of many messages, by their ids, with
-// three queries for any number of them.
+// four queries for any number of them.
 func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
 	histories := make(map[int64]History, len(ids))
 	batch := &pgx.Batch{}
@@ -58,6 +59,17 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 		})
 		return err
 	})
+	var on SentOnRecord
+	batch.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1) AND to_carrier IS NOT NULL`, ids).
+		Query(func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&id, &on.At, &on.From, &on.To, &on.Reason}, func() error {
+				h, sent := histories[id], on
+				h.SentOn = &sent
+				histories[id] = h
+				return nil
+			})
+			return err
+		})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("reading the history of %d messages: %w", len(ids), err)
 	}
@@ -65,7 +77,7 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 }
 
 // Moment is one entry of a message's timeline. Event is from a closed set:
-// accepted, submitted, receipt, sent, failed.
+// accepted, submitted, receipt, sent_on, sent, failed.
 type Moment struct {
 	At     time.Time
 	Event  string
@@ -84,13 +96,16 @@ func Timeline(r Record, h History) []Moment {
 	for _, k := range h.Receipts {
 		moments = append(moments, Moment{At: k.At, Event: "receipt", Detail: fmt.Sprintf("%s (%s)", k.State, k.Outcome)})
 	}
+	if on := h.SentOn; on != nil {
+		moments = append(moments, Moment{At: on.At, Event: "sent_on", Detail: fmt.Sprintf("from %s to %s: %s", on.From, on.To, on.Reason)})
+	}
 	if r.SentAt != nil {
 		moments = append(moments, Moment{At: *r.SentAt, Event: "sent"})
 	}
 	if r.FailedAt != nil {
 		moments = append(moments, Moment{At: *r.FailedAt, Event: "failed", Detail: r.FailureReason})
 	}
-	rank := map[string]int{"accepted": 0, "submitted": 1, "receipt": 2, "sent": 3, "failed": 3}
+	rank := map[string]int{"accepted": 0, "submitted": 1, "receipt": 2, "sent_on": 2, "sent": 3, "failed": 3}
 	slices.SortStableFunc(moments, func(a, b Moment) int {
 		if c := a.At.Compare(b.At); c != 0 && !(rank[a.Event] == 3 || rank[b.Event] == 3) {
 			return c

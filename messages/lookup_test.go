@@ -104,6 +104,7 @@ func TestTimeline(t *testing.T) {
 			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
 		},
+		SentOn:   &messages.SentOnRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
 		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
 	}
 	var got []string
@@ -112,7 +113,7 @@ func TestTimeline(t *testing.T) {
 	}
 	want := []string{
 		"accepted ", "submitted segment 1 of 2 by l", "submitted segment 2 of 2 by l", "submitted segment 2 of 2 by l",
-		"receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
+		"receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "sent_on from a to b: UNDELIV", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("timeline\n%q, want\n%q", got, want)

@@ -132,7 +132,7 @@ func claimsOf(claimed []*Claimed) []Claim {
 
 // segmentsOut notes in messages that are not at their first attempt which of
 // their segments are out already. What another carrier left unanswered says
-// nothing of this one.
+// nothing of this one, nor does what one made of a message that was sent on since.
 func segmentsOut(ctx context.Context, db interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }, claimed []*Claimed) error {

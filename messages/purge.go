@@ -273,6 +273,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
 	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
 	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {

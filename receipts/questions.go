@@ -10,22 +10,40 @@ import (
 )
 
 // What others may ask of segments. What they ask in a statement or a pipeline of
-// their own costs no round trip more than they have.
+// their own costs no round trip more than they have. Of a message that was sent on to
+// another carrier (QueuePassed), the copies from before count nowhere but in its
+// history and its refund.
 
 // MayHave is a condition in SQL: a carrier has, or may have, a segment of the message
 // whose id column has.
 func MayHave(column string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + `)`
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL)`
 }
 
 // Has is the same of what a carrier has answered to.
 func Has(column string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + answeredKey + `)`
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND ` + answeredKey + `)`
+}
+
+// undelivered is the word of a receipt after which another carrier may be asked.
+const undelivered = "UNDELIV"
+
+// Undelivered is a condition in SQL: what the carrier said of each segment of the
+// message whose id column has, if it has any, is UNDELIV, within so long (an interval)
+// of its acceptance.
+func Undelivered(column, within string) string {
+	return `NOT EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL
+		AND (s.receipt IS DISTINCT FROM '` + undelivered + `' OR s.receipt_at > s.submitted_at + ` + within + `))`
+}
+
+// QueuePassed adds to a pipeline that messages were sent on to another carrier.
+func QueuePassed(b *pgx.Batch, messages []int64) {
+	b.Queue(`UPDATE segments SET passed = true WHERE message_id = ANY($1)`, messages)
 }
 
 // Submitted is a table in SQL: the messages (message_id), each once, of which a carrier
 // has, or may have, a segment.
-const Submitted = `(SELECT DISTINCT message_id FROM segments)`
+const Submitted = `(SELECT DISTINCT message_id FROM segments WHERE passed IS NULL)`
 
 // QueueAccepted asks in a pipeline of which of messages a carrier has a segment: it
 // answered it, or a receipt says so. accepted is called with each of them.
@@ -46,7 +64,7 @@ func Out(ctx context.Context, db interface {
 }, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
 	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
 		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
-		WHERE s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1
+		WHERE s.passed IS NULL AND (s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1)
 		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers)
 	if err != nil {
 		return fmt.Errorf("reading which segments are out: %w", err)
@@ -63,7 +81,7 @@ func Out(ctx context.Context, db interface {
 // Copies returns the copies of the segments of messages, for their verdicts.
 func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submission.Copy, error) {
 	rows, err := tx.Query(ctx, `SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
-		coalesce(receipt, ''), coalesce(error, '') FROM segments s WHERE message_id = ANY($1)`, messages)
+		coalesce(receipt, ''), coalesce(error, ''), passed IS NOT NULL FROM segments s WHERE message_id = ANY($1)`, messages)
 	if err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
 	}
@@ -71,7 +89,7 @@ func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submi
 	var id int64
 	var c submission.Copy
 	var receipt, code string
-	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code, &c.Passed}, func() error {
 		c.Reason = reasonOf(receipt, code)
 		copies[id] = append(copies[id], c)
 		return nil

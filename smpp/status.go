@@ -42,6 +42,9 @@ const (
 	// ClassSession: the carrier does not regard the session as bound; the bind binds
 	// again by itself, the message can be sent again.
 	ClassSession
+	// ClassUnroutable: this message will never be accepted, because the carrier has
+	// no way to its number; another one may have.
+	ClassUnroutable
 )
 
 // String returns the class as logs spell it.
@@ -59,6 +62,8 @@ func (c Class) String() string {
 		return "configuration"
 	case ClassSession:
 		return "session"
+	case ClassUnroutable:
+		return "unroutable"
 	}
 	return "invalid"
 }
@@ -81,7 +86,7 @@ var statuses = map[Status]statusInfo{
 	0x07:  {"ESME_RINVREGDLVFLG", ClassConfiguration},
 	0x08:  {"ESME_RSYSERR", ClassTemporary},
 	0x0A:  {"ESME_RINVSRCADR", ClassPermanent},
-	0x0B:  {"ESME_RINVDSTADR", ClassPermanent},
+	0x0B:  {"ESME_RINVDSTADR", ClassUnroutable},
 	0x0C:  {"ESME_RINVMSGID", ClassTemporary},
 	0x0D:  {"ESME_RBINDFAIL", ClassTemporary},
 	0x0E:  {"ESME_RINVPASWD", ClassTemporary},

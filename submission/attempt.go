@@ -5,7 +5,8 @@ import "time"
 // Attempt is one attempt at a message, as far as it is known. It is a value: the
 // next one is worked out before the transaction and kept when that is committed.
 type Attempt struct {
-	Open     int // segments without a result
+	Open     int  // segments without a result
+	MayHave  bool // the carrier has something of the message, or may have
 	accepted int
 	again    bool
 	delay    time.Duration
@@ -19,6 +20,10 @@ type Attempt struct {
 type Failure struct {
 	At     time.Time
 	Reason string
+
+	// Elsewhere: in this attempt nothing speaks against asking another carrier
+	// first (Effect.Elsewhere).
+	Elsewhere bool
 }
 
 // Result is the attempt after the result of one of its segments.
@@ -27,14 +32,18 @@ func (a Attempt) Result(s State, f Effect, at time.Time) Attempt {
 	if s == Accepted || s == Delivered || (s == Unanswered && !f.Again && !f.Hold && f.Fail == "") {
 		a.accepted++
 	}
+	a.MayHave = a.MayHave || s == Accepted || s == Delivered || s == Unanswered
 	return a.Note(f, at)
 }
 
 // Note is the attempt after an effect that is no segment's result: a late
 // refusal, while other segments are open.
 func (a Attempt) Note(f Effect, at time.Time) Attempt {
-	if f.Fail != "" && !a.failed {
-		a.failed, a.failure = true, Failure{at, f.Fail}
+	switch {
+	case f.Fail != "" && !a.failed:
+		a.failed, a.failure = true, Failure{at, f.Fail, f.Elsewhere}
+	case f.Fail != "":
+		a.failure.Elsewhere = a.failure.Elsewhere && f.Elsewhere
 	}
 	if f.Again {
 		a.again, a.delay = true, max(a.delay, f.Delay)
@@ -73,8 +82,13 @@ func (a Attempt) End() End {
 
 // Failure returns why the message fails; failed is false when it does not, by
 // what is known so far. A message fails with its first segment, whatever becomes
-// of the others.
-func (a Attempt) Failure() (f Failure, failed bool) { return a.failure, a.failed }
+// of the others; but whether another carrier may be asked first is known when they
+// all have their results.
+func (a Attempt) Failure() (f Failure, failed bool) {
+	f = a.failure
+	f.Elsewhere = f.Elsewhere && !a.MayHave
+	return f, a.failed && !(f.Elsewhere && a.Open > 0)
+}
 
 // Retry returns after how long the message is tried again, and whether the
 // attempt counts: one of which a segment was accepted does, so that the next

@@ -19,10 +19,13 @@ type play struct {
 	policy   Policy
 	segments int
 	confirms bool
+	second   bool // there is a second carrier to be asked
 
 	// Written.
 	outbox, marked bool
 	rows           []*row
+	carrier        int  // 1: it was sent on to the second
+	begun          bool // a process died with it: the carrier may have what is recorded nowhere
 	final          sms.Status
 	finals         int
 
@@ -33,9 +36,9 @@ type play struct {
 	out     []*sent // being written, or written and without a result
 	lost    []*sent // given up, and an answer may still come
 
-	// The carrier's.
+	// The carriers'.
 	sent      []*sent
-	ambiguous []int // by segment: how often nobody could know
+	ambiguous [2][]int // by carrier and segment: how often nobody could know
 	inbox     []*sent
 }
 
@@ -44,13 +47,15 @@ type row struct {
 	of       *sent
 	answered bool
 	status   sms.Status
+	passed   bool // the message was sent on since
 }
 
 // sent is a copy that was written, and what its carrier made of it.
 type sent struct {
 	segment  int
+	carrier  int
 	arrived  bool
-	verdict  string // of the carrier: "", "accepted", "refused", "later"
+	verdict  string // of the carrier: "", "accepted", "refused", "no way", "later"
 	receipt  sms.Status
 	reported bool
 }
@@ -62,7 +67,7 @@ func (p *play) crashes() bool { return rapid.IntRange(0, 9).Draw(p.T, "crash") =
 func (p *play) crash() {
 	for _, c := range p.out {
 		if c.arrived {
-			p.ambiguous[c.segment]++
+			p.ambiguous[c.carrier][c.segment]++
 		}
 	}
 	inHand, begun := p.inHand, p.marked
@@ -73,6 +78,7 @@ func (p *play) crash() {
 	if p.policy != Resend && !begun {
 		return // nothing was written: it waits as before
 	}
+	p.begun = true
 	fail := ""
 	for n := range p.segments {
 		if p.rowOf(n, true) != nil || p.rowOf(n, false) != nil {
@@ -82,7 +88,7 @@ func (p *play) crash() {
 		if f.Again {
 			return // it waits as before
 		}
-		p.rows = append(p.rows, &row{of: &sent{segment: n}})
+		p.rows = append(p.rows, &row{of: &sent{segment: n, carrier: p.carrier}})
 		fail = f.Fail
 	}
 	p.outbox = false
@@ -90,7 +96,7 @@ func (p *play) crash() {
 	if fail != "" && p.final == sms.Pending {
 		p.end(sms.Failed)
 	}
-	p.judge()
+	p.judge(false)
 }
 
 func (p *play) next(s State, e Event) (State, Effect) {
@@ -104,7 +110,7 @@ func (p *play) next(s State, e Event) (State, Effect) {
 // rowOf is a row of a segment that was answered, or that was not.
 func (p *play) rowOf(segment int, answered bool) *row {
 	for _, r := range p.rows {
-		if r.of.segment == segment && r.answered == answered {
+		if r.of.segment == segment && r.answered == answered && !r.passed {
 			return r
 		}
 	}
@@ -119,15 +125,40 @@ func (p *play) end(status sms.Status) {
 	p.outbox = p.outbox && status != sms.Failed
 }
 
-// judge makes the message final if its rows say so.
-func (p *play) judge() {
-	var copies []Copy
+func (p *play) copies() (copies []Copy) {
 	for _, r := range p.rows {
-		copies = append(copies, Copy{Segment: r.of.segment + 1, Answered: r.answered, Status: r.status, At: time.Unix(1, 0), Reason: "x"})
+		copies = append(copies, Copy{Segment: r.of.segment + 1, Answered: r.answered, Status: r.status, At: time.Unix(1, 0), Reason: "x", Passed: r.passed})
 	}
-	if status, _, _ := Verdict(p.segments, copies); status != sms.Pending {
+	return copies
+}
+
+// judge makes the message final if its rows say so. With elsewhere, a second
+// carrier is asked before it fails, if that may be.
+func (p *play) judge(elsewhere bool) {
+	status, _, _ := Verdict(p.segments, p.copies())
+	if status == sms.Failed && elsewhere && !p.outbox && !p.inHand && p.sendOn() {
+		return
+	}
+	if status != sms.Pending {
 		p.end(status)
 	}
+}
+
+// sendOn has the second carrier take the message, once.
+func (p *play) sendOn() bool {
+	if !p.second || p.begun || p.carrier != 0 || p.final != sms.Pending || !MayGoElsewhere(p.copies()) {
+		return false
+	}
+	for _, c := range p.sent {
+		if !c.reported || c.receipt != sms.Failed {
+			p.Fatalf("it is sent on, and the first carrier has segment %d", c.segment)
+		}
+	}
+	for _, r := range p.rows {
+		r.passed = true
+	}
+	p.carrier, p.outbox = 1, true
+	return true
 }
 
 // take begins an attempt.
@@ -135,7 +166,7 @@ func (p *play) take() {
 	if !p.outbox || p.inHand || p.final != sms.Pending {
 		return
 	}
-	p.inHand, p.attempt, p.late = true, Attempt{}, nil
+	p.inHand, p.attempt, p.late = true, Attempt{MayHave: p.begun}, nil
 	var go_ []int
 	for n := range p.segments {
 		s := Waiting
@@ -153,7 +184,7 @@ func (p *play) take() {
 	}
 	p.attempt.Open = len(go_)
 	for _, n := range go_ {
-		p.out = append(p.out, &sent{segment: n})
+		p.out = append(p.out, &sent{segment: n, carrier: p.carrier})
 	}
 	if len(go_) == 0 {
 		p.attempt = Attempt{Open: 1}.Result(Accepted, Effect{}, time.Time{})
@@ -167,12 +198,14 @@ func (p *play) write() {
 		if c.arrived || c.verdict != "" {
 			continue
 		}
-		switch rapid.IntRange(0, 5).Draw(p.T, "carrier") {
+		switch rapid.IntRange(0, 6).Draw(p.T, "carrier") {
 		case 0: // lost on the way
 			c.verdict = "silent"
 			return
 		case 1:
 			c.verdict = "refused"
+		case 3:
+			c.verdict = "no way"
 		case 2:
 			c.verdict = "later"
 		default:
@@ -190,6 +223,8 @@ func (c *sent) answer(p *play) Event {
 		return Answered{Confirms: p.confirms}
 	case "refused":
 		return Rejected{Permanent: true, Reason: "ESME_X"}
+	case "no way":
+		return Rejected{Permanent: true, Unroutable: p.second, Reason: "ESME_Y"}
 	case "later":
 		return Rejected{Delay: time.Second}
 	}
@@ -216,7 +251,7 @@ func (p *play) result() {
 	}
 	p.out = slices.Delete(p.out, i, i+1)
 	if _, no := e.(NoAnswer); no {
-		p.ambiguous[c.segment]++
+		p.ambiguous[c.carrier][c.segment]++
 		p.lost = append(p.lost, c)
 	}
 	switch f.Record {
@@ -227,11 +262,15 @@ func (p *play) result() {
 	}
 	p.attempt = p.attempt.Result(s, f, time.Unix(1, 0))
 	p.claimInbox()
-	p.judge()
-	if _, failed := p.attempt.Failure(); failed {
-		p.end(sms.Failed)
+	p.judge(false)
+	if f, failed := p.attempt.Failure(); failed && f.Elsewhere && p.sendOn() {
+		p.inHand, p.marked = false, false
+	} else {
+		if failed {
+			p.end(sms.Failed)
+		}
+		p.endAttempt()
 	}
-	p.endAttempt()
 	if p.crashes() {
 		p.crash()
 	}
@@ -288,7 +327,7 @@ func (p *play) lateAnswer() {
 			p.end(sms.Failed)
 		}
 		p.claimInbox()
-		p.judge()
+		p.judge(false)
 		return
 	}
 }
@@ -300,42 +339,43 @@ func (p *play) report() {
 			continue
 		}
 		c.reported = true
-		if !p.settle(c) {
+		settled, elsewhere := p.settle(c, rapid.Bool().Draw(p.T, "soon"))
+		if !settled {
 			p.inbox = append(p.inbox, c)
 		}
-		p.judge()
+		p.judge(elsewhere)
 		return
 	}
 }
 
 // settle gives a copy the state that its receipt says: by its own row, or, by
 // its reference, by a row of the segment that was not answered.
-func (p *play) settle(c *sent) bool {
+func (p *play) settle(c *sent, soon bool) (settled, elsewhere bool) {
 	for _, byReference := range []bool{false, true} {
 		for _, r := range p.rows {
-			if r.status != sms.Pending || r.of.segment != c.segment || (r.of == c) == byReference || (byReference && r.answered) {
+			if r.passed || r.status != sms.Pending || r.of.carrier != c.carrier || r.of.segment != c.segment || (r.of == c) == byReference || (byReference && r.answered) {
 				continue
 			}
 			s := Accepted
 			if !r.answered {
 				s = Unanswered
 			}
-			s, f := p.next(s, Receipt{c.receipt, "UNDELIV"})
+			s, f := p.next(s, Receipt{c.receipt, "UNDELIV", soon && c.receipt == sms.Failed})
 			if r.status = sms.Failed; s == Delivered {
 				r.status = sms.Sent
 			}
 			if f.Done && p.segments == 1 && !p.inHand {
 				p.outbox = false
 			}
-			return true
+			return true, f.Elsewhere
 		}
 	}
-	return false
+	return false, false
 }
 
 // claimInbox settles what was recorded just now by the receipts that waited.
 func (p *play) claimInbox() {
-	p.inbox = slices.DeleteFunc(p.inbox, p.settle)
+	p.inbox = slices.DeleteFunc(p.inbox, func(c *sent) bool { settled, _ := p.settle(c, false); return settled })
 }
 
 // over is the end of the validity, and behind it of the wait for receipts.
@@ -356,32 +396,41 @@ func (p *play) keeps() {
 	if p.finals > 1 {
 		p.Fatalf("it is final %d times", p.finals)
 	}
-	copies := make([]int, p.segments)
+	copies := [2][]int{make([]int, p.segments), make([]int, p.segments)}
 	delivered := make([]bool, p.segments)
 	for _, c := range p.sent {
-		copies[c.segment]++
+		copies[c.carrier][c.segment]++
 		delivered[c.segment] = delivered[c.segment] || p.confirms || c.reported && c.receipt == sms.Sent
 	}
-	for n, count := range copies {
-		if p.policy != Resend && count > 1 {
-			p.Fatalf("the carrier has segment %d %d times", n, count)
-		}
-		if count > 1+p.ambiguous[n] {
-			p.Fatalf("the carrier has segment %d %d times, and %d times nobody could know", n, count, p.ambiguous[n])
+	for carrier := range copies {
+		for n, count := range copies[carrier] {
+			if p.policy != Resend && count > 1 {
+				p.Fatalf("a carrier has segment %d %d times", n, count)
+			}
+			if count > 1+p.ambiguous[carrier][n] {
+				p.Fatalf("a carrier has segment %d %d times, and %d times nobody could know", n, count, p.ambiguous[carrier][n])
+			}
 		}
 	}
 	if p.final == sms.Sent && slices.Contains(delivered, false) {
 		p.Fatalf("it is sent: %v", fmt.Sprint(delivered))
 	}
-	if p.final == sms.Pending && !p.outbox && !p.inHand && len(p.rows) < p.segments {
-		p.Fatalf("it is lost: pending, %d rows of %d segments, and nobody sends it", len(p.rows), p.segments)
+	rows := 0
+	for _, r := range p.rows {
+		if !r.passed {
+			rows++
+		}
+	}
+	if p.final == sms.Pending && !p.outbox && !p.inHand && rows < p.segments {
+		p.Fatalf("it is lost: pending, %d rows of %d segments, and nobody sends it", rows, p.segments)
 	}
 }
 
 // TestPromises: whatever a carrier does, in whatever order it is heard, and
 // wherever the process dies: nothing is lost, what the carrier may have is not
-// sent again but where that is the policy, a message is sent only when all of it
-// was delivered, and it is final once.
+// sent again but where that is the policy, a second carrier is asked once, and only
+// for what the first has nothing of, a message is sent only when all of it was
+// delivered, and it is final once.
 func TestPromises(t *testing.T) {
 	for range 50 { // rapid's own number of checks is too few for what is rare
 		rapid.Check(t, promises)
@@ -390,8 +439,8 @@ func TestPromises(t *testing.T) {
 
 func promises(t *rapid.T) {
 	p := &play{T: t, policy: Policy(rapid.IntRange(0, 2).Draw(t, "policy")), segments: rapid.IntRange(1, 3).Draw(t, "segments"),
-		confirms: rapid.IntRange(0, 3).Draw(t, "confirms") == 0, outbox: true}
-	p.ambiguous = make([]int, p.segments)
+		confirms: rapid.IntRange(0, 3).Draw(t, "confirms") == 0, second: rapid.Bool().Draw(t, "second"), outbox: true}
+	p.ambiguous = [2][]int{make([]int, p.segments), make([]int, p.segments)}
 	steps := []func(){p.take, p.write, p.write, p.result, p.result, p.lateAnswer, p.report}
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
 		steps[rapid.IntRange(0, len(steps)-1).Draw(t, "step")]()

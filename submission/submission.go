@@ -71,20 +71,25 @@ type (
 	Answered struct{ Confirms bool }
 	// Rejected is a submit_sm_resp with another status, or a generic_nack.
 	// Permanent: it would be the same again. Else it is due again after Delay.
+	// Unroutable: it is permanent, because this carrier has no way to the number,
+	// and another one may be asked.
 	Rejected struct {
-		Permanent bool
-		Reason    string
-		Delay     time.Duration
+		Permanent  bool
+		Unroutable bool
+		Reason     string
+		Delay      time.Duration
 	}
 	// NoAnswer says that the session ended behind the write, or that the answer
 	// did not come in the time that it has. Delay is how long a second copy waits.
 	NoAnswer struct{ Delay time.Duration }
 	// Echoed is no answer, but a receipt that names it waits in the inbox.
 	Echoed struct{}
-	// Receipt is a final delivery receipt that names it.
+	// Receipt is a final delivery receipt that names it. Soon: it says UNDELIV so
+	// soon after the acceptance that another carrier may be asked.
 	Receipt struct {
 		Status sms.Status // Sent or Failed
 		Reason string     // the carrier's words
+		Soon   bool
 	}
 	// OwnerDied says that the process that had it in hand is no more.
 	OwnerDied struct{}
@@ -139,6 +144,9 @@ type Effect struct {
 	Done   bool          // whatever waits to be sent again of it need not be
 	Park   bool          // the receipt waits in the inbox for whom it names
 	Fail   string        // the message fails, for this reason
+	// Elsewhere: before the message fails, another carrier may be asked, once, if
+	// this one neither has nor may have anything of it (MayGoElsewhere).
+	Elsewhere bool
 }
 
 // Next returns what is known of a segment after an event, and what has to be
@@ -222,7 +230,7 @@ func rejected(s State, e Rejected, p Policy) (State, Effect, bool) {
 	case s == Unanswered:
 		return Waiting, Effect{Record: Forget, Again: true, Delay: e.Delay, Counts: true}, true
 	case s == InFlight && e.Permanent:
-		return Refused, Effect{Fail: e.Reason, Stop: true}, true
+		return Refused, Effect{Fail: e.Reason, Stop: true, Elsewhere: e.Unroutable}, true
 	case s == InFlight:
 		return Waiting, Effect{Again: true, Delay: e.Delay, Counts: true, Stop: true}, true
 	}
@@ -250,7 +258,7 @@ func receipt(s State, e Receipt) (State, Effect, bool) {
 	if e.Status == sms.Sent {
 		return Delivered, f, true
 	}
-	f.Fail = e.Reason
+	f.Fail, f.Elsewhere = e.Reason, e.Soon && s == Accepted // of what was unanswered, there may be another copy
 	return Undelivered, f, true
 }
 

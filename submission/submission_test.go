@@ -23,10 +23,12 @@ var events = map[string]Event{
 	"answered for all": Answered{Confirms: true},
 	"refused for good": Rejected{Permanent: true, Reason: "ESME_X"},
 	"refused for now":  Rejected{Delay: retry},
+	"refused: no way":  Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"},
 	"no answer":        NoAnswer{wait},
 	"echoed":           Echoed{},
 	"receipt: sent":    Receipt{Status: sms.Sent},
 	"receipt: failed":  Receipt{Status: sms.Failed, Reason: "UNDELIV"},
+	"receipt: no way":  Receipt{Status: sms.Failed, Reason: "UNDELIV", Soon: true},
 	"owner died":       OwnerDied{},
 	"expired":          Expired{},
 	"overdue: sent":    ReceiptOverdue{sms.Sent},
@@ -45,10 +47,12 @@ waiting     | answered         | rhf |             |
 waiting     | answered for all | rhf |             |
 waiting     | refused for good | rhf |             |
 waiting     | refused for now  | rhf |             |
+waiting     | refused: no way  | rhf |             |
 waiting     | no answer        | rhf |             |
 waiting     | echoed           | rhf |             |
 waiting     | receipt: sent    | rhf | waiting     | park
 waiting     | receipt: failed  | rhf | waiting     | park
+waiting     | receipt: no way  | rhf | waiting     | park
 waiting     | owner died       | rhf | waiting     | again
 waiting     | expired          | rhf | refused     | fail=expired
 waiting     | overdue: sent    | rhf |             |
@@ -60,12 +64,14 @@ in flight   | answered         | rhf | accepted    | accepted
 in flight   | answered for all | rhf | delivered   | accepted
 in flight   | refused for good | rhf | refused     | fail=ESME_X stop
 in flight   | refused for now  | rhf | waiting     | again in 3s counts stop
+in flight   | refused: no way  | rhf | refused     | fail=ESME_Y elsewhere stop
 in flight   | no answer        | r   | unanswered  | unanswered again in 5s counts
 in flight   | no answer        | h   | unanswered  | unanswered hold counts
 in flight   | no answer        | f   | unanswered  | unanswered fail=no_answer
 in flight   | echoed           | rhf | unanswered  | unanswered
 in flight   | receipt: sent    | rhf | in flight   | park
 in flight   | receipt: failed  | rhf | in flight   | park
+in flight   | receipt: no way  | rhf | in flight   | park
 in flight   | owner died       | r   | waiting     | again
 in flight   | owner died       | h   | unanswered  | unanswered hold counts
 in flight   | owner died       | f   | unanswered  | unanswered fail=no_answer
@@ -83,10 +89,13 @@ unanswered  | refused for good | rf  | unanswered  |
 unanswered  | refused for good | h   | refused     | fail=ESME_X
 unanswered  | refused for now  | rf  | unanswered  |
 unanswered  | refused for now  | h   | waiting     | forget again in 3s counts
+unanswered  | refused: no way  | rf  | unanswered  |
+unanswered  | refused: no way  | h   | refused     | fail=ESME_Y
 unanswered  | no answer        | rhf |             |
 unanswered  | echoed           | rhf |             |
 unanswered  | receipt: sent    | rhf | delivered   | outcome done
 unanswered  | receipt: failed  | rhf | undelivered | outcome done fail=UNDELIV
+unanswered  | receipt: no way  | rhf | undelivered | outcome done fail=UNDELIV
 unanswered  | owner died       | rhf | unanswered  |
 unanswered  | expired          | r   | refused     | fail=expired
 unanswered  | expired          | hf  | unanswered  |
@@ -99,10 +108,12 @@ accepted    | answered         | rhf |             |
 accepted    | answered for all | rhf |             |
 accepted    | refused for good | rhf |             |
 accepted    | refused for now  | rhf |             |
+accepted    | refused: no way  | rhf |             |
 accepted    | no answer        | rhf |             |
 accepted    | echoed           | rhf |             |
 accepted    | receipt: sent    | rhf | delivered   | outcome
 accepted    | receipt: failed  | rhf | undelivered | outcome fail=UNDELIV
+accepted    | receipt: no way  | rhf | undelivered | outcome fail=UNDELIV elsewhere
 accepted    | owner died       | rhf | accepted    |
 accepted    | expired          | rhf | accepted    |
 accepted    | overdue: sent    | rhf | delivered   |
@@ -124,6 +135,7 @@ func (f Effect) String() string {
 	add(f.Counts, "counts")
 	add(f.Done, "done")
 	add(f.Fail != "", "fail="+f.Fail)
+	add(f.Elsewhere, "elsewhere")
 	add(f.Stop, "stop")
 	return strings.Join(words, " ")
 }
@@ -212,6 +224,53 @@ func TestAttempt(t *testing.T) {
 			}
 			if f, failed := a.Failure(); failed != (c.end == Failed) || failed && (f.Reason == "" || f.At.IsZero()) {
 				t.Errorf("policy %d, %s: fails %v, %+v", c.policy, order, failed, f)
+			}
+		}
+	}
+}
+
+// TestElsewhere: another carrier may be asked when every segment of the attempt
+// has its result, each failure allows it, and this carrier neither has nor may
+// have any of them.
+func TestElsewhere(t *testing.T) {
+	results := map[string]Event{"a": Answered{}, "r": Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"}, "p": Rejected{Permanent: true, Reason: "ESME_X"},
+		"n": Rejected{Delay: retry}, "u": NoAnswer{wait}, "w": NotWritten{}, "e": Echoed{}}
+	for letters, want := range map[string]bool{"r": true, "rr": true, "rw": true, "rn": true, "rwn": true,
+		"p": false, "rp": false, "ra": false, "ru": false, "re": false, "rrra": false} {
+		for _, order := range permutations(letters) {
+			a := Attempt{Open: len(order)}
+			for i, letter := range order {
+				s, f, _ := Next(InFlight, results[string(letter)], Resend)
+				a = a.Result(s, f, time.Unix(int64(i), 0))
+				failure, failed := a.Failure()
+				if failed && failure.Elsewhere && a.Open > 0 {
+					t.Errorf("%s: it goes elsewhere after %d results", order, i+1)
+				}
+			}
+			failure, failed := a.Failure()
+			if a.End() != Failed || !failed || failure.Elsewhere != want {
+				t.Errorf("%s: ends %v, %+v, want elsewhere %v", order, a.End(), failure, want)
+			}
+		}
+	}
+	copied := func(answered bool, status sms.Status, passed bool) Copy {
+		return Copy{Segment: 1, Answered: answered, Status: status, At: time.Unix(1, 0), Reason: "x", Passed: passed}
+	}
+	for _, answered := range []bool{true, false} {
+		for _, status := range []sms.Status{sms.Pending, sms.Sent, sms.Failed} {
+			one := copied(answered, status, false)
+			if may, want := MayGoElsewhere([]Copy{copied(true, sms.Failed, false), one}), answered && status == sms.Failed; may != want {
+				t.Errorf("%+v: %v, want %v", one, may, want)
+			}
+			gone := copied(answered, status, true)
+			if !MayGoElsewhere([]Copy{gone}) {
+				t.Errorf("%+v speaks against it", gone)
+			}
+			if got, _, _ := Verdict(1, []Copy{gone}); got != sms.Pending {
+				t.Errorf("%+v decides: %v", gone, got)
+			}
+			if got, _, _ := Verdict(1, []Copy{gone, copied(true, sms.Sent, false)}); got != sms.Sent {
+				t.Errorf("beside %+v what arrived is %v", gone, got)
 			}
 		}
 	}

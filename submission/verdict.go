@@ -13,6 +13,7 @@ type Copy struct {
 	Status   sms.Status // Pending, Sent or Failed
 	At       time.Time  // when that was known
 	Reason   string     // of Failed
+	Passed   bool       // the message was sent on to another carrier since: this one's word is not asked any more
 }
 
 // Verdict returns what a message of so many segments is by the copies of them:
@@ -52,7 +53,7 @@ func segmentOf(n int, copies []Copy) (one Copy) {
 	for i := range copies {
 		c := &copies[i]
 		switch {
-		case c.Segment != n:
+		case c.Segment != n || c.Passed:
 		case c.Status == sms.Sent:
 			if one.Status != sms.Sent || c.At.Before(one.At) {
 				one = *c
@@ -80,4 +81,16 @@ func earlier(a, b *Copy) *Copy {
 		return b
 	}
 	return a
+}
+
+// MayGoElsewhere reports whether another carrier may be asked for a message by
+// the copies of it: each was accepted by this one, which then said that it will not
+// be delivered. Nobody has any of it, and nobody will.
+func MayGoElsewhere(copies []Copy) bool {
+	for _, c := range copies {
+		if !c.Passed && !(c.Answered && c.Status == sms.Failed) {
+			return false
+		}
+	}
+	return true
 }

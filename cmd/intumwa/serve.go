@@ -395,7 +395,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		Validity: c.ValidityPeriod.Is, SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
 		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType,
 		NoReference: !c.UserReference, OnAmbiguous: c.OnAmbiguous.Is, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
-		MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
+		SecondCarrier: c.SecondCarrier, SecondWithin: c.SecondWithin, MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
 	}
 	for state, meaning := range c.ReceiptStates {
 		carrier.States[state] = sms.Status(meaning.Is)

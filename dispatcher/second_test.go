@@ -1,0 +1,264 @@
+package dispatcher
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+	"intumwa/submission"
+)
+
+// newSecondBench is a bench whose carrier has a second one, leo, that serves, with
+// leo's own worker.
+func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker) {
+	t.Helper()
+	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
+	b := newBench(t, append([]func(*Carrier){first}, change...)...)
+	leo := Carrier{Name: "leo", Links: []Link{{Options: smpp.Options{Name: "leo-1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	if err := b.d.Reload([]Carrier{*b.d.running()[0].config(), leo}); err != nil {
+		t.Fatal(err)
+	}
+	at := b.d.running()[1]
+	at.matcher.Hold("leo-1", IDSame, "")
+	worker, err := newLinkWorker(b.d, at, &at.config().Links[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.exec(`INSERT INTO links (name, carrier) VALUES ('leo-1', 'leo')`)
+	return b, worker
+}
+
+var refused = ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
+
+// by settles the results of a message's segments, one lot each.
+func (b *bench) by(m *inFlight, fates ...fate) {
+	b.Helper()
+	for i, f := range fates {
+		b.settle(settlement{results: []result{f(m, i+1)}})
+	}
+}
+
+// reported settles receipts.
+func (b *bench) reported(list ...arrival) { b.Helper(); b.settle(settlement{receipts: list}) }
+
+// TestSecondCarrier: for what a second carrier is asked, and for what it is not.
+func TestSecondCarrier(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		segments int
+		do       func(b *bench, m *inFlight)
+		sentOn   bool
+		reason   string // why it failed otherwise
+		change   func(*Carrier)
+	}{
+		{name: "refused", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused) }},
+		{name: "both segments refused", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused, refused) }},
+		{name: "both in one lot", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.settle(settlement{results: []result{refused(m, 1), refused(m, 2)}})
+		}},
+		{name: "one refused, one not written", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, refused, ended(smpp.NotWritten, 0, nil))
+		}},
+		{name: "one accepted", segments: 2, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(m, accepted("a"), refused) }},
+		{name: "one accepted behind it", segments: 2, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(m, refused, accepted("a")) }},
+		{name: "one unanswered", segments: 2, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.by(m, refused, ended(smpp.NoAnswer, 0, errors.New("gone")))
+		}},
+		{name: "refused otherwise", segments: 1, reason: "ESME_RINVSRCADR", do: func(b *bench, m *inFlight) {
+			b.by(m, ended(smpp.Rejected, smpp.StatusInvSrcAddr, nil))
+		}},
+		{name: "refused by a status of its own", segments: 1, sentOn: true,
+			change: func(c *Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
+			do:     func(b *bench, m *inFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
+		{name: "a process died with it", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			m.msg.Begun = true
+			b.by(m, refused)
+		}},
+		{name: "its time is over", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE outbox SET expires_at = now()`)
+			b.by(m, refused)
+		}},
+		{name: "the second does not serve", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET served_at = now() - interval '1 hour' WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "there is none", segments: 1, reason: "ESME_RINVDSTADR", change: func(c *Carrier) { c.SecondCarrier = "" },
+			do: func(b *bench, m *inFlight) { b.by(m, refused) }},
+
+		{name: "undelivered", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, with its answer", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.settle(settlement{results: []result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		}},
+		{name: "undelivered, ahead of its answer", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.reported(b.receipt("a", "UNDELIV"))
+			b.by(m, accepted("a"))
+		}},
+		{name: "both segments undelivered at once", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"), accepted("b"))
+			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
+		}},
+		{name: "one of two undelivered", segments: 2, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"), accepted("b"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "one of two delivered", segments: 2, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"), accepted("b"))
+			b.reported(b.receipt("a", "DELIVRD"))
+			b.reported(b.receipt("b", "UNDELIV"))
+		}},
+		{name: "expired there", segments: 1, reason: "EXPIRED ", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.reported(b.receipt("a", "EXPIRED"))
+		}},
+		{name: "undelivered late", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`)
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "only refusals count", segments: 1, reason: "UNDELIV ", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, and a process had died with it", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+			m.msg.Begun = true
+			b.by(m, accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, and an earlier copy unanswered", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+			b.by(m, ended(smpp.NoAnswer, 0, errors.New("gone")))
+			b.exec(`UPDATE outbox SET due_at = now()`)
+			b.by(b.claim(m.msg.ID, 1), accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			change := []func(*Carrier){}
+			if c.change != nil {
+				change = append(change, c.change)
+			}
+			b, _ := newSecondBench(t, change...)
+			m := b.begun(c.segments)
+			expires := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`)
+			c.do(b, m)
+			b.clean()
+			status, reason := b.status(m.msg.ID)
+			waits := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier
+				WHERE o.carrier = 'leo' AND claimed_by IS NULL AND pushed_at IS NULL AND attempts = 0 AND due_at <= now()`)
+			if c.sentOn {
+				if status != sms.Pending || waits != 1 || b.count(`SELECT count(*) FROM webhook_deliveries`) != 0 {
+					t.Fatalf("it is %v %q, %d wait for the second carrier", status, reason, waits)
+				}
+				if got := b.metric("intumwa_messages_sent_on_total"); got != 1 {
+					t.Errorf("%v are counted", got)
+				}
+				if got := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`); got < expires-5 || b.s.carrier.name == "" {
+					t.Errorf("its time ends at %d, it was %d", got, expires)
+				}
+				return
+			}
+			if status != sms.Failed || reason != c.reason || waits != 0 || b.count(`SELECT count(*) FROM outbox`) != 0 {
+				t.Errorf("it is %v %q, %d wait for the second carrier; want failed, %q", status, reason, waits, c.reason)
+			}
+		})
+	}
+}
+
+// TestSecondCarrierDecides: what the second carrier makes of a message is what
+// becomes of it; the first one's word is not asked any more, and nobody a third
+// time.
+func TestSecondCarrierDecides(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		second []fate
+		states []string // of the receipts
+		status sms.Status
+		reason string
+	}{
+		{"delivered", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD", "DELIVRD"}, sms.Sent, ""},
+		{"one to come", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD"}, sms.Pending, ""},
+		{"undelivered there too", []fate{accepted("x"), accepted("y")}, []string{"UNDELIV", "UNDELIV"}, sms.Failed, "UNDELIV "},
+		{"refused there too", []fate{refused, refused}, nil, sms.Failed, "ESME_RINVDSTADR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, worker := newSecondBench(t)
+			b.exec(`INSERT INTO links (name, carrier) VALUES ('l1', 'lumitel')`)
+			m := b.begun(2)
+			b.by(m, accepted("a"), accepted("b"))
+			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
+			b.clean()
+			first := b.s
+
+			// leo's own second is the first one: it is not asked again.
+			conf := *worker.carrier.config()
+			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
+			worker.carrier.conf.Store(&conf)
+			var next *inFlight
+			for range 2 { // refused for now, and claimed anew: the first one's copies are not its
+				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID})
+				if err != nil || len(claimed) != 1 || len(claimed[0].Accepted)+len(claimed[0].Unanswered) != 0 {
+					t.Fatalf("%+v, %v", claimed, err)
+				}
+				next = &inFlight{worker: worker, msg: claimed[0], total: 2, attempt: submission.Attempt{Open: 2}}
+				worker.open.Add(1)
+				for range 2 {
+					if err := worker.slots.take(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.d.inFlight.add(next)
+				if claimed[0].Attempt > 1 {
+					break
+				}
+				b.s = worker.carrier.settler
+				b.by(next, ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil))
+				b.exec(`UPDATE outbox SET due_at = now()`)
+			}
+			b.by(next, c.second...)
+			for i, state := range c.states {
+				r := b.receipt([]string{"x", "y"}[i], state)
+				r.Link = "leo-1"
+				b.reported(r)
+			}
+			if status, reason := b.status(m.msg.ID); status != c.status || reason != c.reason {
+				t.Errorf("it is %v %q, want %v %q", status, reason, c.status, c.reason)
+			}
+			b.s = first
+			b.reported(b.receipt("a", "DELIVRD")) // the first one thinks better of it
+			if status, reason := b.status(m.msg.ID); status != c.status || reason != c.reason {
+				t.Errorf("by the first one's word it is %v %q, want %v %q", status, reason, c.status, c.reason)
+			}
+			if n := b.count(`SELECT count(*) FROM receipts WHERE outcome = 'contradiction'`); n != 1 {
+				t.Errorf("%d contradictions are kept", n)
+			}
+			want := 0
+			if c.status.Final() {
+				want = 1
+			}
+			if n := b.count(`SELECT count(*) FROM webhook_deliveries`); n != want {
+				t.Errorf("%d webhooks, want %d", n, want)
+			}
+			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send'`); n != 1 {
+				t.Errorf("it was charged %d times", n)
+			}
+			h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
+			if err != nil || h.SentOn == nil || h.SentOn.From != "lumitel" || h.SentOn.To != "leo" || h.SentOn.Reason != "UNDELIV " {
+				t.Errorf("its history: %+v, %v", h.SentOn, err)
+			}
+			told := 0
+			for _, moment := range messages.Timeline(messages.Record{}, h) {
+				if moment.Event == "sent_on" {
+					told++
+				}
+			}
+			if told != 1 {
+				t.Errorf("its timeline tells of %d", told)
+			}
+		})
+	}
+}

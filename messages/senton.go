@@ -1,0 +1,110 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/receipts"
+	"intumwa/submission"
+)
+
+// Onward is a message that fails at its carrier, unless another one takes it.
+type Onward struct {
+	MessageID int64
+	Reason    string // why it fails, in the carrier's words
+	InHand    bool   // the dispatcher has it claimed, and that attempt ends in this transaction; else nobody may have it in hand
+}
+
+// Second says which carrier is asked for messages that fail at another one.
+type Second struct {
+	Dispatcher int64
+	From, To   string
+	Within     time.Duration // of its acceptance a segment's receipt must have said UNDELIV
+	Validity   time.Duration // of messages whose end is not written down
+}
+
+// SendOn hands messages that fail to a second carrier and returns those that it
+// takes: each once in its life, as long as it is valid, and only if the first
+// carrier neither has nor may have anything of it. They wait for that carrier then,
+// and what the first says of them from now on changes nothing. The caller holds
+// the carrier's lock (receipts.Matcher.Lock).
+func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onward) (sent []int64, err error) {
+	ids := make([]int64, len(list))
+	for i, o := range list {
+		ids[i] = o.MessageID
+	}
+	copies, err := receipts.Copies(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(o Onward) bool { return !submission.MayGoElsewhere(copies[o.MessageID]) })
+	ids = ids[:0]
+	reasons, inHand := make([]string, len(list)), make([]bool, len(list))
+	for i, o := range list {
+		ids = append(ids, o.MessageID)
+		reasons[i], inHand[i] = clean(o.Reason), o.InHand
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		WITH may AS (
+			SELECT m.id, m.company_id, CASE WHEN m.batch_id IS NULL THEN $8::smallint ELSE $9::smallint END AS lane, f.reason,
+				coalesce(o.expires_at, h.expires_at, m.created_at + $7::interval) AS expires_at
+			FROM unnest($1::bigint[], $2::text[], $3::boolean[]) f(id, reason, in_hand) JOIN messages m ON m.id = f.id
+				LEFT JOIN outbox o ON o.message_id = m.id LEFT JOIN held h ON h.message_id = m.id
+			WHERE m.status = 0 AND NOT EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
+				AND CASE WHEN f.in_hand THEN o.claimed_by = $4 ELSE o.message_id IS NULL END
+				AND coalesce(o.expires_at, h.expires_at, m.created_at + $7::interval) > now()
+				AND `+receipts.Undelivered("m.id", "$6::interval")+`
+			ORDER BY m.id FOR UPDATE OF m
+		), waits AS (
+			INSERT INTO outbox AS w (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
+			SELECT id, company_id, $5, lane, expires_at, NULL, $11 FROM may ORDER BY id
+			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, due_at = now(), attempts = 0,
+				begun = false, home = NULL WHERE w.claimed_by = $4
+			RETURNING w.message_id
+		), noted AS (
+			INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
+			SELECT message_id, now(), $10, $5, reason FROM waits JOIN may ON may.id = waits.message_id ORDER BY message_id
+		)
+		UPDATE messages m SET carrier = $5 FROM waits WHERE m.id = waits.message_id RETURNING m.id`,
+		ids, reasons, inHand, second.Dispatcher, second.To, second.Within, second.Validity, int16(LaneSingle), int16(LaneBatch), second.From, epochUnknown)
+	if err != nil {
+		return nil, fmt.Errorf("sending %d messages on to %s: %w", len(ids), second.To, err)
+	}
+	if sent, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return nil, fmt.Errorf("sending %d messages on to %s: %w", len(ids), second.To, err)
+	}
+	if len(sent) == 0 {
+		return nil, nil
+	}
+	b := &pgx.Batch{}
+	receipts.QueuePassed(b, sent)
+	return sent, postgres.Later(ctx, tx, "passing what a carrier has said", b)
+}
+
+// NeverSendOn notes messages for which no second carrier is to be asked: this one
+// may have something of them that is recorded nowhere.
+func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO sent_on (message_id, at, from_carrier, reason)
+		SELECT id, now(), $2, '' FROM unnest($1::bigint[]) id ORDER BY id ON CONFLICT DO NOTHING`, slices.Sorted(slices.Values(ids)), from); err != nil {
+		return fmt.Errorf("noting that %d messages stay with %s: %w", len(ids), from, err)
+	}
+	return nil
+}
+
+// SentOnRecord tells that another carrier was asked for a message.
+type SentOnRecord struct {
+	At       time.Time
+	From, To string
+	Reason   string // why it would have failed
+}
