@@ -28,7 +28,7 @@ const undeliv = "UNDELIV"
 type sentOn map[int64]string
 
 // askSecond has the carrier's second one take what fails here, as far as it may be
-// asked. What it takes neither fails nor is the carrier's any more.
+// asked (rule choices 5.8). What it takes neither fails nor is the carrier's any more.
 func (s *settler) askSecond(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final) (sentOn, error) {
 	conf := s.carrier.config()
 	if conf.SecondCarrier == "" {
