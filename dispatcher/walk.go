@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 // of their ids, and gathers in that one read what is to be done about any of them:
 // what has expired, what the queue has lost, what is to be held, what waits for a
 // carrier that nobody serves, whose claimants are dead; and it counts. A lane that
-// is no longer than that is seen whole each time. So what the walk costs a second is
+// is no longer than that is seen whole each time; of a longer one the first 20,000,
+// which go out next, are seen each time as well. So what the walk costs a second is
 // the same however much waits; only how long it takes to come round grows.
 type outboxWalk struct {
 	lanes map[laneKey]*laneWalk
@@ -36,19 +38,12 @@ type laneWalk struct {
 	after int64 // where it goes on; 0: it begins
 	floor floor
 	below bool             // the pass began below the floor
+	midst bool             // the next stretch is not the pass's first
 	pass  messages.Counted // what it has counted in this pass
 	whole messages.Counted // and in the last one that came to the end
 }
 
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
-
-// restart has every lane begin again: what was not looked for so far may be
-// anywhere, and what is first goes out next.
-func (w *outboxWalk) restart() {
-	for _, l := range w.lanes {
-		l.after = 0
-	}
-}
 
 // stretch returns where a lane is read next.
 func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
@@ -59,7 +54,7 @@ func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
 	}
 	if l.after == 0 {
 		l.after, l.below = l.floor.from(now)
-		l.pass = messages.Counted{Carrier: at.carrier, Lane: int(at.lane)}
+		l.midst, l.pass = false, messages.Counted{Carrier: at.carrier, Lane: int(at.lane)}
 	}
 	return messages.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
 }
@@ -69,17 +64,23 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 	first := l.pass.First == 0
 	if l.pass.Messages += seen.Rows; first {
 		l.pass.First = seen.First
-		if seen.Rows == 0 {
-			seen.First = next
-		}
-		l.floor.found(seen.First, l.below, cost)
+		l.floor.found(firstOf(seen, next), l.below, cost)
 	}
 	if l.pass.Due.IsZero() || (seen.Rows > 0 && seen.Due.Before(l.pass.Due)) {
 		l.pass.Due = seen.Due
 	}
-	if l.after = seen.Last; seen.Rows < messages.WalkRows {
+	if l.after, l.midst = seen.Last, true; seen.Rows < messages.WalkRows {
 		l.after, l.whole = 0, l.pass
 	}
+}
+
+// firstOf is the first row that was seen, or, where there was none, the id of the
+// next one to come.
+func firstOf(seen *messages.Seen, next int64) int64 {
+	if seen.Rows == 0 {
+		return next
+	}
+	return seen.First
 }
 
 // counted is what waits in the lane: as the last pass saw it, or this one, if it
@@ -109,12 +110,19 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	maps.DeleteFunc(w.lanes, func(at laneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
 	marks, failed := d.watermarks(ctx)
 	stretches := make([]messages.Stretch, len(ways))
+	var heads []messages.Stretch
+	var headOf []*laneWalk
 	for i, at := range ways {
-		stretches[i] = w.stretch(at, start)
-		stretches[i].Queue = marks[at]
+		st := w.stretch(at, start)
+		st.Queue = marks[at]
+		stretches[i] = st
+		if l := w.lanes[at]; l.midst {
+			st.After = l.floor.id
+			heads, headOf = append(heads, st), append(headOf, l)
+		}
 	}
 	begin := time.Now()
-	seen, next, err := d.store.Walk(ctx, stretches, w.held)
+	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.held)
 	if w.read = time.Since(begin); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -124,13 +132,22 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		l, s := w.lanes[at], &seen[i]
 		l.saw(s, next, w.read)
 		counted[i] = l.counted()
+	}
+	for i, l := range headOf {
+		l.floor.found(firstOf(&seen[len(ways)+i], next), false, 0)
+	}
+	for i := range seen {
+		s := &seen[i]
 		all.Claimants = append(all.Claimants, s.Claimants...)
 		all.Expired, all.Held = append(all.Expired, s.Expired...), append(all.Held, s.Held...)
 		all.Missing, all.Stranded = append(all.Missing, s.Missing...), append(all.Stranded, s.Stranded...)
 	}
+	all.Missing = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Missing), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.putOff(ctx, all.Held), d.readdress(ctx, all.Stranded),
 		d.pushAll(ctx, all.Missing), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
 }
+
+func byID(a, b messages.Waiting) int { return cmp.Compare(a.ID, b.ID) }
 
 // expire fails those of messages, by their ids, that could not be carried within
 // their validity.
@@ -182,9 +199,6 @@ func (d *Dispatcher) holdQueued(ctx context.Context) error {
 	held, released, err := d.store.Holds(ctx)
 	if err != nil {
 		return err
-	}
-	if slices.ContainsFunc(held, func(company int64) bool { return !slices.Contains(d.walk.held, company) }) {
-		d.walk.restart()
 	}
 	d.walk.held = held
 	var failed error
