@@ -94,13 +94,24 @@ func lock(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, e
 // and reads them into balances. With how "SKIP LOCKED", balances that another
 // transaction has locked are left out.
 func lockBalances(batch *pgx.Batch, companies []int64, how string, balances map[int64]int64) {
-	batch.Queue(`SELECT company_id, credits FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE `+how, companies).
+	batch.Queue(`SELECT b.company_id, b.credits FROM unnest($1::bigint[]) u(company_id)
+			CROSS JOIN LATERAL (SELECT company_id, credits `+youngestBalance+` FOR UPDATE `+how+`) b`, companies).
 		Query(func(rows pgx.Rows) error {
 			var id, credits int64
 			_, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error { balances[id] = credits; return nil })
 			return err
 		})
 }
+
+// youngestBalance finds the balance of u's company from the end of its versions.
+// While somebody holds a snapshot (pg_dump) none of them goes, and a company that
+// sends a lot has tens of thousands, which would all be looked at from the other
+// end; a range is written so that the order is not taken for a matter of course.
+const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND c.company_id <= u.company_id ORDER BY c.company_id DESC LIMIT 1`
+
+// atYoungest goes on in an UPDATE of locked balances, whose addresses (ctid) nobody
+// changes.
+const atYoungest = ` CROSS JOIN LATERAL (SELECT c.ctid AS address ` + youngestBalance + `) y WHERE b.ctid = y.address`
 
 // entries are ledger rows by column, as unnest takes them.
 type entries struct {
@@ -132,12 +143,10 @@ func (e *entries) write(ctx context.Context, tx pgx.Tx, kind string, balances ma
 	batch := &pgx.Batch{}
 	if e.spendings == nil {
 		batch.Queue(`UPDATE balances b SET credits = u.credits
-			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, credits)
-			WHERE b.company_id = u.company_id`, ids, credits)
+			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, credits)`+atYoungest, ids, credits)
 	} else {
 		batch.Queue(`UPDATE balances b SET credits = u.credits, spent = u.spent, spent_on = u.day
-			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::date[]) u(company_id, credits, spent, day)
-			WHERE b.company_id = u.company_id`, ids, credits, spent, days)
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::date[]) u(company_id, credits, spent, day)`+atYoungest, ids, credits, spent, days)
 	}
 	batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 		SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,

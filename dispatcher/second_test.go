@@ -103,34 +103,34 @@ func TestSecondCarrier(t *testing.T) {
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
 		}},
-		{name: "one of two undelivered", segments: 2, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+		{name: "one of two undelivered", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "one of two delivered", segments: 2, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+		{name: "one of two delivered", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "DELIVRD"))
 			b.reported(b.receipt("b", "UNDELIV"))
 		}},
-		{name: "expired there", segments: 1, reason: "EXPIRED ", do: func(b *bench, m *inFlight) {
+		{name: "expired there", segments: 1, reason: "EXPIRED", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "EXPIRED"))
 		}},
-		{name: "undelivered late", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+		{name: "undelivered late", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`)
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "only refusals count", segments: 1, reason: "UNDELIV ", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
+		{name: "only refusals count", segments: 1, reason: "UNDELIV", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, and a process had died with it", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+		{name: "undelivered, and a process had died with it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			m.msg.Begun = true
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, and an earlier copy unanswered", segments: 1, reason: "UNDELIV ", do: func(b *bench, m *inFlight) {
+		{name: "undelivered, and an earlier copy unanswered", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, ended(smpp.NoAnswer, 0, errors.New("gone")))
 			b.exec(`UPDATE outbox SET due_at = now()`)
 			b.by(b.claim(m.msg.ID, 1), accepted("a"))
@@ -182,7 +182,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 	}{
 		{"delivered", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD", "DELIVRD"}, sms.Sent, ""},
 		{"one to come", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD"}, sms.Pending, ""},
-		{"undelivered there too", []fate{accepted("x"), accepted("y")}, []string{"UNDELIV", "UNDELIV"}, sms.Failed, "UNDELIV "},
+		{"undelivered there too", []fate{accepted("x"), accepted("y")}, []string{"UNDELIV", "UNDELIV"}, sms.Failed, "UNDELIV"},
 		{"refused there too", []fate{refused, refused}, nil, sms.Failed, "ESME_RINVDSTADR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 				t.Errorf("it was charged %d times", n)
 			}
 			h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
-			if err != nil || h.SentOn == nil || h.SentOn.From != "lumitel" || h.SentOn.To != "leo" || h.SentOn.Reason != "UNDELIV " {
+			if err != nil || h.SentOn == nil || h.SentOn.From != "lumitel" || h.SentOn.To != "leo" || h.SentOn.Reason != "UNDELIV" {
 				t.Errorf("its history: %+v, %v", h.SentOn, err)
 			}
 			told := 0

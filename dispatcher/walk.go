@@ -31,6 +31,7 @@ type outboxWalk struct {
 	stranded []string      // those of them that nobody serves
 	held     []int64       // companies whose messages are put off
 	read     time.Duration // what the last read took: the walk rests by that
+	askAgain time.Time     // when somebody may look again for carriers
 }
 
 // laneWalk is how far the walk has come in one lane.
@@ -214,10 +215,15 @@ func (d *Dispatcher) holdQueued(ctx context.Context) error {
 // findStranded notes for whom messages wait, and which of these carriers are
 // configured nowhere any more.
 func (d *Dispatcher) findStranded(ctx context.Context) error {
+	start := time.Now()
+	if start.Before(d.walk.askAgain) {
+		return nil
+	}
 	carriers, err := d.store.OutboxCarriers(ctx)
 	if err != nil {
 		return err
 	}
+	d.walk.askAgain = start.Add(downRest * time.Since(start)) // it looks below every floor
 	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links WHERE updated_at > now() - $1::interval`, d.opts.StrandedAfter)
 	if err != nil {
 		return fmt.Errorf("asking which carriers have links: %w", err)

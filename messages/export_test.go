@@ -7,4 +7,5 @@ const IDAt = idAt
 var (
 	WalkStatement = walk
 	WalkArguments = walkArguments
+	WalkSettings  = byIndex
 )

@@ -315,9 +315,6 @@ func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// overlookedMost is how many of a lane's messages Overlooked looks at.
-const overlookedMost = 1000
-
 // Overlooked are the messages of one carrier's lane that are due and that nobody
 // has claimed, as far as the first 1,000 of them show.
 type Overlooked struct {
@@ -338,11 +335,11 @@ func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16
 			coalesce(min(w.message_id), (SELECT last_value + 1 FROM messages_id_seq))
 		FROM unnest($1::text[], $2::smallint[], $3::bigint[]) u(carrier, lane, after) LEFT JOIN LATERAL (
 			SELECT message_id, pushed_at FROM outbox o
-			WHERE o.carrier = u.carrier AND o.lane = u.lane AND o.message_id > u.after
+			WHERE o.carrier = u.carrier AND (o.lane, o.message_id) > (u.lane, u.after) AND o.lane <= u.lane -- as in walk
 				AND o.claimed_by IS NULL AND o.due_at < now() - $4::interval AND o.expires_at > now()
-			ORDER BY o.message_id LIMIT $5
+			ORDER BY o.lane, o.message_id LIMIT 1000
 		) w ON true
-		GROUP BY u.carrier, u.lane`, carriers, lanes, after, age, overlookedMost)
+		GROUP BY u.carrier, u.lane`, carriers, lanes, after, age)
 	if err != nil {
 		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // WalkRows is how many rows of a lane one call of Walk reads at most.
@@ -53,10 +55,27 @@ type Seen struct {
 //
 // What it costs does not grow with what waits beyond the stretches.
 func (s *Store) Walk(ctx context.Context, stretches []Stretch, held []int64) (seen []Seen, next int64, err error) {
-	rows, err := s.pool.Query(ctx, walk, walkArguments(stretches, held)...)
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(byIndex)
+		b.Queue(walk, walkArguments(stretches, held)...).Query(func(rows pgx.Rows) (err error) {
+			seen, next, err = collectSeen(rows, stretches)
+			return err
+		})
+		return tx.SendBatch(ctx, b).Close()
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("walking over the outbox: %w", err)
 	}
+	return seen, next, nil
+}
+
+// byIndex keeps the planner of a transaction from reading a lane whole and sorting
+// it: it takes a stretch for a third of the lane, and counts on pages that are far
+// from each other.
+const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`
+
+func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, err error) {
 	seen = make([]Seen, 0, len(stretches))
 	var l Seen
 	var due *time.Time
@@ -78,7 +97,7 @@ func (s *Store) Walk(ctx context.Context, stretches []Stretch, held []int64) (se
 		l, due, missing, missed = Seen{}, nil, nil, nil
 		return nil
 	}); err != nil {
-		return nil, 0, fmt.Errorf("walking over the outbox: %w", err)
+		return nil, 0, err
 	}
 	return seen, next, nil
 }
@@ -110,8 +129,8 @@ func walkArguments(stretches []Stretch, held []int64) []any {
 		append([]int64{}, held...)}
 }
 
-// walk reads each stretch by the index of its lane, whatever the planner knows of
-// the lane's length (LIMIT is no parameter), and sums it up on the spot.
+// walk reads each stretch by the index of its lane and sums it up on the spot. The
+// lane is written as a range, so that no other index has the order.
 var walk = fmt.Sprintf(`
 	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
 	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::timestamptz[]) WITH ORDINALITY s(carrier, lane, after, stranded, unknown, n)
@@ -126,8 +145,8 @@ var walk = fmt.Sprintf(`
 		FROM (
 			SELECT r.message_id, r.company_id, r.claimed_by, r.due_at, r.pushed_at, CASE s.lane WHEN %[3]d THEN 0 ELSE r.company_id END AS waits_as,
 				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now() AND r.due_at <= now() AS ready
-			FROM outbox r WHERE r.carrier = s.carrier AND r.lane = s.lane AND r.message_id > s.after
-			ORDER BY r.message_id LIMIT %[1]d
+			FROM outbox r WHERE r.carrier = s.carrier AND (r.lane, r.message_id) > (s.lane, s.after) AND r.lane <= s.lane
+			ORDER BY r.lane, r.message_id LIMIT %[1]d
 		) o
 		LEFT JOIN unnest($6::int[], $7::bigint[], $8::timestamptz[]) q(n, company, until) ON q.n = s.n AND q.company = o.waits_as
 	) w
