@@ -43,19 +43,28 @@ func (d *Dashboard) runLowBalance(ctx context.Context) {
 
 // runTally counts messages by day for the charts and indexes them by number for searches, until ctx ends.
 func (d *Dashboard) runTally(ctx context.Context) {
-	all := func(do func(context.Context) (bool, error), fails string) {
+	all := func(do func(context.Context) (bool, error), rest int, fails string) {
 		for more := true; more && ctx.Err() == nil; {
+			start := time.Now()
 			var err error
 			if more, err = do(ctx); err != nil && ctx.Err() == nil {
 				d.log.Warn(fails, "error", err)
 			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Duration(rest) * time.Since(start)):
+			}
 		}
 	}
 	runEvery(ctx, tallyEvery, func() {
-		all(d.counter.Tally, "messages could not be counted for the charts")
-		all(d.counter.FilterNumbers, "messages could not be indexed by number; searches by number take longer")
+		all(d.counter.Tally, tallyRest, "messages could not be counted for the charts")
+		all(d.counter.FilterNumbers, 0, "messages could not be indexed by number; searches by number take longer")
 	})
 }
+
+// tallyRest is how many times as long as a count took it is until the next: messages
+// that wait are counted again and again, and millions of them may.
+const tallyRest = 50
 
 // runEvery calls do at once and then again after each pause, until ctx ends.
 func runEvery(ctx context.Context, pause time.Duration, do func()) {
