@@ -32,7 +32,8 @@ const spendingColumns = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on 
 func lockSpending(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]int64, map[int64]*spending, error) {
 	balances, spendings := make(map[int64]int64, len(companies)), make(map[int64]*spending, len(companies))
 	batch := &pgx.Batch{}
-	batch.Queue(`SELECT company_id, credits, `+spendingColumns+` FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE`, companies).
+	batch.Queue(`SELECT b.* FROM unnest($1::bigint[]) u(company_id)
+			CROSS JOIN LATERAL (SELECT company_id, credits, `+spendingColumns+` `+youngestBalance+` FOR UPDATE) b`, companies).
 		Query(func(rows pgx.Rows) error {
 			var id, credits, spent int64
 			var on time.Time
