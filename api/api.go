@@ -19,6 +19,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -45,13 +46,14 @@ type Options struct {
 	Metrics        prometheus.Registerer
 }
 
-// Rooms are the packages that the API calls. Messages and Ledger serve look-ups
-// only: give them a separate connection pool, not the one for sends.
+// Rooms are the packages that the API calls. Messages, Handsets and Ledger serve look-ups
+// (and the opt-out list): give them a separate connection pool, not the one for sends.
 type Rooms struct {
 	Accounts *accounts.Accounts
 	Throttle *throttle.Throttle
 	Intake   *intake.Intake
 	Messages *messages.Store
+	Handsets *handsets.Store
 	Ledger   *billing.Ledger
 	Webhooks *webhooks.Webhooks
 }
@@ -63,6 +65,7 @@ type API struct {
 	throttle  *throttle.Throttle
 	intake    *intake.Intake
 	messages  *messages.Store
+	handsets  *handsets.Store
 	ledger    *billing.Ledger
 	webhooks  *webhooks.Webhooks
 	bodySlots *bodySlots
@@ -88,7 +91,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Metrics)
-	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages,
+	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages, handsets: rooms.Handsets,
 		ledger: rooms.Ledger, webhooks: rooms.Webhooks, bodySlots: newBodySlots(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
 		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()

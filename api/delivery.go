@@ -17,7 +17,8 @@ import (
 type deliveryView struct {
 	ID           int64   `json:"id"`
 	WebhookID    string  `json:"webhook_id"`
-	MessageID    int64   `json:"message_id"`
+	MessageID    *int64  `json:"message_id"` // null: the event is not about a message of the company
+	InboundID    *int64  `json:"inbound_id,omitempty"`
 	Event        string  `json:"event"`
 	State        string  `json:"state"`
 	AttemptCount int     `json:"attempt_count"`
@@ -52,8 +53,15 @@ type attemptView struct {
 }
 
 func viewOfDelivery(d *webhooks.Delivery) deliveryView {
-	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: d.MessageID, Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
+	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
 		CreatedAt: timestamp(d.CreatedAt), NextAt: timestampOrNull(d.NextAt), FinishedAt: timestampOrNull(d.FinishedAt)}
+}
+
+func numberOrNull(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
@@ -122,7 +130,7 @@ func (q *query) state() string {
 // event returns the parameter event of deliveries.
 func (q *query) event() string {
 	switch text := q.Get("event"); text {
-	case "", webhooks.Sent, webhooks.Failed:
+	case "", webhooks.Sent, webhooks.Failed, webhooks.Received, webhooks.LowBalance:
 		return text
 	}
 	q.add(eventInvalid)

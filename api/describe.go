@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"intumwa/intake"
 )
 
 // describe completes the OpenAPI document from the refusals: the error responses of
@@ -105,6 +107,9 @@ func responseOf(operation string, status int) response {
 			name = r.code + "_" + strconv.Itoa(n)
 		}
 		examples[name] = example{r.cause.en, r.example(operation)}
+		if r.code == intake.RefuseOptedOut.Reason && inBatch(operation) {
+			examples["opted_out_several"] = example{r.cause.en, message{intake.RefuseRecipientsOptedOut("2", "5", "9").Text}}
+		}
 		if name := oneCredit[r.code]; name != "" { // "1 credit", not "1 credits"
 			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1), " N ", " 2 ")}}
 		}
@@ -156,7 +161,7 @@ func (r *refusal) example(operation string) any {
 		field = "colour"
 	}
 	body := invalidView{Message: text, Errors: problems{listed: []problem{{field, text}}}}
-	if inBatch(operation) {
+	if inBatch(operation) || strings.HasPrefix(r.field, optOutsEmpty.field) {
 		body.Message = textInvalid
 	}
 	return body

@@ -116,7 +116,7 @@ func TestDocumentListsTheRoutes(t *testing.T) {
 	if !slices.Equal(served, described) {
 		t.Errorf("served\n%v\ndescribed\n%v", served, described)
 	}
-	if got := len(document().Webhooks); got != 2 {
+	if got := len(document().Webhooks); got != 4 {
 		t.Errorf("the document has %d webhooks", got)
 	}
 }

@@ -135,6 +135,8 @@ var (
 	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to"}
 	batchFilters    = filters{"batch", "batch", "status", "phone_number"}
 	deliveryFilters = filters{"deliveries", "state", "event", "message_id", "since"}
+	inboundFilters  = filters{"inbound", "phone_number", "from", "to"}
+	optOutFilters   = filters{"opt-outs", "phone_number", "sender"}
 )
 
 const cursorSize = 8 + 4 // the last message's id and a hash of the filters

@@ -29,12 +29,12 @@ type operations string
 const (
 	onSends   operations = "sendSms sendBulk sendTemplate"
 	onBatches operations = "sendBulk sendTemplate"
-	onBodies             = onSends + " previewSms putTestNumber verifyTestNumber"
-	onLists   operations = "listSms listBatchMessages listWebhookDeliveries"
-	onNamed   operations = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery"
-	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery"
-	onLooks              = onAsked + " resendWebhookDelivery"
-	onAll                = onBodies + " " + onLooks
+	onBodies             = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
+	onLists   operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
+	onNamed   operations = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut"
+	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut"
+	onLooks              = onAsked + " resendWebhookDelivery addOptOuts"
+	onAll                = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
 // retry says whether the client may send the same request again.
@@ -120,7 +120,7 @@ var (
 	_ = refusalOfRule("company_not_verified", intake.RefuseNotVerified, onBatches, retryFixed,
 		words{"Bulk and template sends need a verified company.", "Les envois groupés et par modèle exigent une entreprise vérifiée."},
 		words{"Have it verified; single sends work already.", "Faites-la vérifier ; les envois isolés marchent déjà."})
-	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onSends, retryFixed,
+	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onSends+" addOptOuts", retryFixed,
 		words{"The company has no such sender; its case counts.", "L’entreprise n’a pas cet expéditeur ; la casse compte."},
 		words{"Register the sender in the dashboard.", "Enregistrez l’expéditeur dans le tableau de bord."})
 	_ = refusalOfRule("sender_not_approved", intake.RefuseSenderUnready, onSends, retryFixed,
@@ -129,6 +129,15 @@ var (
 	_ = refusalOfRule("country_mismatch", intake.RefuseCountry("BI", "K"), onBatches, retryNo,
 		words{"The sender belongs to operators of another country.", "L’expéditeur relève d’opérateurs d’un autre pays."},
 		words{"Use a sender of the recipients' country.", "Prenez un expéditeur du pays des destinataires."})
+	_ = refusalOfRule("opted_out", intake.RefuseOptedOut, "sendSms", retryNo,
+		words{"The recipient wants no messages from this sender: by STOP, or by your own entry.", "Le destinataire ne veut plus de messages de cet expéditeur : par STOP, ou par votre propre inscription."},
+		words{"Do not send to it. START, or DELETE /v1/opt-outs/{phone_number}, takes it off the list.", "Ne lui envoyez rien. START, ou DELETE /v1/opt-outs/{phone_number}, le retire de la liste."})
+	_ = refusalOfRule("opted_out", intake.RefuseRecipientsOptedOut("N"), onBatches, retryNo,
+		words{"The same, in a batch. Recipients are counted from 1; several are named together.", "De même, dans un lot. Les destinataires sont comptés à partir de 1 ; plusieurs sont nommés ensemble."},
+		words{"Leave them out.", "Retirez-les."})
+	optOutsFull = newRefusal(400, "opt_outs_full", "The opt-out list is full.", "addOptOuts", retryFixed,
+		words{"The list has 1,000,000 entries. Those that handsets make by STOP are always entered.", "La liste a 1 000 000 d’entrées. Celles que les téléphones font par STOP sont toujours inscrites."},
+		words{"Remove entries.", "Retirez des entrées."})
 	_ = refusalOfRule("no_carrier", intake.RefuseNoCarrier, "sendSms putTestNumber", retryNo,
 		words{"The number is valid and no carrier takes it.", "Le numéro est valide, mais aucun opérateur ne le prend."},
 		words{"Try another number of the recipient.", "Essayez un autre numéro du destinataire."})
@@ -246,16 +255,16 @@ var (
 
 	// 422: single messages, previews, the test number (rule api 7.1).
 
-	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber",
+	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber addOptOuts",
 		words{"phone_number is missing, null or blank.", "phone_number manque, est null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages",
+	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"+257 and 8 digits, or 8 digits.", "+257 et 8 chiffres, ou 8 chiffres."})
 	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms",
 		words{"sender is missing, null or blank.", "sender manque, est null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends,
+	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends+" addOptOuts listOptOuts removeOptOut",
 		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
 		words{"ASCII letters and digits only.", "Des lettres et chiffres ASCII seulement."})
 	messageRequired = newInvalid("message_required", "message", "The message content is required.", "sendSms previewSms",
@@ -340,6 +349,24 @@ var (
 		words{"The same key came with another body or endpoint within 24 hours.", "La même clé est venue avec un autre corps ou chemin en 24 heures."},
 		words{"A new key for a new request.", "Une nouvelle clé pour une nouvelle requête."})
 
+	// 422: opt-outs.
+
+	optOutsEmpty = newInvalid("opt_outs_empty", "opt_outs", "The opt_outs field must contain at least one item.", "addOptOuts",
+		words{"opt_outs is empty or no list.", "opt_outs est vide ou n’est pas une liste."},
+		words{"1 to 500 entries.", "De 1 à 500 entrées."})
+	optOutsMany = newInvalid("opt_outs_too_many", "opt_outs", "The opt_outs field must not contain more than 500 items.", "addOptOuts",
+		words{"Too many.", "Trop."},
+		words{"Send several requests.", "Envoyez plusieurs requêtes."})
+	optOutNumberRequired = newInvalidItem("phone_number_required", "opt_outs.N.phone_number", endRequired, "addOptOuts",
+		words{"Entries are counted from 0.", "Les entrées sont comptées à partir de 0."},
+		words{"Give one.", "Donnez-en un."})
+	optOutNumberInvalid = newInvalidItem("phone_number_invalid", "opt_outs.N.phone_number", endNumber, "addOptOuts",
+		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
+		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
+	optOutSenderInvalid = newInvalidItem("sender_invalid", "opt_outs.N.sender", endSender, "addOptOuts",
+		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
+		words{"ASCII letters and digits only, or null.", "Des lettres et chiffres ASCII seulement, ou null."})
+
 	// 422: lists and look-ups.
 
 	statusInvalid = newInvalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
@@ -348,10 +375,10 @@ var (
 	batchInvalid = newInvalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
 		words{"List: not an id.", "Liste : pas un identifiant."},
 		words{"batch_id of the send result.", "batch_id de la réponse à l’envoi."})
-	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
+	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
 		words{"List: not a time.", "Liste : pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
-	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms",
+	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
 		words{"List: not a time.", "Liste : pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
 	limitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
@@ -363,9 +390,9 @@ var (
 	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
 		words{"Deliveries: unknown state.", "Événements : état inconnu."},
 		words{"One of the three.", "L’un des trois."})
-	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent or sms.failed.", "listWebhookDeliveries",
+	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received or balance.low.", "listWebhookDeliveries",
 		words{"Deliveries: unknown event.", "Événements : événement inconnu."},
-		words{"One of the two.", "L’un des deux."})
+		words{"One of the four.", "L’un des quatre."})
 	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
 		words{"Deliveries: neither of a message’s ids.", "Événements : aucun des deux identifiants d’un message."},
 		words{"message_id of the webhook, or id of the send result.", "message_id du webhook, ou id de la réponse à l’envoi."})

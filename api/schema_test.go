@@ -168,8 +168,12 @@ var (
 
 // shape is a text without what is substituted in it.
 func shape(text string) string {
-	return digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
+	text = digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
+	return severalNamed.ReplaceAllString(text, "Recipients #0 and #0")
 }
+
+// severalNamed matches several recipients that are named together.
+var severalNamed = regexp.MustCompile(`Recipients #0(?:, #0)* and (?:#0|0 more)`)
 
 // shapeOfField is the shape of a text that begins with the name of a field.
 func shapeOfField(text string) string {

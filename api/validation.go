@@ -43,6 +43,7 @@ const (
 	endVariableLong = " field must not exceed 255 characters."
 	endVariableText = " field must be a string."
 	endParameter    = " parameter is not known."
+	endSender       = " field must be 1-11 alphanumeric characters."
 )
 
 // moreKey is the last key of an incomplete list.
@@ -163,15 +164,22 @@ func sender(v value, required *refusal) (name string, wrong *refusal) {
 		return "", required
 	}
 	s, ok := v.text()
-	if !ok || len(s) > maxSender {
+	if !ok || !isSender(s) {
 		return "", senderInvalid
+	}
+	return s, nil
+}
+
+func isSender(s string) bool {
+	if s == "" || len(s) > maxSender {
+		return false
 	}
 	for i := range len(s) {
 		if b := s[i]; (b < '0' || b > '9') && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') {
-			return "", senderInvalid
+			return false
 		}
 	}
-	return s, nil
+	return true
 }
 
 // body reads a message's or a template's text.

@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -70,6 +71,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Accounts: accounts.New(w.pool, users),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool),
+		Handsets: handsets.New(w.pool),
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}

@@ -16,6 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"intumwa/handsets"
 )
 
 // Check says every mistake in the values that matters to a process with these roles, in the order of the keys; nil when
@@ -45,6 +49,7 @@ func (c *Config) Check(roles ...string) []Problem {
 	if _, err := c.Accounts.Key(); err != nil {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
+	k.inbound(&c.Inbound)
 	k.webhooks(&c.Webhooks)
 	k.limits(&c.Limits)
 	k.retention(c)
@@ -196,6 +201,36 @@ func (k *checker) retention(c *Config) {
 		k.problem("retention.bodies", "must not be longer than retention.messages, %s", r.Messages)
 	case r.Numbers > r.Messages:
 		k.problem("retention.numbers", "must not be longer than retention.messages, %s", r.Messages)
+	}
+}
+
+// Bounds of what handsets are understood by and told.
+const (
+	maxCommandWord = 20  // characters
+	maxReply       = 600 // code points, as of any message
+)
+
+func (k *checker) inbound(i *Inbound) {
+	means := map[string]string{}
+	words := func(list string, words []string) {
+		for n, text := range words {
+			path := fmt.Sprintf("inbound.%s[%d]", list, n)
+			word := handsets.Word(text)
+			switch other := means[word]; {
+			case word == "" || strings.ContainsFunc(text, unicode.IsSpace) || utf8.RuneCountInString(text) > maxCommandWord:
+				k.problem(path, "must be one word of at most %d letters and digits", maxCommandWord)
+			case other != "" && other != list:
+				k.problem(path, "stands in inbound.%s as well: case and accents do not count", other)
+			}
+			means[word] = list
+		}
+	}
+	words("stop_words", i.StopWords)
+	words("start_words", i.StartWords)
+	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", i.StopReply}, {"inbound.start_reply", i.StartReply}} {
+		if utf8.RuneCountInString(reply.text) > maxReply || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
+			k.problem(reply.key, "must be a text of at most %d characters, or empty", maxReply)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/handsets"
 )
 
 // Config is a whole configuration file with the defaults filled in.
@@ -35,6 +36,7 @@ type Config struct {
 	Billing    Billing   `yaml:"billing"`
 	Limits     Limits    `yaml:"limits"`
 	Messages   Messages  `yaml:"messages"`
+	Inbound    Inbound   `yaml:"inbound"`
 	Webhooks   Webhooks  `yaml:"webhooks"`
 	Retention  Retention `yaml:"retention"`
 	Carriers   []Carrier `yaml:"carriers" min:"1"`
@@ -178,6 +180,27 @@ type Messages struct {
 	Validity         time.Duration `yaml:"validity" default:"24h" min:"1"`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255"` // the limit of the concatenation header
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1"`     // of messages from handsets
+}
+
+// Inbound says what becomes of messages from handsets.
+type Inbound struct {
+	Assembly   time.Duration `yaml:"assembly" default:"10m" min:"1s"`               // how long a part of a long one waits for the others
+	Repeats    time.Duration `yaml:"repeats" default:"2m" min:"0"`                  // within which the same one again is the carrier's repetition; 0: never
+	StopWords  []string      `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA"`      // first words that opt out
+	StartWords []string      `yaml:"start_words" default:"START,REPRENDRE,TANGURA"` // and those that opt in again
+	StopReply  string        `yaml:"stop_reply"`                                    // acknowledgements; empty: none
+	StartReply string        `yaml:"start_reply"`
+}
+
+// Words are stop_words and start_words as handsets.Word writes them.
+func (i *Inbound) Words() (stop, start []string) {
+	for _, word := range i.StopWords {
+		stop = append(stop, handsets.Word(word))
+	}
+	for _, word := range i.StartWords {
+		start = append(start, handsets.Word(word))
+	}
+	return stop, start
 }
 
 // Webhooks says how customers are told.

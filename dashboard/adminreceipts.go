@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"intumwa/messages"
+	"intumwa/handsets"
 	"intumwa/receipts"
 )
 
@@ -32,7 +32,7 @@ func (d *Dashboard) unmatchedReceipts(v *visit, _ operator) {
 }
 
 // inboundRow is a message from a handset as shown on a page.
-type inboundRow struct{ messages.Inbound }
+type inboundRow struct{ handsets.Inbound }
 
 // Text returns the text; empty when data_coding is not a text that can be decoded.
 func (r inboundRow) Text() string {
@@ -40,6 +40,14 @@ func (r inboundRow) Text() string {
 		return ""
 	}
 	return *r.Body
+}
+
+// Became returns the key of the text for what became of it.
+func (r inboundRow) Became() string { return outcomeTexts[r.Outcome] }
+
+var outcomeTexts = map[handsets.Outcome]string{
+	"": "inbound.new", handsets.Routed: "inbound.routed", handsets.Unrouted: "inbound.unrouted", handsets.Waiting: "inbound.waiting",
+	handsets.Incomplete: "inbound.incomplete", handsets.Duplicate: "inbound.duplicate", handsets.TooLong: "inbound.toolong",
 }
 
 // Length returns the length in octets, including the user data header.
@@ -52,7 +60,7 @@ type inboundPage struct {
 
 // inbound is GET /admin/inbound: the messages from handsets.
 func (d *Dashboard) inbound(v *visit, _ operator) {
-	list, err := messages.New(d.rooms.Pool).Inbounds(v.ctx(), v.after("before"), receiptsOnPage+1)
+	list, err := handsets.New(d.rooms.Pool).Inbounds(v.ctx(), v.after("before"), receiptsOnPage+1)
 	if err != nil {
 		v.handleError("listing messages from handsets", err)
 		return

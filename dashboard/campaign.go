@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
@@ -306,11 +308,17 @@ var refusals = map[string]string{
 // refusal returns the text of a refused send, in the user's language.
 func (v *visit) refusal(err error) string {
 	refused, ok := errors.AsType[sms.Refusal](err)
+	if ok && refused.Reason == intake.RefuseOptedOut.Reason {
+		return v.lang.T("campaign.refused.optedout", strings.Join(recipientNamed.FindAllString(refused.Text, -1), ", "))
+	}
 	if key := refusals[refused.Reason]; ok && key != "" {
 		return v.lang.T(key)
 	}
 	return v.lang.T("campaign.refused.other", refused.Text)
 }
+
+// recipientNamed finds the recipients that a refusal names.
+var recipientNamed = regexp.MustCompile(`#\d+`)
 
 type campaignPage struct {
 	messages.BatchRecord

@@ -61,7 +61,7 @@ func (d *Dashboard) deliveries(v *visit, t tenant) {
 func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 	data.State, data.Event, data.Since = v.c.Query("state"), v.c.Query("event"), v.c.Query("since")
 	data.States = v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed")
-	data.Events = []option{{"", v.lang.T("deliveries.any")}, {webhooks.Sent, webhooks.Sent}, {webhooks.Failed, webhooks.Failed}}
+	data.Events = append([]option{{"", v.lang.T("deliveries.any")}}, eventOptions()...)
 	if !among(data.States, data.State) {
 		data.State = ""
 	}

@@ -60,6 +60,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/senders", d.owner(d.askSender))
 	r.POST("/webhook", d.owner(d.setWebhook))
 	r.POST("/webhook/active", d.owner(d.switchWebhook))
+	r.POST("/webhook/events", d.owner(d.askEvent))
 	r.POST("/webhook/rotate", d.owner(d.rotateSecret))
 	r.POST("/webhook/rotate/end", d.owner(d.endRotation))
 	r.POST("/webhook/test", d.owner(d.testWebhook))

@@ -128,6 +128,8 @@ func (f *form) refused(r sms.Refusal, req intake.Single) {
 		f.refuse("sender", "refusal.sender.unknown")
 	case "sender_not_approved":
 		f.refuse("sender", "refusal.sender.waiting")
+	case intake.RefuseOptedOut.Reason:
+		f.refuse("number", "refusal.optedout")
 	case "no_carrier":
 		f.refuse("number", "refusal.carrier")
 	case "too_long":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,13 @@ type webhookPart struct {
 	Secret   string             // a new secret, shown once
 	Test     *testResult        // the latest test, shown once
 	Events   []option
+	Asked    []askedEvent
+}
+
+// askedEvent is an event that an endpoint may ask for.
+type askedEvent struct {
+	Name, Text string
+	On         bool
 }
 
 // testResult is a test event and its result.
@@ -62,13 +70,27 @@ func (o onceContent) text() string {
 }
 
 func (v *visit) webhookPart(t tenant) (p webhookPart, err error) {
-	p.Events = []option{{webhooks.Sent, webhooks.Sent}, {webhooks.Failed, webhooks.Failed}}
+	p.Events = eventOptions()
 	e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
 	if errors.Is(err, webhooks.ErrNotFound) {
 		return p, nil
 	}
 	p.Endpoint = &e
+	for _, name := range webhooks.Askable() {
+		p.Asked = append(p.Asked, askedEvent{name, askedTexts[name], slices.Contains(e.Events, name)})
+	}
 	return p, err
+}
+
+// askedTexts maps the events that an endpoint may ask for to the keys of their texts.
+var askedTexts = map[string]string{webhooks.Received: "webhook.ask.received", webhooks.LowBalance: "webhook.ask.low"}
+
+// eventOptions are all events, under their names.
+func eventOptions() (all []option) {
+	for _, name := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
+		all = append(all, option{name, name})
+	}
+	return all
 }
 
 // changeWebhook calls work, which changes the endpoint, and records the act in the same transaction.
@@ -132,7 +154,7 @@ func urlRefusalText(reason string) string {
 // setEndpoint changes the endpoint. made means that it is new; its secret is then stored for the next page.
 func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error) {
 	state := func(e webhooks.Endpoint) map[string]any {
-		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active}
+		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
 	}
 	err = v.changeWebhook(t, actWebhookSet, func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
 		was, err := hooks.EndpointOf(v.ctx(), t.company())
@@ -170,6 +192,33 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) {
 		return
 	}
 	v.redirect("/senders#webhook", flash)
+}
+
+// askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
+func (d *Dashboard) askEvent(v *visit, t tenant) {
+	f := v.form()
+	if f == nil {
+		return
+	}
+	name := f.Value("event")
+	e, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
+	switch {
+	case err != nil:
+		v.handleError("reading a webhook endpoint", err)
+		return
+	case !slices.Contains(webhooks.Askable(), name):
+		v.renderError(http.StatusNotFound)
+		return
+	}
+	events := slices.DeleteFunc(slices.Clone(e.Events), func(each string) bool { return each == name })
+	if f.Value("on") == "yes" {
+		events = append(events, name)
+	}
+	if _, err := v.setEndpoint(t, webhooks.Setting{Events: &events}); err != nil {
+		v.handleError("setting the events of a webhook endpoint", err)
+		return
+	}
+	v.redirect("/senders#webhook", "flash.webhook")
 }
 
 // rotateSecret is POST /webhook/rotate.
@@ -216,8 +265,8 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) {
 		return
 	}
 	event := webhooks.Sent
-	if f.Value("event") == webhooks.Failed {
-		event = webhooks.Failed
+	if asked := f.Value("event"); among(eventOptions(), asked) {
+		event = asked
 	}
 	refuse := func(status int, key string) {
 		if data, ok := v.sendersPage(t); ok {

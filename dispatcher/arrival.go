@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/handsets"
 	"intumwa/receipts"
 	"intumwa/smpp"
 )
@@ -14,13 +14,13 @@ import (
 // the PDU that waits for its answer.
 type arrival struct {
 	receipts.Receipt
-	inbound *messages.Inbound // nil: a receipt
+	inbound *handsets.Inbound // nil: a receipt
 	pdu     *smpp.Delivery
 }
 
 // sorted tells the receipts from the messages of handsets, of which there is room for
 // so many rows; they take kept.
-func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []messages.Inbound, kept int) {
+func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
 	for _, a := range arrivals {
 		switch {
 		case a.inbound == nil:
@@ -35,7 +35,7 @@ func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound [
 
 // rowsOf is what a message from a handset counts in its carrier's quota: a long
 // one as many as the segments it came in.
-func rowsOf(m *messages.Inbound) int { return 1 + len(m.Octets)/140 }
+func rowsOf(m *handsets.Inbound) int { return 1 + len(m.Octets)/140 }
 
 // answer answers deliveries whose settlement is committed. Of the messages from
 // handsets the first inbound are kept.

@@ -78,7 +78,7 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 // forget deletes what has been kept long enough.
 func (d *Dispatcher) forget(ctx context.Context) error {
 	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
-	_, inbound := d.store.ForgetInbound(ctx, d.opts.InboundRetention)
+	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)
 	_, held := d.store.ForgetHeld(ctx, d.opts.Validity)
 	return errors.Join(reported, inbound, held)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"intumwa/messages"
+	"intumwa/handsets"
 	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -66,10 +66,10 @@ func subscriber(digits string) bool {
 	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
 }
 
-// inbound is a message from a handset as operators will see it.
-func (w *linkWorker) inbound(pdu *smpp.Delivery) *messages.Inbound {
-	m := &messages.Inbound{At: pdu.Received, Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
-		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage}
+// inbound is a message from a handset, or a part of one, as it is kept.
+func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
+	m := &handsets.Inbound{At: pdu.Received, Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
+		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu)}
 	if m.Octets == nil {
 		m.Octets = []byte{}
 	}
@@ -99,6 +99,27 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *messages.Inbound {
 	}
 	return m
 }
+
+// partOf returns which part of a long message a delivery is, by its user data header
+// or by its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil: it is a whole one. The
+// references of the two are told apart: they count by themselves.
+func partOf(pdu *smpp.Delivery) *handsets.Part {
+	if pdu.ESMClass&esmUDHI != 0 {
+		if ref, total, seq, ok := sms.Concatenation(pdu.ShortMessage); ok {
+			return &handsets.Part{Reference: int32(ref), Total: total, Number: seq}
+		}
+	}
+	ref, _ := pdu.TLV(smpp.TagSARMessageReference)
+	total, _ := pdu.TLV(smpp.TagSARTotalSegments)
+	seq, _ := pdu.TLV(smpp.TagSARSegmentSeqnum)
+	if len(ref) != 2 || len(total) != 1 || len(seq) != 1 || total[0] < 2 || seq[0] < 1 || seq[0] > total[0] {
+		return nil
+	}
+	return &handsets.Part{Reference: sarReferences | int32(binary.BigEndian.Uint16(ref)), Total: int(total[0]), Number: int(seq[0])}
+}
+
+// sarReferences marks the references of SAR parameters.
+const sarReferences = 1 << 16
 
 // quota bounds how many rows a carrier can make us write in an hour: of what we
 // did not ask for, receipts that match nothing and messages from handsets.

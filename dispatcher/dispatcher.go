@@ -45,6 +45,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/handsets"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/receipts"
@@ -84,6 +85,9 @@ type Options struct {
 	// Route returns which carrier takes a number now: messages that wait for a
 	// carrier which is no more go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
+	// Inbound is called when messages from handsets have been stored. It must not
+	// block. nil: nobody waits for them.
+	Inbound func()
 }
 
 // Dispatcher is one process's back half.
@@ -93,6 +97,7 @@ type Dispatcher struct {
 	hot       *pgxpool.Pool
 	store     *messages.Store // on pool: looks at much of a table
 	carrying  *messages.Store // on hot: many rows by their keys
+	handsets  *handsets.Store
 	queue     *queue.Queue
 	webhooks  *webhooks.Webhooks
 	log       *slog.Logger
@@ -147,7 +152,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Dispatcher{
-		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot),
+		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
 		queue: q, webhooks: hooks, log: opts.Log,
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}

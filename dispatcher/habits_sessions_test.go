@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/handsets"
 	"intumwa/smpp/carriersim"
 )
 
@@ -193,7 +194,7 @@ func TestHabitOfAnswersFromHandsets(t *testing.T) {
 	}
 	w.until("they are kept", func() bool { return w.count(`SELECT count(*) FROM inbound`) == len(texts) })
 	w.until("they are acknowledged", func() bool { return mno.Stats().ReceiptsWaiting == 0 })
-	inbound, err := w.store.Inbounds(t.Context(), 0, 10)
+	inbound, err := handsets.New(w.hot).Inbounds(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

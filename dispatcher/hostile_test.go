@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/handsets"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
 
 // text is a message from a handset.
 func (b *bench) text(octets int) arrival {
-	return arrival{inbound: &messages.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25779000000", Destination: "INFO",
+	return arrival{inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25779000000", Destination: "INFO",
 		Octets: make([]byte, octets)}, pdu: &smpp.Delivery{}}
 }
 

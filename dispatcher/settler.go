@@ -250,7 +250,7 @@ func (s *settler) commit(w settlement) error {
 		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
-		if err := store.KeepInbound(ctx, tx, inbound); err != nil {
+		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
 		if err := store.PutBack(ctx, tx, plan.putBack, s.d.opts.Validity); err != nil {
@@ -276,6 +276,9 @@ func (s *settler) commit(w settlement) error {
 	}
 	s.carrier.handsets.take(kept)
 	s.answer(w.receipts, recorded.Outcomes, len(inbound))
+	if len(inbound) > 0 && s.d.opts.Inbound != nil {
+		s.d.opts.Inbound()
+	}
 	s.committed(w, plan)
 	s.learn(recorded)
 	s.logSettled(w, recorded)

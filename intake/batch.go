@@ -154,7 +154,7 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*request, error) {
 	in.ulids.all(slab)
 	return &request{
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: b.kind, segments: record.Segments,
-		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)),
+		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: p.Company.OptOuts,
 		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.sender, RecipientsCount: b.size, ItemCount: record.Segments, RemainingItems: remaining}
 		},

@@ -136,6 +136,9 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 	if err := c.reserve(ctx, tx, requests); err != nil {
 		return err
 	}
+	if err := c.bar(ctx, tx, requests); err != nil {
+		return err
+	}
 	if err := c.charge(ctx, tx, requests); err != nil {
 		return err
 	}
@@ -197,7 +200,7 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	var live, tests, sandboxed []*request
 	for _, r := range requests {
 		switch {
-		case r.replayed || r.err != nil:
+		case r.replayed || r.err != nil || r.barred != nil:
 		case r.kind == kindCode:
 			r.admitted = true
 		case r.kind == kindSandbox:

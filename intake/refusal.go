@@ -19,6 +19,7 @@ var (
 	RefuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
 	RefuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
 	RefuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
+	RefuseOptedOut        = sms.Refusal{Reason: "opted_out", Text: "The recipient has opted out of messages from this sender."}
 	RefuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
 	RefuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
 	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
@@ -43,6 +44,22 @@ func RefuseCountry(phone, telco string) sms.Refusal {
 }
 
 // Refusals of one recipient of a batch, who is named by an ordinal.
+
+// RefuseRecipientsOptedOut is RefuseOptedOut of a batch. It names all of them, or the
+// first fifty and how many more there are.
+func RefuseRecipientsOptedOut(ordinals ...string) sms.Refusal {
+	who, have := "Recipient #"+ordinals[0], "has"
+	if n := len(ordinals); n > 1 {
+		named, last := ordinals[:n-1], " and #"+ordinals[n-1]
+		if n > optOutsNamed {
+			named, last = ordinals[:optOutsNamed], " and "+strconv.Itoa(n-optOutsNamed)+" more"
+		}
+		who, have = "Recipients #"+strings.Join(named, ", #")+last, "have"
+	}
+	return sms.Refusal{Reason: "opted_out", Text: who + " " + have + " opted out of messages from this sender."}
+}
+
+const optOutsNamed = 50
 
 // RefuseRecipientCarrier is RefuseNoCarrier of a batch.
 func RefuseRecipientCarrier(ordinal string) sms.Refusal {

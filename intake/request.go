@@ -25,12 +25,14 @@ type request struct {
 	until         time.Time   // how long it waits aside
 	requestID     string      // its id, for the log
 	cap           int64       // credits that its company may spend on a day; 0: no limit
+	optOuts       bool        // recipients may have opted out
 
 	// Set by the committer before done is closed.
 	done      chan struct{}
 	reserved  bool // its key is
 	admitted  bool
 	replayed  bool
+	barred    *sms.Refusal // nil: nobody forbids it
 	remaining int64
 	firstID   int64 // of its first message
 	body      []byte
@@ -41,7 +43,7 @@ type request struct {
 
 // reset forgets what an attempt that was rolled back had found.
 func (r *request) reset() {
-	r.reserved, r.admitted, r.replayed, r.remaining, r.firstID, r.body, r.err = false, false, false, 0, 0, nil, nil
+	r.reserved, r.admitted, r.replayed, r.barred, r.remaining, r.firstID, r.body, r.err = false, false, false, nil, 0, 0, nil, nil
 	r.overCap, r.capLeft = false, 0
 }
 

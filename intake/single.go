@@ -68,7 +68,7 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request
 	}
 	r := &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
-		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)),
+		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)), optOuts: p.Company.OptOuts && !test,
 		response: func(remaining int64) any {
 			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
 		},

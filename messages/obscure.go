@@ -101,33 +101,6 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 	return done, nil
 }
 
-// lastEight is the part of an address that all forms of a number share.
-func lastEight(number sms.Number) string { return number.National() }
-
-// InboundOf returns the messages from handsets that came from a number or name it as
-// where they went. It reads all that are kept.
-func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, received_at, carrier, link, source, destination, data_coding, esm_class, body, octets
-		FROM inbound WHERE right(source, 8) = $1 OR right(destination, 8) = $1 ORDER BY id`, lastEight(number))
-	if err != nil {
-		return nil, fmt.Errorf("looking for the messages from a handset: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanInbound)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the messages from a handset: %w", err)
-	}
-	return list, nil
-}
-
-// EraseInbound deletes them.
-func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE right(source, 8) = $1 OR right(destination, 8) = $1`, lastEight(number))
-	if err != nil {
-		return 0, fmt.Errorf("deleting the messages from a handset: %w", err)
-	}
-	return tag.RowsAffected(), nil
-}
-
 // EraseReferences forgets which references long messages to a number had. Do so when
 // none is pending.
 func (s *Store) EraseReferences(ctx context.Context, number sms.Number) error {

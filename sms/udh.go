@@ -17,3 +17,26 @@ func UDH8(ref, total, seq byte) [6]byte {
 func UDH16(ref uint16, total, seq byte) [7]byte {
 	return [7]byte{6, concat16, 4, byte(ref >> 8), byte(ref), total, seq}
 }
+
+// Concatenation returns what a payload's user data header says of the long message
+// that it is a part of: its reference, the number of parts, and which of them this is,
+// from 1. ok is false where the header has no such element or one that makes no sense:
+// the payload is then a message of its own (3GPP TS 23.040, 9.2.3.24.1 and 9.2.3.24.8).
+func Concatenation(payload []byte) (ref, total, seq int, ok bool) {
+	if len(payload) == 0 || int(payload[0]) >= len(payload) {
+		return 0, 0, 0, false
+	}
+	for header := payload[1 : 1+int(payload[0])]; len(header) >= 2 && len(header) >= 2+int(header[1]); header = header[2+int(header[1]):] {
+		element := header[2 : 2+int(header[1])]
+		switch {
+		case header[0] == concat8 && len(element) == 3:
+			ref, total, seq = int(element[0]), int(element[1]), int(element[2])
+		case header[0] == concat16 && len(element) == 4:
+			ref, total, seq = int(element[0])<<8|int(element[1]), int(element[2]), int(element[3])
+		default:
+			continue
+		}
+		return ref, total, seq, total > 1 && seq >= 1 && seq <= total
+	}
+	return 0, 0, 0, false
+}

@@ -160,9 +160,13 @@ func (d *deliverer) logAttempt(company int64, t *target, r result) {
 	if !d.log.Enabled(d.calling, level) {
 		return
 	}
-	fields := []any{"message_id", messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", company, "event", eventName(r.id),
+	about := "message_id"
+	if r.data != "" {
+		about = "number"
+	}
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", company, "event", eventName(r.id),
 		"host", t.host, "attempt", r.tries + 1, "result", r.attempt.Result}
-	if d.opts.Name != nil {
+	if d.opts.Name != nil && r.data == "" {
 		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
 			fields = append([]any{"id", name}, fields...)
 		}

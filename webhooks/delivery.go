@@ -15,7 +15,8 @@ type Delivery struct {
 	ID        int64
 	WebhookID string // the webhook-id header of every attempt
 	CompanyID int64
-	MessageID int64
+	MessageID int64 // 0: it is not about a message of the company
+	InboundID int64 // of Received, the message from a handset; else 0
 	Event     string
 	State     string     // StatePending, StateDelivered or StateFailed
 	NextAt    *time.Time // the next attempt; nil unless pending
@@ -42,7 +43,7 @@ type Attempt struct {
 
 // A delivery is a row of d, and of u if its first attempt was not a success.
 const (
-	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, u.id IS NOT NULL,
+	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), u.id IS NOT NULL,
 		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
 	deliveriesAll         = ` FROM webhook_deliveries d LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id`
 	deliveriesUndelivered = ` FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id`
@@ -75,10 +76,16 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var j job
 	var stands bool
 	var due *time.Time
-	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &stands, &due, &d.FinishedAt); err != nil {
+	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &j.data, &stands, &due, &d.FinishedAt); err != nil {
 		return d, err
 	}
-	d.ID, d.WebhookID, d.MessageID, d.Event = j.id, webhookID(j.id), messageOf(j.id), eventName(j.id)
+	d.ID, d.WebhookID, d.Event = j.id, webhookID(j.id), eventName(j.id)
+	switch d.Event {
+	case Sent, Failed:
+		d.MessageID = messageOf(j.id)
+	case Received:
+		d.InboundID = messageOf(j.id)
+	}
 	d.CreatedAt, d.Body = j.at, string(appendBody(nil, j.event()))
 	switch {
 	case stands && due == nil:

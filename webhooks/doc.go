@@ -10,6 +10,15 @@
 // sends the same octets under the same webhook-id. Delivery is at least once: a
 // receiver drops what it has seen by webhook-id, or by message_id and event.
 //
+// # Events on request
+//
+// What is about no message of the company goes only to an endpoint that asked for it
+// ([Askable], [Endpoint.Events]): [Webhooks.EnqueueAsked] writes the same row, with the
+// body's data as it is to be sent, in the transaction of what it tells of. Its number is
+// drawn from the sequence of messages, so that one order lists all. What waits in memory
+// is bounded in number as before; its octets by what carriers may deliver of handsets in
+// an hour (max_inbound_per_hour segments each), and new deliveries wait two seconds at most.
+//
 // # An attempt
 //
 // Success is a response with a 2xx status within the timeout; anything else is a

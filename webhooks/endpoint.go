@@ -33,6 +33,9 @@ type Endpoint struct {
 	// and "" when it did not.
 	DisabledAt     *time.Time
 	DisabledReason string
+
+	// Events are those of Askable that it asked for; it gets them beside Sent and Failed.
+	Events []string
 }
 
 // Setting changes an endpoint. A zero field stays as it is; a new endpoint is active
@@ -42,14 +45,22 @@ type Setting struct {
 	URL    string // required for a new endpoint
 	Secret string // whsec_ and the base64 of 24 to 64 bytes
 	Active *bool
+	Events *[]string // of Askable, in place of those it asked for before; nil: as they are
 }
 
 // SetEndpoint creates or changes a company's endpoint and returns its new state. An
-// invalid URL or secret is an sms.Refusal. The caller makes sure that the company
+// invalid URL, secret or event is an sms.Refusal. The caller makes sure that the company
 // exists.
 func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) (Endpoint, error) {
 	if s.Secret != "" {
 		if _, err := secretKey(s.Secret); err != nil {
+			return Endpoint{}, err
+		}
+	}
+	var events []string
+	if s.Events != nil {
+		var err error
+		if events, err = checkEvents(*s.Events); err != nil {
 			return Endpoint{}, err
 		}
 	}
@@ -83,6 +94,11 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		if s.Active != nil {
 			e.Active = *s.Active
 		}
+		if s.Events != nil {
+			e.Events = events
+		} else if e.Events == nil {
+			e.Events = []string{}
+		}
 		if s.Secret != "" {
 			e.PreviousUntil = nil
 		}
@@ -90,17 +106,17 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			e.DisabledAt, e.DisabledReason = nil, ""
 		}
 		return tx.QueryRow(ctx, `
-			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active)
-			VALUES ($1, $2, $3, $4)
+			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active, events)
+			VALUES ($1, $2, $3, $4, $7)
 			ON CONFLICT (company_id) DO UPDATE
-			SET url = excluded.url, secret = excluded.secret, active = excluded.active, updated_at = now(),
+			SET url = excluded.url, secret = excluded.secret, active = excluded.active, events = excluded.events, updated_at = now(),
 				previous_secret = CASE WHEN NOT $5 THEN e.previous_secret END, previous_until = CASE WHEN NOT $5 THEN e.previous_until END,
 				failing_since = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.failing_since END,
 				given_up_at = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.given_up_at END,
 				disabled_at = CASE WHEN NOT excluded.active THEN e.disabled_at END,
 				disabled_reason = CASE WHEN NOT excluded.active THEN e.disabled_reason END
 			RETURNING updated_at, failing_since`,
-			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved).Scan(&e.UpdatedAt, &e.FailingSince)
+			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved, e.Events).Scan(&e.UpdatedAt, &e.FailingSince)
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
@@ -140,9 +156,9 @@ func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (En
 	e := Endpoint{CompanyID: companyID}
 	var stored string
 	err := q.QueryRow(ctx, `SELECT url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
-			failing_since, disabled_at, coalesce(disabled_reason, '')
+			failing_since, disabled_at, coalesce(disabled_reason, ''), events
 		FROM webhook_endpoints WHERE company_id = $1`, companyID).
-		Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason)
+		Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason, &e.Events)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, ErrNotFound
 	}

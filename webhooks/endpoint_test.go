@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ func TestEndpointStore(t *testing.T) {
 	if err != nil || changed.Active || changed.Secret != given || changed.URL != "https://example.org/" {
 		t.Errorf("changed to %+v, %v", changed, err)
 	}
-	if read, err := w.Endpoint(ctx, 1); err != nil || read != changed {
+	if read, err := w.Endpoint(ctx, 1); err != nil || !reflect.DeepEqual(read, changed) {
 		t.Errorf("read %+v, %v; set %+v", read, err, changed)
 	}
 

@@ -2,6 +2,8 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -55,4 +57,40 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 		return nil, fmt.Errorf("erasing a number from %d events: %w", len(seqs), err)
 	}
 	return pending, nil
+}
+
+// EraseReceived replaces the number in what is kept of events about messages from
+// handsets by another text, and removes what they said and what endpoints answered. One
+// that is still to be delivered, or is sent again by hand, goes out without them.
+func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) error {
+	for _, s := range subjects {
+		id, err := deliveryID(s.MessageID, Received)
+		if err != nil {
+			return fmt.Errorf("erasing an event: %w", err)
+		}
+		var seq int64
+		var text string
+		err = tx.QueryRow(ctx, `SELECT seq, data FROM webhook_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE`, s.CompanyID, id).Scan(&seq, &text)
+		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
+		var data ReceivedData
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &data)
+		}
+		if err != nil {
+			return fmt.Errorf("erasing an event: %w", err)
+		}
+		data.From, data.Message = by, nil
+		if text, err = dataOf(data); err != nil {
+			return fmt.Errorf("erasing an event: %w", err)
+		}
+		b := &pgx.Batch{}
+		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, by, text)
+		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("erasing an event: %w", err)
+		}
+	}
+	return nil
 }

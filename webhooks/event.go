@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -13,11 +14,14 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// The two event names. rule api 6
+// The two events that every endpoint gets. rule api 6
 const (
 	Sent   = "sms.sent"
 	Failed = "sms.failed"
 )
+
+// eventNames are all events, by their number within a delivery's id.
+var eventNames = [...]string{Sent, Failed, Received, LowBalance}
 
 // Event is a message's final transition.
 type Event struct {
@@ -26,6 +30,8 @@ type Event struct {
 	Name        string // Sent or Failed
 	PhoneNumber string // E.164
 	At          time.Time
+
+	data string // of the body, of events that are about no message of the company
 }
 
 // timestampLayout is RFC 3339 with a numeric offset also for UTC, to the second.
@@ -40,23 +46,22 @@ func deliveryID(messageID int64, name string) (int64, error) {
 	if messageID <= 0 || messageID > (1<<63-1)/idSpan {
 		return 0, fmt.Errorf("message id %d is out of range", messageID)
 	}
-	switch name {
-	case Sent:
-		return messageID * idSpan, nil
-	case Failed:
-		return messageID*idSpan + 1, nil
+	n := slices.Index(eventNames[:], name)
+	if n < 0 {
+		return 0, fmt.Errorf("message %d: no such webhook event %q", messageID, name)
 	}
-	return 0, fmt.Errorf("message %d: no such webhook event %q", messageID, name)
+	return messageID*idSpan + int64(n), nil
 }
 
 // messageOf and eventName undo deliveryID.
 func messageOf(delivery int64) int64 { return delivery / idSpan }
 
 func eventName(delivery int64) string {
-	if delivery%idSpan == 0 { // % keeps the sign of a test's negative id
-		return Sent
+	n := delivery % idSpan
+	if n < 0 { // a test's
+		n = -n
 	}
-	return Failed
+	return eventNames[min(int(n), len(eventNames)-1)]
 }
 
 // webhookID is the receiver's key against duplicates: the same over all attempts
@@ -71,7 +76,8 @@ func appendWebhookID(b []byte, delivery int64) []byte {
 	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
 }
 
-// appendBody appends the body of rule api 6: these fields in this order, nothing else.
+// appendBody appends the body of rule api 6: these fields in this order, nothing else;
+// of the events that an endpoint asked for, the data that is stored with them.
 // Every attempt builds the body again and must send the same octets, so the result for
 // an event must never change.
 func appendBody(b []byte, e *Event) []byte {
@@ -79,6 +85,11 @@ func appendBody(b []byte, e *Event) []byte {
 	b = append(b, e.Name...)
 	b = append(b, `","timestamp":`...)
 	b = appendTime(b, e.At)
+	if e.data != "" {
+		b = append(b, `,"data":`...)
+		b = append(b, e.data...)
+		return append(b, '}')
+	}
 	b = append(b, `,"data":{"message_id":`...)
 	b = strconv.AppendInt(b, e.MessageID, 10)
 	b = append(b, `,"phone_number":`...)

@@ -36,7 +36,7 @@ func TestBodyStaysJSONWhateverTheNumber(t *testing.T) {
 func TestDeliveryIDs(t *testing.T) {
 	seen := map[int64]bool{}
 	for _, message := range []int64{1, 2, 3, 1 << 40, (1<<63 - 1) / idSpan} {
-		for _, name := range []string{Sent, Failed} {
+		for _, name := range eventNames {
 			id, err := deliveryID(message, name)
 			if err != nil || seen[id] || id <= 0 {
 				t.Fatalf("deliveryID(%d, %s) = %d, %v", message, name, id, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -17,7 +18,7 @@ import (
 // Filter selects deliveries of a company; a zero field selects all.
 type Filter struct {
 	State     string // StatePending, StateDelivered or StateFailed
-	Event     string // Sent or Failed
+	Event     string // Sent, Failed, Received or LowBalance
 	MessageID int64
 	Since     time.Time // of events recorded then or later
 }
@@ -108,7 +109,7 @@ func (f Filter) condition(args []any) (condition string, all []any, known bool) 
 		return "", nil, false
 	}
 	if f.Event != "" {
-		if f.Event != Sent && f.Event != Failed {
+		if !slices.Contains(eventNames[:], f.Event) {
 			return "", nil, false
 		}
 		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, eventNumber(f.Event))
@@ -136,7 +137,7 @@ func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyI
 		return nil, 0, nil
 	}
 	page, err := w.deliveries(ctx, deliveryColumns+deliveriesAll+`
-		WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2`+condition+` ORDER BY d.id DESC`, args...)
+		WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2 AND d.data IS NULL`+condition+` ORDER BY d.id DESC`, args...)
 	return page, 0, err
 }
 
@@ -204,13 +205,13 @@ func RecordedURL(text string) string {
 // after that id, without their secrets.
 func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
 	rows, err := w.pool.Query(ctx, `SELECT company_id, url, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
-			failing_since, disabled_at, coalesce(disabled_reason, '')
+			failing_since, disabled_at, coalesce(disabled_reason, ''), events
 		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) {
-		err = row.Scan(&e.CompanyID, &e.URL, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason)
+		err = row.Scan(&e.CompanyID, &e.URL, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason, &e.Events)
 		return e, err
 	})
 	if err != nil {

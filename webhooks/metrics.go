@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		active:   endpoints.WithLabelValues("active"),
 		inactive: endpoints.WithLabelValues("inactive"),
 	}
-	for _, event := range []string{Sent, Failed} {
+	for _, event := range eventNames {
 		m.attempts[event] = make(map[string]prometheus.Counter)
 		for _, result := range results {
 			m.attempts[event][result] = attempts.WithLabelValues(event, result)

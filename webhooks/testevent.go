@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ type TestResult struct {
 // is unique. An endpoint that is switched off can be tested. The errors are
 // ErrNotFound, ErrBusy, or those of Postgres; a failed call is not an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
-	if event != Sent && event != Failed {
+	if !slices.Contains(eventNames[:], event) {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
 	}
 	if !w.testing.enter(company) {
@@ -51,6 +52,7 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	}
 	// Deliveries of messages have positive ids.
 	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: time.Now()} // not a secret, only unique
+	j.data = testData(event, j.at)
 	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, j.event()))}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

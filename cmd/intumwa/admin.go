@@ -38,7 +38,7 @@ type adminCmd struct {
 	Top        adminTopCmd        `cmd:"" help:"List who sends most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
-	Inbound    adminInboundCmd    `cmd:"" help:"List messages from handsets."`
+	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and say whose they are."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase what is kept of one phone number."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
 	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`

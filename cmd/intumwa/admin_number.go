@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/acts"
+	"intumwa/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/receipts"
@@ -101,6 +102,13 @@ type (
 		Message    *string   `json:"message"` // null: not text in a coding that is read
 		Octets     []byte    `json:"octets"`  // base64
 	}
+	exportedOptOut struct {
+		Kind      string    `json:"kind"` // opt_out: of a company's list
+		CompanyID int64     `json:"company_id"`
+		Sender    string    `json:"sender"` // "": all of the company's
+		Source    string    `json:"source"`
+		CreatedAt time.Time `json:"created_at"`
+	}
 	exportedTestNumber struct {
 		Kind     string `json:"kind"` // test_number: of an account
 		UserID   int64  `json:"user_id"`
@@ -154,12 +162,21 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err := done("receipts", len(unmatched), err); err != nil {
 			return nil, err
 		}
-		inbound, err := store.InboundOf(ctx, number)
+		inbound, err := handsets.New(o.pool).InboundOf(ctx, number)
 		for _, m := range inbound {
 			err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
 				Message: m.Body, Octets: m.Octets}))
 		}
 		if err := done("inbound", len(inbound), err); err != nil {
+			return nil, err
+		}
+		lists, err := handsets.New(o.pool).OptOutsOf(ctx, number)
+		for company, entries := range lists {
+			for _, e := range entries {
+				err = errors.Join(err, lines.Encode(exportedOptOut{Kind: "opt_out", CompanyID: int64(company), Sender: e.Sender, Source: string(e.Source), CreatedAt: e.CreatedAt}))
+			}
+		}
+		if err := done("opt_outs", len(lists), err); err != nil {
 			return nil, err
 		}
 		tests, err := o.accounts().TestNumbers(ctx, number)
@@ -249,7 +266,18 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 			return done, err
 		}
 	}
-	if done.Inbound, err = store.EraseInbound(ctx, number); err != nil {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var gone []handsets.Ref
+		if done.Inbound, gone, err = handsets.New(pool).In(tx).EraseInbound(ctx, number); err != nil {
+			return err
+		}
+		subjects := make([]webhooks.Subject, len(gone))
+		for i, m := range gone {
+			subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
+		}
+		return webhooks.EraseReceived(ctx, tx, subjects, number.Obscured())
+	})
+	if err != nil {
 		return done, err
 	}
 	if done.TestCodes, err = o.accounts().ForgetCodes(ctx, number); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,20 +33,23 @@ type adminWebhookSetCmd struct {
 	SecretStdin bool    `help:"Read the signing secret from standard input." xor:"secret"`
 	SecretFile  *string `help:"Read the signing secret from a file." placeholder:"FILE" xor:"secret"`
 	Active      *bool   `help:"Whether deliveries are made." placeholder:"true|false"`
+	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low; empty for none." placeholder:"LIST"`
 }
 
 // adminWebhook has no secret: that is shown once, by the command that made or set it.
 type adminWebhook struct {
-	CompanyID int64  `json:"company_id"`
-	URL       string `json:"url"`
-	Active    bool   `json:"active"`
+	CompanyID int64    `json:"company_id"`
+	URL       string   `json:"url"`
+	Active    bool     `json:"active"`
+	Events    []string `json:"events,omitempty"`
 }
 
 type adminWebhookSecret struct {
-	CompanyID int64  `json:"company_id"`
-	URL       string `json:"url"`
-	Secret    string `json:"secret"`
-	Active    bool   `json:"active"`
+	CompanyID int64    `json:"company_id"`
+	URL       string   `json:"url"`
+	Secret    string   `json:"secret"`
+	Active    bool     `json:"active"`
+	Events    []string `json:"events,omitempty"`
 }
 
 // Run creates or changes the endpoint.
@@ -62,15 +66,29 @@ func (c *adminWebhookSetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		if err != nil {
 			return nil, err
 		}
-		e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active})
+		e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
 		if err != nil {
 			return nil, err
 		}
 		if secret != "" || e.Made {
-			return adminWebhookSecret{CompanyID: e.CompanyID, URL: e.URL, Secret: e.Secret, Active: e.Active}, nil
+			return adminWebhookSecret{CompanyID: e.CompanyID, URL: e.URL, Secret: e.Secret, Active: e.Active, Events: e.Events}, nil
 		}
-		return adminWebhook{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active}, nil
+		return adminWebhook{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events}, nil
 	})
+}
+
+// events are those that were given, nil when none were.
+func (c *adminWebhookSetCmd) events() *[]string {
+	if c.Events == nil {
+		return nil
+	}
+	asked := []string{}
+	for _, name := range strings.Split(*c.Events, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			asked = append(asked, name)
+		}
+	}
+	return &asked
 }
 
 // secret is the secret that was given, "" when none was.
@@ -151,7 +169,8 @@ type adminDeliveriesCmd struct {
 
 type adminDelivery struct {
 	ID         int64      `json:"id"`
-	MessageID  int64      `json:"message_id"`
+	MessageID  *int64     `json:"message_id"` // null: it is not about a message of the company
+	InboundID  *int64     `json:"inbound_id,omitempty"`
 	Event      string     `json:"event"`
 	State      string     `json:"state"`
 	Attempts   int        `json:"attempts"`
@@ -181,7 +200,7 @@ func (c *adminDeliveriesCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 			}
 			for i := range page {
 				d := &page[i]
-				shown := adminDelivery{ID: d.ID, MessageID: d.MessageID, Event: d.Event, State: d.State, Attempts: len(d.Attempts),
+				shown := adminDelivery{ID: d.ID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, Attempts: len(d.Attempts),
 					WebhookID: d.WebhookID, CreatedAt: d.CreatedAt, NextAt: d.NextAt, FinishedAt: d.FinishedAt}
 				if n := len(d.Attempts); n > 0 {
 					shown.LastResult = d.Attempts[n-1].Result
@@ -195,6 +214,13 @@ func (c *adminDeliveriesCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		}
 		return list, nil
 	})
+}
+
+func numberOrNull(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 type adminResendCmd struct {
@@ -317,7 +343,7 @@ func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error
 // setEndpoint sets an endpoint and records it.
 func (o *operator) setEndpoint(ctx context.Context, hooks *webhooks.Webhooks, company int64, s webhooks.Setting) (e webhooks.Endpoint, err error) {
 	state := func(e webhooks.Endpoint) map[string]any {
-		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active}
+		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
 	}
 	err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
 		within := hooks.In(tx)

@@ -210,7 +210,7 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 	names := strings.NewReplacer("LINK", "lumitel-1", "ULID", ulid, "01J9ZK8V5QW3T2N7R4C6H0B1DM", ulid, "01M7…", ulid, "CARRIER", "lumitel",
 		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "-u URL", "-u "+redisURL(rdb), "-h HOST", "", "http://127.0.0.1:9090", "http://"+ops,
 		"/etc/intumwa/", etc+"/", "--seconds 60", "--seconds 1", "--seconds 10", "--seconds 1", "/var/lib/postgresql", "/tmp",
-		"create role intumwa", "create role manual", "--company ID", "--company "+company, "--id ID", "--id "+company, "BATCH", batch)
+		"create role intumwa", "create role manual", "--company ID", "--company "+company, "--id ID", "--id "+company, "BATCH", batch, "--sender ACME", "--sender FIRST")
 	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
 		"SOURCE_TEXTS="+texts, "ROOT="+root, "ETC="+etc)
 	for _, b := range list {

@@ -125,7 +125,7 @@ var closedLabels = map[string]string{
 	"task":     "list",
 	"listener": "api, dashboard", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
 	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
-	"code": "status codes we answer", "event": "sms.sent, sms.failed", "source": "memory, database", "cause": "errors of the handler",
+	"code": "status codes we answer", "event": "names of webhooks' events", "change": "list", "source": "memory, database", "cause": "errors of the handler",
 	"quantile": "summary", "le": "histogram",
 }
 

@@ -25,6 +25,7 @@ import (
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/mail"
@@ -34,6 +35,7 @@ import (
 	"intumwa/sandbox"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/switchboard"
 	"intumwa/throttle"
 	"intumwa/webhooks"
 )
@@ -199,11 +201,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
 		options.Route = in.Route
+		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
+		options.Inbound = board.Kick
 		d, err := dispatcher.New(pool, hot, q, hooks, options)
 		if err != nil {
 			return err
 		}
 		life.run("dispatcher", d.Run)
+		life.run("switchboard", board.Run)
 		life.run("sandbox", sandbox.New(hot, hooks, sandbox.Options{Log: g.log, Metrics: g.registry}).Run)
 		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
@@ -217,7 +222,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("api") {
 		life.run("accounts", users.Run)
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends}
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
 			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
@@ -385,6 +390,13 @@ func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.R
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}
 	return options
+}
+
+func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
+	stop, start := c.Inbound.Words()
+	return switchboard.Options{Assembly: c.Inbound.Assembly, Repeats: c.Inbound.Repeats, StopWords: stop, StartWords: start,
+		StopReply: c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender, Validity: c.Messages.Validity,
+		Route: route, Push: q.Push, Log: log, Metrics: metrics}
 }
 
 // carrierOf translates a checked configuration.

@@ -3,6 +3,7 @@ package carriersim
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -190,6 +191,7 @@ type MO struct {
 	Text     string
 	SystemID string // the recipient account; empty = the carrier's own, or the only one bound
 	ESMClass uint8
+	UDH      []byte // of a part of a long message, with its length octet; the text follows it
 }
 
 // ErrNoSession is the error of SendMO when it cannot determine the account.
@@ -219,6 +221,9 @@ func (c *Carrier) SendMO(m MO) error {
 		return ErrNoSession
 	}
 	text, coding := encodeText(m.Text)
+	if len(m.UDH) > 0 {
+		text, m.ESMClass = append(slices.Clone(m.UDH), text...), m.ESMClass|0x40
+	}
 	if len(text) > 254 {
 		return errors.New("carriersim: the text is over 254 octets")
 	}

@@ -1,0 +1,308 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/handsets"
+)
+
+// optOut enters a number into a customer's list as a handset does.
+func (w *world) optOut(customer, number, sender string) {
+	w.t.Helper()
+	w.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES ($1, $2, $3, 'handset')`, w.company[customer], number, sender)
+	w.rooms.Accounts.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
+}
+
+// A recipient who opted out gets nothing from that sender of that company, and nothing
+// is charged; whoever else and whatever else goes on.
+func TestOptedOut(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.sender("live", "OTHER", "", true)
+	const out, all, free = "+25779123401", "+25779123402", "+25779123403"
+	single := func(sender, number string) string {
+		return fmt.Sprintf(`{"phone_number":%q,"sender":%q,"message":"Amahoro"}`, number, sender)
+	}
+	if got := w.do("live", "POST", "/v1/sms", single("ACME", out)); got.status != 200 {
+		t.Fatalf("before: %d %s", got.status, got.body)
+	}
+	w.optOut("live", out, "ACME")
+	w.optOut("live", all, "")
+	before := w.recorded()
+	credits := func() int64 { return w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]) }
+	had := credits()
+	bulk := func(numbers ...string) string {
+		var items []string
+		for _, n := range numbers {
+			items = append(items, fmt.Sprintf(`{"phone_number":%q,"message":"Amahoro"}`, n))
+		}
+		return `{"sender":"ACME","messages":[` + strings.Join(items, ",") + `]}`
+	}
+	template := func(numbers ...string) string {
+		var items []string
+		for _, n := range numbers {
+			items = append(items, fmt.Sprintf(`{"phone_number":%q,"variables":{}}`, n))
+		}
+		return `{"sender":"ACME","template":"Amahoro","recipients":[` + strings.Join(items, ",") + `]}`
+	}
+	many := make([]string, 60)
+	for i := range many {
+		many[i] = out
+	}
+	var named []string
+	for i := range 50 {
+		named = append(named, fmt.Sprint("#", i+1))
+	}
+	const one = "The recipient has opted out of messages from this sender."
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/sms", single("ACME", out), one},
+		{"/v1/sms", single("ACME", all), one},
+		{"/v1/sms", single("OTHER", all), one},
+		{"/v1/sms", strings.Replace(single("ACME", out), "Amahoro", strings.Repeat("x", 600), 1), one}, // before the credits
+		{"/v1/sms/bulk", bulk(free, out), "Recipient #2 has opted out of messages from this sender."},
+		{"/v1/sms/bulk", bulk(out, free, all), "Recipients #1 and #3 have opted out of messages from this sender."},
+		{"/v1/sms/bulk", bulk(out, out, free, all), "Recipients #1, #2 and #4 have opted out of messages from this sender."},
+		{"/v1/sms/bulk", bulk(many...), "Recipients " + strings.Join(named, ", ") + " and 10 more have opted out of messages from this sender."},
+		{"/v1/sms/template", template(out, free), "Recipient #1 has opted out of messages from this sender."},
+	} {
+		got := w.do("live", "POST", c.path, c.body, "Idempotency-Key", "k")
+		if got.status != 400 || got.header.Get("X-Error-Code") != "opted_out" {
+			t.Errorf("%s %s: %d %s", c.path, c.body, got.status, got.header.Get("X-Error-Code"))
+		}
+		sameJSON(t, got.body, messageJSON(c.want))
+	}
+	if w.recorded() != before || credits() != had {
+		t.Errorf("recorded %v, before %v; %d credits of %d", w.recorded(), before, credits(), had)
+	}
+	// Rules that come before say their own word; the list is not asked.
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/sms", single("NEWS", all), "The sender must be approved before sending messages."},
+		{"/v1/sms/template", strings.Replace(template(out), "Amahoro", "{{x}}", 1), "Recipient #1 is missing required template variables: x."},
+	} {
+		sameJSON(t, w.do("live", "POST", c.path, c.body).body, messageJSON(c.want))
+	}
+	// Others go on: another sender, another number, another company, the test sender, the sandbox.
+	w.testNumber("live", all)
+	for _, c := range []struct{ customer, body string }{
+		{"live", single("OTHER", out)}, {"live", single("ACME", free)}, {"other", single("ACME", out)}, {"live", single(testSender, all)}, {"live", single(testSender, "+25701000001")},
+	} {
+		if got := w.do(c.customer, "POST", "/v1/sms", c.body); got.status != 200 {
+			t.Errorf("%s %s: %d %s", c.customer, c.body, got.status, got.body)
+		}
+	}
+	// A refusal is not remembered, and what was accepted before is: under its key it comes again.
+	sent := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "sent")
+	w.optOut("live", free, "ACME")
+	again := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "sent")
+	if again.status != 200 || again.body != sent.body || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("repeated: %d %s, first %s", again.status, again.body, sent.body)
+	}
+	if got := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "refused"); got.status != 400 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := w.do("live", "DELETE", "/v1/opt-outs/"+free, ""); got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if got := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "refused"); got.status != 200 {
+		t.Errorf("after it was taken off: %d %s", got.status, got.body)
+	}
+}
+
+// A company keeps its list: one by one or many at once, repeated without harm, in pages,
+// and never another's.
+func TestOptOutList(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	add := func(body, want string) {
+		t.Helper()
+		got := w.do("live", "POST", "/v1/opt-outs", body)
+		if got.status != 200 {
+			t.Fatalf("%s: %d %s", body, got.status, got.body)
+		}
+		sameJSON(t, got.body, want)
+	}
+	add(`{"phone_number":"79 12 34 01","sender":"ACME"}`, `{"added":1,"unchanged":0}`)
+	add(`{"phone_number":"+25779123401","sender":"ACME"}`, `{"added":0,"unchanged":1}`)
+	add(`{"opt_outs":[{"phone_number":"79123401","sender":"ACME"},{"phone_number":"79123402"},{"phone_number":"79123403","sender":null},{"phone_number":"79123402"}]}`, `{"added":2,"unchanged":2}`)
+	add(`{"phone_number":"79123404","opt_outs":null}`, `{"added":1,"unchanged":0}`)
+	list := func(customer, query string) (numbers string, cursor string) {
+		t.Helper()
+		got := w.do(customer, "GET", "/v1/opt-outs?"+query, "")
+		var page struct {
+			Data []struct {
+				Number string  `json:"phone_number"`
+				Sender *string `json:"sender"`
+				Source string  `json:"source"`
+			}
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
+			t.Fatalf("%s: %d %s", query, got.status, got.body)
+		}
+		for _, e := range page.Data {
+			numbers += " " + e.Number[8:]
+			if e.Sender != nil {
+				numbers += *e.Sender
+			}
+			if e.Source != "api" {
+				t.Errorf("source %q", e.Source)
+			}
+		}
+		if page.NextCursor != nil {
+			cursor = *page.NextCursor
+		}
+		return numbers, cursor
+	}
+	for query, want := range map[string]string{"": " 3404 3403 3402 3401ACME", "sender=ACME": " 3401ACME", "phone_number=79123402": " 3402", "phone_number=79123402&sender=ACME": ""} {
+		if got, _ := list("live", query); got != want {
+			t.Errorf("%q lists %q, want %q", query, got, want)
+		}
+	}
+	first, cursor := list("live", "limit=3")
+	rest, end := list("live", "limit=3&cursor="+cursor)
+	if first+rest != " 3404 3403 3402 3401ACME" || end != "" {
+		t.Errorf("pages %q and %q, %q", first, rest, end)
+	}
+	if got, _ := list("other", ""); got != "" {
+		t.Errorf("another's: %q", got)
+	}
+	for path, want := range map[string]int{"/v1/opt-outs/%2B25779123401?sender=OTHER": 404, "/v1/opt-outs/79123401?sender=ACME": 200, "/v1/opt-outs/+25779123401?sender=ACME": 404,
+		"/v1/opt-outs/+25779123402": 200, "/v1/opt-outs/+25779123409": 404} {
+		if got := w.do("live", "DELETE", path, ""); got.status != want {
+			t.Errorf("DELETE %s: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := w.do("other", "DELETE", "/v1/opt-outs/+25779123403", ""); got.status != 404 {
+		t.Errorf("another's was removed: %d", got.status)
+	}
+	if got, _ := list("live", ""); got != " 3404 3403" {
+		t.Errorf("left %q", got)
+	}
+	for _, wrong := range []struct{ method, path, allow string }{{"PUT", "/v1/opt-outs", "GET, POST"}, {"GET", "/v1/opt-outs/79123401", "DELETE"}, {"POST", "/v1/inbound", "GET"}} {
+		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
+			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))
+		}
+	}
+}
+
+// What is wrong with a request for the list is said in the words of the others.
+func TestOptOutsRefused(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	items := strings.TrimSuffix(strings.Repeat(`{"phone_number":"79123401"},`, 501), ",")
+	for _, c := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`{}`, 422, `{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`},
+		{`{"phone_number":"22123401","sender":"A B"}`, 422, `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."],"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+		{`{"phone_number":"79123401","sender":7}`, 422, `{"message":"The sender must be 1-11 alphanumeric characters.","errors":{"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+		{`{"opt_outs":[]}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+		{`{"opt_outs":7}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+		{`{"opt_outs":[` + items + `]}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must not contain more than 500 items."]}}`},
+		{`{"opt_outs":[{"phone_number":"79123401"},{"sender":"-"},7,{"phone_number":"1"}]}`, 422, `{"message":"The given data was invalid.","errors":{
+			"opt_outs.1.phone_number":["The opt_outs.1.phone_number field is required."],"opt_outs.1.sender":["The opt_outs.1.sender field must be 1-11 alphanumeric characters."],
+			"opt_outs.2.phone_number":["The opt_outs.2.phone_number field is required."],"opt_outs.3.phone_number":["The opt_outs.3.phone_number field must be a valid Burundi (+257) number."]}}`},
+		{`{"phone_number":"79123401","sender":"NOBODY"}`, 400, messageJSON("Sender not found.")},
+		{`{"opt_outs":[{"phone_number":"79123401","sender":"acme"}]}`, 400, messageJSON("Sender not found.")},
+		{`{`, 400, messageJSON("The request body is not valid JSON.")},
+	} {
+		got := w.do("live", "POST", "/v1/opt-outs", c.body)
+		if got.status != c.status {
+			t.Errorf("%.80s: %d", c.body, got.status)
+		}
+		sameJSON(t, got.body, c.want)
+	}
+	for path, want := range map[string]string{
+		"/v1/opt-outs?sender=A-B": "The sender must be 1-11 alphanumeric characters.", "/v1/opt-outs?phone_number=1": "The phone number must be a valid Burundi (+257) number.",
+		"/v1/opt-outs?limit=0": "The limit must be between 1 and 100.", "/v1/opt-outs?cursor=x": "The cursor is not valid.", "/v1/opt-outs?number=1": "The number parameter is not known.",
+		"/v1/inbound?from=x": "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "/v1/inbound?status=sent": "The status parameter is not known.",
+	} {
+		if got := w.do("live", "GET", path, ""); got.status != 422 || !strings.Contains(got.body, want) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := w.do("live", "DELETE", "/v1/opt-outs/nobody", ""); got.status != 422 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if n := w.count(`SELECT count(*) FROM opt_outs`); n != 0 {
+		t.Errorf("%d entries", n)
+	}
+	for _, try := range []struct{ method, path, body string }{{"GET", "/v1/opt-outs", ""}, {"POST", "/v1/opt-outs", `{"phone_number":"79123401"}`}, {"DELETE", "/v1/opt-outs/79123401", ""},
+		{"GET", "/v1/inbound", ""}, {"GET", "/v1/inbound/1", ""}} {
+		if got := w.do("", try.method, try.path, try.body); got.status != 401 {
+			t.Errorf("%s %s without a token: %d", try.method, try.path, got.status)
+		}
+		if got := w.do("nobody", try.method, try.path, try.body); got.status != 400 {
+			t.Errorf("%s %s without a company: %d", try.method, try.path, got.status)
+		}
+	}
+}
+
+// A company reads what handsets sent to it, in pages, and never another's.
+func TestInboundList(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	var ids []int64
+	for i := range 5 {
+		text := fmt.Sprint("m", i)
+		body := &text
+		if i == 4 {
+			body = nil
+		}
+		id, err := w.rooms.Handsets.Insert(t.Context(), handsets.Message{CompanyID: w.company["live"], At: start.Add(time.Duration(i) * time.Hour), Carrier: "lumitel",
+			From: fmt.Sprint("+2577912340", i%2), To: "8080", Body: body, Parts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	view := func(i int, message string) string {
+		return fmt.Sprintf(`{"inbound_id":%d,"from":"+2577912340%d","to":"8080","message":%s,"received_at":"TIME"}`, ids[i], i%2, message)
+	}
+	page := func(cursor string, views ...string) string {
+		return `{"data":[` + strings.Join(views, ",") + `],"next_cursor":` + cursor + `}`
+	}
+	get := func(customer, path string, status int, want string) {
+		t.Helper()
+		got := w.do(customer, "GET", path, "")
+		if got.status != status {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+		sameJSON(t, got.body, want)
+	}
+	get("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`), view(0, `"m0"`)))
+	get("live", "/v1/inbound?phone_number=79123401", 200, page("null", view(3, `"m3"`), view(1, `"m1"`)))
+	get("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200, page("null", view(2, `"m2"`), view(1, `"m1"`)))
+	get("other", "/v1/inbound", 200, page("null"))
+	get("live", fmt.Sprint("/v1/inbound/", ids[2]), 200, view(2, `"m2"`))
+	get("other", fmt.Sprint("/v1/inbound/", ids[2]), 404, messageJSON("Not found."))
+	for _, id := range []string{"0", "-1", "x", "99999999999999999999"} {
+		get("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
+	}
+	var seen string
+	for path := "/v1/inbound?limit=2"; path != ""; {
+		got := w.do("live", "GET", path, "")
+		var p struct {
+			Data []struct {
+				ID int64 `json:"inbound_id"`
+			}
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(got.body), &p); err != nil || got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		for _, m := range p.Data {
+			seen += fmt.Sprint(" ", m.ID)
+		}
+		if path = ""; p.NextCursor != nil {
+			path = "/v1/inbound?limit=2&cursor=" + *p.NextCursor
+		}
+	}
+	if want := fmt.Sprint(" ", ids[4], " ", ids[3], " ", ids[2], " ", ids[1], " ", ids[0]); seen != want {
+		t.Errorf("pages have%s, want%s", seen, want)
+	}
+}

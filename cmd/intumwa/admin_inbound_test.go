@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/handsets"
+	"intumwa/internal/postgres"
+)
+
+// TestInboundRoutes: routes are added, listed and removed, each with its record; what
+// would lead nowhere is refused.
+func TestInboundRoutes(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME", "--approved")
+	add := func(more ...string) []string {
+		return append([]string{"inbound", "route", "add", "--company", company}, more...)
+	}
+	const keys = "route_id address keyword carrier company_id sender"
+	first := s.admin("", keys, add("--address", "+8080")...)
+	if first["address"] != "8080" || first["keyword"] != "" || number(first["company_id"]) != company {
+		t.Errorf("%v", first)
+	}
+	second := s.admin("", keys, add("--address", "8080", "--keyword", "Payé!", "--sender", "ACME")...)
+	if second["keyword"] != "PAYE" || second["sender"] != "ACME" {
+		t.Errorf("%v", second)
+	}
+	for reason, args := range map[string][]string{
+		"have a route already": add("--address", "8080"),
+		"no carrier is called": add("--address", "9090", "--carrier", "nobody"),
+		"has no sender":        add("--address", "9090", "--sender", "OTHER"),
+		"is no word":           add("--address", "9090", "--keyword", "..."),
+		"opt out or in":        add("--address", "9090", "--keyword", "arrêt"),
+		"needs an address":     add("--address", " "),
+		"no company with id":   {"inbound", "route", "add", "--company", "99", "--address", "9090"},
+		"not found":            {"inbound", "route", "remove", "--id", "99"},
+	} {
+		s.refused(reason, "", append([]string{"admin"}, args...)...)
+	}
+	if list := s.list("inbound", "route", "list"); len(list) != 2 || number(list[0]["route_id"]) != number(first["route_id"]) {
+		t.Errorf("%v", list)
+	}
+	if gone := s.admin("", keys, "inbound", "route", "remove", "--id", number(first["route_id"])); gone["address"] != "8080" {
+		t.Errorf("%v", gone)
+	}
+	if list := s.list("inbound", "route", "list"); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+	var acts []string
+	for _, act := range s.list("log") {
+		if strings.HasPrefix(fmt.Sprint(act["act"]), "inbound.") {
+			acts = append(acts, fmt.Sprint(act["act"]))
+		}
+	}
+	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_add inbound.route_add]" {
+		t.Errorf("recorded %s", got)
+	}
+}
+
+// TestInboundOutcomes: the list says which part of what it is and what became of it, and
+// can be asked for what came since a time.
+func TestInboundOutcomes(t *testing.T) {
+	s := newAdmin(t)
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, text := handsets.New(pool), "Yego"
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return store.Keep(t.Context(), tx, []handsets.Inbound{
+			{At: time.Now().Add(-2 * time.Hour), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text)},
+			{At: time.Now(), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text), Part: &handsets.Part{Reference: 1, Total: 3, Number: 2}},
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := store.Inbounds(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Mark(t.Context(), handsets.Waiting, 0, all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	list := s.list("inbound")
+	if len(list) != 2 || list[0]["part"] != "2/3" || list[0]["outcome"] != "waiting" || list[1]["part"] != nil || list[1]["outcome"] != nil || list[1]["message"] != text {
+		t.Errorf("%v", list)
+	}
+	if list := s.list("inbound", "--since", "1h"); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+}
+
+// TestEventsAsked: what an endpoint asks for is set, shown and recorded; nothing is shown
+// of it where nobody asked.
+func TestEventsAsked(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "https://example.org/")
+	asked := s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--events", "sms.received, balance.low")
+	if fmt.Sprint(asked["events"]) != "[balance.low sms.received]" {
+		t.Errorf("%v", asked)
+	}
+	s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--active=true")
+	s.refused("There is no such event", "", "admin", "webhook", "set", "--company", company, "--events", "sms.read")
+	s.refused("Every endpoint gets", "", "admin", "webhook", "set", "--company", company, "--events", "sms.sent")
+	s.admin("", "company_id url active", "webhook", "set", "--company", company, "--events", "")
+	if _, out, _ := s.run("", "admin", "log", "--json"); !strings.Contains(out, `"events":["balance.low","sms.received"]`) {
+		t.Errorf("recorded %s", out)
+	}
+}

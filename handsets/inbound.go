@@ -1,0 +1,206 @@
+package handsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Inbound is what a carrier delivered of a handset (a deliver_sm that is no
+// receipt): a message, or a part of a long one.
+type Inbound struct {
+	ID          int64
+	At          time.Time
+	Carrier     string
+	Link        string
+	Source      string
+	Destination string
+	DataCoding  uint8
+	ESMClass    uint8
+	Body        *string // nil: not text in a coding we read
+	Octets      []byte  // as it came, header included
+	Part        *Part   // nil: a whole message
+
+	Outcome Outcome // "": nobody has looked at it yet
+}
+
+// Part says which part of a long message this is.
+type Part struct {
+	Reference int32 // the same for all parts of a message
+	Total     int
+	Number    int // from 1
+}
+
+// Outcome says what became of what a carrier delivered. A closed set: it labels a
+// metric.
+type Outcome string
+
+// Outcomes.
+const (
+	Routed     Outcome = "routed"     // it is, or is part of, a company's message
+	Unrouted   Outcome = "unrouted"   // no route leads to a company
+	Waiting    Outcome = "waiting"    // a part, and the others have not come yet
+	Incomplete Outcome = "incomplete" // a part, and the others did not come in time
+	Duplicate  Outcome = "duplicate"  // the carrier delivered it before
+	TooLong    Outcome = "too_long"   // it has, or belongs to a message of, more than is taken
+)
+
+// Outcomes lists those that are final.
+func Outcomes() []Outcome { return []Outcome{Routed, Unrouted, Incomplete, Duplicate, TooLong} }
+
+// Keep stores what a carrier delivered, within the transaction after which it is
+// acknowledged.
+func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
+	if len(inbound) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	for _, m := range inbound {
+		body := m.Body
+		if body != nil {
+			text := clean(*body)
+			body = &text
+		}
+		var reference *int32
+		var total, number *int16
+		if p := m.Part; p != nil {
+			of, n := int16(p.Total), int16(p.Number)
+			reference, total, number = &p.Reference, &of, &n
+		}
+		batch.Queue(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
+				part_reference, part_total, part_number)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			m.At, m.Carrier, m.Link, clean(m.Source), clean(m.Destination), int16(m.DataCoding), int16(m.ESMClass), body, m.Octets,
+			reference, total, number)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("keeping %d messages from handsets: %w", len(inbound), err)
+	}
+	return nil
+}
+
+const inboundColumns = `id, received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
+	part_reference, part_total, part_number, coalesce(outcome, '')`
+
+func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
+	var reference *int32
+	var total, number *int16
+	err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body, &m.Octets,
+		&reference, &total, &number, &m.Outcome)
+	if reference != nil && total != nil && number != nil {
+		m.Part = &Part{Reference: *reference, Total: int(*total), Number: int(*number)}
+	}
+	return m, err
+}
+
+func collectInbound(rows pgx.Rows, err error) ([]Inbound, error) {
+	var found []Inbound
+	if err == nil {
+		found, err = pgx.CollectRows(rows, scanInbound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading messages from handsets: %w", err)
+	}
+	return found, nil
+}
+
+// Inbounds returns the latest that carriers delivered of handsets, at most limit,
+// and with before > 0 only those with smaller ids (the next page): anybody's, for
+// operators.
+func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inbound, error) {
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
+		WHERE $1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit))
+}
+
+// Fresh returns what nobody has looked at yet, in the order in which it was
+// stored, at most limit, without that of the handsets that are named by their address.
+// The caller sees to it that no one else looks.
+func (s *Store) Fresh(ctx context.Context, limit int, without []string) ([]Inbound, error) {
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
+		WHERE outcome IS NULL AND source <> ALL($2::text[]) ORDER BY id LIMIT $1`, limit, without))
+}
+
+// Waits returns since when the oldest waits that nobody has looked at; the zero
+// time: none does.
+func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT received_at FROM inbound WHERE outcome IS NULL ORDER BY id LIMIT 1`).Scan(&since)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, fmt.Errorf("looking for the oldest message from a handset: %w", err)
+	}
+	return since, nil
+}
+
+// Repeats reports whether a carrier has delivered the same whole message within
+// window before: from and to the same addresses, octet for octet. It has when our
+// acknowledgement was lost.
+func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (repeats bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM inbound
+		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2 AND id < $4 AND carrier = $5 AND destination = $6
+			AND part_reference IS NULL AND data_coding = $7 AND esm_class = $8 AND octets = $9 AND outcome <> 'duplicate')`,
+		m.Source, m.At, window, m.ID, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets).Scan(&repeats)
+	if err != nil {
+		return false, fmt.Errorf("looking for a repetition of a message from a handset: %w", err)
+	}
+	return repeats, nil
+}
+
+// Parts returns the parts of the message that m is a part of which came within
+// window before it and wait, or made up a message already; of very many the latest. m
+// is not among them.
+func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
+		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND id < $4 AND carrier = $5
+			AND destination = $6 AND part_reference = $7 AND part_total = $8 AND outcome IN ('waiting', 'routed', 'unrouted')
+		ORDER BY id DESC LIMIT $9`,
+		m.Source, m.At, window, m.ID, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts))
+}
+
+// Overdue returns parts that have waited for the others longer than window, the
+// oldest first, at most limit.
+func (s *Store) Overdue(ctx context.Context, window time.Duration, limit int) ([]Inbound, error) {
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
+		WHERE outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`, window, limit))
+}
+
+// Mark notes what became of rows, and the company's message that came of them (0:
+// none).
+func (s *Store) Mark(ctx context.Context, outcome Outcome, message int64, ids ...int64) error {
+	if _, err := s.pool.Exec(ctx, `UPDATE inbound SET outcome = $1, message_id = nullif($2::bigint, 0) WHERE id = ANY($3)`,
+		string(outcome), message, ids); err != nil {
+		return fmt.Errorf("noting what became of messages from handsets: %w", err)
+	}
+	return nil
+}
+
+// Reply notes that a message is acknowledged by a text to its handset. It returns
+// false, and notes nothing, where the handset got most of them within window.
+func (s *Store) Reply(ctx context.Context, m *Inbound, most int, window time.Duration) (bool, error) {
+	tag, err := s.pool.Exec(ctx, `UPDATE inbound SET replied = true WHERE id = $1
+		AND (SELECT count(*) FROM inbound WHERE source = $2 AND received_at > $3::timestamptz - $4::interval AND replied) < $5`,
+		m.ID, m.Source, m.At, window, most)
+	if err != nil {
+		return false, fmt.Errorf("noting the acknowledgement of a message from a handset: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// forgetLimit bounds what one call forgets.
+const forgetLimit = 20_000
+
+// Forget deletes messages from handsets older than life, up to 20,000 of each
+// table a call, and returns how many.
+func (s *Store) Forget(ctx context.Context, life time.Duration) (int64, error) {
+	var forgotten int64
+	for _, table := range []string{"inbound", "inbound_messages"} {
+		tag, err := s.pool.Exec(ctx, `DELETE FROM `+table+` WHERE id IN (
+			SELECT id FROM `+table+` WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
+		if err != nil {
+			return forgotten, fmt.Errorf("forgetting messages from handsets: %w", err)
+		}
+		forgotten += tag.RowsAffected()
+	}
+	return forgotten, nil
+}

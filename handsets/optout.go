@@ -1,0 +1,169 @@
+package handsets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// OptOut says that a number wants no messages from a company's sender.
+type OptOut struct {
+	ID        int64
+	Number    sms.Number
+	Sender    string // "": none of the company's
+	Source    Source
+	CreatedAt time.Time
+}
+
+// Source says who made an entry.
+type Source string
+
+// Sources.
+const (
+	ByHandset Source = "handset" // its owner, by a message
+	ByAPI     Source = "api"     // the company
+)
+
+// MaxOptOuts is how many entries a company can make by itself.
+const MaxOptOuts = 1_000_000
+
+// ErrListFull means that a company's list has MaxOptOuts entries.
+var ErrListFull = errors.New("the opt-out list is full")
+
+// OptOut enters numbers into a company's list and returns how many were not there.
+// Concurrent calls wait for each other at the same entry only.
+func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b OptOut) int { // in one order everywhere
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Sender, b.Sender))
+	})
+	numbers, senders, sources := make([]string, len(entries)), make([]string, len(entries)), make([]string, len(entries))
+	for i, e := range entries {
+		numbers[i], senders[i], sources[i] = string(e.Number), e.Sender, string(e.Source)
+	}
+	tag, err := s.pool.Exec(ctx, `INSERT INTO opt_outs (company_id, phone_number, sender, source)
+		SELECT $1, n, f, s FROM unnest($2::text[], $3::text[], $4::text[]) u(n, f, s) ON CONFLICT DO NOTHING`,
+		int64(company), numbers, senders, sources)
+	if err != nil {
+		return 0, fmt.Errorf("entering %d numbers into the opt-out list of company %d: %w", len(entries), company, err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// OptOutWithin is OptOut for what a company enters by itself, which has room for
+// MaxOptOuts entries: ErrListFull when they are there.
+func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
+	var full bool
+	err = s.pool.QueryRow(ctx, `SELECT count(*) >= $2 FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), MaxOptOuts).Scan(&full)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("counting the opt-outs of company %d: %w", company, err)
+	case full:
+		return 0, ErrListFull
+	}
+	return s.OptOut(ctx, company, entries)
+}
+
+// OptIn takes a number off a company's list and returns how many entries that were:
+// of one sender, with nil of all, with "" of the entry for all senders.
+func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Number, sender *string) (removed int64, err error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL OR sender = $3)`,
+		int64(company), string(number), sender)
+	if err != nil {
+		return 0, fmt.Errorf("taking a number off the opt-out list of company %d: %w", company, err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// OptOutFilter says which entries a list has; a zero field all.
+type OptOutFilter struct {
+	Number sms.Number
+	Sender *string // "": those of all senders
+}
+
+// OptOuts returns up to limit entries of a company's list, the latest first, with
+// ids below before (0: from the latest), and where to go on from: 0 when there are no
+// more. A page for a sender may have fewer, even none, and still go on.
+func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilter, before int64, limit int) (page []OptOut, next int64, err error) {
+	if !company.Valid() {
+		return nil, 0, nil
+	}
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	const columns = `id, phone_number, sender, source, created_at`
+	if f.Number != "" { // as many as the company has senders, by the unique index
+		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND id < $3
+			AND ($4::text IS NULL OR sender = $4) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number), before, f.Sender, limit+1)
+	} else {
+		var last int64
+		if f.Sender != nil {
+			err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM opt_outs WHERE company_id = $1 AND id < $2 ORDER BY id DESC OFFSET $3 LIMIT 1), 0)`,
+				int64(company), before, scanned-1).Scan(&last)
+			if err != nil {
+				return nil, 0, fmt.Errorf("listing opt-outs: %w", err)
+			}
+		}
+		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND id < $2 AND id >= $3
+			AND ($4::text IS NULL OR sender = $4) ORDER BY id DESC LIMIT $5`, int64(company), before, last, f.Sender, limit+1)
+		next = last
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		next = page[limit-1].ID
+	}
+	return page, next, nil
+}
+
+func (s *Store) optOuts(ctx context.Context, query string, args ...any) ([]OptOut, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	var found []OptOut
+	if err == nil {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OptOut])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing opt-outs: %w", err)
+	}
+	return found, nil
+}
+
+// Pair is a message's sender and recipient, of a company.
+type Pair struct {
+	CompanyID int64
+	Number    sms.Number
+	Sender    string
+}
+
+// Barred returns which of the pairs must not have a message, by their place in the
+// list. It is one statement, in the transaction of what it decides: an entry that is
+// committed counts.
+func Barred(ctx context.Context, tx pgx.Tx, pairs []Pair) (map[int]bool, error) {
+	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		companies[i], numbers[i], senders[i] = p.CompanyID, string(p.Number), p.Sender
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
+		CROSS JOIN LATERAL (SELECT FROM opt_outs o WHERE o.company_id = u.company AND o.phone_number = u.number AND o.sender IN ('', u.sender) LIMIT 1) o`,
+		companies, numbers, senders)
+	if err != nil {
+		return nil, fmt.Errorf("looking for opt-outs: %w", err)
+	}
+	barred := map[int]bool{}
+	var n int64
+	if _, err := pgx.ForEachRow(rows, []any{&n}, func() error { barred[int(n-1)] = true; return nil }); err != nil {
+		return nil, fmt.Errorf("looking for opt-outs: %w", err)
+	}
+	return barred, nil
+}

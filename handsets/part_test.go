@@ -1,0 +1,113 @@
+package handsets_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"intumwa/handsets"
+)
+
+func part(id int64, number, total int, text string) handsets.Inbound {
+	return handsets.Inbound{ID: id, Body: &text, Octets: []byte(text), Outcome: handsets.Waiting, Part: &handsets.Part{Reference: 7, Total: total, Number: number}}
+}
+
+// TestAssemble: what follows from a part and those before it.
+func TestAssemble(t *testing.T) {
+	over := func(m handsets.Inbound) handsets.Inbound { m.Outcome = handsets.Routed; return m }
+	for name, c := range map[string]struct {
+		m        handsets.Inbound
+		earlier  []handsets.Inbound
+		repeated bool
+		whole    []int64
+		given    []int64
+	}{
+		"the first":                     {m: part(1, 1, 3, "a")},
+		"the second":                    {m: part(2, 3, 3, "c"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}},
+		"the last, out of order":        {m: part(3, 2, 3, "b"), earlier: []handsets.Inbound{part(1, 3, 3, "c"), part(2, 1, 3, "a")}, whole: []int64{2, 3, 1}},
+		"once more while others wait":   {m: part(2, 1, 3, "a"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}, repeated: true},
+		"once more when all is over":    {m: part(3, 1, 2, "a"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}, repeated: true},
+		"another message under the ref": {m: part(2, 1, 2, "x"), earlier: []handsets.Inbound{part(1, 1, 2, "a")}, given: []int64{1}},
+		"another after one was over":    {m: part(3, 1, 2, "x"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := handsets.Assemble(c.m, c.earlier)
+			var whole []int64
+			for _, p := range a.Whole {
+				whole = append(whole, p.ID)
+			}
+			if a.Repeated != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(a.Given, c.given) {
+				t.Errorf("%+v, whole %v", a, whole)
+			}
+		})
+	}
+}
+
+// TestAssembleInAnyOrder: whatever the order of the parts, and however often each
+// comes, the message is put together once and reads as it was written.
+func TestAssembleInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(2, handsets.MaxParts).Draw(t, "total")
+		var texts []string
+		for i := range total {
+			texts = append(texts, rapid.StringMatching("[a-z]{1,5}").Draw(t, "text")+string(rune('A'+i)))
+		}
+		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
+			for i := range total {
+				for range rapid.IntRange(1, 3).Draw(t, "copies") {
+					if !yield(i) {
+						return
+					}
+				}
+			}
+		})).Draw(t, "order")
+		var earlier []handsets.Inbound
+		came := 0
+		for id, i := range order {
+			m := part(int64(id+1), i+1, total, texts[i])
+			a := handsets.Assemble(m, earlier)
+			switch {
+			case a.Repeated:
+				continue
+			case a.Whole != nil:
+				came++
+				if text := handsets.Text(a.Whole); text == nil || *text != strings.Join(texts, "") {
+					t.Fatalf("it reads %v, want %q", text, texts)
+				}
+				for j := range earlier {
+					earlier[j].Outcome = handsets.Routed
+				}
+				m.Outcome = handsets.Routed
+			case len(a.Given) > 0:
+				t.Fatal("parts of one message were given up")
+			}
+			earlier = append(earlier, m)
+		}
+		if came != 1 {
+			t.Fatalf("it came %d times", came)
+		}
+	})
+}
+
+// TestText: a surrogate pair that a handset cut in two is read; what is no text is
+// none.
+func TestText(t *testing.T) {
+	ucs := func(number int, octets string) handsets.Inbound {
+		m := part(int64(number), number, 2, octets)
+		m.DataCoding, m.ESMClass, m.Octets = 8, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+octets)
+		return m
+	}
+	if text := handsets.Text([]handsets.Inbound{ucs(1, "\x00H\xd8\x3d"), ucs(2, "\xde\x00\x00!")}); text == nil || *text != "H😀!" {
+		t.Errorf("%v", text)
+	}
+	if text := handsets.Text([]handsets.Inbound{ucs(1, "\x00H\xd8"), ucs(2, "\x00!")}); text != nil {
+		t.Errorf("%q", *text)
+	}
+	binary := part(1, 1, 2, "")
+	binary.Body = nil
+	if text := handsets.Text([]handsets.Inbound{binary, part(2, 2, 2, "b")}); text != nil {
+		t.Errorf("%q", *text)
+	}
+}

@@ -1,0 +1,121 @@
+package handsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Route says whose the messages to an address are.
+type Route struct {
+	ID        int64
+	Address   string // as Address writes it
+	Keyword   string // the first word of the message, as Word writes it; "": any text
+	Carrier   string // "": any
+	CompanyID int64
+	Sender    string // what STOP under this route means; "": all senders of the company, or the one of the same name as Address
+	CreatedAt time.Time
+}
+
+// ErrTaken means that the address and keyword lead to somebody already.
+var ErrTaken = errors.New("this address and keyword have a route already")
+
+// AddRoute stores a route and returns it. ErrTaken when there is one of the same
+// address, keyword and carrier. The caller makes sure that company, carrier and
+// sender exist.
+func (s *Store) AddRoute(ctx context.Context, r Route) (Route, error) {
+	r.Address, r.Keyword = Address(r.Address), Word(r.Keyword)
+	if r.Address == "" {
+		return Route{}, errors.New("a route needs an address")
+	}
+	err := s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender).Scan(&r.ID, &r.CreatedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrTaken
+	}
+	if err != nil {
+		return Route{}, fmt.Errorf("adding a route from %s: %w", r.Address, err)
+	}
+	return r, nil
+}
+
+const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at`
+
+// RemoveRoute deletes a route and returns what it was, or ErrNotFound.
+func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {
+	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_routes WHERE id = $1 RETURNING `+routeColumns, id)
+	var r Route
+	if err == nil {
+		r, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Route])
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Route{}, fmt.Errorf("removing route %d: %w", id, err)
+	}
+	return r, nil
+}
+
+// ListRoutes lists routes with ids above after, at most limit.
+func (s *Store) ListRoutes(ctx context.Context, after int64, limit int) ([]Route, error) {
+	return s.routes(ctx, `id > $1 ORDER BY id LIMIT $2`, after, limit)
+}
+
+// RoutesFrom returns the routes of an address. There is at most one of each keyword
+// and carrier.
+func (s *Store) RoutesFrom(ctx context.Context, address string) (Routes, error) {
+	return s.routes(ctx, `address = $1`, Address(address))
+}
+
+func (s *Store) routes(ctx context.Context, condition string, args ...any) ([]Route, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+routeColumns+` FROM inbound_routes WHERE `+condition, args...)
+	var found []Route
+	if err == nil {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Route])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading routes of messages from handsets: %w", err)
+	}
+	return found, nil
+}
+
+// Routes are the routes of one address.
+type Routes []Route
+
+// Find returns the route of a message that came by a carrier and begins with word;
+// nil when none leads to a company. A route of that carrier stands above one of any,
+// and among these one of the keyword above one of any text.
+func (all Routes) Find(carrier, word string) *Route {
+	for _, by := range []string{carrier, ""} {
+		for _, key := range []string{word, ""} {
+			if r := all.exactly(by, key); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// Named returns the route of a keyword, and never one of any text.
+func (all Routes) Named(carrier, word string) *Route {
+	if word == "" {
+		return nil
+	}
+	if r := all.exactly(carrier, word); r != nil {
+		return r
+	}
+	return all.exactly("", word)
+}
+
+func (all Routes) exactly(carrier, keyword string) *Route {
+	for i := range all {
+		if all[i].Carrier == carrier && all[i].Keyword == keyword {
+			return &all[i]
+		}
+	}
+	return nil
+}

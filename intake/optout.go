@@ -1,0 +1,58 @@
+package intake
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/handsets"
+)
+
+// bar refuses the requests with a recipient who has opted out of the company's
+// sender. It reads in the transaction that charges: an entry that is committed holds
+// for every process, and a request is refused before anything is taken. Requests of
+// companies without a list cost nothing, the others one statement a group.
+//
+// Test messages, one-time codes and messages of the sandbox pass: none of them has a
+// sender of the company.
+func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
+	var pairs []handsets.Pair
+	for _, r := range requests {
+		if r.asksOptOuts() {
+			for _, m := range r.messages {
+				pairs = append(pairs, handsets.Pair{CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender})
+			}
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	barred, err := handsets.Barred(ctx, tx, pairs)
+	if err != nil || len(barred) == 0 {
+		return err
+	}
+	n := 0
+	for _, r := range requests {
+		if !r.asksOptOuts() {
+			continue
+		}
+		var who []string
+		for i := range r.messages {
+			if barred[n+i] {
+				who = append(who, ordinal(i))
+			}
+		}
+		n += len(r.messages)
+		switch {
+		case len(who) == 0:
+		case r.kind == kindSingle:
+			r.barred = &RefuseOptedOut
+		default:
+			refusal := RefuseRecipientsOptedOut(who...)
+			r.barred = &refusal
+		}
+	}
+	return nil
+}
+
+func (r *request) asksOptOuts() bool { return r.optOuts && !r.replayed && r.err == nil }
