@@ -2,8 +2,8 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,63 +12,96 @@ import (
 )
 
 const (
-	// warningPause is the shortest time between two warnings of a company: a balance
-	// that refunds and sends move up and down around the threshold is warned about once.
-	warningPause = time.Hour
+	// mailPause is the shortest time between two mails about a threshold: a balance that
+	// refunds and sends move up and down around it is written about once.
+	mailPause = time.Hour
 	// warningsAtOnce is how many companies one call of TakeWarnings returns at most.
 	warningsAtOnce = 100
 )
 
-// Warning means that a company's balance has fallen below its threshold.
+// Warning means that a company's balance has fallen below one of its thresholds.
 type Warning struct {
 	Company   sms.CompanyID
 	Threshold int64 // credits
 	Credits   int64 // the balance
+	Number    int64 // of this crossing, from the sequence of messages: no other has it
+	At        time.Time
 }
 
-// Threshold returns below how many credits a company's owner is warned; 0: never.
-func (l *Ledger) Threshold(ctx context.Context, company sms.CompanyID) (threshold int64, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT threshold FROM balance_warnings WHERE company_id = $1`, int64(company)).Scan(&threshold)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, fmt.Errorf("reading the threshold of company %d: %w", company, err)
-	}
-	return threshold, nil
+// maxThresholds is how many thresholds a company has at most.
+const maxThresholds = 5
+
+// ErrThresholds means that a company would have too many thresholds.
+var ErrThresholds = fmt.Errorf("a company has at most %d thresholds", maxThresholds)
+
+// Thresholds returns below how many credits a company is warned, the highest first.
+func (l *Ledger) Thresholds(ctx context.Context, company sms.CompanyID) ([]int64, error) {
+	return Thresholds(ctx, l.pool, company)
 }
 
-// SetThreshold sets below how many credits a company's owner is warned; 0: never. After
-// a change the owner is warned again, even if the balance was below the old threshold
-// too.
-func (l *Ledger) SetThreshold(ctx context.Context, company sms.CompanyID, threshold int64) (err error) {
-	if threshold <= 0 {
-		_, err = l.pool.Exec(ctx, `DELETE FROM balance_warnings WHERE company_id = $1`, int64(company))
-	} else {
-		_, err = l.pool.Exec(ctx, `INSERT INTO balance_warnings AS w (company_id, threshold) VALUES ($1, $2)
-			ON CONFLICT (company_id) DO UPDATE SET threshold = excluded.threshold, told_at = NULL
-			WHERE w.threshold <> excluded.threshold`, int64(company), threshold)
+// Thresholds is [Ledger.Thresholds] in a transaction, or on a pool.
+func Thresholds(ctx context.Context, db interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, company sms.CompanyID) ([]int64, error) {
+	rows, err := db.Query(ctx, `SELECT threshold FROM balance_warnings WHERE company_id = $1 ORDER BY threshold DESC`, int64(company))
+	var all []int64
+	if err == nil {
+		all, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 	}
 	if err != nil {
-		return fmt.Errorf("storing the threshold of company %d: %w", company, err)
+		return nil, fmt.Errorf("reading the thresholds of company %d: %w", company, err)
+	}
+	return all, nil
+}
+
+// SetThresholds sets below how many credits a company is warned: by a mail to its owner
+// and by webhook; without any: never. A threshold that is new is warned of at once when
+// the balance is below it. ErrThresholds when there are more than five.
+func (l *Ledger) SetThresholds(ctx context.Context, company sms.CompanyID, thresholds ...int64) error {
+	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return SetThresholds(ctx, tx, company, thresholds...) })
+}
+
+// SetThresholds is [Ledger.SetThresholds] in the caller's transaction.
+func SetThresholds(ctx context.Context, tx pgx.Tx, company sms.CompanyID, thresholds ...int64) error {
+	thresholds = append([]int64{}, thresholds...) // not nil, which would be NULL
+	slices.Sort(thresholds)
+	thresholds = slices.Compact(thresholds)
+	if len(thresholds) > maxThresholds {
+		return ErrThresholds
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM balance_warnings WHERE company_id = $1 AND threshold <> ALL($2)`, int64(company), thresholds)
+	if err == nil {
+		_, err = tx.Exec(ctx, `INSERT INTO balance_warnings (company_id, threshold) SELECT $1, unnest($2::bigint[]) ON CONFLICT DO NOTHING`,
+			int64(company), thresholds)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the thresholds of company %d: %w", company, err)
 	}
 	return nil
 }
 
-// TakeWarnings returns the companies whose balance has fallen below their threshold,
-// and marks them as warned. The caller writes the mails in the same tx, so each warning
-// is given exactly once. The next warning of a company comes only after its balance was
-// seen at the threshold or above, at least an hour after this one.
+// TakeWarnings returns the companies whose balance has fallen below a threshold since
+// the last look, and notes it. The caller tells them in the same tx, so that each
+// crossing is told of exactly once; the mail to the owner is written with it (trigger
+// balance_warnings_letter), unless there was one within the hour. A threshold is told of
+// again only after the balance was seen at it or above.
 func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error) {
-	_, err = tx.Exec(ctx, `UPDATE balance_warnings SET told_at = NULL WHERE company_id IN (
-		SELECT w.company_id FROM balance_warnings w JOIN balances b USING (company_id)
-		WHERE w.told_at < now() - $1::interval AND b.credits >= w.threshold
-		FOR UPDATE OF w SKIP LOCKED)`, warningPause)
+	_, err = tx.Exec(ctx, `UPDATE balance_warnings w SET low = false FROM (
+			SELECT w.company_id, w.threshold FROM balance_warnings w JOIN balances b USING (company_id)
+			WHERE w.low AND b.credits >= w.threshold
+			ORDER BY w.company_id, w.threshold DESC FOR UPDATE OF w SKIP LOCKED
+		) high WHERE w.company_id = high.company_id AND w.threshold = high.threshold`)
 	if err != nil {
 		return nil, fmt.Errorf("looking for balances that have recovered: %w", err)
 	}
-	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET told_at = now() FROM (
-			SELECT w.company_id, b.credits FROM balance_warnings w JOIN balances b USING (company_id)
-			WHERE w.told_at IS NULL AND b.credits < w.threshold
-			ORDER BY w.company_id LIMIT $1 FOR UPDATE OF w SKIP LOCKED
-		) low WHERE low.company_id = w.company_id RETURNING w.company_id, w.threshold, low.credits`, warningsAtOnce)
+	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET low = true, credits = crossed.credits,
+			told_at = CASE WHEN w.told_at > now() - $2::interval THEN w.told_at ELSE now() END
+		FROM (
+			SELECT w.company_id, w.threshold, b.credits FROM balance_warnings w JOIN balances b USING (company_id)
+			WHERE NOT w.low AND b.credits < w.threshold
+			ORDER BY w.company_id, w.threshold DESC LIMIT $1 FOR UPDATE OF w SKIP LOCKED
+		) crossed WHERE w.company_id = crossed.company_id AND w.threshold = crossed.threshold
+		RETURNING w.company_id, w.threshold, w.credits, nextval('messages_id_seq'), now()`, warningsAtOnce, mailPause)
 	if err == nil {
 		warnings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Warning])
 	}

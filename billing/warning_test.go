@@ -1,6 +1,8 @@
 package billing_test
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestWarnings: each crossing is given to one, and a balance that wavers is told of once an hour at most.
+// TestWarnings: each crossing is given to one, whoever looks at the same time; a balance that wavers between two looks is
+// told of once, and by mail once an hour at most.
 func TestWarnings(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -46,7 +49,7 @@ func TestWarnings(t *testing.T) {
 		return all
 	}
 	for company, threshold := range map[sms.CompanyID]int64{1: 50, 2: 50} {
-		if err := l.SetThreshold(t.Context(), company, threshold); err != nil {
+		if err := l.SetThresholds(t.Context(), company, threshold); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,38 +61,70 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("warned of %v", got)
 	}
 	adjust(1, -1)
-	if got := take(); len(got) != 1 || got[0] != (billing.Warning{Company: 1, Threshold: 50, Credits: 49}) {
-		t.Errorf("warned of %v", got)
+	first := take()
+	if len(first) != 1 || first[0].Company != 1 || first[0].Threshold != 50 || first[0].Credits != 49 || first[0].Number == 0 || first[0].At.IsZero() {
+		t.Fatalf("warned of %v", first)
+	}
+	mails := func() (n int) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), `WITH gone AS (DELETE FROM letters RETURNING kind, said)
+			SELECT count(*) FILTER (WHERE kind = 'balance' AND said ->> 'credits' IS NOT NULL) FROM gone`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := mails(); n != 1 {
+		t.Errorf("%d mails of a crossing", n)
 	}
 	adjust(1, 1)
 	adjust(1, -1)
 	if got := append(take(), take()...); len(got) != 0 {
 		t.Errorf("warned again of %v", got)
 	}
+	adjust(1, 100) // seen above: the next crossing is another one
+	take()
+	adjust(1, -100)
+	again := take()
+	if len(again) != 1 || again[0].Company != 1 || again[0].Number <= first[0].Number {
+		t.Errorf("warned of %v", again)
+	}
+	if n := mails(); n != 0 {
+		t.Errorf("%d mails within the hour", n)
+	}
 	if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if got := take(); len(got) != 0 { // still low, or never was
+	if got := take(); len(got) != 0 || mails() != 0 { // still low, or never was
 		t.Errorf("warned of %v", got)
 	}
 	adjust(1, 100)
 	take()
 	adjust(1, -100)
-	if got := take(); len(got) != 1 || got[0].Company != 1 {
+	if got := take(); len(got) != 1 || mails() != 1 {
 		t.Errorf("warned of %v", got)
 	}
-	if err := l.SetThreshold(t.Context(), 1, 45); err != nil { // below it no more
+	if err := l.SetThresholds(t.Context(), 1, 45, 20, 45); err != nil { // below them no more
 		t.Fatal(err)
+	}
+	if all, err := l.Thresholds(t.Context(), 1); err != nil || !slices.Equal(all, []int64{45, 20}) {
+		t.Error(all, err)
 	}
 	adjust(1, -9)
 	if got := take(); len(got) != 1 || got[0].Threshold != 45 {
 		t.Errorf("warned of %v", got)
 	}
-	if err := l.SetThreshold(t.Context(), 1, 0); err != nil {
+	adjust(1, -25)
+	if got := take(); len(got) != 1 || got[0].Threshold != 20 || got[0].Credits != 15 {
+		t.Errorf("warned of %v", got)
+	}
+	if err := l.SetThresholds(t.Context(), 1, 1, 2, 3, 4, 5, 6); !errors.Is(err, billing.ErrThresholds) {
+		t.Error(err)
+	}
+	if err := l.SetThresholds(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := l.Threshold(t.Context(), 1); err != nil || n != 0 {
-		t.Error(n, err)
+	if all, err := l.Thresholds(t.Context(), 1); err != nil || len(all) != 0 {
+		t.Error(all, err)
 	}
 }
 

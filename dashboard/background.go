@@ -7,39 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/billing"
 	"intumwa/webhooks"
 )
 
-const (
-	lowBalanceEvery = time.Minute
-	tallyEvery      = 5 * time.Second
-)
-
-// runLowBalance writes letters to owners whose balance has fallen below their threshold, until ctx ends. Of several
-// processes, one writes the letter.
-func (d *Dashboard) runLowBalance(ctx context.Context) {
-	runEvery(ctx, d.opts.LowBalanceEvery, func() {
-		var warnings []billing.Warning
-		err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) (err error) {
-			if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
-				return err
-			}
-			for _, w := range warnings {
-				if err := writeLetter(ctx, tx, letterBalance, w.Company, saidBalance{w.Credits, w.Threshold}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil && ctx.Err() == nil {
-			d.log.Warn("low balances could not be looked up", "error", err)
-		}
-		if err == nil && len(warnings) > 0 {
-			d.WakeLetters("")
-		}
-	})
-}
+const tallyEvery = 5 * time.Second
 
 // runTally counts messages by day for the charts and indexes them by number for searches, until ctx ends.
 func (d *Dashboard) runTally(ctx context.Context) {

@@ -41,8 +41,6 @@ type Options struct {
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
-
-	LowBalanceEvery time.Duration // how often low balances are looked up; a minute if 0
 }
 
 // Rooms are the packages that the dashboard calls.
@@ -96,9 +94,6 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.SessionIdle == 0 {
 		opts.SessionIdle = 12 * time.Hour
 	}
-	if opts.LowBalanceEvery == 0 {
-		opts.LowBalanceEvery = lowBalanceEvery
-	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce), lettersWake: make(chan struct{}, 1)}
@@ -136,7 +131,6 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runSweep(ctx) })
 	loops.Go(func() { d.runFailingWebhooks(ctx) })
-	loops.Go(func() { d.runLowBalance(ctx) })
 	loops.Go(func() { d.runTally(ctx) })
 	loops.Go(func() { d.runLetters(ctx) })
 	loops.Wait()

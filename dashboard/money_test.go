@@ -40,7 +40,7 @@ type rig struct {
 
 func newRig(t *testing.T, carries bool) *rig {
 	t.Helper()
-	r := &rig{world: newWorld(t, func(_ *Rooms, o *Options) { o.LowBalanceEvery = 50 * time.Millisecond })}
+	r := &rig{world: newWorld(t, nil)}
 	r.queue = r.gateway.queue
 	if carries {
 		r.carry()
@@ -578,7 +578,9 @@ func TestCampaignRefused(t *testing.T) {
 
 // TestLowBalance: an owner is told once of each crossing, in their language, whichever process looks.
 func TestLowBalance(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.LowBalanceEvery = 10 * time.Millisecond })
+	w := newWorld(t, nil)
+	w.run(w.takesWarnings)
+	w.run(w.takesWarnings)
 	c, company := w.merchant("aline", 100)
 	if _, err := w.pool.Exec(t.Context(), `update users set language = 'en'`); err != nil {
 		t.Fatal(err)
@@ -616,7 +618,7 @@ func TestLowBalance(t *testing.T) {
 	adjust(100) // 130: seen above, armed again
 	w.until("it happens", func() bool {
 		var armed bool
-		return w.pool.QueryRow(t.Context(), `select told_at is null from balance_warnings`).Scan(&armed) == nil && armed
+		return w.pool.QueryRow(t.Context(), `select not low from balance_warnings`).Scan(&armed) == nil && armed
 	})
 	adjust(-100)
 	m = w.mailAbout("aline@example.com", "Vos crédits s’épuisent", 0)
@@ -624,9 +626,34 @@ func TestLowBalance(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	c.wants(c.post("/statement/threshold", "threshold", ""), http.StatusSeeOther)
-	if threshold, err := ledger.Threshold(t.Context(), sms.CompanyID(company.ID)); err != nil || threshold != 0 {
-		t.Error(threshold, err)
+	if thresholds, err := ledger.Thresholds(t.Context(), sms.CompanyID(company.ID)); err != nil || len(thresholds) != 0 {
+		t.Error(thresholds, err)
 	}
+	c.wants(c.post("/statement/threshold", "threshold", "5, 50;500"), http.StatusSeeOther)
+	c.wants(c.get("/statement"), http.StatusOK, `value="500, 50, 5"`)
+	c.wants(c.post("/statement/threshold", "threshold", "1 2 3 4 5 6"), http.StatusUnprocessableEntity, "up to five")
+}
+
+// takesWarnings does what a dispatcher does of low balances.
+func (w *world) takesWarnings(ctx context.Context) error {
+	for ctx.Err() == nil {
+		var warnings []billing.Warning
+		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) (err error) {
+			warnings, err = billing.TakeWarnings(ctx, tx)
+			return err
+		})
+		if len(warnings) > 0 { // as the notice of the trigger does
+			w.d.WakeLetters("")
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // TestCharts: what the page counts is what there is, by day and carrier, and others' is not in it.

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/oklog/ulid/v2"
 
@@ -49,7 +51,8 @@ type statementPage struct {
 	Entries          []entry
 	Opening, Closing int64 // balances of the period, or of the sheet
 	Credits          int64
-	Threshold        int64
+	Threshold        int64  // the highest; 0: none
+	Thresholds       string // all, as the field has them
 	Next             string // address of the next page
 	Export, Print    string
 	Carried          bool // this is not the first sheet
@@ -116,7 +119,10 @@ func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 		data.Credits, err = ledger.Balance(v.ctx(), int64(company))
 	}
 	if err == nil {
-		data.Threshold, err = ledger.Threshold(v.ctx(), company)
+		var all []int64
+		if all, err = ledger.Thresholds(v.ctx(), company); len(all) > 0 {
+			data.Threshold, data.Thresholds = all[0], joinNumbers(all)
+		}
 	}
 	if err != nil {
 		v.handleError("reading a statement", err)
@@ -186,24 +192,50 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) {
 	if f == nil {
 		return
 	}
-	text := strings.TrimSpace(f.Value("threshold"))
-	threshold, err := strconv.ParseInt(text, 10, 64)
-	if text != "" && (err != nil || threshold < 0 || threshold > maxThreshold) {
+	thresholds, ok := thresholdsIn(f.Value("threshold"))
+	var err error
+	if ok {
+		err = d.rooms.Ledger.SetThresholds(v.ctx(), t.id(), thresholds...)
+	}
+	if !ok || errors.Is(err, billing.ErrThresholds) {
 		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
 		if data, ok := v.statementPage(t); ok {
 			v.renderForm("statement", data, f)
 		}
 		return
 	}
-	if err := d.rooms.Ledger.SetThreshold(v.ctx(), t.id(), threshold); err != nil {
+	if err != nil {
 		v.handleError("storing a threshold", err)
 		return
 	}
-	if threshold == 0 {
+	if len(thresholds) == 0 {
 		v.redirect("/statement", "flash.threshold.off")
 		return
 	}
 	v.redirect("/statement", "flash.threshold")
+}
+
+// thresholdsIn reads whole numbers separated by commas or blanks; 0 counts as none. ok is false where something else
+// stands there.
+func thresholdsIn(text string) (thresholds []int64, ok bool) {
+	for _, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) }) {
+		n, err := strconv.ParseInt(each, 10, 64)
+		if err != nil || n < 0 || n > maxThreshold {
+			return nil, false
+		}
+		if n > 0 {
+			thresholds = append(thresholds, n)
+		}
+	}
+	return thresholds, true
+}
+
+func joinNumbers(all []int64) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // id returns the company's id.

@@ -34,6 +34,7 @@ type metrics struct {
 	idFormat        *prometheus.GaugeVec   // carrier, link, mode
 	redelivered     prometheus.Counter
 	refunds         prometheus.Counter
+	lowBalances     prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -85,10 +86,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
 			Help: "Failed messages whose credits were given back."}),
+		lowBalances: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",
+			Help: "Balances that were seen to have fallen below a threshold of their company."}),
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.redelivered, m.refunds)
+			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))

@@ -44,6 +44,7 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read},
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
 		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
+		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
 		{name: "match_receipts", every: often, rest: worked, run: d.rematchAll},
 		{name: "fail_over", every: often, rest: worked, run: d.failover},
 		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},

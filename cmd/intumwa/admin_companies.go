@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -78,6 +79,8 @@ type adminCompanySetCmd struct {
 	Verified      *bool `help:"May send bulk and template messages." placeholder:"true|false"`
 	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
 
+	LowBalance *string `help:"Below how many credits the company is warned, by mail and by the webhook balance.low: up to five numbers, separated by commas; empty for none." placeholder:"N,..."`
+
 	companyBounds
 }
 
@@ -93,12 +96,18 @@ type adminCompany struct {
 	RepeatsADay   *int64 `json:"repeats_a_day,omitempty"`
 	NumberADay    *int64 `json:"number_a_day,omitempty"`
 	Bodies        string `json:"bodies,omitempty"`
+
+	LowBalance []int64 `json:"low_balance,omitempty"` // thresholds, the highest first
 }
 
 // Run changes the flags that are given.
 func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && !c.any() {
-		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --bodies or a limit")
+	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && !c.any() {
+		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --low-balance, --bodies or a limit")
+	}
+	thresholds, err := c.thresholds()
+	if err != nil {
+		return err
 	}
 	if err := c.check(p); err != nil {
 		return err
@@ -120,6 +129,18 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 			result = flagsOf(after)
 			entry := acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
 			was := flagsOf(before)
+			if was.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
+				return acts.Entry{}, err
+			}
+			result.LowBalance = was.LowBalance
+			if c.LowBalance != nil {
+				if err := billing.SetThresholds(ctx, tx, sms.CompanyID(c.ID), thresholds...); err != nil {
+					return acts.Entry{}, err
+				}
+				if result.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
+					return acts.Entry{}, err
+				}
+			}
 			was.Bodies, result.Bodies, err = c.setBodies(ctx, tx, c.ID)
 			entry.Before, entry.After = was, result
 			return entry, err
@@ -130,6 +151,26 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 		return result, nil
 	})
 }
+
+// thresholds are the numbers of --low-balance.
+func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
+	if c.LowBalance == nil {
+		return nil, nil
+	}
+	for _, text := range strings.Split(*c.LowBalance, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 || n > maxThreshold {
+			return nil, fmt.Errorf("--low-balance: %q is no whole number from 1 to %d", text, maxThreshold)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+const maxThreshold = 1_000_000_000
 
 func flagsOf(c accounts.Company) adminCompany {
 	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
@@ -200,6 +241,7 @@ type adminEndpoint struct {
 	CompanyID      int64      `json:"company_id"`
 	URL            string     `json:"url"`
 	Active         bool       `json:"active"`
+	Events         []string   `json:"events,omitempty"`
 	PreviousUntil  *time.Time `json:"previous_until"`
 	FailingSince   *time.Time `json:"failing_since"`
 	DisabledAt     *time.Time `json:"disabled_at"`
@@ -207,7 +249,7 @@ type adminEndpoint struct {
 }
 
 func endpointOf(e webhooks.Endpoint) adminEndpoint {
-	shown := adminEndpoint{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, PreviousUntil: e.PreviousUntil, FailingSince: e.FailingSince, DisabledAt: e.DisabledAt}
+	shown := adminEndpoint{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events, PreviousUntil: e.PreviousUntil, FailingSince: e.FailingSince, DisabledAt: e.DisabledAt}
 	if e.DisabledReason != "" {
 		shown.DisabledReason = &e.DisabledReason
 	}

@@ -1,0 +1,38 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/billing"
+	"intumwa/internal/postgres"
+	"intumwa/webhooks"
+)
+
+// tellLow tells companies that their balance has fallen below a threshold: by webhook,
+// where their endpoint asked for it, and by mail, in one transaction with the note that
+// it was told.
+func (d *Dispatcher) tellLow(ctx context.Context) error {
+	var warnings []billing.Warning
+	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+		if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
+			return err
+		}
+		events := make([]webhooks.Asked, len(warnings))
+		for i, w := range warnings {
+			events[i] = webhooks.Asked{CompanyID: int64(w.Company), Number: w.Number, Name: webhooks.LowBalance, At: w.At,
+				Data: webhooks.LowBalanceData{CompanyID: int64(w.Company), Credits: w.Credits, Threshold: w.Threshold}}
+		}
+		return d.webhooks.EnqueueAsked(ctx, tx, events)
+	})
+	if err != nil {
+		return fmt.Errorf("telling of low balances: %w", err)
+	}
+	if len(warnings) > 0 {
+		d.metrics.lowBalances.Add(float64(len(warnings)))
+		d.webhooks.Kick()
+	}
+	return nil
+}
