@@ -125,7 +125,7 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 // or one row without a sender. USER is a placeholder for the column with the user's id.
 const (
 	principalColumns = `n.phone_number,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding, c.opt_outs, ` + limitColumns + `,
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding, c.opt_outs, coalesce(c.quiet_hours, ''), ` + limitColumns + `,
 		       s.id, s.name, s.country, s.approved`
 	principalJoins = `left join test_numbers n on n.user_id = USER and n.verified_at is not null
 		left join companies c on c.owner_id = USER
@@ -142,6 +142,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 			name                                       *string
 			approved, verified, smartEncoding, optOuts *bool
 			limits                                     Limits
+			quietHours                                 *string
 		}
 		sender struct {
 			id            *int64
@@ -151,7 +152,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 	)
 	_, err = pgx.ForEachRow(rows, slices.Concat([]any{
 		&p.UserID, &hash, &testNumber,
-		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding, &company.optOuts,
+		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding, &company.optOuts, &company.quietHours,
 	}, company.limits.columns(), []any{
 		&sender.id, &sender.name, &sender.country, &sender.approved,
 	}), func() error {
@@ -163,7 +164,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 			if company.id != nil {
 				p.Company = &Company{
 					ID: *company.id, OwnerID: p.UserID, Name: *company.name,
-					Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, OptOuts: *company.optOuts,
+					Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, OptOuts: *company.optOuts, QuietHours: *company.quietHours,
 					Limits: company.limits, Senders: map[string]Sender{},
 				}
 			}
@@ -197,6 +198,7 @@ type Company struct {
 	Approved      bool
 	Verified      bool
 	SmartEncoding bool
+	QuietHours    string // "21:00-06:00", "none", or "" for those of the installation
 	Limits        Limits // not set in a [Session] and an [Applicant]
 
 	// OptOuts says that there may be entries in its opt-out list. Set in a [Principal] only.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
 )
 
 // NewCompany is the input of [Accounts.CreateCompany].
@@ -20,9 +23,11 @@ type NewCompany struct {
 type CompanyChange struct {
 	Approved, Verified, SmartEncoding *bool
 	Limits                            LimitsChange
+
+	QuietHours *string // "21:00-06:00", "none", or "" for those of the installation
 }
 
-const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, ` + limitColumns
+const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, coalesce(quiet_hours, ''), ` + limitColumns
 
 // CreateCompany stores a company in the caller's transaction, which must also open its balance. A user owns at most
 // one company: [ErrExists] otherwise.
@@ -50,6 +55,11 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 
 // SetCompany changes a company's flags and returns its new state.
 func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChange) (Company, error) {
+	if change.QuietHours != nil {
+		if _, err := sms.ParseQuietHours(*change.QuietHours); err != nil {
+			return Company{}, err
+		}
+	}
 	rows, err := a.pool.Query(ctx, `
 		update companies set
 			approved       = coalesce($2, approved),
@@ -58,9 +68,10 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 			credits_a_day  = case when $5 then $6 else credits_a_day end,
 			repeat_seconds = case when $7 then $8 else repeat_seconds end,
 			repeats_a_day  = case when $9 then $10 else repeats_a_day end,
-			number_a_day   = case when $11 then $12 else number_a_day end
+			number_a_day   = case when $11 then $12 else number_a_day end,
+			quiet_hours    = case when $13::text is null then quiet_hours else nullif($13, '') end
 		where id = $1
-		returning `+companyColumns, append([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args()...)...)
+		returning `+companyColumns, slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(), []any{change.QuietHours})...)
 	if err != nil {
 		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
 	}
@@ -144,6 +155,24 @@ func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Appl
 	return list, nil
 }
 
+// QuietHours returns the quiet hours of the companies that have their own, also those that have none.
+func (a *Accounts) QuietHours(ctx context.Context) (map[int64]sms.QuietHours, error) {
+	rows, err := a.pool.Query(ctx, `select id, quiet_hours from companies where quiet_hours is not null`)
+	if err != nil {
+		return nil, fmt.Errorf("reading companies' quiet hours: %w", err)
+	}
+	own := make(map[int64]sms.QuietHours)
+	var id int64
+	var text string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &text}, func() (err error) {
+		own[id], err = sms.ParseQuietHours(text)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("reading companies' quiet hours: %w", err)
+	}
+	return own, nil
+}
+
 func noCompany(id int64) error {
 	return &callerError{ErrNotFound, fmt.Sprintf("there is no company with id %d", id)}
 }
@@ -154,6 +183,6 @@ func collectCompany(rows pgx.Rows) (Company, error) {
 
 func scanCompany(row pgx.CollectableRow) (Company, error) {
 	var c Company
-	err := row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding}, c.Limits.columns()...)...)
+	err := row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours}, c.Limits.columns()...)...)
 	return c, err
 }

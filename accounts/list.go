@@ -75,12 +75,12 @@ func (a *Accounts) SenderByID(ctx context.Context, id int64) (OwnedSender, error
 
 // The queries below are for administrators: they find the rows of all companies.
 
-const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, u.email, u.name, c.created_at
+const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, ''), u.email, u.name, c.created_at
 	from companies c join users u on u.id = c.owner_id`
 
 func scanApplicant(row pgx.CollectableRow) (p Applicant, err error) {
 	c := &p.Company
-	err = row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt)
+	err = row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt)
 	return p, err
 }
 

@@ -113,18 +113,19 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 			id                                *int64
 			name                              *string
 			approved, verified, smartEncoding *bool
+			quietHours                        *string
 		}
 	)
 	err := a.pool.QueryRow(ctx, `
 		select s.id, s.passed, s.admin_until, s.address, s.device, s.created_at, s.seen_at,
 		       u.id, u.email, u.name, u.administrator, u.created_at, u.language,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding
+		       c.id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, '')
 		from sessions s join users u on u.id = s.user_id left join companies c on c.owner_id = u.id
 		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval`,
 		hashToken(token), idle).Scan(
 		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
 		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language,
-		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding)
+		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding, &company.quietHours)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Session{}, ErrUnauthenticated
 	}
@@ -133,7 +134,7 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 	}
 	if company.id != nil {
 		s.Company = &Company{ID: *company.id, OwnerID: s.User.ID, Name: *company.name,
-			Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding}
+			Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, QuietHours: *company.quietHours}
 	}
 	if time.Since(s.SeenAt) >= seenEvery {
 		if _, err := a.pool.Exec(ctx, `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {

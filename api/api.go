@@ -8,6 +8,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -19,6 +20,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/dispatcher"
 	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/messages"
@@ -56,6 +58,9 @@ type Rooms struct {
 	Handsets *handsets.Store
 	Ledger   *billing.Ledger
 	Webhooks *webhooks.Webhooks
+
+	// Cancel stops what no carrier has yet (dispatcher.Cancel).
+	Cancel func(context.Context, messages.Queued) (dispatcher.Cancellation, error)
 }
 
 // API serves the public endpoints.
@@ -72,6 +77,8 @@ type API struct {
 	memory    *memory
 	lookups   *lookups
 	metrics   *metrics
+
+	cancelQueued func(context.Context, messages.Queued) (dispatcher.Cancellation, error)
 
 	suspectLookups perSecond // look-ups of unknown tokens from addresses with too many failures, see authenticate
 
@@ -93,7 +100,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages, handsets: rooms.Handsets,
 		ledger: rooms.Ledger, webhooks: rooms.Webhooks, bodySlots: newBodySlots(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
-		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
+		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}, cancelQueued: rooms.Cancel}
 	return a.routes()
 }
 

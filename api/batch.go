@@ -21,6 +21,10 @@ type batchView struct {
 	ItemCount       int       `json:"item_count"`
 	Counts          counts    `json:"counts"`
 	CreatedAt       string    `json:"created_at"`
+
+	// Only of batches to which they were given.
+	SendAt   *string `json:"send_at,omitempty"`
+	ExpireAt *string `json:"expire_at,omitempty"`
 }
 
 // counts are a batch's messages by status.
@@ -46,7 +50,7 @@ func (a *API) getBatch(c *gin.Context) {
 	writeJSON(c, http.StatusOK, batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
-		CreatedAt: timestamp(batch.CreatedAt),
+		CreatedAt: timestamp(batch.CreatedAt), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
 	})
 }
 

@@ -19,19 +19,24 @@ func (a *API) sendBulk(c *gin.Context) {
 }
 
 func (a *API) readBulk(fields value) (req intake.Bulk, p problems) {
-	var name, list value
+	var name, list, send, expire value
 	for key, v := range fields.members() {
 		switch key {
 		case "sender":
 			name = v
 		case "messages":
 			list = v
+		case "send_at":
+			send = v
+		case "expire_at":
+			expire = v
 		}
 	}
 	var wrong *refusal
 	if req.Sender, wrong = sender(name, senderFieldRequired); wrong != nil {
 		p.add(wrong)
 	}
+	req.Schedule = p.schedule(send, expire)
 	switch n := length(list); {
 	case n == 0:
 		p.add(messagesEmpty)
@@ -48,13 +53,15 @@ func (a *API) readBulk(fields value) (req intake.Bulk, p problems) {
 
 // readBulkMessage reads one item. An item that is not an object counts as an empty one.
 func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.BulkMessage) {
-	var number, text value
+	var number, text, own value
 	for key, v := range item.members() {
 		switch key {
 		case "phone_number":
 			number = v
 		case "message":
 			text = v
+		case "client_reference":
+			own = v
 		}
 	}
 	var wrong *refusal
@@ -63,6 +70,9 @@ func (a *API) readBulkMessage(item value, index int, p *problems) (m intake.Bulk
 	}
 	if m.Message, wrong = body(text, itemMessageRequired, itemMessageLong); wrong != nil {
 		p.addItem(wrong, "messages", index, "message")
+	}
+	if m.Reference, wrong = ownName(own, itemReferenceInvalid); wrong != nil {
+		p.addItem(wrong, "messages", index, "client_reference")
 	}
 	return m
 }

@@ -36,6 +36,11 @@ func (a *API) listMessages(c *gin.Context) {
 	}
 	filter.Number = a.numberAsked(q)
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
+	if text := q.Get(filterReference); text != "" {
+		if filter.Reference = text; !isReference(text) {
+			q.add(referenceInvalid)
+		}
+	}
 	a.showPage(c, company, q, messageFilters, filter)
 }
 

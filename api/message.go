@@ -32,6 +32,11 @@ type messageView struct {
 	SentAt        *string    `json:"sent_at"`
 	FailedAt      *string    `json:"failed_at"`
 	Timeline      []moment   `json:"timeline"`
+
+	// Only of messages to which they were given.
+	ClientReference string  `json:"client_reference,omitempty"`
+	SendAt          *string `json:"send_at,omitempty"`
+	ExpireAt        *string `json:"expire_at,omitempty"`
 }
 
 // moment is one entry of a timeline, in milliseconds.
@@ -46,6 +51,7 @@ func viewOf(r messages.Record, j messages.History) messageView {
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
 		FailureReason: textOrNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
+		ClientReference: r.Reference, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
 	}
 	for _, m := range messages.Timeline(r, j) {
 		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: textOrNull(m.Detail)})

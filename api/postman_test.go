@@ -90,7 +90,8 @@ func TestNewmanRunsTheCollection(t *testing.T) {
 	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"Look up a batch": 404, "List a batch's messages": 404, "Look up a message": 404, "Confirm the test number": 400, "One message from a handset": 404}
+	want := map[string]int{"Look up a batch": 404, "List a batch's messages": 404, "Look up a message": 404,
+		"Cancel a message": 404, "Cancel a batch": 404, "Cancel a batch, by its short path": 404, "Confirm the test number": 400, "One message from a handset": 404}
 	ran := 0
 	for _, e := range report.Run.Executions {
 		ran++

@@ -132,12 +132,15 @@ func nameOf(text string) (name messageName, ok bool) {
 type filters []string
 
 var (
-	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to"}
+	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to", filterReference}
 	batchFilters    = filters{"batch", "batch", "status", "phone_number"}
 	deliveryFilters = filters{"deliveries", "state", "event", "message_id", "since"}
 	inboundFilters  = filters{"inbound", "phone_number", "from", "to"}
 	optOutFilters   = filters{"opt-outs", "phone_number", "sender"}
 )
+
+// filterReference is the filter by the customers' own names of messages.
+const filterReference = "client_reference"
 
 const cursorSize = 8 + 4 // the last message's id and a hash of the filters
 
@@ -165,6 +168,9 @@ func (f filters) check(query url.Values, place []byte) uint32 {
 	h.Write(place)
 	_, _ = io.WriteString(h, f[0])
 	for _, name := range f[1:] {
+		if name == filterReference && query.Get(name) == "" {
+			continue // cursors that were given out before there was this filter stay valid
+		}
 		_, _ = io.WriteString(h, name+"\x00"+query.Get(name)+"\x00") // a hash never fails
 	}
 	return h.Sum32()

@@ -31,8 +31,9 @@ const (
 	onBatches operations = "sendBulk sendTemplate"
 	onBodies             = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
 	onLists   operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
-	onNamed   operations = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut"
-	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut"
+	onCancels operations = "cancelSms cancelBatch cancelBatchByID"
+	onNamed              = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
+	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut " + onCancels
 	onLooks              = onAsked + " resendWebhookDelivery addOptOuts"
 	onAll                = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
@@ -186,6 +187,9 @@ var (
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
 		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
 		words{"Send a part, or ask us for a higher limit.", "Envoyez-en une partie, ou demandez-nous une limite plus haute."})
+	_ = refusalOfRule("quiet_hours", intake.RefuseQuiet, onBatches, retryNo,
+		words{"The batch would wait for the end of the quiet hours, and expire_at is before that.", "Le lot attendrait la fin des heures calmes, et expire_at est avant."},
+		words{"A later expire_at, or single messages.", "Un expire_at plus tardif, ou des messages isolés."})
 	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
 		words{"Test mode has no verified number.", "Le mode test n’a pas de numéro vérifié."},
 		words{"PUT /v1/test-number, then verify.", "PUT /v1/test-number, puis vérifiez."})
@@ -273,6 +277,27 @@ var (
 	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
 		words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
+	referenceInvalid = newInvalid("client_reference_invalid", "client_reference", "The client_reference must be at most 64 printable characters.", "sendSms listSms",
+		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
+		words{"1 to 64 printable characters; leave it out for none.", "De 1 à 64 caractères imprimables ; omettez-la s’il n’y en a pas."})
+	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
+		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
+		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
+	sendAtPast = newInvalid("send_at_past", "send_at", "The send_at must not be in the past.", onSends,
+		words{"It is over a minute ago.", "Elle est passée depuis plus d’une minute."},
+		words{"Leave it out to send at once.", "Omettez-la pour envoyer tout de suite."})
+	sendAtFar = newInvalid("send_at_too_far", "send_at", "The send_at must be at most 30 days ahead.", onSends,
+		words{"Too far in the future.", "Trop loin dans l’avenir."},
+		words{"Send the request later.", "Envoyez la requête plus tard."})
+	expireAtInvalid = newInvalid("expire_at_invalid", "expire_at", "The expire_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
+		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
+		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
+	expireAtEarly = newInvalid("expire_at_too_early", "expire_at", "The expire_at must be after the time of sending.", onSends,
+		words{"It is not after send_at, or not after now.", "Elle n’est pas après send_at, ou pas après maintenant."},
+		words{"Give a later time, or none.", "Donnez une heure plus tardive, ou aucune."})
+	expireAtFar = newInvalid("expire_at_too_far", "expire_at", "The expire_at must be at most 3 days after the time of sending.", onSends,
+		words{"Carriers do not try that long.", "Les opérateurs n’essaient pas si longtemps."},
+		words{"Give an earlier time, or none.", "Donnez une heure plus proche, ou aucune."})
 	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
 		words{"Test number: no code.", "Numéro de test : pas de code."},
 		words{"Give one.", "Donnez-le."})
@@ -306,6 +331,9 @@ var (
 	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
 		words{"Too long.", "Trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
+	itemReferenceInvalid = newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
+		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
+		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
@@ -333,6 +361,9 @@ var (
 	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endVariableText, "sendTemplate",
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
 		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
+	recipientReferenceInvalid = newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
+		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
+		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
 	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
 		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
 		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})

@@ -110,6 +110,14 @@ func timestampOrNull(t *time.Time) *string {
 	return &text
 }
 
+// timestampIfAny is timestamp for a time that may be zero: nil.
+func timestampIfAny(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return timestampOrNull(&t)
+}
+
 // textOrNull returns nil for the empty text, which JSON shows as null.
 func textOrNull(text string) *string {
 	if text == "" {

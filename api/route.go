@@ -31,6 +31,9 @@ func (a *API) table() ([]route, error) {
 	look := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodGet, path, []gin.HandlerFunc{a.authenticate, a.lookup, handler}}
 	}
+	stop := func(path string, handler gin.HandlerFunc) route {
+		return route{http.MethodDelete, path, []gin.HandlerFunc{a.authenticate, a.lookup, handler}}
+	}
 	open := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodGet, path, []gin.HandlerFunc{handler}}
 	}
@@ -41,7 +44,10 @@ func (a *API) table() ([]route, error) {
 		other(http.MethodPost, "/v1/sms/preview", a.preview),
 		look("/v1/sms", a.listMessages),
 		look("/v1/sms/:id", a.getMessage),
+		stop("/v1/sms/:id", a.cancelMessage),
 		look("/v1/sms/batches/:id", a.getBatch),
+		stop("/v1/sms/batches/:id", a.cancelBatch),
+		stop("/v1/batches/:id", a.cancelBatch),
 		look("/v1/batches/:id/messages", a.listBatchMessages),
 		look("/v1/balance", a.balance),
 		look("/v1/test-number", a.getTestNumber),
@@ -80,9 +86,12 @@ func (a *API) routes() (http.Handler, error) {
 	}
 	// GET /v1/sms/bulk is a wrong method, not a message called bulk.
 	for path := range methods {
-		if name, ok := strings.CutPrefix(path, "/v1/sms/"); ok && !strings.Contains(name, "/") && name != ":id" &&
-			!slices.Contains(methods[path], http.MethodGet) {
-			r.GET(path, func(c *gin.Context) { writeMethodNotAllowed(c, methods[path]) })
+		if name, ok := strings.CutPrefix(path, "/v1/sms/"); ok && !strings.Contains(name, "/") && name != ":id" {
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				if !slices.Contains(methods[path], method) {
+					r.Handle(method, path, func(c *gin.Context) { writeMethodNotAllowed(c, methods[path]) })
+				}
+			}
 		}
 	}
 	r.NoRoute(func(c *gin.Context) {

@@ -22,7 +22,7 @@ func (a *API) sendSingle(c *gin.Context) {
 }
 
 func (a *API) readSingle(fields value) (req intake.Single, p problems) {
-	var number, name, text value
+	var number, name, text, own, send, expire value
 	for key, v := range fields.members() {
 		switch key {
 		case "phone_number":
@@ -31,6 +31,12 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 			name = v
 		case "message":
 			text = v
+		case "client_reference":
+			own = v
+		case "send_at":
+			send = v
+		case "expire_at":
+			expire = v
 		}
 	}
 	var wrong *refusal
@@ -51,6 +57,10 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 	if req.Message, wrong = body(text, messageRequired, messageLong); wrong != nil {
 		p.add(wrong)
 	}
+	if req.Reference, wrong = ownName(own, referenceInvalid); wrong != nil {
+		p.add(wrong)
+	}
+	req.Schedule = p.schedule(send, expire)
 	return req, p
 }
 

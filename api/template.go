@@ -20,7 +20,7 @@ func (a *API) sendTemplate(c *gin.Context) {
 }
 
 func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
-	var name, text, list value
+	var name, text, list, send, expire value
 	for key, v := range fields.members() {
 		switch key {
 		case "sender":
@@ -29,6 +29,10 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 			text = v
 		case "recipients":
 			list = v
+		case "send_at":
+			send = v
+		case "expire_at":
+			expire = v
 		}
 	}
 	var wrong *refusal
@@ -41,6 +45,7 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 		template = "" // a text that is too long to be sent is not searched for placeholders
 	}
 	req.Template = sms.ParseTemplate(template)
+	req.Schedule = p.schedule(send, expire)
 	switch n := length(list); {
 	case n == 0:
 		p.add(recipientsEmpty)
@@ -58,18 +63,23 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 
 // readRecipient reads one item. An item that is not an object counts as an empty one.
 func (a *API) readRecipient(item value, index int, reader *variableReader, p *problems) (r intake.TemplateRecipient) {
-	var number, variables value
+	var number, variables, own value
 	for key, v := range item.members() {
 		switch key {
 		case "phone_number":
 			number = v
 		case "variables":
 			variables = v
+		case "client_reference":
+			own = v
 		}
 	}
 	var wrong *refusal
 	if r.Number, wrong = a.number(number, recipientNumberRequired, recipientNumberInvalid); wrong != nil {
 		p.addItem(wrong, "recipients", index, "phone_number")
+	}
+	if r.Reference, wrong = ownName(own, recipientReferenceInvalid); wrong != nil {
+		p.addItem(wrong, "recipients", index, "client_reference")
 	}
 	if !variables.isObject() && !variables.isEmptyArray() {
 		p.addItem(recipientVariablesRequired, "recipients", index, "variables")

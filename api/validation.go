@@ -42,6 +42,7 @@ const (
 	endMessageLong  = " field must not exceed 600 characters."
 	endVariableLong = " field must not exceed 255 characters."
 	endVariableText = " field must be a string."
+	endReference    = " field must be at most 64 printable characters."
 	endParameter    = " parameter is not known."
 	endSender       = " field must be 1-11 alphanumeric characters."
 )

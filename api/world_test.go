@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/dispatcher"
 	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -74,6 +75,9 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Handsets: handsets.New(w.pool),
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
+	}
+	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
+		return dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, dispatcher.RefundUnsubmitted, nil)
 	}
 	in := intake.Options{TestSender: testSender, TestQuota: 5}
 	if o.Intake != nil {

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"intumwa/handsets"
+	"intumwa/sms"
 )
 
 // Check says every mistake in the values that matters to a process with these roles, in the order of the keys; nil when
@@ -50,6 +51,9 @@ func (c *Config) Check(roles ...string) []Problem {
 		k.problem("accounts.encryption_key", "%s", err)
 	}
 	k.inbound(&c.Inbound)
+	if _, err := c.Messages.Quiet(); err != nil {
+		k.problem("messages.quiet_hours", "%s", err)
+	}
 	k.webhooks(&c.Webhooks)
 	k.limits(&c.Limits)
 	k.retention(c)
@@ -250,6 +254,9 @@ func (k *checker) webhooks(w *Webhooks) {
 		k.problem("webhooks.per_endpoint_max", "must not be more than webhooks.in_flight")
 	}
 }
+
+// Quiet are the quiet hours.
+func (m *Messages) Quiet() (sms.QuietHours, error) { return sms.ParseQuietHours(m.QuietHours) }
 
 // Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
 func (w *Webhooks) Key() (*[32]byte, error) { return octetsOf(w.EncryptionKey) }

@@ -442,6 +442,22 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
+// TestQuietHours: as they are written, or not at all.
+func TestQuietHours(t *testing.T) {
+	for text, right := range map[string]bool{
+		"21:00-06:00": true, "none": true, "": true, "12:30-13:00": true, "06:00-06:00": false, "9-17": false, "24:00-06:00": false, "21:00": false, "quiet": false,
+	} {
+		c := load(t, `messages: {quiet_hours: "`+text+`"}`)
+		wrong := slices.ContainsFunc(c.Check(Roles...), func(p Problem) bool { return p.Key == "messages.quiet_hours" })
+		if wrong == right {
+			t.Errorf("%q: a mistake is %v", text, wrong)
+		}
+		if quiet, err := c.Messages.Quiet(); right && (err != nil || text != "" && quiet.String() != text) {
+			t.Errorf("%q is %s, %v", text, quiet, err)
+		}
+	}
+}
+
 // TestRetention: nothing leaves before its retries are over, before it is final, or before somebody could have looked.
 func TestRetention(t *testing.T) {
 	carrier := "carriers: [{name: lumitel, receipt_timeout: 72h, links: [{name: l1, address: smsc:2775}]}]\n"

@@ -179,6 +179,7 @@ type Limits struct {
 type Messages struct {
 	Validity         time.Duration `yaml:"validity" default:"24h" min:"1"`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255"` // the limit of the concatenation header
+	QuietHours       string        `yaml:"quiet_hours" default:"none"`                   // when batches are not sent: 21:00-06:00, of Burundi
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1"`     // of messages from handsets
 }
 

@@ -57,7 +57,7 @@ func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
 
 // stateTexts maps the names of recorded values to the keys of their texts.
 var stateTexts = map[string]string{
-	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "name": "acts.is.name",
+	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
 	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
 	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "administrator": "acts.is.administrator",
 	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
@@ -241,10 +242,19 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 	if !ok {
 		return
 	}
+	f := v.form()
+	if f == nil {
+		return
+	}
+	later := f.later("send_at")
+	if !f.ok() {
+		if data, ok := v.draftPage(t); ok {
+			v.renderForm("draft", data, f)
+		}
+		return
+	}
 	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
 		if data, ok := v.draftPage(t); ok {
-			f := newForm()
-			f.v = v
 			f.notice("send.often")
 			v.renderPage(http.StatusTooManyRequests, "draft", data, f)
 		}
@@ -260,7 +270,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		return
 	}
 	// The campaign is sent even if the browser disconnects.
-	answer, err := d.rooms.Intake.SendTemplate(context.WithoutCancel(v.ctx()), p, made.request())
+	answer, err := d.rooms.Intake.SendTemplate(context.WithoutCancel(v.ctx()), p, made.request(later))
 	var accepted struct {
 		ID ulid.ULID `json:"batch_id"`
 	}
@@ -273,7 +283,6 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		v.redirect("/campaigns/"+accepted.ID.String(), "flash.campaign")
 	case refused:
 		if data, ok := v.draftPage(t); ok {
-			f := newForm()
 			f.Notice = v.refusal(err)
 			v.renderForm("draft", data, f)
 		}
@@ -282,6 +291,29 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 	default:
 		v.handleError("sending a campaign", err)
 	}
+}
+
+// longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
+const longestAhead = 30 * 24 * time.Hour
+
+// later reads a field with a day and time in Bujumbura that is not over; the zero time when it is empty.
+func (f *form) later(field string) time.Time {
+	value := f.Value(field)
+	if value == "" {
+		return time.Time{}
+	}
+	at, err := time.ParseInLocation("2006-01-02T15:04", value, bujumbura)
+	if err != nil { // browsers may write seconds
+		at, err = time.ParseInLocation("2006-01-02T15:04:05", value, bujumbura)
+	}
+	now := time.Now()
+	switch {
+	case err != nil || at.Before(now.Add(-time.Minute)): // this minute is now
+		f.refuse(field, "draft.later.wrong")
+	case at.After(now.Add(longestAhead)):
+		f.refuse(field, "draft.later.far")
+	}
+	return at
 }
 
 // dropCampaign is POST /campaigns/drafts/:draft/drop.

@@ -85,13 +85,13 @@ func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	return nil
 }
 
-// request returns the send of the draft. Its idempotency key belongs to the draft, so it is sent and charged once.
-func (c *draft) request() intake.Template {
+// request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.
+func (c *draft) request(at time.Time) intake.Template {
 	all := make([]intake.TemplateRecipient, len(c.Recipients))
 	for i, r := range c.Recipients {
 		all[i] = intake.TemplateRecipient{Number: r.Number, Variables: r.Variables}
 	}
 	name := "dashboard-campaign-" + c.ID.String()
-	return intake.Template{Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
+	return intake.Template{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -136,8 +138,16 @@ func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.
 	case p.Numbered != nil:
 		v.redirect("/messages/"+p.Numbered.ULID.String(), "")
 		return filter, false, true
+	default:
+		filter.Reference, found = referenceIn(p.Query)
+		return filter, found, false
 	}
-	return filter, isNumber, false
+	return filter, true, false
+}
+
+// referenceIn returns a text that a customer may have given messages as their name.
+func referenceIn(text string) (reference string, ok bool) {
+	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // toULID redirects to the company's message or batch with that id; false when there is none.

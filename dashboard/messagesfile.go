@@ -29,9 +29,18 @@ func (v *visit) exportFilter() (f messages.Filter, ok bool) {
 		if text == "" {
 			continue
 		}
-		if id, err := ulid.ParseStrict(text); err == nil {
+		id, err := ulid.ParseStrict(text)
+		switch {
+		case err == nil:
 			f.Batch = &id
-		} else if f.Number, ok = v.d.opts.Plan.Parse(text); !ok || name == "batch" {
+			continue
+		case name == "batch":
+			return f, false
+		}
+		if f.Number, ok = v.d.opts.Plan.Parse(text); ok {
+			continue
+		}
+		if f.Reference, ok = referenceIn(text); !ok {
 			return f, false
 		}
 	}
@@ -47,7 +56,7 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) {
 	f, some := v.exportFilter()
 	heads := []string{v.lang.T("csv.id"), v.lang.T("csv.time"), v.lang.T("csv.number"), v.lang.T("csv.sender"), v.lang.T("csv.status"),
 		v.lang.T("csv.segments"), v.lang.T("csv.carrier"), v.lang.T("csv.batch"), v.lang.T("csv.sent"), v.lang.T("csv.failed"),
-		v.lang.T("csv.reason"), v.lang.T("csv.text")}
+		v.lang.T("csv.reason"), v.lang.T("csv.text"), v.lang.T("csv.reference")}
 	v.export(t, "messages", heads, func(row func(...string) error) error {
 		for before := int64(0); some; {
 			page, next, err := d.rooms.Messages.List(v.ctx(), t.id(), f, before, messagesAtOnce)
@@ -61,7 +70,7 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) {
 					batch = m.BatchULID.String()
 				}
 				if err := row(m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
-					strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body)); err != nil {
+					strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference)); err != nil {
 					return err
 				}
 			}

@@ -264,7 +264,7 @@ func TestFilesRunNothing(t *testing.T) {
 		}
 	}
 	a := c.do(http.MethodGet, "/messages.csv", nil, "Accept-Language", "fr")
-	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échoué le (UTC+2);Raison;Texte" {
+	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échoué le (UTC+2);Raison;Texte;Votre référence" {
 		t.Errorf("the French file begins with %q", head)
 	}
 }

@@ -101,6 +101,8 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		switch {
 		case w.Claimed:
 			m.Title = T("life.underway", r.Carrier)
+		case w.Attempts == 0 && w.DueAt.After(time.Now()) && w.DueAt.Year() < 9999: // one that is held has no time
+			m.At, m.Title = w.DueAt, T("life.scheduled")
 		case w.Attempts > 0 && w.DueAt.After(time.Now()):
 			m.At, m.Detail = w.DueAt, []string{v.lang.Count("life.tries", w.Attempts)}
 		}

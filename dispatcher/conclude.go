@@ -80,7 +80,7 @@ func (d *Dispatcher) refunds(m messages.Settled) bool {
 }
 
 func event(m messages.Settled) webhooks.Event {
-	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At}
+	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
 	if m.Status == sms.Sent {
 		e.Name = webhooks.Sent
 	}
@@ -95,7 +95,7 @@ func (d *Dispatcher) report(settled []messages.Settled) {
 	d.webhooks.Kick()
 	for _, m := range settled {
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
-		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(m.At.Sub(m.CreatedAt).Seconds())
+		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
 		d.logFinal(m)
 	}
 }

@@ -32,9 +32,46 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
+	if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
 		return d.store.OverdueElsewhere(ctx, tx, names, age, decidedAtOnce)
-	}, longest, sms.Failed)
+	}, longest, sms.Failed); err != nil {
+		return err
+	}
+	return d.overdueTimed(ctx, carriers, longest)
+}
+
+// overdueTimed decides messages whose receipts did not come, of those whose time is not
+// that of all others.
+func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, longest time.Duration) error {
+	configs := make(map[string]*Carrier, len(carriers))
+	for _, c := range carriers {
+		configs[c.name] = c.config()
+	}
+	timeout := func(carrier string) time.Duration {
+		if c := configs[carrier]; c != nil {
+			return c.ReceiptTimeout
+		}
+		return longest
+	}
+	for done := false; !done; {
+		if err := d.finish(ctx, "deciding overdue timed messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			overdue, end, err := d.carrying.OverdueTimed(ctx, tx, timeout, decidedAtOnce)
+			done = end
+			finals := make([]messages.Final, 0, len(overdue))
+			for id, carrier := range overdue {
+				status := sms.Failed
+				if c := configs[carrier]; c != nil {
+					status = c.OnReceiptTimeout
+				}
+				_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
+				finals = append(finals, messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: effect.Fail})
+			}
+			return finals, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {

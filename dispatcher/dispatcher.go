@@ -16,6 +16,7 @@
 //   - The queue health (queuehealth.go) decides whether the queue in Redis is
 //     usable, for each carrier's lane; while it is not, link workers take straight
 //     from Postgres.
+//   - What is scheduled (scheduled.go) comes to the outbox and the queue when it is due.
 //   - Tasks (tasks.go) are done by one process for all: they refill the queue from
 //     Postgres, free the claims of dead dispatchers, end messages whose time is
 //     over, and so on. Each has a name, an interval and a metric.
@@ -81,6 +82,11 @@ type Options struct {
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
+
+	// QuietHours are those of companies that have none of their own, QuietCompanies returns
+	// those that have; nil: nobody has.
+	QuietHours     sms.QuietHours
+	QuietCompanies func(context.Context) (map[int64]sms.QuietHours, error)
 
 	// Route returns which carrier takes a number now: messages that wait for a
 	// carrier which is no more go there. nil: they wait until they expire.
@@ -308,6 +314,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
+	others.Go(func() { d.runScheduled(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })
 	others.Go(func() { d.runOrphans(ctx) })

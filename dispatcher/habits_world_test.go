@@ -215,6 +215,8 @@ type note struct {
 	company  int64
 	batch    *messages.Batch
 	validity time.Duration
+	sendAt   time.Time
+	expireAt time.Time
 }
 
 // send accepts messages as intake does: recorded, then on the queue.
@@ -225,7 +227,8 @@ func (w *world) send(notes ...note) []int64 {
 		text := cmp.Or(n.text, "Muraho")
 		encoding, segments := sms.Count(text)
 		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: "DEMO", Body: text,
-			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour)}
+			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour),
+			SendAt: n.sendAt, ExpireAt: n.expireAt, Later: n.sendAt.After(time.Now())}
 	}
 	var ids []int64
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
@@ -235,9 +238,12 @@ func (w *world) send(notes ...note) []int64 {
 	if err != nil {
 		w.Fatal(err)
 	}
-	items := make([]queue.Item, len(ids))
+	var items []queue.Item
 	for i, id := range ids {
-		items[i] = queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())}
+		if list[i].Later {
+			continue
+		}
+		items = append(items, queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())})
 	}
 	// A push that a busy machine delays is given up, as in the product: the relay makes up for it.
 	if err := w.queue.Push(w.Context(), items); err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -32,6 +32,9 @@ type metrics struct {
 	sentOn          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
 	idFormat        *prometheus.GaugeVec   // carrier, link, mode
+	released        *prometheus.CounterVec // lane
+	scheduled       *prometheus.GaugeVec   // lane
+	scheduledLate   prometheus.Gauge
 	redelivered     prometheus.Counter
 	refunds         prometheus.Counter
 	lowBalances     prometheus.Counter
@@ -45,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_depth",
 			Help: "Messages that no carrier has yet, by carrier and lane."}, []string{"carrier", "lane"}),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_oldest_age_seconds",
-			Help: "Age of the oldest message that no carrier has yet."}, []string{"carrier", "lane"}),
+			Help: "Age of the oldest message that no carrier has yet, since its acceptance or its time to be sent."}, []string{"carrier", "lane"}),
 		due: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_due_age_seconds",
 			Help: "How long the message that has been ready to go the longest has waited; pauses between attempts do not count."}, []string{"carrier", "lane"}),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_carrier_info",
@@ -63,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Receipts and messages from handsets that the database will never take: acknowledged and let go.", "carrier"),
 		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
 		endToEnd: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
-			Help:    "Time from acceptance to sent or failed.",
+			Help:    "Time from acceptance, or the time to be sent, to sent or failed.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 90000}}, []string{"carrier"}),
 		settleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
 			Help:    "Time of one settling transaction.",
@@ -82,6 +85,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),
 		purgeBehind: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_purge_behind_seconds",
 			Help: "How long the oldest message, or text or number of one, has been kept beyond retention.messages, retention.bodies (or its company's own) or retention.numbers; the same in every process."}, []string{"kind"}),
+		released: counter("intumwa_scheduled_released_total", "Scheduled messages whose time had come and that were put on their way.", "lane"),
+		scheduled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_scheduled_messages",
+			Help: "Messages that wait for their time, as counted within the last minutes; the same in every process."}, []string{"lane"}),
+		scheduledLate: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_scheduled_late_seconds",
+			Help: "For how long the scheduled message that is due longest should have been put on its way; the same in every process."}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
 		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
@@ -91,10 +99,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.redelivered, m.refunds, m.lowBalances)
+			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))
+	}
+	for _, lane := range laneNames {
+		m.released.WithLabelValues(lane)
+		m.scheduled.WithLabelValues(lane)
 	}
 	return m
 }

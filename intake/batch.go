@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -26,12 +27,14 @@ type Bulk struct {
 	Sender   string
 	Messages []BulkMessage
 	Key      *Key
+	Schedule Schedule
 }
 
 // BulkMessage is one of them.
 type BulkMessage struct {
-	Number  sms.Number
-	Message string
+	Number    sms.Number
+	Message   string
+	Reference string // the customer's own name for it; "": none
 }
 
 // Template is a valid template send (rule api 4.3): 1 to 500 recipients.
@@ -40,6 +43,7 @@ type Template struct {
 	Template   *sms.Template
 	Recipients []TemplateRecipient
 	Key        *Key
+	Schedule   Schedule
 }
 
 // TemplateRecipient is one of them. A nil variable is null; one that is not
@@ -47,15 +51,17 @@ type Template struct {
 type TemplateRecipient struct {
 	Number    sms.Number
 	Variables map[string]*string
+	Reference string // the customer's own name for the message; "": none
 }
 
 // SendBulk accepts all messages of a bulk send or none of them. It returns
 // what Send returns.
 func (in *Intake) SendBulk(ctx context.Context, p *accounts.Principal, req Bulk) (Answer, error) {
 	return in.sendBatch(ctx, p, req.Key, batch{
-		kind: kindBulk, sender: req.Sender, size: len(req.Messages),
-		number: func(i int) sms.Number { return req.Messages[i].Number },
-		text:   func(i int) string { return req.Messages[i].Message },
+		kind: kindBulk, sender: req.Sender, size: len(req.Messages), schedule: req.Schedule,
+		number:    func(i int) sms.Number { return req.Messages[i].Number },
+		text:      func(i int) string { return req.Messages[i].Message },
+		reference: func(i int) string { return req.Messages[i].Reference },
 	})
 }
 
@@ -63,9 +69,10 @@ func (in *Intake) SendBulk(ctx context.Context, p *accounts.Principal, req Bulk)
 // returns what Send returns.
 func (in *Intake) SendTemplate(ctx context.Context, p *accounts.Principal, req Template) (Answer, error) {
 	return in.sendBatch(ctx, p, req.Key, batch{
-		kind: kindTemplate, sender: req.Sender, size: len(req.Recipients),
-		number: func(i int) sms.Number { return req.Recipients[i].Number },
-		text:   func(i int) string { return req.Template.Render(req.Recipients[i].Variables) },
+		kind: kindTemplate, sender: req.Sender, size: len(req.Recipients), schedule: req.Schedule,
+		number:    func(i int) sms.Number { return req.Recipients[i].Number },
+		text:      func(i int) string { return req.Template.Render(req.Recipients[i].Variables) },
+		reference: func(i int) string { return req.Recipients[i].Reference },
 		missing: func() error {
 			for i := range req.Recipients {
 				if missing := req.Template.Missing(req.Recipients[i].Variables); missing != nil {
@@ -79,12 +86,14 @@ func (in *Intake) SendTemplate(ctx context.Context, p *accounts.Principal, req T
 
 // batch is what bulk and template sends have in common.
 type batch struct {
-	kind    kind
-	sender  string
-	size    int
-	number  func(i int) sms.Number
-	text    func(i int) string
-	missing func() error // the refusal for missing template variables; nil: there are none
+	kind      kind
+	sender    string
+	size      int
+	schedule  Schedule
+	number    func(i int) sms.Number
+	text      func(i int) string
+	reference func(i int) string
+	missing   func() error // the refusal for missing template variables; nil: there are none
 }
 
 func (in *Intake) sendBatch(ctx context.Context, p *accounts.Principal, key *Key, b batch) (Answer, error) {
@@ -136,7 +145,13 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*request, error) {
 			return nil, err
 		}
 	}
-	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind.String(), Sender: b.sender, Recipients: b.size}
+	now := time.Now()
+	schedule, err := in.afterQuiet(p.Company, b.schedule, now)
+	if err != nil {
+		return nil, err
+	}
+	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind.String(), Sender: b.sender, Recipients: b.size,
+		SendAt: schedule.SendAt, ExpireAt: schedule.ExpireAt}
 	all := make([]*messages.Message, b.size)
 	for i := range slab {
 		m := &slab[i]
@@ -148,6 +163,8 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*request, error) {
 			return nil, RefuseRecipientLong(ordinal(i))
 		}
 		m.CompanyID, m.UserID, m.Batch, m.Sender, m.Validity = p.Company.ID, p.UserID, record, b.sender, in.opts.Validity
+		m.Reference = b.reference(i)
+		schedule.of(m, now)
 		record.Segments += m.Segments
 		all[i] = m
 	}

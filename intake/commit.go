@@ -74,11 +74,11 @@ func (r recorded) name() {
 }
 
 // items is what the dispatchers are told of the messages, as far as their ids
-// are known.
+// are known and they are not for later.
 func (r recorded) items() []queue.Item {
 	items := make([]queue.Item, 0, len(r.ids))
 	for i, m := range r.messages {
-		if r.ids[i] != 0 {
+		if r.ids[i] != 0 && !m.Later {
 			items = append(items, queue.Item{MessageID: r.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
 		}
 	}

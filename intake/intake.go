@@ -57,6 +57,7 @@ type Options struct {
 	SandboxADay int               // messages to numbers of the sandbox a user and day, default 1,000
 	Limits      Limits            // of every company that has no others; none if zero
 	Repeats     *throttle.Repeats // counts for Limits; nil: those on repeats are not in force
+	QuietHours  sms.QuietHours    // of companies that have none of their own
 	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer

@@ -53,10 +53,10 @@ func TestLimitsOnRepeats(t *testing.T) {
 		return err
 	}
 	const soon = "Recipient #%d: the same message can be sent to this phone number only once in 30 seconds."
-	refusal(t, "the first", batch(BulkMessage{ann, "a"}, BulkMessage{ben, "a"}), "")
-	refusal(t, "one again", batch(BulkMessage{ann, "b"}, BulkMessage{ben, "a"}), fmt.Sprintf(soon, 2))
-	refusal(t, "nothing of that counted", batch(BulkMessage{ann, "b"}), "")
-	refusal(t, "twice in one", batch(BulkMessage{ann, "c"}, BulkMessage{ben, "c"}, BulkMessage{ann, "c"}), fmt.Sprintf(soon, 3))
+	refusal(t, "the first", batch(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}), "")
+	refusal(t, "one again", batch(BulkMessage{Number: ann, Message: "b"}, BulkMessage{Number: ben, Message: "a"}), fmt.Sprintf(soon, 2))
+	refusal(t, "nothing of that counted", batch(BulkMessage{Number: ann, Message: "b"}), "")
+	refusal(t, "twice in one", batch(BulkMessage{Number: ann, Message: "c"}, BulkMessage{Number: ben, Message: "c"}, BulkMessage{Number: ann, Message: "c"}), fmt.Sprintf(soon, 3))
 	template := sms.ParseTemplate("{{x}}")
 	rendered := "b"
 	_, err := in.SendTemplate(t.Context(), d.principal, Template{Sender: "ACME", Template: template,
@@ -75,7 +75,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 	}
 	refusal(t, "a single", single("d"), "")
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
-	refusal(t, "in a batch", batch(BulkMessage{ben, "d"}, BulkMessage{ann, "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
+	refusal(t, "in a batch", batch(BulkMessage{Number: ben, Message: "d"}, BulkMessage{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
 	in.opts.Limits = Limits{NumberADay: 5, Singles: true}
 	refusal(t, "a fifth", batch(BulkMessage{"+25779000003", "1"}, BulkMessage{"+25779000003", "2"}, BulkMessage{"+25779000003", "3"}, BulkMessage{"+25779000003", "4"}, BulkMessage{"+25779000003", "5"}), "")
 	refusal(t, "a sixth", batch(BulkMessage{"+25779000003", "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
@@ -85,7 +85,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 func TestLimitsCountWhatWasSent(t *testing.T) {
 	d := newDistrict(t, 2)
 	in := d.limited(t, Limits{RepeatInterval: time.Hour})
-	request := bulk(BulkMessage{ann, "a"}, BulkMessage{ben, "a"}, BulkMessage{"+25779000003", "a"})
+	request := bulk(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}, BulkMessage{"+25779000003", "a"})
 	_, err := in.SendBulk(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
 	request.Messages, request.Key = request.Messages[:2], &Key{Name: "k", Request: [32]byte{1}}
@@ -266,10 +266,10 @@ func TestLimitsWithoutRedis(t *testing.T) {
 	in.opts.Limits = Limits{RepeatInterval: time.Hour, RepeatsADay: 1, NumberADay: 1, CreditsADay: 3}
 	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
 	for range 3 {
-		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{ann, "a"}))
+		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: "a"}))
 		refusal(t, "again", err, "")
 	}
-	_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{ann, "a"}))
+	_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: "a"}))
 	refusal(t, "over the cap", err, "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
 }
 

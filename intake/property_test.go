@@ -38,7 +38,7 @@ func TestChargedIsCut(t *testing.T) {
 		want := 0
 		for range rapid.IntRange(1, 12).Draw(rt, "messages") {
 			text := texts().Draw(rt, "text")
-			req.Messages = append(req.Messages, BulkMessage{numbers().Draw(rt, "number"), text})
+			req.Messages = append(req.Messages, BulkMessage{Number: numbers().Draw(rt, "number"), Message: text})
 			encoding, payload := sms.Encode(text)
 			want += len(sms.SplitEncoded(encoding, payload, false).Segments)
 		}
@@ -113,7 +113,7 @@ func TestAnyFailureLeavesNothing(t *testing.T) {
 		one, empty, huge := "x", "", strings.Repeat("ж", 255)
 		req := Template{Sender: "ACME", Template: sms.ParseTemplate(strings.Repeat("{{a}}", 110) + "{{b}}")}
 		for range n {
-			req.Recipients = append(req.Recipients, TemplateRecipient{"+25779123456", map[string]*string{"a": &empty, "b": &one}})
+			req.Recipients = append(req.Recipients, TemplateRecipient{Number: "+25779123456", Variables: map[string]*string{"a": &empty, "b": &one}})
 		}
 		r := &req.Recipients[bad]
 		switch rapid.SampledFrom([]string{"carrier", "variable", "empty", "long", "credits"}).Draw(rt, "how") {
@@ -150,7 +150,7 @@ func TestManyCallersOneBalance(t *testing.T) {
 		wg.Go(func() {
 			req := Bulk{Sender: "ACME"}
 			for range i%4 + 1 {
-				req.Messages = append(req.Messages, BulkMessage{"+25779123456", "x"})
+				req.Messages = append(req.Messages, BulkMessage{Number: "+25779123456", Message: "x"})
 			}
 			_, err := processes[i%2].SendBulk(t.Context(), d.principal, req)
 			mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -32,6 +33,9 @@ type Single struct {
 	Sender  string
 	Message string
 	Key     *Key
+
+	Reference string // the customer's own name for it; "": none
+	Schedule  Schedule
 }
 
 // Send accepts a single message, live or (by its sender) in test mode. It
@@ -64,8 +68,9 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request
 	}
 	m := &messages.Message{
 		ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
-		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity,
+		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity, Reference: req.Reference,
 	}
+	req.Schedule.of(m, time.Now())
 	r := &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
 		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)), optOuts: p.Company.OptOuts && !test,
@@ -91,7 +96,8 @@ func (in *Intake) sandbox(ctx context.Context, p *accounts.Principal, req Single
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	m := &messages.Message{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender,
-		Body: body, Encoding: encoding, Segments: segments, Carrier: sms.SandboxCarrier, Test: true}
+		Body: body, Encoding: encoding, Segments: segments, Carrier: sms.SandboxCarrier, Test: true, Reference: req.Reference}
+	req.Schedule.of(m, time.Now())
 	return &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSandbox, segments: segments, messages: []*messages.Message{m},
 		refusal: RefuseSandboxQuota,

@@ -17,10 +17,10 @@ type Audit struct {
 	// the debits of messages that were purged differ by from what was kept of them.
 	Unrecorded int64
 	// StuckPending counts pending messages that nobody will ever decide: not
-	// waiting for a carrier, with no segment at one, or past the time by which
+	// waiting for a carrier nor for their time, with no segment at one, or past the time by which
 	// the sweep, or for the sandbox's its own job, should have decided them.
 	StuckPending int64
-	// OrphanQueue counts outbox rows without a pending message.
+	// OrphanQueue counts rows of the outbox and of what is scheduled without a pending message.
 	OrphanQueue int64
 	// Purged counts live messages that were purged; these are no fault.
 	Purged int64
@@ -70,17 +70,20 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 		return a, fmt.Errorf("auditing debits: %w", err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND (p.message_id IS NULL OR m.created_at < now() - $1::interval)
+		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND l.message_id IS NULL
+			AND (p.message_id IS NULL OR (d.message_id IS NULL AND m.created_at < now() - $1::interval) OR d.look_at < now() - interval '1 hour')
 			AND (s.message_id IS NULL OR s.settled OR s.due_at < now() - interval '1 hour'))
 		FROM messages m LEFT JOIN outbox o ON o.message_id = m.id
 			LEFT JOIN `+receipts.Submitted+` p ON p.message_id = m.id
 			LEFT JOIN sandbox s ON s.message_id = m.id
+			LEFT JOIN scheduled l ON l.message_id = m.id
+			LEFT JOIN deadlines d ON d.message_id = m.id
 		WHERE m.status = 0`, horizon).Scan(&a.StuckPending)
 	if err != nil {
 		return a, fmt.Errorf("auditing pending messages: %w", err)
 	}
-	err = tx.QueryRow(ctx, `SELECT count(*) FROM outbox o LEFT JOIN messages m ON m.id = o.message_id
-		WHERE m.id IS NULL OR m.status <> 0`).Scan(&a.OrphanQueue)
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT message_id FROM outbox UNION ALL SELECT message_id FROM scheduled) o
+		LEFT JOIN messages m ON m.id = o.message_id WHERE m.id IS NULL OR m.status <> 0`).Scan(&a.OrphanQueue)
 	if err != nil {
 		return a, fmt.Errorf("auditing the outbox: %w", err)
 	}

@@ -22,6 +22,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		companies, users   []int64
 		kinds, senders     []string
 		recipients, counts []int32
+		sends, expires     []*time.Time
 	)
 	for _, m := range messages {
 		b := m.Batch
@@ -33,14 +34,15 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		companies, users = append(companies, b.CompanyID), append(users, b.UserID)
 		kinds, senders = append(kinds, b.Kind), append(senders, b.Sender)
 		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
+		sends, expires = append(sends, orNull(b.SendAt)), append(expires, orNull(b.ExpireAt))
 	}
 	if ulids == nil {
 		return nil, nil
 	}
 	rows, err := tx.Query(ctx, `
-		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[])
-		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts)
+		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at)
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[])
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires)
 	if err != nil {
 		return nil, fmt.Errorf("inserting %d batches: %w", len(ulids), err)
 	}
@@ -56,6 +58,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 // BatchRecord is a batch with what has become of its messages.
 type BatchRecord struct {
 	Batch
+	Key       int64 // its id: of Queued
 	CreatedAt time.Time
 	Counts    map[sms.Status]int // messages; a status that none has is not there
 }
@@ -64,15 +67,17 @@ type BatchRecord struct {
 func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
 	r := BatchRecord{Batch: Batch{ULID: id}, Counts: map[sms.Status]int{}}
 	var key int64
-	err := s.pool.QueryRow(ctx, `SELECT id, company_id, user_id, kind, sender, recipients_count, item_count, created_at
+	var send, expire *time.Time
+	err := s.pool.QueryRow(ctx, `SELECT id, company_id, user_id, kind, sender, recipients_count, item_count, created_at, send_at, expire_at
 		FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(id), int64(company)).
-		Scan(&key, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
+		Scan(&key, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt, &send, &expire)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return BatchRecord{}, ErrNotFound
 	}
 	if err != nil {
 		return BatchRecord{}, fmt.Errorf("looking up batch %s: %w", id, err)
 	}
+	r.Key, r.SendAt, r.ExpireAt = key, orZero(send), orZero(expire)
 	rows, err := s.pool.Query(ctx, `SELECT status, count(*) FROM messages WHERE batch_id = $1 GROUP BY status`, key)
 	if err != nil {
 		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
@@ -83,6 +88,14 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
 	}
 	return r, nil
+}
+
+// orZero is the zero time for NULL.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // Batches returns up to limit of a company's batches, the newest first, without

@@ -9,16 +9,35 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/receipts"
-	"intumwa/sms"
 )
 
 // ReasonCancelled is why a message failed that an operator stopped before a carrier had any of it.
 const ReasonCancelled = "cancelled"
 
-// Queued says whose messages are meant: a batch's, or, with Batch 0, all that a company has queued.
+// Queued says which messages are meant: one, a batch's, or, with neither, all that a company has queued.
 type Queued struct {
 	Company int64
 	Batch   int64
+	Message int64
+}
+
+// from is the FROM and WHERE of those that are in a table, as o: $1 is q.of, $2 the company.
+func (q Queued) from(table string) string {
+	switch {
+	case q.Message != 0:
+		return table + ` o WHERE o.message_id = $1 AND o.company_id = $2`
+	case q.Batch != 0:
+		return `messages m JOIN ` + table + ` o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
+	}
+	return table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
+}
+
+// of is what $1 of from is.
+func (q Queued) of() int64 {
+	if q.Message != 0 {
+		return q.Message
+	}
+	return q.Batch
 }
 
 // QueuedOf is the batch with that ULID, whoever's it is; [ErrNotFound] when there is none.
@@ -40,15 +59,8 @@ func QueuedOf(ctx context.Context, db interface {
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
 // the following call goes on; 0: there are no more.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	query := `SELECT o.message_id FROM messages m JOIN outbox o ON o.message_id = m.id
-		WHERE m.batch_id = $1 AND o.company_id = $2 AND o.message_id > $3 AND o.claimed_by IS NULL AND NOT o.begun
-		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`
-	if q.Batch == 0 {
-		query = `SELECT o.message_id FROM outbox o
-			WHERE $1::bigint = 0 AND o.company_id = $2 AND o.message_id > $3 AND o.claimed_by IS NULL AND NOT o.begun
-			ORDER BY o.message_id LIMIT $4 FOR UPDATE SKIP LOCKED`
-	}
-	rows, err := tx.Query(ctx, query, q.Batch, q.Company, after, limit)
+	rows, err := tx.Query(ctx, `SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND o.claimed_by IS NULL AND NOT o.begun
+		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`, q.of(), q.Company, after, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("locking what is to be cancelled: %w", err)
 	}
@@ -65,11 +77,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 	if err != nil {
 		return nil, 0, fmt.Errorf("cancelling messages: %w", err)
 	}
-	finals, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Final, error) {
-		f := Final{Status: sms.Failed, Reason: ReasonCancelled}
-		err := row.Scan(&f.MessageID, &f.At)
-		return f, err
-	})
+	finals, err = pgx.CollectRows(rows, scanCancelled)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cancelling messages: %w", err)
 	}
@@ -79,13 +87,10 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 	return finals, next, nil
 }
 
-// Left counts what is still on the outbox.
+// Left counts what is still on the outbox, or scheduled.
 func (s *Store) Left(ctx context.Context, q Queued) (n int64, err error) {
-	query := `SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
-	if q.Batch == 0 {
-		query = `SELECT count(*) FROM outbox WHERE $1::bigint = 0 AND company_id = $2`
-	}
-	if err := s.pool.QueryRow(ctx, query, q.Batch, q.Company).Scan(&n); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+q.from("outbox")+`) + (SELECT count(*) FROM `+q.from("scheduled")+`)`,
+		q.of(), q.Company).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting what is left: %w", err)
 	}
 	return n, nil

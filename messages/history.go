@@ -19,7 +19,7 @@ type History struct {
 	SentOn   *SentOnRecord  // nil: no second carrier was asked
 }
 
-// WaitingRecord is a message's row in the outbox.
+// WaitingRecord is a message's row in the outbox, or in what is scheduled.
 type WaitingRecord struct {
 	Attempts  int
 	DueAt     time.Time
@@ -49,8 +49,8 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	})
 	var id int64
 	var w WaitingRecord
-	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox
-		WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
+	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
+		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
 			h, waiting := histories[id], w
 			h.Waiting = &waiting

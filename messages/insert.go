@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -13,7 +14,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Insert records messages, their batches and their outbox rows within the
+// Insert records messages, their batches and their outbox rows (or, for later, those of scheduled) within the
 // caller's transaction and returns the messages' ids (the message_id of
 // rule api 2.3) in the order given, which are set when the transaction is
 // committed, at the latest (postgres.Later). One statement for any number of
@@ -55,27 +56,79 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	}
 	// The ids are drawn first, so that messages and outbox need no join (which,
 	// with the planner kept to nested loops, would cost the square of n).
+	args := []any{ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity}
+	more := moreOf(messages)
 	b := &pgx.Batch{}
-	b.Queue(`
-		WITH input AS MATERIALIZED (
-			SELECT nextval('messages_id_seq') AS id, u.*
-			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-				$8::smallint[], $9::smallint[], $10::smallint[], $11::boolean[], $12::text[], $13::smallint[], $14::float8[])
-				WITH ORDINALITY AS u(ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier, lane, validity, n)
-		), message AS (
-			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier)
-			OVERRIDING SYSTEM VALUE
-			SELECT id, ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier FROM input
-		), waiting AS (
-			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
-			SELECT id, company, carrier, lane, now() + make_interval(secs => validity) FROM input
-		)
-		SELECT id FROM input ORDER BY n`,
-		ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity).Query(collectIDs(ids))
+	statement := insertPlain
+	if more != nil {
+		statement = insertMore
+	}
+	b.Queue(statement, append(args, more...)...).Query(collectIDs(ids))
 	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
 		return nil, err
 	}
 	return ids, nil
+}
+
+// moreOf are the columns of what most messages do not have; nil when none of them has any.
+func moreOf(messages []*Message) []any {
+	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() }) {
+		return nil
+	}
+	n := len(messages)
+	references, sends, expires, later := make([]*string, n), make([]*time.Time, n), make([]*time.Time, n), make([]bool, n)
+	for i, m := range messages {
+		if m.Reference != "" {
+			references[i] = &m.Reference
+		}
+		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Later
+	}
+	return []any{references, sends, expires, later}
+}
+
+// orNull is nil for the zero time.
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// The statement for messages that have no more than all have, and that for others.
+var insertPlain, insertMore = insertStatement(false), insertStatement(true)
+
+// insertStatement inserts messages and what they wait in; more says whether any of them has more than all have.
+func insertStatement(more bool) string {
+	var types, names, columns, values, statements string
+	expires, now := `now() + make_interval(secs => validity)`, ``
+	if more {
+		types, names = `, $15::text[], $16::timestamptz[], $17::timestamptz[], $18::boolean[]`, `, reference, send_at, expire_at, later`
+		columns, values = `, client_reference, send_at, expire_at`, `, reference, send_at, expire_at`
+		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
+		now = ` WHERE NOT later`
+		statements = `, later AS (
+			INSERT INTO scheduled (message_id, company_id, carrier, lane, due_at, expires_at)
+			SELECT id, company, carrier, lane, send_at, ` + expires + ` FROM input WHERE later
+		), deadline AS (
+			INSERT INTO deadlines (message_id, expires_at, look_at)
+			SELECT id, ` + expires + `, ` + expires + ` FROM input WHERE send_at IS NOT NULL OR expire_at IS NOT NULL
+		)`
+	}
+	return `
+		WITH input AS MATERIALIZED (
+			SELECT nextval('messages_id_seq') AS id, u.*
+			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
+				$8::smallint[], $9::smallint[], $10::smallint[], $11::boolean[], $12::text[], $13::smallint[], $14::float8[]` + types + `)
+				WITH ORDINALITY AS u(ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier, lane, validity` + names + `, n)
+		), message AS (
+			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier` + columns + `)
+			OVERRIDING SYSTEM VALUE
+			SELECT id, ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier` + values + ` FROM input
+		), waiting AS (
+			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
+			SELECT id, company, carrier, lane, ` + expires + ` FROM input` + now + `
+		)` + statements + `
+		SELECT id FROM input ORDER BY n`
 }
 
 // collectIDs reads the ids of inserted messages into ids.

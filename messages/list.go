@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,9 +21,12 @@ type Filter struct {
 	Number sms.Number
 	From   time.Time // created then or later
 	To     time.Time // created before then
+
+	Reference string // the customer's own name for them, exactly
 }
 
-// narrows reports whether a message may not be among them.
+// narrows reports whether a message may not be among them, or, with a Reference, not among
+// those that have it: these stand together in an index.
 func (f *Filter) narrows() bool {
 	return f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
 }
@@ -68,8 +72,12 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	}
 	if f.narrows() {
 		var edge int64
-		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 AND id > `+purgedFloor+`
-			ORDER BY id DESC OFFSET $4 LIMIT 1`, company, before, last, scanned-1).Scan(&edge)
+		args, condition := []any{company, before, last, scanned - 1}, ""
+		if f.Reference != "" {
+			args, condition = append(args, f.Reference), ` AND client_reference = $5`
+		}
+		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 AND id > `+purgedFloor+condition+`
+			ORDER BY id DESC OFFSET $4 LIMIT 1`, args...).Scan(&edge)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
@@ -118,6 +126,9 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 		args = append(args, arg)
 		condition += fmt.Sprintf(filter, len(args))
 	}
+	if f.Reference != "" {
+		with(` AND m.client_reference = $%d`, f.Reference)
+	}
 	if f.Status != nil {
 		with(` AND m.status = $%d`, int16(*f.Status))
 	}
@@ -130,15 +141,18 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	if !f.To.IsZero() {
 		with(` AND m.created_at < $%d`, f.To)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition+` ORDER BY m.id DESC LIMIT $4`, args...)
+	// The page is found before the batches are joined: the planner, which does not know how far
+	// back the condition reaches, would else join and sort all that it leaves.
+	page := strings.Replace(recordColumns, `FROM messages m`, `FROM (SELECT m.* FROM messages m WHERE `+condition+` ORDER BY m.id DESC LIMIT $4) m`, 1)
+	rows, err := s.pool.Query(ctx, `SELECT `+page+` ORDER BY m.id DESC`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing messages: %w", err)
 	}
-	page, err := pgx.CollectRows(rows, scanRecord)
+	found, err := pgx.CollectRows(rows, scanRecord)
 	if err != nil {
 		return nil, fmt.Errorf("listing messages: %w", err)
 	}
-	return page, nil
+	return found, nil
 }
 
 // reach returns the ids between which the messages of a filter's times lie,

@@ -31,16 +31,21 @@ type Record struct {
 	CreatedAt     time.Time
 	SentAt        *time.Time
 	FailedAt      *time.Time
+	Reference     string     // the customer's own name for it; "": none
+	SendAt        *time.Time // when it is, or was, to be sent; nil: at once
+	ExpireAt      *time.Time // when it is, or was, to be given up; nil: as all others
 }
 
 const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments, m.test,
-	m.carrier, m.status, coalesce(m.failure_reason, ''), m.created_at, m.sent_at, m.failed_at
+	m.carrier, m.status, coalesce(m.failure_reason, ''), m.created_at, m.sent_at, m.failed_at,
+	coalesce(m.client_reference, ''), m.send_at, m.expire_at
 	FROM messages m LEFT JOIN batches b ON b.id = m.batch_id`
 
 func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	var id, batch pgtype.UUID
 	err = row.Scan(&r.ID, &id, &batch, &r.CompanyID, &r.Number, &r.Sender, &r.Body, &r.Encoding, &r.Segments, &r.Test,
-		&r.Carrier, &r.Status, &r.FailureReason, &r.CreatedAt, &r.SentAt, &r.FailedAt)
+		&r.Carrier, &r.Status, &r.FailureReason, &r.CreatedAt, &r.SentAt, &r.FailedAt,
+		&r.Reference, &r.SendAt, &r.ExpireAt)
 	r.ULID = id.Bytes
 	if batch.Valid {
 		b := ulid.ULID(batch.Bytes)

@@ -1,12 +1,14 @@
 // Package messages keeps each message's life. It alone changes a status.
 //
 // A message starts as pending and ends, exactly once, as sent or failed
-// (rule api 3). Around that row stand three tables:
+// (rule api 3). Around that row stand these tables:
 //
 //   - outbox: what still has to reach a carrier. A row is written with its
 //     message and deleted in the transaction that records its last segment's
 //     carrier id or its failure. Redis can be rebuilt from it at any moment.
 //   - batches: the bulk and template requests.
+//   - scheduled: what was accepted for later, in place of an outbox row until it is due.
+//   - deadlines: messages whose time is not that of all others.
 //   - sandbox: what becomes of messages to the numbers of the sandbox, in place of
 //     an outbox row.
 //
@@ -64,6 +66,9 @@ type Batch struct {
 	Sender     string
 	Recipients int
 	Segments   int // credits consumed
+
+	SendAt   time.Time // when its messages are to be sent; zero: at once
+	ExpireAt time.Time // when they are to be given up; zero: as all others
 }
 
 // Message is a new message, ready to be recorded.
@@ -80,6 +85,11 @@ type Message struct {
 	Carrier   string
 	Test      bool
 	Validity  time.Duration // after which it is not tried any more
+
+	Reference string    // the customer's own name for it; "": none
+	SendAt    time.Time // when it is to be sent; zero: at once
+	ExpireAt  time.Time // when it is to be given up; zero: when its validity is over, which begins when it is to be sent
+	Later     bool      // it waits for SendAt, off the outbox (Scheduled)
 }
 
 // Lane tells in which lane of its carrier a message waits.
@@ -92,5 +102,8 @@ func (m *Message) Lane() int {
 
 // clean leaves out what no text column takes.
 func clean(s string) string { return postgres.Text(s) }
+
+// timed reports whether its time is not that of all others.
+func (m *Message) timed() bool { return !m.SendAt.IsZero() || !m.ExpireAt.IsZero() }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

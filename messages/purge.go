@@ -43,10 +43,12 @@ func (p Purge) sweep() string { return "purge " + string(p) }
 func (p Purge) again() string { return "purge " + string(p) + " again" }
 
 // oldest is when the oldest message was created that a purge has not come to yet
-// ($1), or has skipped ($2); NULL: there is none.
+// ($1), or has skipped ($2; the first 100 show it); NULL: there is none. What was
+// scheduled is as old as its time to be sent.
 const oldest = `SELECT least(
 	(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), ` + purgedFloor + `) ORDER BY id LIMIT 1),
-	(SELECT m.created_at FROM unpurged u JOIN messages m ON m.id = u.message_id WHERE u.kind = $2 ORDER BY u.message_id LIMIT 1))`
+	(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
+		JOIN messages m ON m.id = u.message_id))`
 
 // PurgeBehind returns how long the oldest message that a purge should have
 // handled has been kept beyond life; 0: there is none.
@@ -102,6 +104,7 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 // purging is what one step has to do.
 type purging struct {
 	kind Purge
+	life time.Duration
 	full bool // it ended before it came to a young message
 
 	leaving []int64 // final messages, ascending
@@ -125,7 +128,7 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 		return nil, false, err
 	}
 
-	step = &purging{kind: p}
+	step = &purging{kind: p, life: life}
 	batches := map[int64]bool{}
 	var singles []int64
 	note := func(id int64, batch *int64, final bool) {
@@ -143,7 +146,7 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 	var old, final, young bool
 	next, seen := max(upTo, floor), 0
 	var here []int64
-	rows, err := tx.Query(ctx, `SELECT id, batch_id, created_at < now() - $2::interval, `+decided+`
+	rows, err := tx.Query(ctx, `SELECT id, batch_id, created_at < now() - $2::interval, `+rested+`
 		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, life, purgeStep)
 	if err != nil {
 		return nil, false, err
@@ -162,9 +165,9 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 
 	// Messages that were skipped, some each time.
 	passed, last := 0, int64(0)
-	rows, err = tx.Query(ctx, `SELECT u.message_id, m.batch_id, `+decided+` FROM (
-			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $2 ORDER BY message_id LIMIT $3
-		) u JOIN messages m ON m.id = u.message_id`, string(p), again, purgeStep)
+	rows, err = tx.Query(ctx, `SELECT u.message_id, m.batch_id, `+rested+` FROM (
+			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $4 ORDER BY message_id LIMIT $3
+		) u JOIN messages m ON m.id = u.message_id`, string(p), life, purgeStep, again)
 	if err != nil {
 		return nil, false, err
 	}
@@ -192,6 +195,9 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 // decided tells that nothing will change a message any more.
 const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
 
+// rested tells of an old message that it is decided, and was not to be sent later than $2 ago.
+const rested = decided + ` AND (m.send_at IS NULL OR m.send_at < now() - $2::interval)`
+
 // whole adds the messages of batches that are final as a whole to leaving, and
 // those of other batches that the walk has just passed to waiting.
 func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, here []int64) error {
@@ -209,7 +215,7 @@ func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, 
 	}
 	members := make(map[int64][]int64, len(ids))
 	open := map[int64]bool{}
-	rows, err := tx.Query(ctx, `SELECT m.batch_id, m.id, `+decided+` FROM messages m WHERE m.batch_id = ANY($1)`, ids)
+	rows, err := tx.Query(ctx, `SELECT m.batch_id, m.id, `+rested+` FROM messages m WHERE m.batch_id = ANY($1)`, ids, p.life)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ func (s *Store) InsertSandbox(ctx context.Context, tx pgx.Tx, messages []*Messag
 		after                    = make([]float64, n)
 		status                   = make([]int16, n)
 		reasons                  = make([]string, n)
+		references               = make([]*string, n)
+		sends, expires           = make([]*time.Time, n), make([]*time.Time, n)
 	)
 	for i, m := range messages {
 		fate, ok := sms.SandboxFateOf(m.Number)
@@ -57,24 +59,29 @@ func (s *Store) InsertSandbox(ctx context.Context, tx pgx.Tx, messages []*Messag
 		numbers[i], senders[i], bodies[i] = string(m.Number), m.Sender, m.Body
 		encodings[i], segments[i] = int16(m.Encoding), int16(m.Segments)
 		after[i], status[i], reasons[i] = fate.After.Seconds(), int16(fate.Status), fate.Reason
+		sends[i], expires[i] = orNull(m.SendAt), orNull(m.ExpireAt)
+		if m.Reference != "" {
+			references[i] = &m.Reference
+		}
 	}
 	b := &pgx.Batch{}
 	b.Queue(`
 		WITH input AS MATERIALIZED (
 			SELECT nextval('messages_id_seq') AS id, u.*
 			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::smallint[],
-				$9::float8[], $10::smallint[], $11::text[])
-				WITH ORDINALITY AS u(ulid, company, usr, number, sender, body, encoding, segments, after, status, reason, n)
+				$9::float8[], $10::smallint[], $11::text[], $13::text[], $14::timestamptz[], $15::timestamptz[])
+				WITH ORDINALITY AS u(ulid, company, usr, number, sender, body, encoding, segments, after, status, reason, reference, send_at, expire_at, n)
 		), message AS (
-			INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+			INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, client_reference, send_at, expire_at)
 			OVERRIDING SYSTEM VALUE
-			SELECT id, ulid, company, usr, number, sender, body, encoding, segments, true, $12 FROM input
+			SELECT id, ulid, company, usr, number, sender, body, encoding, segments, true, $12, reference, send_at, expire_at FROM input
 		), fate AS (
 			INSERT INTO sandbox (message_id, user_id, due_at, status, reason)
-			SELECT id, usr, now() + make_interval(secs => after), status, reason FROM input
+			SELECT id, usr, greatest(now(), send_at) + make_interval(secs => after), status, reason FROM input
 		)
 		SELECT id FROM input ORDER BY n`,
-		ulids, companies, users, numbers, senders, bodies, encodings, segments, after, status, reasons, sms.SandboxCarrier).Query(collectIDs(ids))
+		ulids, companies, users, numbers, senders, bodies, encodings, segments, after, status, reasons, sms.SandboxCarrier,
+		references, sends, expires).Query(collectIDs(ids))
 	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages of the sandbox", n), b); err != nil {
 		return nil, err
 	}

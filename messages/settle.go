@@ -42,9 +42,10 @@ type Settled struct {
 	Carrier     string
 	Status      sms.Status
 	Reason      string
-	CreatedAt   time.Time
+	From        time.Time // since when it could be sent: its acceptance, or its send_at
 	At          time.Time
-	Unsubmitted bool // no carrier ever accepted a segment of it
+	Unsubmitted bool   // no carrier ever accepted a segment of it
+	Reference   string // the customer's own name for it; "": none
 
 	textLeft bool // it should be gone by its company's rule
 }
@@ -128,12 +129,12 @@ func (f *finishing) queue(b *pgx.Batch) {
 		WHERE m.id = u.id AND m.status = 0
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), m.created_at, u.at, m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants).
+			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants).
 		Query(func(rows pgx.Rows) (err error) {
 			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.CreatedAt, &st.At, &st.textLeft)
+					&st.Reason, &st.From, &st.At, &st.Reference, &st.textLeft)
 				st.ULID = id.Bytes
 				return st, err
 			})
@@ -247,6 +248,7 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 	if err != nil {
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
+	whose += ` AND send_at IS NULL AND expire_at IS NULL` // those are OverdueTimed's
 	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
 			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND (o.claimed_by IS NULL OR o.expires_at > now()))
 		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit)

@@ -53,7 +53,7 @@ func TestFinish(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Status != want.status || m.Reason != want.reason || m.Unsubmitted != want.unsubmitted || !m.At.Equal(when) ||
-			m.CompanyID != 1 || m.UserID != 1 || m.Number != r.Number || m.Segments != 1 || m.Test || m.Carrier != carrier || !m.CreatedAt.Equal(r.CreatedAt) {
+			m.CompanyID != 1 || m.UserID != 1 || m.Number != r.Number || m.Segments != 1 || m.Test || m.Carrier != carrier || !m.From.Equal(r.CreatedAt) {
 			t.Errorf("message %d: %+v", i, m)
 		}
 		if r.Status != want.status || r.FailureReason != want.reason ||

@@ -196,7 +196,7 @@ func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	}
 	if _, err := s.pool.Exec(ctx, `
 		WITH lane AS (
-			SELECT l.carrier, l.lane, l.messages, m.created_at, l.due
+			SELECT l.carrier, l.lane, l.messages, coalesce((SELECT o.since FROM outbox o WHERE o.message_id = l.first), m.created_at) AS created_at, l.due
 			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[]) l(carrier, lane, messages, first, due)
 			LEFT JOIN messages m ON m.id = l.first
 		), others AS (
@@ -217,7 +217,7 @@ type Backlog struct {
 	Carrier  string
 	Lane     int
 	Messages int64
-	Oldest   time.Time     // when the longest waiting was accepted
+	Oldest   time.Time     // when the longest waiting was accepted, or was to be sent
 	Due      time.Duration // how long the one that is due longest has been so; 0: none is
 }
 

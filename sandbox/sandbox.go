@@ -131,7 +131,7 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 }
 
 func event(m *messages.Settled) webhooks.Event {
-	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At}
+	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
 	if m.Status == sms.Sent {
 		e.Name = webhooks.Sent
 	}

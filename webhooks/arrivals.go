@@ -130,7 +130,7 @@ func (d *deliverer) readArrivals(ctx context.Context) (found []arrived, full boo
 	cursor, catchingUp := d.arrivals.cursor, d.arrivals.cursor < d.arrivals.head
 	from, to := d.arrivals.dueGaps(now)
 	d.mu.Unlock()
-	const columns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), `
+	const columns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), `
 	todo := `true`
 	if catchingUp {
 		todo = `NOT EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq)
@@ -153,7 +153,7 @@ func collectArrived(rows pgx.Rows, err error) ([]arrived, error) {
 		return nil, fmt.Errorf("reading new webhook deliveries: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a arrived, err error) {
-		err = row.Scan(&a.job.seq, &a.company, &a.job.id, &a.job.at, &a.job.number, &a.job.data, &a.todo)
+		err = row.Scan(&a.job.seq, &a.company, &a.job.id, &a.job.at, &a.job.number, &a.job.data, &a.job.reference, &a.todo)
 		return a, err
 	})
 	if err != nil {

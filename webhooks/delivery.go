@@ -43,7 +43,7 @@ type Attempt struct {
 
 // A delivery is a row of d, and of u if its first attempt was not a success.
 const (
-	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), u.id IS NOT NULL,
+	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), u.id IS NOT NULL,
 		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
 	deliveriesAll         = ` FROM webhook_deliveries d LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id`
 	deliveriesUndelivered = ` FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id`
@@ -76,7 +76,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var j job
 	var stands bool
 	var due *time.Time
-	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &j.data, &stands, &due, &d.FinishedAt); err != nil {
+	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &j.data, &j.reference, &stands, &due, &d.FinishedAt); err != nil {
 		return d, err
 	}
 	d.ID, d.WebhookID, d.Event = j.id, webhookID(j.id), eventName(j.id)

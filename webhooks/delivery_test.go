@@ -3,8 +3,12 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,5 +221,61 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	}
 	if r := good.requests()[0]; r.header.Get("X-Webhook-Signature") != sign.contractSignature([]byte(r.body)) {
 		t.Error("a pending delivery is not signed with the current secret")
+	}
+}
+
+// Every attempt at the event of a message that was given a name says that name, also when it is read again from where what
+// failed waits, by another process, or sent again by hand.
+func TestReferenceOnEveryAttempt(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	fails := 3
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if bodies = append(bodies, string(body)); len(bodies) <= fails {
+			out.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	told := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(bodies)
+	}
+	until := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(patience); len(told()) < n; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d attempts, want %d", len(told()), n)
+			}
+		}
+	}
+	pool := batchPool(t)
+	w := New(pool, quickly())
+	setEndpoint(t, w, 1, server.URL)
+	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(), Reference: `facture "42"`}
+	enqueueAll(t, w, []Event{event})
+	stop := run(t, w)
+	until(2)
+	stop()
+	w = New(pool, quickly())
+	run(t, w)
+	until(fails + 1)
+	for end := time.Now().Add(patience); only(t, w, 42).State != StateDelivered; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it is %+v", only(t, w, 42))
+		}
+	}
+	if _, err := w.Resend(t.Context(), 1, only(t, w, 42).ID); err != nil {
+		t.Fatal(err)
+	}
+	until(fails + 2)
+	want := string(appendBody(nil, &event))
+	for i, body := range append(told(), only(t, w, 42).Body) {
+		if body != want {
+			t.Errorf("attempt %d says %s, want %s", i+1, body, want)
+		}
 	}
 }

@@ -30,6 +30,7 @@ type Event struct {
 	Name        string // Sent or Failed
 	PhoneNumber string // E.164
 	At          time.Time
+	Reference   string // the customer's own name for the message; "": none, and the body does not speak of it
 
 	data string // of the body, of events that are about no message of the company
 }
@@ -76,8 +77,9 @@ func appendWebhookID(b []byte, delivery int64) []byte {
 	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
 }
 
-// appendBody appends the body of rule api 6: these fields in this order, nothing else;
-// of the events that an endpoint asked for, the data that is stored with them.
+// appendBody appends the body of rule api 6: these fields in this order, nothing else, but
+// for the client_reference of a message that was given one; of the events that an endpoint
+// asked for, the data that is stored with them.
 // Every attempt builds the body again and must send the same octets, so the result for
 // an event must never change.
 func appendBody(b []byte, e *Event) []byte {
@@ -99,10 +101,15 @@ func appendBody(b []byte, e *Event) []byte {
 	if e.Name == Sent {
 		b = append(b, `","sent_at":`...)
 		b = appendTime(b, e.At)
-		return append(b, `,"failed_at":null}}`...)
+		b = append(b, `,"failed_at":null`...)
+	} else {
+		b = append(b, `","sent_at":null,"failed_at":`...)
+		b = appendTime(b, e.At)
 	}
-	b = append(b, `","sent_at":null,"failed_at":`...)
-	b = appendTime(b, e.At)
+	if e.Reference != "" {
+		b = append(b, `,"client_reference":`...)
+		b = appendString(b, e.Reference)
+	}
 	return append(b, "}}"...)
 }
 
@@ -135,7 +142,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		return nil
 	}
 	ids, companies := make([]int64, len(events)), make([]int64, len(events))
-	at, numbers := make([]time.Time, len(events)), make([]string, len(events))
+	at, numbers, references := make([]time.Time, len(events)), make([]string, len(events)), make([]*string, len(events))
 	seen := make(map[int64]bool, len(events))
 	n := 0
 	for i := range events {
@@ -147,17 +154,20 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		if !seen[id] {
 			seen[id] = true
 			ids[n], companies[n], at[n], numbers[n] = id, e.CompanyID, e.At, e.PhoneNumber
+			if e.Reference != "" {
+				references[n] = &e.Reference
+			}
 			n++
 		}
 	}
 	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
-		INSERT INTO webhook_deliveries (company_id, id, at, phone_number)
-		SELECT n.company_id, n.id, n.at, n.phone_number
-		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[]) AS n(company_id, id, at, phone_number)
+		INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference)
+		SELECT n.company_id, n.id, n.at, n.phone_number, n.reference
+		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS n(company_id, id, at, phone_number, reference)
 		JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
 		WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)`,
-		companies[:n], ids[:n], at[:n], numbers[:n])
+		companies[:n], ids[:n], at[:n], numbers[:n], references[:n])
 	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
 }

@@ -66,3 +66,25 @@ func BenchmarkBody(b *testing.B) {
 		room = appendBody(room[:0], &e)
 	}
 }
+
+// A message that was given a name has it at the end of data; every attempt says the same. rule choices 8.3
+func TestBodyWithReference(t *testing.T) {
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for reference, text := range map[string]string{"order 42": `"order 42"`, `a"\é<&`: `"a\"\\é\u003c\u0026"`} {
+		sent := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, Reference: reference}
+		want := `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,"client_reference":` + text + `}}`
+		if got := string(appendBody(nil, &sent)); got != want {
+			t.Errorf("body\n got %s\nwant %s", got, want)
+		}
+		failed := sent
+		failed.Name = Failed
+		var body struct {
+			Data struct {
+				ClientReference string `json:"client_reference"`
+			}
+		}
+		if err := json.Unmarshal(appendBody(nil, &failed), &body); err != nil || body.Data.ClientReference != reference {
+			t.Errorf("%q comes as %q, %v", reference, body.Data.ClientReference, err)
+		}
+	}
+}

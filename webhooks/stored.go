@@ -79,7 +79,7 @@ func (w *Webhooks) fetch(ctx context.Context, want fetchPlan) (map[int64][]fetch
 		due[i], ids[i] = p.due, p.id
 	}
 	rows, err := w.pool.Query(ctx, `
-		SELECT d.company_id, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''), u.tries, u.due
+		SELECT d.company_id, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), u.tries, u.due
 		FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, room, due, id)
 		CROSS JOIN LATERAL (
 			SELECT company_id, id, due, tries FROM webhook_undelivered
@@ -95,7 +95,7 @@ func (w *Webhooks) fetch(ctx context.Context, want fetchPlan) (map[int64][]fetch
 	for rows.Next() {
 		var company int64
 		f := fetched{job: job{undelivered: true}}
-		if err := rows.Scan(&company, &f.seq, &f.job.id, &f.at, &f.number, &f.data, &f.tries, &f.due); err != nil {
+		if err := rows.Scan(&company, &f.seq, &f.job.id, &f.at, &f.number, &f.data, &f.reference, &f.tries, &f.due); err != nil {
 			return nil, fmt.Errorf("fetching due webhooks: %w", err)
 		}
 		f.position.id = f.job.id

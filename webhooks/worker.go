@@ -34,7 +34,8 @@ type job struct {
 	seq, id     int64
 	at          time.Time
 	number      string
-	data        string    // of the body, of events that are about no message of the company
+	data        string // of the body, of events that are about no message of the company
+	reference   string
 	tries       int       // attempts of this round before this one
 	undelivered bool      // has a row in webhook_undelivered; otherwise it is new
 	since       time.Time // when it came into memory
@@ -44,7 +45,7 @@ type job struct {
 // event returns the event of the body, without the company, which is not part of the
 // body. The message of a test has the id 0.
 func (j *job) event() *Event {
-	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, data: j.data}
+	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, Reference: j.reference, data: j.data}
 }
 
 // endpointWorker calls one endpoint. The deliverer's mutex guards it.

@@ -80,6 +80,7 @@ type adminCompanySetCmd struct {
 	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
 
 	LowBalance *string `help:"Below how many credits the company is warned, by mail and by the webhook balance.low: up to five numbers, separated by commas; empty for none." placeholder:"N,..."`
+	QuietHours *string `help:"When its batches are not sent, in the hours of Burundi: 21:00-06:00, none, or default for what the installation has." placeholder:"HH:MM-HH:MM"`
 
 	companyBounds
 }
@@ -98,12 +99,13 @@ type adminCompany struct {
 	Bodies        string `json:"bodies,omitempty"`
 
 	LowBalance []int64 `json:"low_balance,omitempty"` // thresholds, the highest first
+	QuietHours string  `json:"quiet_hours,omitempty"` // its own; "": those of the installation
 }
 
 // Run changes the flags that are given.
 func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && !c.any() {
-		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --low-balance, --bodies or a limit")
+	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && c.QuietHours == nil && !c.any() {
+		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, --low-balance, --bodies or a limit")
 	}
 	thresholds, err := c.thresholds()
 	if err != nil {
@@ -111,6 +113,14 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 	}
 	if err := c.check(p); err != nil {
 		return err
+	}
+	if c.QuietHours != nil {
+		switch *c.QuietHours {
+		case "default":
+			*c.QuietHours = ""
+		case "":
+			return errors.New("--quiet-hours is 21:00-06:00, none or default")
+		}
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminCompany
@@ -121,7 +131,7 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 				return acts.Entry{}, err
 			}
 			after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
-				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, Limits: c.limits(),
+				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits(),
 			})
 			if err != nil {
 				return acts.Entry{}, err
@@ -173,7 +183,7 @@ func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
 const maxThreshold = 1_000_000_000
 
 func flagsOf(c accounts.Company) adminCompany {
-	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours,
 		DailyCap: c.Limits.CreditsADay, RepeatSeconds: c.Limits.RepeatSeconds, RepeatsADay: c.Limits.RepeatsADay, NumberADay: c.Limits.NumberADay}
 }
 
@@ -226,6 +236,7 @@ type adminShownCompany struct {
 	Approved      bool           `json:"approved"`
 	Verified      bool           `json:"verified"`
 	SmartEncoding bool           `json:"smart_encoding"`
+	QuietHours    string         `json:"quiet_hours,omitempty"` // its own; "": those of the installation
 	Credits       int64          `json:"credits"`
 	Senders       []adminSender  `json:"senders"`
 	Webhook       *adminEndpoint `json:"webhook"` // null: none was set
@@ -265,7 +276,7 @@ func (c *adminCompanyShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 			return nil, err
 		}
 		shown := adminShownCompany{CompanyID: company.ID, Name: company.Name, OwnerID: company.OwnerID, Approved: company.Approved,
-			Verified: company.Verified, SmartEncoding: company.SmartEncoding, Senders: []adminSender{}, adminBounds: boundsOf(company.Limits)}
+			Verified: company.Verified, SmartEncoding: company.SmartEncoding, QuietHours: company.QuietHours, Senders: []adminSender{}, adminBounds: boundsOf(company.Limits)}
 		owner, err := users.UserByID(ctx, company.OwnerID)
 		if err != nil {
 			return nil, err

@@ -52,6 +52,10 @@ type adminMessage struct {
 	Segments      []adminSegment    `json:"segments"`
 	History       []adminMoment     `json:"history"`
 	Webhooks      []adminWebhookLog `json:"webhook_deliveries"`
+
+	ClientReference string     `json:"client_reference,omitempty"`
+	SendAt          *time.Time `json:"send_at,omitempty"`
+	ExpireAt        *time.Time `json:"expire_at,omitempty"`
 }
 
 type adminWaiting struct {
@@ -130,6 +134,7 @@ func describe(r messages.Record, history messages.History, deliveries []webhooks
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, CompanyID: r.CompanyID, Status: r.Status.String(), To: string(r.Number),
 		Sender: r.Sender, Encoding: r.Encoding.String(), SegmentCount: r.Segments, Test: r.Test, Carrier: r.Carrier,
 		FailureReason: r.FailureReason, CreatedAt: r.CreatedAt, SentAt: r.SentAt, FailedAt: r.FailedAt,
+		ClientReference: r.Reference, SendAt: r.SendAt, ExpireAt: r.ExpireAt,
 		Segments: []adminSegment{}, History: []adminMoment{}, Webhooks: []adminWebhookLog{},
 	}
 	if w := history.Waiting; w != nil {

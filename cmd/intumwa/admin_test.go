@@ -34,6 +34,15 @@ func TestProvisioning(t *testing.T) {
 	if set = s.admin("", "company_id approved verified smart_encoding", "company", "set", "--id", id, "--approved=false"); set["approved"] != false || set["verified"] != true {
 		t.Errorf("got %v", set)
 	}
+	for _, quiet := range []struct{ given, want string }{{"21:00-06:30", "21:00-06:30"}, {"none", "none"}, {"default", ""}} {
+		keys := "company_id approved verified smart_encoding quiet_hours"
+		if quiet.want == "" {
+			keys = "company_id approved verified smart_encoding"
+		}
+		if set = s.admin("", keys, "company", "set", "--id", id, "--quiet-hours", quiet.given); quiet.want != "" && set["quiet_hours"] != quiet.want {
+			t.Errorf("quiet hours %s: %v", quiet.given, set)
+		}
+	}
 	for _, step := range []struct{ amount, want string }{{"--amount=50", "150"}, {"--amount=-150", "0"}} {
 		if got := s.admin("", "company_id credits", "credits", "add", "--company", id, step.amount, "--note", "test"); number(got["credits"]) != step.want {
 			t.Errorf("%s: %v", step.amount, got)
@@ -103,6 +112,8 @@ func TestProvisioningSaysWhatIsWrong(t *testing.T) {
 		{"less than 0 credits", "", []string{"admin", "company", "create", "--owner", "a@example.com", "--name", "B", "--credits=-1"}},
 		{"no company with id 99", "", []string{"admin", "company", "set", "--id", "99", "--approved=true"}},
 		{"nothing to change", "", []string{"admin", "company", "set", "--id", company}},
+		{"written as 21:00-06:00", "", []string{"admin", "company", "set", "--id", company, "--quiet-hours", "9-17"}},
+		{"none or default", "", []string{"admin", "company", "set", "--id", company, "--quiet-hours="}},
 		{"below zero", "", []string{"admin", "credits", "add", "--company", company, "--amount=-1", "--note", "x"}},
 		{"no company with id 99", "", []string{"admin", "credits", "add", "--company", "99", "--amount", "1", "--note", "x"}},
 		{"must not be 0", "", []string{"admin", "credits", "add", "--company", company, "--amount", "0", "--note", "x"}},

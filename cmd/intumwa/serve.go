@@ -174,9 +174,13 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	quiet, err := c.Messages.Quiet()
+	if err != nil {
+		return fmt.Errorf("messages.quiet_hours: %w", err)
+	}
 	store := messages.New(hot)
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
-	in := intake.New(hot, users, store, q, routes, intake.Options{Limits: limitsOf(&c.Limits), Repeats: repeats, Validity: c.Messages.Validity, KeyLife: c.Retention.IdempotencyKeys,
+	in := intake.New(hot, users, store, q, routes, intake.Options{Limits: limitsOf(&c.Limits), Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	defer life.end()
@@ -203,6 +207,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		options.Route = in.Route
 		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
 		options.Inbound = board.Kick
+		options.QuietHours, options.QuietCompanies = quiet, users.QuietHours
 		d, err := dispatcher.New(pool, hot, q, hooks, options)
 		if err != nil {
 			return err
@@ -222,7 +227,12 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("api") {
 		life.run("accounts", users.Run)
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends}
+		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+			Cancel: func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
+				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, c.Billing.Refund.Is, nil)
+				hooks.Kick()
+				return done, err
+			}}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
 			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,

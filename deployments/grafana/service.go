@@ -128,6 +128,10 @@ func runtime() Dashboard {
 			{`sum(rate(intumwa_queue_push_failures_total{` + at + `}[$__rate_interval]))`, "not pushed by intake"}}}),
 		graph(panel{title: "Tasks: when they were last done", unit: "s", queries: []query{{`time() - max by (task) (intumwa_task_last_success_timestamp_seconds{` + at + `})`, "{{task}}"}},
 			thresholds: ptr(steps(calm, step{300, now})), lines: true}),
+		graph(panel{title: "Scheduled messages", about: "What waits for its time, and what was put on its way when that had come.", queries: []query{
+			{`max by (lane) (intumwa_scheduled_messages)`, "waiting: {{lane}}"},
+			{`sum by (lane) (increase(intumwa_scheduled_released_total[5m]))`, "released in 5 min: {{lane}}"},
+			{`max(intumwa_scheduled_late_seconds)`, "seconds late"}}}),
 		graph(panel{title: "Deliveries not yet answered to carriers", queries: []query{
 			{`sum by (link) (intumwa_smpp_deliveries_unanswered{` + at + `})`, "{{link}}"}}}),
 		graph(panel{title: "Change notices", about: "Approvals, tokens, endpoints, links changed by other processes; a new connection clears the caches.", queries: []query{

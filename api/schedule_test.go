@@ -1,0 +1,438 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+	"pgregory.net/rapid"
+
+	"intumwa/intake"
+	"intumwa/sms"
+)
+
+// Texts of rule choices 12.1 and 12.2.
+const (
+	referenceText = "The client_reference must be at most 64 printable characters."
+	sendText      = "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00."
+	pastText      = "The send_at must not be in the past."
+	farText       = "The send_at must be at most 30 days ahead."
+	expireText    = "The expire_at must be a date and time such as 2026-03-01T10:00:00+02:00."
+	earlyText     = "The expire_at must be after the time of sending."
+	lateText      = "The expire_at must be at most 3 days after the time of sending."
+)
+
+// uuidOf is a ULID as the database has it.
+func uuidOf(t *testing.T, text string) pgtype.UUID {
+	t.Helper()
+	id, err := ulid.ParseStrict(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pgtype.UUID{Bytes: id, Valid: true}
+}
+
+// in is a time so far from now, as customers write it.
+func in(d time.Duration) string { return time.Now().Add(d).In(sms.Burundi).Format(time.RFC3339) }
+
+// with adds fields to a request.
+func with(body string, pairs ...any) string {
+	fields := map[string]any{}
+	if err := json.Unmarshal([]byte(body), &fields); err != nil {
+		panic(err)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		fields[pairs[i].(string)] = pairs[i+1]
+	}
+	return encode(fields)
+}
+
+// rule choices 12.1, 12.2
+func TestGoldenLater(t *testing.T) {
+	const number, day = "+25779123456", 24 * time.Hour
+	plain := single(number, "ACME", "x")
+	ok := object("id", "ULID", "item_count", 1, "remaining_items", 9, "status", "queued", "to", number, "sender", "ACME", "message", "Message queued for delivery.")
+	batch := bulk("ACME", item(number, "x"))
+	okBatch := object("batch_id", "ULID", "status", "queued", "sender", "ACME", "recipients_count", 1, "item_count", 1, "remaining_items", 9)
+	template := object("sender", "ACME", "template", "x", "recipients", []any{map[string]any{"phone_number": number, "variables": map[string]any{}}})
+	one := func(name, body string) golden { return golden{name, "live", 10, body, 200, ok, ""} }
+	wrong := func(name, body string, texts ...string) golden {
+		return golden{name, "live", 0, body, 422, failsFirst(texts...), ""}
+	}
+	cases := []golden{
+		one("a reference", with(plain, "client_reference", "facture n° 42 – 日本")),
+		one("a reference of 64", with(plain, "client_reference", strings.Repeat("é", 64))),
+		one("no reference", with(plain, "client_reference", nil)),
+		one("an empty reference", with(plain, "client_reference", "")),
+		one("a blank reference", with(plain, "client_reference", " \u2003\t")),
+		one("later", with(plain, "send_at", in(time.Hour))),
+		one("a moment ago", with(plain, "send_at", in(-50*time.Second))),
+		one("in 30 days", with(plain, "send_at", in(30*day-time.Minute))),
+		one("in UTC", with(plain, "send_at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))),
+		one("with a fraction", with(plain, "send_at", time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.999Z"))),
+		one("no time", with(plain, "send_at", nil, "expire_at", nil)),
+		one("expires", with(plain, "expire_at", in(time.Minute))),
+		one("expires later", with(plain, "send_at", in(20*day), "expire_at", in(23*day-time.Minute))),
+
+		wrong("65 characters", with(plain, "client_reference", strings.Repeat("é", 65)), "client_reference", referenceText),
+		wrong("a line break", with(plain, "client_reference", "a\nb"), "client_reference", referenceText),
+		wrong("a text that turns", with(plain, "client_reference", "a\u202eb"), "client_reference", referenceText),
+		wrong("U+0000", with(plain, "client_reference", "a\x00"), "client_reference", referenceText),
+		wrong("a number as a reference", with(plain, "client_reference", 42), "client_reference", referenceText),
+		wrong("a list as a reference", with(plain, "client_reference", []int{1}), "client_reference", referenceText),
+		wrong("an empty time", with(plain, "send_at", ""), "send_at", sendText),
+		wrong("a blank time", with(plain, "expire_at", " "), "expire_at", expireText),
+		wrong("an hour of one digit", with(plain, "send_at", "2030-03-01T1:00:00+02:00"), "send_at", sendText),
+		wrong("a date", with(plain, "send_at", "2030-03-01"), "send_at", sendText),
+		wrong("no offset", with(plain, "send_at", "2030-03-01T10:00:00"), "send_at", sendText),
+		wrong("Unix seconds", with(plain, "send_at", 1_900_000_000), "send_at", sendText),
+		wrong("a comma", with(plain, "send_at", "2030-03-01T10:00:00,5+02:00"), "send_at", sendText),
+		wrong("no such day", with(plain, "send_at", "2030-02-30T10:00:00+02:00"), "send_at", sendText),
+		wrong("past", with(plain, "send_at", in(-2*time.Minute)), "send_at", pastText),
+		wrong("the year 1", with(plain, "send_at", "0001-01-01T00:00:00Z"), "send_at", pastText),
+		wrong("far", with(plain, "send_at", in(30*day+time.Minute)), "send_at", farText),
+		wrong("expires some time", with(plain, "expire_at", "tomorrow"), "expire_at", expireText),
+		wrong("expired", with(plain, "expire_at", in(-time.Second)), "expire_at", earlyText),
+		wrong("expires before", with(plain, "send_at", in(2*time.Hour), "expire_at", in(time.Hour)), "expire_at", earlyText),
+		wrong("expires late", with(plain, "expire_at", in(3*day+time.Minute)), "expire_at", lateText),
+		wrong("expires late, later", with(plain, "send_at", in(day), "expire_at", in(4*day+time.Minute)), "expire_at", lateText),
+		wrong("both", with(plain, "send_at", "x", "expire_at", "y"), "send_at", sendText, "expire_at", expireText),
+		wrong("one for a wrong other", with(plain, "send_at", in(-time.Hour), "expire_at", in(-time.Hour)), "send_at", pastText),
+		wrong("all", with(single(nil, "!", ""), "client_reference", "\a", "send_at", "x", "expire_at", "y"),
+			"phone_number", "The phone number is required.", "sender", "The sender must be 1-11 alphanumeric characters.", "message", "The message content is required.",
+			"client_reference", referenceText, "send_at", sendText, "expire_at", expireText),
+	}
+	for _, c := range []struct{ path, body, list string }{{"/v1/sms/bulk", batch, "messages"}, {"/v1/sms/template", template, "recipients"}} {
+		referenced := func(reference any) string {
+			return strings.Replace(c.body, `"phone_number"`, `"client_reference":`+encode(reference)+`,"phone_number"`, 1)
+		}
+		itemText := "The " + c.list + ".0.client_reference field must be at most 64 printable characters."
+		cases = append(cases,
+			golden{c.list + ", a reference", "live", 10, referenced("42"), 200, okBatch, c.path},
+			golden{c.list + ", later", "live", 10, with(c.body, "send_at", in(time.Hour), "expire_at", in(2*time.Hour)), 200, okBatch, c.path},
+			golden{c.list + ", none", "live", 10, with(referenced(nil), "send_at", nil, "expire_at", nil), 200, okBatch, c.path},
+			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422, failsBatch(c.list+".0.client_reference", itemText), c.path},
+			golden{c.list + ", a number as a reference", "live", 0, referenced(7), 422, failsBatch(c.list+".0.client_reference", itemText), c.path},
+			golden{c.list + ", past", "live", 0, with(c.body, "send_at", in(-time.Hour)), 422, failsBatch("send_at", pastText), c.path},
+			golden{c.list + ", all wrong", "live", 0, with(referenced("\a"), "send_at", 5, "expire_at", false), 422,
+				failsBatch("send_at", sendText, "expire_at", expireText, c.list+".0.client_reference", itemText), c.path},
+		)
+	}
+	runGolden(t, "/v1/sms", cases)
+}
+
+// What is scheduled is paid for, and shown with its times; what was sent without any is shown without.
+func TestLaterInLookups(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	send, expire := in(2*time.Hour), in(3*time.Hour)
+	id := w.sent("live", with(single("79123456", "ACME", "x"), "client_reference", "a & b", "send_at", send, "expire_at", expire))
+	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "x"), item("61123456", "x")), "send_at", send))
+	plain := w.sent("live", single("79123456", "ACME", "x"))
+	if n := w.count(`SELECT count(*) FROM scheduled`); n != 3 {
+		t.Errorf("%d are scheduled", n)
+	}
+	if n := w.count(`SELECT count(*) FROM outbox`); n != 1 {
+		t.Errorf("%d are on their way", n)
+	}
+	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 1000-4 {
+		t.Errorf("%d credits are left", n)
+	}
+	utc := func(text string) string {
+		moment, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return timestamp(moment)
+	}
+	got := w.do("live", "GET", "/v1/sms/"+id, "").body
+	for _, want := range []string{`"status":"pending"`, `"client_reference":"a & b"`, `"send_at":"` + utc(send) + `"`, `"expire_at":"` + utc(expire) + `"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+utc(send)+`"`) || strings.Contains(got, "expire_at") {
+		t.Errorf("the batch: %s", got)
+	}
+	for _, word := range []string{"client_reference", "send_at", "expire_at"} {
+		if got := w.do("live", "GET", "/v1/sms/"+plain, "").body; strings.Contains(got, word) {
+			t.Errorf("%s is in %s", word, got)
+		}
+	}
+	list := func(query string) (ids []string) {
+		var page struct{ Data []struct{ ID string } }
+		if err := json.Unmarshal([]byte(w.do("live", "GET", "/v1/sms?"+query, "").body), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.Data {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	if got := list("client_reference=" + url.QueryEscape("a & b")); len(got) != 1 || got[0] != id {
+		t.Errorf("the reference finds %v", got)
+	}
+	for _, none := range []string{"a", "A+%26+b", "a+%26+b+"} {
+		if got := list("client_reference=" + none); len(got) != 0 {
+			t.Errorf("%s finds %v", none, got)
+		}
+	}
+	if got := list("client_reference="); len(got) != 4 {
+		t.Errorf("without a reference it finds %d", len(got))
+	}
+	for _, query := range []string{strings.Repeat("a", 65), "a%0Ab", "%20"} {
+		refused := w.do("live", "GET", "/v1/sms?client_reference="+query, "")
+		sameJSON(t, refused.body, failsFirst("client_reference", referenceText))
+		if refused.status != 422 {
+			t.Errorf("%s is %d", query, refused.status)
+		}
+	}
+}
+
+// Cursors that were given out before there was the filter by reference are still valid, and those of one reference are not
+// of another.
+func TestCursorsOfReferences(t *testing.T) {
+	asked := func(pairs ...string) url.Values {
+		v := url.Values{}
+		for i := 0; i < len(pairs); i += 2 {
+			v.Set(pairs[i], pairs[i+1])
+		}
+		return v
+	}
+	before := filters{"", "status", "batch_id", "phone_number", "from", "to"} // as they were
+	if _, ok := messageFilters.read(asked("status", "sent"), before.cursor(asked("status", "sent"), 7)); !ok {
+		t.Error("an old cursor is not valid any more")
+	}
+	cursor := messageFilters.cursor(asked(filterReference, "a"), 7)
+	if _, ok := messageFilters.read(asked(filterReference, "a"), cursor); !ok {
+		t.Error("a cursor is not valid")
+	}
+	for _, other := range []url.Values{asked(), asked(filterReference, "b")} {
+		if _, ok := messageFilters.read(other, cursor); ok {
+			t.Errorf("a cursor is valid with %v", other)
+		}
+	}
+}
+
+// rule choices 12.4
+func TestCancel(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	later := in(time.Hour)
+	scheduled := w.sent("live", with(single("79123456", "ACME", long(161)), "send_at", later))
+	queued := w.sent("live", single("79123456", "ACME", "x"))
+	flying := w.sent("live", single("79123456", "ACME", "x"))
+	test := w.sent("live", with(single("61234567", testSender, "x"), "send_at", later))
+	sandbox := w.sent("live", with(single("+25701000001", testSender, "x"), "send_at", later))
+	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "x"), item("79123456", "x"), item("79123456", "x")), "send_at", later))
+	other := w.sentBatch("live", bulk("ACME", item("79123456", "x"), item("79123456", "x")))
+	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT id FROM messages WHERE ulid = $1)`, uuidOf(t, flying))
+	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT min(m.id) FROM messages m JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1)`, uuidOf(t, other))
+	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 1000-2-2-5 {
+		t.Fatalf("%d credits are left", n)
+	}
+	message := func(n int) string { return fmt.Sprintf(`{"id":"ULID","cancelled":%d,"credits_returned":%d}`, n, n) }
+	of := func(n, credits int) string {
+		return fmt.Sprintf(`{"batch_id":"ULID","cancelled":%d,"credits_returned":%d}`, n, credits)
+	}
+	for _, c := range []struct{ as, path, want string }{
+		{"other", "/v1/sms/" + scheduled, ""},
+		{"other", "/v1/sms/batches/" + batch, ""},
+		{"other", "/v1/batches/" + batch, ""},
+		{"live", "/v1/sms/" + batch, ""},
+		{"live", "/v1/sms/batches/" + scheduled, ""},
+		{"live", "/v1/sms/nope", ""},
+		{"live", "/v1/sms/" + scheduled, `{"id":"ULID","cancelled":1,"credits_returned":2}`},
+		{"live", "/v1/sms/" + scheduled, message(0)},
+		{"live", "/v1/sms/" + strings.ToLower(queued), message(1)},
+		{"live", "/v1/sms/" + flying, message(0)},
+		{"live", "/v1/sms/" + test, `{"id":"ULID","cancelled":1,"credits_returned":0}`},
+		{"live", "/v1/sms/" + sandbox, `{"id":"ULID","cancelled":1,"credits_returned":0}`},
+		{"live", "/v1/sms/" + sandbox, message(0)},
+		{"live", "/v1/sms/batches/" + batch, of(3, 3)},
+		{"live", "/v1/batches/" + batch, of(0, 0)},
+		{"live", "/v1/batches/" + other, of(1, 1)},
+	} {
+		got := w.do(c.as, "DELETE", c.path, "")
+		if c.want == "" {
+			if got.status != 404 {
+				t.Errorf("%s cancels %s: %d %s", c.as, c.path, got.status, got.body)
+			}
+			continue
+		}
+		if got.status != 200 {
+			t.Errorf("%s: %d", c.path, got.status)
+		}
+		sameJSON(t, got.body, c.want)
+	}
+	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 1000-2 {
+		t.Errorf("%d credits are left, want all but what is in flight", n)
+	}
+	if n := w.count(`SELECT used FROM test_pools`); n != 0 {
+		t.Errorf("%d segments of the test pool are used", n)
+	}
+	got := w.do("live", "GET", "/v1/sms/"+scheduled, "").body
+	if !strings.Contains(got, `"status":"failed"`) || !strings.Contains(got, `"failure_reason":"cancelled"`) {
+		t.Errorf("it is %s", got)
+	}
+	if got := w.do("live", "DELETE", "/v1/sms/"+scheduled+"?now=1", ""); got.status != 422 {
+		t.Errorf("a parameter: %d", got.status)
+	}
+	if got := w.do("live", "DELETE", "/v1/sms/bulk", ""); got.status != 405 || got.header.Get("Allow") != "POST" {
+		t.Errorf("DELETE /v1/sms/bulk: %d, Allow %q", got.status, got.header.Get("Allow"))
+	}
+	if got := w.do("", "DELETE", "/v1/sms/"+queued, ""); got.status != 401 {
+		t.Errorf("without a token: %d", got.status)
+	}
+	if got := w.do("nobody", "DELETE", "/v1/sms/"+queued, ""); got.status != 400 {
+		t.Errorf("without a company: %d", got.status)
+	}
+}
+
+// The same key with the same bytes is one request, scheduled once; other bytes are another.
+func TestLaterTwice(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	body := with(single("79123456", "ACME", "x"), "client_reference", "1", "send_at", in(time.Hour))
+	first := w.do("live", "POST", "/v1/sms", body, "Idempotency-Key", "k")
+	second := w.do("live", "POST", "/v1/sms", body, "Idempotency-Key", "k")
+	if first.body != second.body || second.header.Get("Idempotent-Replayed") != "true" || w.count(`SELECT count(*) FROM scheduled`) != 1 {
+		t.Errorf("%s, then %s", first.body, second.body)
+	}
+	if got := w.do("live", "POST", "/v1/sms", with(body, "client_reference", "2"), "Idempotency-Key", "k"); got.status != 422 {
+		t.Errorf("another reference under the same key: %d", got.status)
+	}
+}
+
+// rule choices 12.3
+func TestQuietHours(t *testing.T) {
+	now := time.Now().In(sms.Burundi)
+	clock := func(d time.Duration) string { return now.Add(d).Format("15:04") }
+	hours := clock(-2*time.Hour) + "-" + clock(2*time.Hour)
+	quiet, err := sms.ParseQuietHours(hours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := quiet.End(now)
+	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.QuietHours = quiet }}).settle()
+	one := bulk("ACME", item("79123456", "x"))
+	due := func(batch string) (at time.Time, scheduled bool) {
+		t.Helper()
+		if w.count(`SELECT count(*) FROM scheduled s JOIN messages m ON m.id = s.message_id JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1`, uuidOf(t, batch)) == 0 {
+			return at, false
+		}
+		if err := w.pool.QueryRow(t.Context(), `SELECT s.due_at FROM scheduled s JOIN messages m ON m.id = s.message_id JOIN batches b ON b.id = m.batch_id
+			WHERE b.ulid = $1 AND b.send_at = s.due_at AND m.send_at = s.due_at`, uuidOf(t, batch)).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at, true
+	}
+	held := w.sentBatch("live", one)
+	if at, scheduled := due(held); !scheduled || !at.Equal(end) {
+		t.Errorf("a batch waits until %v, %v; want %v", at, scheduled, end)
+	}
+	if got := w.do("live", "GET", "/v1/sms/batches/"+held, "").body; !strings.Contains(got, `"send_at":"`+timestamp(end)+`"`) {
+		t.Errorf("its look-up: %s", got)
+	}
+	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", in(time.Hour)))); !scheduled || !at.Equal(end) {
+		t.Errorf("one for within them waits until %v, want %v", at, end)
+	}
+	later := in(5 * time.Hour)
+	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", later))); !scheduled || at.In(sms.Burundi).Format(time.RFC3339) != later {
+		t.Errorf("one for later waits until %v, want %s", at, later)
+	}
+	before := w.count(`SELECT count(*) FROM scheduled`)
+	w.sent("live", single("79123456", "ACME", "x"))
+	if n := w.count(`SELECT count(*) FROM scheduled`); n != before {
+		t.Error("a single message is held")
+	}
+	recorded := w.recorded()
+	got := w.do("live", "POST", "/v1/sms/bulk", with(one, "expire_at", in(time.Hour)))
+	sameJSON(t, got.body, messageJSON("The messages would expire before the quiet hours end."))
+	if got.status != 400 || got.header.Get("X-Error-Code") != "quiet_hours" || w.recorded() != recorded {
+		t.Errorf("one that expires in them: %d %s", got.status, got.header.Get("X-Error-Code"))
+	}
+	for own, want := range map[string]bool{"none": false, clock(-5*time.Hour) + "-" + clock(-4*time.Hour): false, hours: true} {
+		w.exec(`UPDATE companies SET quiet_hours = $2 WHERE id = $1`, w.company["live"], own)
+		w.rooms.Accounts.ForgetUser(fmt.Sprint(w.users["live"]))
+		if _, scheduled := due(w.sentBatch("live", one)); scheduled != want {
+			t.Errorf("with %s of its own, held is %v", own, scheduled)
+		}
+	}
+}
+
+// A request that says nothing of these fields is answered as if there were none of them, byte for byte but for ids and
+// times, and leaves nothing of them; so is one that says null.
+func TestUnusedChangesNothing(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.credits("live", 1_000_000)
+	left := regexp.MustCompile(`"remaining_items":\d+`)
+	hide := func(body string) string { return left.ReplaceAllString(anyULID.ReplaceAllString(body, "ULID"), "LEFT") }
+	fields := []string{"client_reference", "send_at", "expire_at"}
+	rapid.Check(t, func(rt *rapid.T) {
+		value := rapid.OneOf(
+			rapid.SampledFrom([]any{nil, "", " ", 7, true, []any{}, map[string]any{}, "ACME", "ACM-E", "NEWS", "79123456", "+257 61 23 45 67", "12", long(600), long(601), "Hej {{a}}"}),
+			rapid.Map(rapid.StringN(0, 70, 300), func(s string) any { return s }))
+		some := func(usual any) any {
+			if rapid.IntRange(0, 3).Draw(rt, "usual") > 0 {
+				return usual
+			}
+			return value.Draw(rt, "value")
+		}
+		number := func() any { return some("79123456") }
+		var path string
+		body := map[string]any{"sender": some("ACME")}
+		var items []map[string]any
+		switch path = rapid.SampledFrom([]string{"/v1/sms", "/v1/sms/bulk", "/v1/sms/template"}).Draw(rt, "path"); path {
+		case "/v1/sms":
+			body["phone_number"], body["message"] = number(), some("Muraho")
+		case "/v1/sms/bulk":
+			for range rapid.IntRange(0, 3).Draw(rt, "items") {
+				items = append(items, map[string]any{"phone_number": number(), "message": some("Muraho")})
+			}
+			body["messages"] = items
+		default:
+			body["template"] = some("Muraho {{a}}")
+			for range rapid.IntRange(0, 3).Draw(rt, "items") {
+				items = append(items, map[string]any{"phone_number": number(), "variables": some(map[string]any{"a": "b"})})
+			}
+			body["recipients"] = items
+		}
+		unused := encode(body)
+		nulled := body
+		for _, field := range fields {
+			nulled[field] = nil
+		}
+		if path == "/v1/sms" {
+			nulled["client_reference"] = rapid.SampledFrom([]any{nil, "", "  "}).Draw(rt, "reference")
+		}
+		for _, each := range items {
+			each["client_reference"] = rapid.SampledFrom([]any{nil, "", "\u2003"}).Draw(rt, "reference")
+		}
+		first := w.do("live", "POST", path, unused)
+		second := w.do("live", "POST", path, encode(nulled))
+		if first.status != second.status || hide(first.body) != hide(second.body) || first.header.Get("X-Error-Code") != second.header.Get("X-Error-Code") {
+			rt.Fatalf("%s: %d %s, with null %d %s", unused, first.status, first.body, second.status, second.body)
+		}
+		for _, field := range fields {
+			if strings.Contains(first.body, field) {
+				rt.Fatalf("%s: the answer speaks of %s: %s", unused, field, first.body)
+			}
+		}
+	})
+	if n := w.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL OR expire_at IS NOT NULL`) +
+		w.count(`SELECT count(*) FROM batches WHERE send_at IS NOT NULL OR expire_at IS NOT NULL`) +
+		w.count(`SELECT count(*) FROM scheduled`) + w.count(`SELECT count(*) FROM deadlines`); n != 0 {
+		t.Errorf("%d rows of what nobody asked for", n)
+	}
+	for _, path := range []string{"/v1/sms?limit=100", "/v1/sms/1"} {
+		for _, field := range fields {
+			if strings.Contains(w.do("live", "GET", path, "").body, `"`+field+`"`) {
+				t.Errorf("%s speaks of %s", path, field)
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCampaignLater: a campaign can be sent at a time, and waits until then; a time that is over or far is refused, and nothing
+// is sent or charged.
+func TestCampaignLater(t *testing.T) {
+	r := newRig(t, true)
+	c, _ := r.merchant("aline", 100)
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte("phone_number,name\n79000001,A\n79000002,B\n"))
+	c.wants(a, http.StatusSeeOther)
+	draft := a.Header.Get("Location")
+	c.wants(c.get(draft), http.StatusOK, `name="send_at"`)
+	local := func(d time.Duration) string { return time.Now().Add(d).In(bujumbura).Format("2006-01-02T15:04") }
+	for value, text := range map[string]string{
+		local(-time.Hour): "not over", "2026-02-30T10:00": "not over", "tomorrow": "not over", local(31 * 24 * time.Hour): "next 30 days",
+	} {
+		c.wants(c.post(draft+"/send", "send_at", value), http.StatusUnprocessableEntity, text, `value="`+value+`"`)
+	}
+	count := func(query string) (n int) {
+		t.Helper()
+		if err := r.pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count(`select count(*) from messages`); n != 0 {
+		t.Errorf("%d messages of a refused time", n)
+	}
+	at := local(2 * time.Hour)
+	a = c.post(draft+"/send", "send_at", at)
+	c.wants(a, http.StatusSeeOther)
+	place := a.Header.Get("Location")
+	if again := c.post(draft+"/send", "send_at", local(3*time.Hour)).Header.Get("Location"); again != place {
+		t.Errorf("sent again, to %s and %s", place, again)
+	}
+	due, err := time.ParseInLocation("2006-01-02T15:04", at, bujumbura)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(`select count(*) from scheduled where due_at = '` + due.UTC().Format(time.RFC3339) + `'`); n != 2 {
+		t.Errorf("%d of 2 wait for %s", n, due)
+	}
+	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`)
+	batch := place[strings.LastIndexByte(place, '/')+1:]
+	c.wants(c.get("/batches/"+batch), http.StatusOK, "To be sent")
+	rows := c.lines(c.get("/messages.csv?batch=" + batch))
+	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "To be sent", "Waits for its time")
+	if _, err := r.pool.Exec(t.Context(), `update messages set client_reference = '=1+1'`); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Your reference", "=1&#43;1")
+	c.wants(c.get("/messages?q=%3D1%2B1"), http.StatusOK, "/messages/"+rows[1][0])
+	c.wants(c.get("/messages?q=%3D1"), http.StatusOK, "Nothing found")
+	c.wants(c.get("/messages?q=%ff"), http.StatusOK, "Nothing found")
+	if found := c.lines(c.get("/messages.csv?q=%3D1%2B1")); len(found) != 3 {
+		t.Errorf("the file by the reference has %d lines", len(found))
+	}
+	rows = c.lines(c.get("/messages.csv?batch=" + batch))
+	if last := rows[1][len(rows[1])-1]; !strings.HasSuffix(last, "=1+1") || strings.HasPrefix(last, "=") {
+		t.Errorf("the file has the reference %q: a spreadsheet takes it for a formula", last)
+	}
+}

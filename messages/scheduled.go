@@ -1,0 +1,133 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Released is a message whose time has come: it is on the outbox now.
+type Released struct {
+	Waiting
+
+	Held bool // it waits there: its company has lost its approval (Hold), or has quiet hours (PutOff)
+}
+
+// Due is a place in the order in which scheduled messages are due.
+type Due struct {
+	At time.Time
+	ID int64 // of a message
+}
+
+// ReleaseScheduled moves up to limit messages of a lane whose time has come from where they waited for it to the outbox, those due
+// longest first, and returns them and the place of the last: they are to be put on the queue, as it is noted of them that they
+// are. It looks behind a place only, so that it does not read what was released before and a held snapshot keeps. Several
+// processes may release at once. What it costs does not grow with what is not due.
+func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Quiet, after Due) (released []Released, last Due, err error) {
+	companies, until, otherwise := quiet.args()
+	rows, err := s.pool.Query(ctx, `
+		WITH due AS MATERIALIZED (
+			SELECT message_id, due_at FROM scheduled WHERE lane = $4 AND due_at <= now() AND (due_at, message_id) > ($6, $7)
+			ORDER BY due_at, message_id LIMIT $5 FOR UPDATE SKIP LOCKED
+		), gone AS (
+			DELETE FROM scheduled s USING due WHERE s.message_id = due.message_id
+			RETURNING s.message_id, s.company_id, s.carrier, s.lane, s.due_at, s.expires_at
+		), waiting AS (
+			INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, pushed_at, expires_at, since)
+			SELECT message_id, company_id, carrier, lane, CASE WHEN held THEN `+heldUntil+` ELSE coalesce(quiet, now()) END,
+				CASE WHEN NOT held AND quiet IS NULL THEN now() END, expires_at, coalesce(quiet, due_at)
+			FROM (
+				SELECT o.*, h.company_id IS NOT NULL AND NOT (SELECT m.test FROM messages m WHERE m.id = o.message_id) AS held,
+					CASE WHEN o.lane = 1 THEN `+quietUntil+` END AS quiet
+				FROM gone o LEFT JOIN holds h ON h.company_id = o.company_id AND NOT h.released `+quietJoin+`
+			) g
+			ORDER BY message_id
+			RETURNING message_id, company_id, carrier, lane, pushed_at IS NULL AS held
+		)
+		SELECT w.message_id, w.company_id, w.carrier, w.lane, w.held, l.due_at, l.message_id
+		FROM waiting w CROSS JOIN (SELECT due_at, message_id FROM due ORDER BY due_at DESC, message_id DESC LIMIT 1) l`,
+		companies, until, otherwise, lane, limit, after.At, after.ID)
+	if err == nil {
+		released, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Released, err error) {
+			err = row.Scan(&r.ID, &r.CompanyID, &r.Carrier, &r.Lane, &r.Held, &last.At, &last.ID)
+			return r, err
+		})
+	}
+	if err != nil {
+		return nil, after, fmt.Errorf("releasing scheduled messages: %w", err)
+	}
+	if len(released) == 0 {
+		last = after
+	}
+	return released, last, nil
+}
+
+// NextRelease says in what time the next scheduled message is due, of those behind a place of each lane; negative: since when one
+// has been. some is false when none is scheduled. It reads one row of each lane. now is the database's time.
+func (s *Store) NextRelease(ctx context.Context, after [2]Due) (wait time.Duration, some bool, now time.Time, err error) {
+	var due *time.Time
+	if err := s.pool.QueryRow(ctx, `SELECT least(
+			(SELECT due_at FROM scheduled WHERE lane = 0 AND (due_at, message_id) > ($1, $2) ORDER BY due_at, message_id LIMIT 1),
+			(SELECT due_at FROM scheduled WHERE lane = 1 AND (due_at, message_id) > ($3, $4) ORDER BY due_at, message_id LIMIT 1)), now()`,
+		after[0].At, after[0].ID, after[1].At, after[1].ID).Scan(&due, &now); err != nil {
+		return 0, false, now, fmt.Errorf("asking when the next scheduled message is due: %w", err)
+	}
+	if due == nil {
+		return 0, false, now, nil
+	}
+	return due.Sub(now), true, now, nil
+}
+
+// Scheduled counts what waits for its time, by lane.
+func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT lane, count(*) FROM scheduled GROUP BY lane`)
+	if err != nil {
+		return lanes, fmt.Errorf("counting scheduled messages: %w", err)
+	}
+	var lane, n int64
+	if _, err := pgx.ForEachRow(rows, []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil }); err != nil {
+		return lanes, fmt.Errorf("counting scheduled messages: %w", err)
+	}
+	return lanes, nil
+}
+
+// CancelledScheduled does as [Store.Cancelled] with up to limit messages that wait for their time. It waits for those that
+// are just being released: these are on the outbox then, so that whoever cancels here first and there afterwards misses none.
+func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
+	rows, err := tx.Query(ctx, `
+		WITH found AS (
+			SELECT o.message_id FROM `+q.from("scheduled")+` AND o.message_id > $3 ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o
+		)
+		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, q.of(), q.Company, after, limit)
+	if err == nil {
+		finals, err = pgx.CollectRows(rows, scanCancelled)
+	}
+	if err == nil && len(finals) == 0 && q.Message != 0 {
+		// A message of the sandbox waits there; from its time on it is as good as at a carrier.
+		rows, err = tx.Query(ctx, `UPDATE sandbox s SET settled = true FROM messages m
+			WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
+			RETURNING s.message_id, now()`, q.Message, q.Company)
+		if err == nil {
+			finals, err = pgx.CollectRows(rows, scanCancelled)
+		}
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("cancelling scheduled messages: %w", err)
+	}
+	if len(finals) == limit {
+		for _, f := range finals {
+			next = max(next, f.MessageID)
+		}
+	}
+	return finals, next, nil
+}
+
+func scanCancelled(row pgx.CollectableRow) (Final, error) {
+	f := Final{Status: sms.Failed, Reason: ReasonCancelled}
+	err := row.Scan(&f.MessageID, &f.At)
+	return f, err
+}
