@@ -153,10 +153,11 @@ func TestManyScheduledForOneMoment(t *testing.T) {
 	}
 	w.audited()
 
-	at := w.comes(2 * time.Second)
+	at := w.comes(2*time.Second + time.Duration(many)*50*time.Microsecond) // moving it takes a while as well
 	if err := client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
+	<-time.After(time.Until(at))
 	w.eventually(time.Minute, "the first is submitted", func() bool { return w.lumitel.Stats().Submits > 0 })
 	first := time.Since(at)
 	w.eventually(time.Minute, "the scheduled single messages are sent", func() bool {
