@@ -77,15 +77,15 @@ func TestLimitsOnRepeats(t *testing.T) {
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
 	refusal(t, "in a batch", batch(BulkMessage{Number: ben, Message: "d"}, BulkMessage{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
 	in.opts.Limits = Limits{NumberADay: 5, Singles: true}
-	refusal(t, "a fifth", batch(BulkMessage{"+25779000003", "1"}, BulkMessage{"+25779000003", "2"}, BulkMessage{"+25779000003", "3"}, BulkMessage{"+25779000003", "4"}, BulkMessage{"+25779000003", "5"}), "")
-	refusal(t, "a sixth", batch(BulkMessage{"+25779000003", "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
+	refusal(t, "a fifth", batch(BulkMessage{Number: "+25779000003", Message: "1"}, BulkMessage{Number: "+25779000003", Message: "2"}, BulkMessage{Number: "+25779000003", Message: "3"}, BulkMessage{Number: "+25779000003", Message: "4"}, BulkMessage{Number: "+25779000003", Message: "5"}), "")
+	refusal(t, "a sixth", batch(BulkMessage{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
 
 // TestLimitsCountWhatWasSent: neither what was refused, nor a repetition of a request.
 func TestLimitsCountWhatWasSent(t *testing.T) {
 	d := newDistrict(t, 2)
 	in := d.limited(t, Limits{RepeatInterval: time.Hour})
-	request := bulk(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}, BulkMessage{"+25779000003", "a"})
+	request := bulk(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}, BulkMessage{Number: "+25779000003", Message: "a"})
 	_, err := in.SendBulk(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
 	request.Messages, request.Key = request.Messages[:2], &Key{Name: "k", Request: [32]byte{1}}
@@ -110,7 +110,7 @@ func TestLimitsSameKeyAtOnce(t *testing.T) {
 	one, two := d.limited(t, Limits{RepeatInterval: time.Hour}), d.limited(t, Limits{})
 	two.opts.Limits, two.opts.Repeats = one.opts.Limits, one.opts.Repeats
 	for round := range 20 {
-		request := bulk(BulkMessage{ann, fmt.Sprint("text ", round)})
+		request := bulk(BulkMessage{Number: ann, Message: fmt.Sprint("text ", round)})
 		request.Key = &Key{Name: fmt.Sprint("key ", round), Request: [32]byte{byte(round)}}
 		var wg sync.WaitGroup
 		for _, in := range []*Intake{one, two} {
@@ -146,7 +146,7 @@ func TestLimitsOfACompany(t *testing.T) {
 		}
 		var items []BulkMessage
 		for range n {
-			items = append(items, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", number)), "x"})
+			items = append(items, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", number)), Message: "x"})
 			number += step
 		}
 		_, err = in.SendBulk(t.Context(), p, bulk(items...))
@@ -220,7 +220,7 @@ func TestCapOverProcesses(t *testing.T) {
 // of fills a batch with n messages of one segment.
 func (b Bulk) of(n int) Bulk {
 	for i := range n {
-		b.Messages = append(b.Messages, BulkMessage{sms.Number(fmt.Sprintf("+257791%05d", i)), "x"})
+		b.Messages = append(b.Messages, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", i)), Message: "x"})
 	}
 	return b
 }
@@ -240,7 +240,7 @@ func TestLimitsUnset(t *testing.T) {
 			n := rapid.IntRange(1, 20).Draw(t, "messages")
 			b := Bulk{Sender: "ACME"}
 			for range n {
-				b.Messages = append(b.Messages, BulkMessage{rapid.SampledFrom([]sms.Number{ann, ben}).Draw(t, "to"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text")})
+				b.Messages = append(b.Messages, BulkMessage{Number: rapid.SampledFrom([]sms.Number{ann, ben}).Draw(t, "to"), Message: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text")})
 			}
 			var err error
 			if n == 1 {
