@@ -17,15 +17,15 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
-// calls makes a request of a customer and reads its answer, which must be 200. A customer who is told to wait does.
-func (c *company) calls(method, path string, body, result any) {
+// requests makes a request of a customer and reads its answer, which must be 200. A customer who is told to wait does.
+func (c *company) requests(method, path string, body, result any) {
 	c.w.t.Helper()
-	for c.triesCall(method, path, body, result) == http.StatusTooManyRequests {
+	for c.triesRequest(method, path, body, result) == http.StatusTooManyRequests {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func (c *company) triesCall(method, path string, body, result any) (status int) {
+func (c *company) triesRequest(method, path string, body, result any) (status int) {
 	c.w.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *company) schedules(n int, more map[string]any) (ids []string) {
 		var sent struct {
 			ID string `json:"batch_id"`
 		}
-		c.calls(http.MethodPost, "/v1/sms/bulk", body, &sent)
+		c.requests(http.MethodPost, "/v1/sms/bulk", body, &sent)
 		ids = append(ids, sent.ID)
 	}
 	return ids
@@ -120,7 +120,7 @@ func TestManyScheduledForOneMoment(t *testing.T) {
 	const later = 20
 	for i := range later {
 		var sent answer
-		bank.calls(http.MethodPost, "/v1/sms", map[string]any{"phone_number": w.number(), "sender": bank.sender, "message": "Impanuro " + word(),
+		bank.requests(http.MethodPost, "/v1/sms", map[string]any{"phone_number": w.number(), "sender": bank.sender, "message": "Impanuro " + word(),
 			"send_at": soon(20 * 24 * time.Hour), "client_reference": fmt.Sprintf("impanuro-%d", i)}, &sent)
 	}
 	if got := shop.credits(); got != 0 {
@@ -190,7 +190,7 @@ func TestManyScheduledForOneMoment(t *testing.T) {
 			Status    string `json:"status"`
 		} `json:"data"`
 	}
-	bank.calls(http.MethodGet, "/v1/sms?client_reference=impanuro-7", nil, &page)
+	bank.requests(http.MethodGet, "/v1/sms?client_reference=impanuro-7", nil, &page)
 	if len(page.Data) != 1 || page.Data[0].Reference != "impanuro-7" || page.Data[0].Status != "sent" {
 		t.Errorf("the reference finds %+v", page)
 	}
@@ -233,7 +233,7 @@ func TestCancelRacesWithTheDueMoment(t *testing.T) {
 	var total int64
 	early := shop.schedules(500, map[string]any{"send_at": soon(time.Hour)})[0]
 	var first stopped
-	shop.calls(http.MethodDelete, "/v1/sms/batches/"+early, nil, &first)
+	shop.requests(http.MethodDelete, "/v1/sms/batches/"+early, nil, &first)
 	if first != (stopped{500, 500}) || shop.credits() != 10_000 {
 		t.Errorf("before its moment %+v are cancelled, %d credits are there", first, shop.credits())
 	}
@@ -254,7 +254,7 @@ func TestCancelRacesWithTheDueMoment(t *testing.T) {
 			callers.Go(func() {
 				for range 4 {
 					var s stopped
-					shop.calls(http.MethodDelete, "/v1/sms/batches/"+id, nil, &s)
+					shop.requests(http.MethodDelete, "/v1/sms/batches/"+id, nil, &s)
 					if s.Cancelled != s.Credits {
 						t.Errorf("%+v: each has one segment", s)
 					}
@@ -307,7 +307,7 @@ func TestDownAtTheDueMoment(t *testing.T) {
 	shop := w.company("Isoko", 2*many)
 	shop.schedules(many, map[string]any{"send_at": soon(time.Hour)})
 	var short answer
-	shop.calls(http.MethodPost, "/v1/sms", map[string]any{"phone_number": w.number(), "sender": shop.sender, "message": "Impanuro " + word(),
+	shop.requests(http.MethodPost, "/v1/sms", map[string]any{"phone_number": w.number(), "sender": shop.sender, "message": "Impanuro " + word(),
 		"send_at": soon(2 * time.Second), "expire_at": soon(4 * time.Second)}, &short)
 	w.gateway.kill()
 	at := w.comes(0)
@@ -359,7 +359,7 @@ func TestQuietHoursOfACompany(t *testing.T) {
 		var batch struct {
 			SendAt *time.Time `json:"send_at"`
 		}
-		shop.calls(http.MethodGet, "/v1/sms/batches/"+id, nil, &batch)
+		shop.requests(http.MethodGet, "/v1/sms/batches/"+id, nil, &batch)
 		return batch.SendAt != nil && batch.SendAt.After(time.Now().Add(90*time.Minute))
 	}
 	w.eventually(5*time.Second, "a batch waits", func() bool { return waits(shop.campaign(2)) })
