@@ -49,7 +49,8 @@ type Ref struct{ ID, CompanyID int64 }
 // ErrFiltersBusy says that somebody else makes filters at this moment: try again.
 var ErrFiltersBusy = errors.New("number filters are being made; try again")
 
-// Erase removes the texts of messages to a number and obscures it, in one transaction,
+// Erase removes the texts of messages to a number, and the customers' references, and
+// obscures it, in one transaction,
 // unless something may still become of them. also is called in the transaction with
 // those that are final, ascending, and returns which of them are still needed. With the
 // number goes what is kept beside a message that names it.
@@ -85,7 +86,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 		b := &pgx.Batch{}
 		b.Queue(forgetReferences, final)
 		receipts.QueueObscure(b, final)
-		b.Queue(`UPDATE messages SET body = '', phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, final).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(`UPDATE messages SET body = '', client_reference = NULL, phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, final).Exec(func(tag pgconn.CommandTag) error {
 			done.Messages = tag.RowsAffected()
 			return nil
 		})

@@ -102,7 +102,7 @@ func TestPurgeNumbers(t *testing.T) {
 func TestErase(t *testing.T) {
 	d := newHotStore(t)
 	const ann = sms.Number("+25779123412")
-	ids := slices.Concat(d.pending(2, to(ann)), d.pending(2, to(ann), func(m *messages.Message) { m.CompanyID = 2 }), d.pending(1))
+	ids := slices.Concat(d.pending(2, to(ann), func(m *messages.Message) { m.Reference = "order 17" }), d.pending(2, to(ann), func(m *messages.Message) { m.CompanyID = 2 }), d.pending(1))
 	d.over(ids[0], ids[1], ids[2], ids[4])
 	claimed := d.claim(1, ids[3])
 	erase := func(needed ...int64) (done messages.Erased) {
@@ -127,8 +127,12 @@ func TestErase(t *testing.T) {
 		t.Errorf("numbers %v, want %v", got, want)
 	}
 	same(t, "with a text", d.texts(), []int64{ids[1], ids[3], ids[4]})
-	if done := erase(); done.Messages != 1 {
-		t.Errorf("again: %+v", done)
+	named := func() int { return d.count(`SELECT count(*) FROM messages WHERE client_reference = 'order 17'`) }
+	if n := named(); n != 1 {
+		t.Errorf("%d messages have the customer's reference", n)
+	}
+	if done := erase(); done.Messages != 1 || named() != 0 {
+		t.Errorf("again: %+v, %d have the customer's reference", done, named())
 	}
 	// What was in a dispatcher's hand is carried and settled as ever.
 	delivered := receipt("c1", "DELIVRD")

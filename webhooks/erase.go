@@ -14,7 +14,7 @@ import (
 type Subject struct{ CompanyID, MessageID int64 }
 
 // Erase replaces the number in what is kept of events about messages by another text,
-// and removes what endpoints answered, which may repeat it. Messages of which an event
+// and removes the customer's reference and what endpoints answered, which may repeat it. Messages of which an event
 // is still to be delivered are left alone and returned: the endpoint gets what was
 // promised. What is sent again by hand afterwards bears the other text.
 func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
@@ -51,7 +51,7 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 		}
 	}
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE webhook_deliveries SET phone_number = $2 WHERE seq = ANY($1)`, seqs, by)
+	b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, client_reference = NULL WHERE seq = ANY($1)`, seqs, by)
 	b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = ANY($1)`, seqs)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("erasing a number from %d events: %w", len(seqs), err)
