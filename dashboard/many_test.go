@@ -188,7 +188,7 @@ func TestManyMessages(t *testing.T) {
 		{"messages, a number of yore", "/messages?q=" + old[0].Number.National(), 3, true},
 		{"messages, a number that has none", "/messages?q=69999999", 3, true},
 		{"message, by number", fmt.Sprintf("/messages?q=%d", old[0].ID), 1, false},
-		{"message", "/messages/" + old[0].ULID.String(), 4, false},
+		{"message", "/messages/" + old[0].ULID.String(), 5, false},
 		{"batch", "/batches/" + ulid.ULID(batched.Bytes).String(), 4, false},
 		{"compose", "/messages/new", 0, false},
 		{"campaigns", "/campaigns", 3, false},
