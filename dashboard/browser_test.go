@@ -190,8 +190,17 @@ func (p *person) pressText(text string) {
 	where := fmt.Sprintf(`(//*[self::button or self::a][normalize-space()=%s][not(ancestor::details[not(@open)])])[1]`, quoted(text))
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(where, chromedp.BySearch)); err != nil {
+	if _, err := chromedp.RunResponse(ctx, inSight(where), chromedp.Click(where, chromedp.BySearch)); err != nil {
 		p.Fatalf("%s: pressing %q on %s: %v\n%s", p.name, text, p.where(), err, p.read())
+	}
+}
+
+// inSight scrolls what is to be pressed to the middle of the window, as people do when it
+// is under a notice that stays at the top.
+func inSight(where string) chromedp.Action {
+	return chromedp.Tasks{
+		chromedp.WaitVisible(where, chromedp.BySearch),
+		chromedp.Evaluate(fmt.Sprintf(`document.evaluate(%q, document, null, XPathResult.FIRST_ORDERED_NODE_TYPE, null).singleNodeValue?.scrollIntoView({block: "center"})`, where), nil),
 	}
 }
 
