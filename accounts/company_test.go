@@ -3,6 +3,8 @@ package accounts
 import (
 	"reflect"
 	"testing"
+
+	"intumwa/sms"
 )
 
 func TestCompany(t *testing.T) {
@@ -42,6 +44,27 @@ func TestCompany(t *testing.T) {
 	second := a.mustCompany(t, "b@example.com")
 	if got, err := a.Companies(t.Context(), c.ID, 10); err != nil || len(got) != 1 || got[0].ID != second.ID {
 		t.Errorf("Companies: %+v, %v", got, err)
+	}
+}
+
+// TestQuietHoursOfAll: the database takes no quiet hours that cannot be read; where one company has such ones nevertheless,
+// it has none, and the others theirs.
+func TestQuietHoursOfAll(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "a@example.com")
+	a.mustUser(t, "b@example.com")
+	odd, even := a.mustCompany(t, "a@example.com"), a.mustCompany(t, "b@example.com")
+	a.exec(t, `update companies set quiet_hours = '21:00-06:00' where id = $1`, even.ID)
+	for _, text := range []string{"08:00-08:00", "24:00-06:00", "", "21:00"} {
+		if _, err := a.pool.Exec(t.Context(), `update companies set quiet_hours = $2 where id = $1`, odd.ID, text); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+	a.exec(t, `alter table companies drop constraint companies_quiet_hours_check`)
+	a.exec(t, `update companies set quiet_hours = '08:00-08:00' where id = $1`, odd.ID)
+	own, err := a.QuietHours(t.Context())
+	if err != nil || len(own) != 2 || own[odd.ID].String() != sms.NoQuietHours || own[even.ID].String() != "21:00-06:00" {
+		t.Errorf("%v, %v", own, err)
 	}
 }
 

@@ -27,7 +27,7 @@ var RefuseQuiet = sms.Refusal{Reason: "quiet_hours", Text: "The messages would e
 func (in *Intake) afterQuiet(company *accounts.Company, s Schedule, now time.Time) (Schedule, error) {
 	quiet := in.opts.QuietHours
 	if company.QuietHours != "" {
-		quiet, _ = sms.ParseQuietHours(company.QuietHours) // the database has no others than it takes
+		quiet, _ = sms.ParseQuietHours(company.QuietHours) // the database takes no others; any would count as none
 	}
 	begin := now
 	if s.SendAt.After(now) {
