@@ -103,6 +103,16 @@ func TestSecondCarrier(t *testing.T) {
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
 		}},
+		{name: "undelivered when it was to be given up", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, m.msg.ID)
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, sent long after its acceptance", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.exec(`UPDATE messages SET created_at = now() - interval '30 days', send_at = now() - interval '1 minute' WHERE id = $1`, m.msg.ID)
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
 		{name: "one of two undelivered", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "UNDELIV"))

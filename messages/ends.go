@@ -44,9 +44,9 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 		)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
 		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
-			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.created_at + $3::interval), NULL, coalesce(b.epoch, $6), m.send_at
+			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval), NULL, coalesce(b.epoch, $6), m.send_at
 		FROM input i JOIN messages m ON m.id = i.id LEFT JOIN held b ON b.message_id = i.id
-		WHERE m.status = 0 AND coalesce(b.expires_at, m.created_at + $3::interval) > now()
+		WHERE m.status = 0 AND coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval) > now()
 		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch), epochUnknown)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)

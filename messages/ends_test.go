@@ -89,6 +89,27 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	}
 }
 
+// TestPutBackOfItsTime: a message whose time was not written down when it was held has its own nevertheless: until it is to be
+// given up, and from when it was to be sent.
+func TestPutBackOfItsTime(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(3)
+	d.exec(`DELETE FROM outbox`)
+	d.exec(`UPDATE messages SET created_at = now() - interval '30 days'`)
+	d.exec(`UPDATE messages SET created_at = now(), expire_at = now() WHERE id = $1`, ids[0])
+	d.exec(`UPDATE messages SET send_at = now() - interval '1 minute' WHERE id = $1`, ids[1])
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		var refused []messages.Refused
+		for _, id := range ids {
+			refused = append(refused, messages.Refused{MessageID: id, Segment: 1})
+		}
+		return d.PutBack(ctx, tx, refused, 24*time.Hour)
+	})
+	if got := idsOf(d.claim(1, ids...)); !slices.Equal(got, ids[1:2]) {
+		t.Errorf("%v are back of %v, want the second alone", got, ids)
+	}
+}
+
 // TestForgetHeld: what was kept of a held message goes when no message of its age
 // is put back.
 func TestForgetHeld(t *testing.T) {

@@ -55,12 +55,12 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	rows, err := tx.Query(ctx, `
 		WITH may AS (
 			SELECT m.id, m.company_id, CASE WHEN m.batch_id IS NULL THEN $8::smallint ELSE $9::smallint END AS lane, f.reason,
-				coalesce(o.expires_at, h.expires_at, m.created_at + $7::interval) AS expires_at
+				coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) AS expires_at
 			FROM unnest($1::bigint[], $2::text[], $3::boolean[]) f(id, reason, in_hand) JOIN messages m ON m.id = f.id
 				LEFT JOIN outbox o ON o.message_id = m.id LEFT JOIN held h ON h.message_id = m.id
 			WHERE m.status = 0 AND NOT EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
 				AND CASE WHEN f.in_hand THEN o.claimed_by = $4 ELSE o.message_id IS NULL END
-				AND coalesce(o.expires_at, h.expires_at, m.created_at + $7::interval) > now()
+				AND coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) > now()
 				AND `+receipts.Undelivered("m.id", "$6::interval")+`
 			ORDER BY m.id FOR UPDATE OF m
 		), waits AS (
