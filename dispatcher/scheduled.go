@@ -99,7 +99,9 @@ func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.D
 		wait = d.opts.SweepInterval
 	}
 	d.metrics.scheduledLate.Set(max(-wait, 0).Seconds())
-	if wait > 0 {
+	if wait > 0 { // the next look need not read again what was released before
+		behind := messages.Due{At: now.Add(-releaseBehind)}
+		at.after = [2]messages.Due{behind, behind}
 		return min(wait, d.opts.SweepInterval), nil
 	}
 	more, err := d.release(ctx, at, now)

@@ -1,0 +1,36 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+)
+
+// TestReleaseLooksOn: a look from the beginning that finds nothing due is followed by looks at the last minute alone, until the
+// next whole one; what is recorded meanwhile is released.
+func TestReleaseLooksOn(t *testing.T) {
+	b := newBench(t)
+	var at releasing
+	schedule := func(id int, due time.Duration) {
+		t.Helper()
+		b.exec(`INSERT INTO scheduled (message_id, company_id, carrier, lane, due_at, expires_at)
+			VALUES ($1, 1, 'lumitel', 0, now() + make_interval(secs => $2), now() + interval '1 day')`, id, due.Seconds())
+	}
+	for _, due := range []time.Duration{0, time.Hour} { // none is scheduled; none is due
+		if due > 0 {
+			schedule(1, due)
+		}
+		at = releasing{}
+		if rest, err := b.d.releaseDue(t.Context(), &at); err != nil || rest != b.d.opts.SweepInterval {
+			t.Fatalf("it rests %s, %v", rest, err)
+		}
+		for lane, after := range at.after {
+			if behind := time.Since(after.At); behind > 2*releaseBehind || behind < releaseBehind/2 {
+				t.Errorf("lane %d: it goes on from %s", lane, after.At)
+			}
+		}
+	}
+	schedule(2, -time.Second)
+	if _, err := b.d.releaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
+		t.Errorf("what is due was not released, %v", err)
+	}
+}
