@@ -14,6 +14,14 @@ const heldUntil = `'9999-12-31T00:00:00Z'::timestamptz`
 // holdAtOnce is how many messages one statement releases.
 const holdAtOnce = 5_000
 
+// lockHolds is the companies of the rows in a table that are not approved, which they stay until the statement has ended: who
+// approves one meanwhile waits, so that nothing is held behind the one who lets go what is held ([Store.Unhold]). Rows of the
+// table are locked before.
+func lockHolds(table string) string {
+	return `SELECT h.company_id FROM (SELECT DISTINCT company_id FROM ` + table + `) t JOIN holds h ON h.company_id = t.company_id
+			WHERE NOT h.released ORDER BY h.company_id FOR SHARE OF h`
+}
+
 // Holds lists the companies whose queued messages are to be put off, and those
 // that are approved again; without holds it is one look at an empty table.
 func (s *Store) Holds(ctx context.Context) (held, released []int64, err error) {
@@ -42,11 +50,12 @@ func (s *Store) Holds(ctx context.Context) (held, released []int64, err error) {
 // meets it.
 func (s *Store) Hold(ctx context.Context, ids []int64) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `WITH free AS (
-			SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+			SELECT o.message_id, o.company_id FROM outbox o JOIN messages m ON m.id = o.message_id
 			WHERE o.message_id = ANY($1) AND o.due_at < `+heldUntil+` AND o.claimed_by IS NULL AND NOT m.test FOR UPDATE OF o SKIP LOCKED
+		), unapproved AS MATERIALIZED (
+			`+lockHolds("free")+`
 		)
-		UPDATE outbox o SET due_at = `+heldUntil+` FROM free WHERE o.message_id = free.message_id
-			AND EXISTS (SELECT FROM holds h WHERE h.company_id = o.company_id AND NOT h.released)`, ids)
+		UPDATE outbox o SET due_at = `+heldUntil+` FROM free JOIN unapproved USING (company_id) WHERE o.message_id = free.message_id`, ids)
 	if err != nil {
 		return 0, fmt.Errorf("holding %d messages: %w", len(ids), err)
 	}

@@ -36,6 +36,8 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 		), gone AS (
 			DELETE FROM scheduled s USING due WHERE s.message_id = due.message_id
 			RETURNING s.message_id, s.company_id, s.carrier, s.lane, s.due_at, s.expires_at
+		), unapproved AS MATERIALIZED (
+			`+lockHolds("gone")+`
 		), waiting AS (
 			INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, pushed_at, expires_at, since)
 			SELECT message_id, company_id, carrier, lane, CASE WHEN held THEN `+heldUntil+` ELSE coalesce(quiet, now()) END,
@@ -43,7 +45,7 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 			FROM (
 				SELECT o.*, h.company_id IS NOT NULL AND NOT (SELECT m.test FROM messages m WHERE m.id = o.message_id) AS held,
 					CASE WHEN o.lane = 1 THEN `+quietUntil+` END AS quiet
-				FROM gone o LEFT JOIN holds h ON h.company_id = o.company_id AND NOT h.released `+quietJoin+`
+				FROM gone o LEFT JOIN unapproved h ON h.company_id = o.company_id `+quietJoin+`
 			) g
 			ORDER BY message_id
 			RETURNING message_id, company_id, carrier, lane, pushed_at IS NULL AS held

@@ -237,6 +237,54 @@ func TestReleasedIntoAHold(t *testing.T) {
 	}
 }
 
+// TestApprovedWhileHeld: who holds messages of a company while it is approved again waits for that, and holds nothing then:
+// nobody would let go of it any more.
+func TestApprovedWhileHeld(t *testing.T) {
+	for name, hold := range map[string]func(d *testStore, ids []int64) error{
+		"by a release": func(d *testStore, _ []int64) error {
+			_, _, err := d.ReleaseScheduled(d.Context(), 0, 10, messages.Quiet{}, messages.Due{})
+			return err
+		},
+		"by the walk": func(d *testStore, ids []int64) error {
+			_, err := d.Hold(d.Context(), ids)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newHotStore(t)
+			ids := append(d.pending(1), d.pending(1, later(time.Now().Add(-time.Second)))...)
+			d.exec(`INSERT INTO holds (company_id) VALUES (1)`)
+			ctx := t.Context()
+			approving, err := d.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = approving.Rollback(context.WithoutCancel(ctx)) }()
+			if _, err := approving.Exec(ctx, `UPDATE holds SET released = true`); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- hold(d, ids) }()
+			for d.count(`SELECT count(*) FROM pg_locks WHERE NOT granted`) == 0 {
+				select {
+				case err := <-done:
+					t.Fatalf("it did not wait, %v", err)
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			if err := approving.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now()`); n != 0 {
+				t.Errorf("%d are held", n)
+			}
+		})
+	}
+}
+
 // TestQuiet: in quiet hours what is released of batches, and what batches have queued, waits for their end. Single messages
 // and what was tried before do not.
 func TestQuiet(t *testing.T) {
