@@ -42,6 +42,7 @@ type laneWalk struct {
 	midst bool             // the next stretch is not the pass's first
 	pass  messages.Counted // what it has counted in this pass
 	whole messages.Counted // and in the last one that came to the end
+	ended bool             // one has come to the end
 }
 
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
@@ -71,7 +72,7 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 		l.pass.Due = seen.Due
 	}
 	if l.after, l.midst = seen.Last, true; seen.Rows < messages.WalkRows {
-		l.after, l.whole = 0, l.pass
+		l.after, l.whole, l.ended = 0, l.pass, true
 	}
 }
 
@@ -85,12 +86,15 @@ func firstOf(seen *messages.Seen, next int64) int64 {
 }
 
 // counted is what waits in the lane: as the last pass saw it, or this one, if it
-// has seen more already.
+// has seen more already. Before a pass has come to the end it is partial: who walked
+// before may have counted more.
 func (l *laneWalk) counted() messages.Counted {
+	of := l.whole
 	if l.after != 0 && l.pass.Messages > l.whole.Messages {
-		return l.pass
+		of = l.pass
 	}
-	return l.whole
+	of.Partial = !l.ended
+	return of
 }
 
 // walkOutbox reads on and does what is to be done about what it sees.

@@ -82,6 +82,28 @@ func TestWalkComesRound(t *testing.T) {
 	}
 }
 
+// TestWalkTakesOver: who begins to walk shows no less of a lane than who walked before counted, until it has come to its end.
+func TestWalkTakesOver(t *testing.T) {
+	b := newBench(t)
+	b.wait("lumitel", messages.WalkRows+1)
+	b.walk()
+	b.walk()
+	b.d.walk = newOutboxWalk() // another process
+	for round := range 2 {
+		b.walk()
+		if got := b.depth("lumitel"); got != messages.WalkRows+1 {
+			t.Errorf("round %d: %d are shown to wait", round, got)
+		}
+		b.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(message_id) FROM outbox)`)
+		b.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES (nextval('messages_id_seq'), 1, 'lumitel', 1, now() + interval '1 day')`)
+	}
+	b.exec(`DELETE FROM outbox WHERE message_id > (SELECT min(message_id) FROM outbox)`)
+	b.walk()
+	if got := b.depth("lumitel"); got != 1 {
+		t.Errorf("%d are shown to wait of one", got)
+	}
+}
+
 // TestWalkSeesWhatIsNext: whose approval is withdrawn has its messages held from
 // the first one on, wherever the walk is.
 func TestWalkSeesWhatIsNext(t *testing.T) {

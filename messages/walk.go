@@ -179,6 +179,7 @@ type Counted struct {
 	Messages int64
 	First    int64     // the oldest; 0: there is none
 	Due      time.Time // since when the one is due that is due longest; zero: there is none
+	Partial  bool      // the lane was not counted to its end yet: what is kept of it stays where that is more
 }
 
 // KeepBacklogs keeps for [Store.Backlogs] what waits in all lanes: what was counted of
@@ -187,26 +188,29 @@ type Counted struct {
 func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	n := len(lanes)
 	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
+	partial := make([]bool, n)
 	for i := range lanes {
 		l := &lanes[i]
-		carriers[i], numbers[i], counts[i], firsts[i] = l.Carrier, int16(l.Lane), l.Messages, l.First
+		carriers[i], numbers[i], counts[i], firsts[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, l.Partial
 		if !l.Due.IsZero() {
 			due[i] = &l.Due
 		}
 	}
 	if _, err := s.pool.Exec(ctx, `
 		WITH lane AS (
-			SELECT l.carrier, l.lane, l.messages, coalesce((SELECT o.since FROM outbox o WHERE o.message_id = l.first), m.created_at) AS created_at, l.due
-			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[]) l(carrier, lane, messages, first, due)
+			SELECT l.carrier, l.lane, l.messages, coalesce((SELECT o.since FROM outbox o WHERE o.message_id = l.first), m.created_at) AS created_at, l.due, l.partial
+			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::boolean[]) l(carrier, lane, messages, first, due, partial)
 			LEFT JOIN messages m ON m.id = l.first
 		), others AS (
 			DELETE FROM backlogs WHERE (carrier, lane) NOT IN (SELECT carrier, lane FROM lane)
 		)
 		INSERT INTO backlogs AS b (carrier, lane, messages, oldest_at, due_at)
-		SELECT l.* FROM lane l, set_config('synchronous_commit', 'off', true) ORDER BY carrier, lane
+		SELECT l.carrier, l.lane, l.messages, l.created_at, l.due FROM lane l, set_config('synchronous_commit', 'off', true)
+		WHERE NOT (l.partial AND EXISTS (SELECT FROM backlogs k WHERE (k.carrier, k.lane) = (l.carrier, l.lane) AND k.messages > l.messages))
+		ORDER BY carrier, lane
 		ON CONFLICT (carrier, lane) DO UPDATE SET messages = excluded.messages, oldest_at = excluded.oldest_at, due_at = excluded.due_at
 			WHERE (b.messages, b.oldest_at, b.due_at) IS DISTINCT FROM (excluded.messages, excluded.oldest_at, excluded.due_at)`,
-		carriers, numbers, counts, firsts, due); err != nil {
+		carriers, numbers, counts, firsts, due, partial); err != nil {
 		return fmt.Errorf("keeping what waits: %w", err)
 	}
 	return nil

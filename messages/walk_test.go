@@ -253,6 +253,16 @@ func TestBacklogs(t *testing.T) {
 	if got := backlogs(); got[carrier].Messages != 4 {
 		t.Errorf("%+v", got)
 	}
+	here.Messages, here.Partial = 3, true
+	keep(here)
+	if got := backlogs(); got[carrier].Messages != 4 {
+		t.Errorf("%+v: less was counted, but not to the end", got)
+	}
+	here.Messages = 5
+	keep(here)
+	if got := backlogs(); got[carrier].Messages != 5 {
+		t.Errorf("%+v", got)
+	}
 	keep()
 	if got := backlogs(); len(got) != 0 {
 		t.Errorf("%+v", got)
