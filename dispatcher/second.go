@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,30 @@ const undeliv = "UNDELIV"
 type sentOn map[int64]string
 
 // askSecond has the carrier's second one take what fails here, as far as it may be
-// asked (rule choices 5.8). What it takes neither fails nor is the carrier's any more.
-func (s *settler) askSecond(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final) (sentOn, error) {
+// asked (rule choices 5.8). What it takes neither fails nor is the carrier's any more;
+// nor does what it took in a transaction whose COMMIT was not answered, where this is
+// done again.
+func (s *settler) askSecond(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final, again bool) (sentOn, error) {
+	before := sentOn{}
+	if ids := slices.AppendSeq(slices.Clone(p.carried), maps.Keys(p.elsewhere)); again && len(ids) > 0 {
+		taken, err := s.d.carrying.SentOn(ctx, tx, s.carrier.name, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range taken {
+			before[id] = undelivered
+			if _, refused := p.elsewhere[id]; refused {
+				before[id] = unroutable
+			}
+		}
+	}
+	sent, err := s.sendOn(ctx, tx, p, verdicts)
+	maps.Copy(before, sent)
+	return before, err
+}
+
+// sendOn is askSecond for what no second carrier has taken before.
+func (s *settler) sendOn(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final) (sentOn, error) {
 	conf := s.carrier.config()
 	if conf.SecondCarrier == "" {
 		return nil, nil

@@ -179,6 +179,40 @@ func TestSecondCarrier(t *testing.T) {
 	}
 }
 
+// TestSecondCarrierAgain: what a second carrier has taken in a transaction whose COMMIT was not answered stays with it when the
+// same is settled again, also where this process has claimed it for that one since.
+func TestSecondCarrierAgain(t *testing.T) {
+	for name, of := range map[string]fate{"refused": refused, "undelivered, with its answer": accepted("a")} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := newSecondBench(t)
+			m := b.begun(1)
+			b.worker.open.Add(1)
+			if err := b.worker.slots.take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			same := &inFlight{worker: b.worker, msg: m.msg, total: 1, attempt: submission.Attempt{Open: 1}}
+			w := settlement{results: []result{of(m, 1)}}
+			if name != "refused" {
+				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
+			}
+			b.settle(w)
+			if name == "refused" {
+				if claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}); err != nil || len(claimed) != 1 {
+					t.Fatalf("%d claimed, %v", len(claimed), err)
+				}
+			}
+			b.settle(settlement{results: []result{of(same, 1)}, again: true})
+			if status, reason := b.status(m.msg.ID); status != sms.Pending {
+				t.Errorf("it is %v %q", status, reason)
+			}
+			if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`); n != 1 {
+				t.Error("it waits for the second carrier no more")
+			}
+			b.clean()
+		})
+	}
+}
+
 // TestSecondCarrierDecides: what the second carrier makes of a message is what
 // becomes of it; the first one's word is not asked any more, and nobody a third
 // time.

@@ -100,6 +100,8 @@ type settlement struct {
 	receipts []arrival
 	late     []lateAnswer
 	returned []messages.Claim
+
+	again bool // a transaction with all of it has failed, or its COMMIT has not been answered
 }
 
 func (w *settlement) size() int {
@@ -125,7 +127,7 @@ func cut[T any](list []T, n *int) (first, second []T) {
 func (s *settler) grab() settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := settlement{s.results, s.receipts, s.late, s.returned}
+	w := settlement{results: s.results, receipts: s.receipts, late: s.late, returned: s.returned}
 	s.results, s.receipts, s.late, s.returned = nil, nil, nil, nil
 	return w
 }
@@ -175,7 +177,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
 			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
-		w.receipts = nil
+		w.receipts, w.again = nil, true
 		if failures == 0 {
 			s.d.log.Error("storing carrier answers fails; retrying", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
@@ -200,6 +202,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) {
 	if w.size() > 1 {
 		first, second := w.halves()
+		first.again, second.again = w.again, w.again
 		s.settle(ctx, first)
 		s.settle(ctx, second)
 		return
@@ -260,7 +263,7 @@ func (s *settler) commit(w settlement) error {
 		if err != nil {
 			return err
 		}
-		if sent, err = s.askSecond(ctx, tx, &plan, finals); err != nil {
+		if sent, err = s.askSecond(ctx, tx, &plan, finals, w.again); err != nil {
 			return err
 		}
 		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, plan.finals)), messages.Ends{

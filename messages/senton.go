@@ -89,6 +89,18 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	return sent, postgres.Later(ctx, tx, "passing what a carrier has said", b)
 }
 
+// SentOn returns those of messages that a second carrier has taken from this one.
+func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
+	rows, err := tx.Query(ctx, `SELECT message_id FROM sent_on WHERE message_id = ANY($1) AND from_carrier = $2 AND to_carrier IS NOT NULL`, ids, from)
+	if err == nil {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking what was sent on from %s: %w", from, err)
+	}
+	return ids, nil
+}
+
 // NeverSendOn notes messages for which no second carrier is to be asked: this one
 // may have something of them that is recorded nowhere.
 func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
