@@ -189,6 +189,24 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopAgain: a STOP that looks like the carrier's repetition holds all the same when
+// a START came between; a START that does is one.
+func TestStopAgain(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.route("8080", "", "", 1)
+	const number = "25779000001"
+	w.takes(from(number, "8080", "STOP"), from(number, "8080", "START"), from(number, "8080", "STOP"), from(number, "8080", "START"))
+	if got, want := w.outcomes(), []string{"routed", "routed", "duplicate", "duplicate"}; !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+	if got := w.optOuts(); !slices.Equal(got, []string{"1 +25779000001 "}) {
+		t.Errorf("listed %v", got)
+	}
+	if got := w.received(); len(got) != 2 {
+		t.Errorf("events %v", got)
+	}
+}
+
 // TestStopOfAStranger: from what is no number of the country nobody can be listed.
 func TestStopOfAStranger(t *testing.T) {
 	w := newWorld(t, Options{})

@@ -26,7 +26,7 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) err
 				return err
 			}
 			if repeats {
-				return w.mark(ctx, handsets.Duplicate, 0, m.ID)
+				return b.repeated(ctx, w, &m)
 			}
 		}
 		return b.deliver(ctx, w, []handsets.Inbound{m})
@@ -38,7 +38,7 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) err
 	a := handsets.Assemble(m, earlier)
 	switch {
 	case a.Repeated:
-		return w.mark(ctx, handsets.Duplicate, 0, m.ID)
+		return b.repeated(ctx, w, &m)
 	case len(a.Given) > 0:
 		if err := w.mark(ctx, handsets.Incomplete, 0, a.Given...); err != nil {
 			return err
@@ -48,6 +48,19 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) err
 		return w.store.Mark(ctx, handsets.Waiting, 0, m.ID)
 	}
 	return b.deliver(ctx, w, a.Whole)
+}
+
+// repeated drops what the carrier delivered before, or so it seems: who wrote STOP,
+// START and STOP again meant the second STOP too. Nothing comes of it where it is one.
+func (b *Switchboard) repeated(ctx context.Context, w *work, m *handsets.Inbound) error {
+	if err := w.mark(ctx, handsets.Duplicate, 0, m.ID); err != nil || (m.Part != nil && m.Part.Number != 1) {
+		return err
+	}
+	c, err := b.read(ctx, w, m, handsets.Text([]handsets.Inbound{*m}))
+	if err != nil || c.change != changeStop || c.company == 0 {
+		return err
+	}
+	return b.obey(ctx, w, m, c)
 }
 
 // mark notes what became of rows, and counts it.
