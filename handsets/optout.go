@@ -75,7 +75,7 @@ func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries
 // OptIn takes a number off a company's list and returns how many entries that were:
 // of one sender, with nil of all, with "" of the entry for all senders.
 func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Number, sender *string) (removed int64, err error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL OR sender = $3)`,
+	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL OR lower(sender) = lower($3))`,
 		int64(company), string(number), sender)
 	if err != nil {
 		return 0, fmt.Errorf("taking a number off the opt-out list of company %d: %w", company, err)
@@ -146,7 +146,7 @@ type Pair struct {
 }
 
 // Barred returns which of the pairs must not have a message, by their place in the
-// list. It is one statement, in the transaction of what it decides: an entry that is
+// list; a sender's name is the same in small letters and capitals. It is one statement, in the transaction of what it decides: an entry that is
 // committed counts.
 func Barred(ctx context.Context, tx pgx.Tx, pairs []Pair) (map[int]bool, error) {
 	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
@@ -155,7 +155,7 @@ func Barred(ctx context.Context, tx pgx.Tx, pairs []Pair) (map[int]bool, error) 
 	}
 	rows, err := tx.Query(ctx, `
 		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
-		CROSS JOIN LATERAL (SELECT FROM opt_outs o WHERE o.company_id = u.company AND o.phone_number = u.number AND o.sender IN ('', u.sender) LIMIT 1) o`,
+		CROSS JOIN LATERAL (SELECT FROM opt_outs o WHERE o.company_id = u.company AND o.phone_number = u.number AND lower(o.sender) IN ('', lower(u.sender)) LIMIT 1) o`,
 		companies, numbers, senders)
 	if err != nil {
 		return nil, fmt.Errorf("looking for opt-outs: %w", err)

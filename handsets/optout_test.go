@@ -54,7 +54,7 @@ func TestOptOuts(t *testing.T) {
 	}
 	got := barred(handsets.Pair{1, one, "ACME"}, handsets.Pair{1, one, "Acme"}, handsets.Pair{2, one, "ACME"}, handsets.Pair{1, two, "ACME"}, handsets.Pair{1, two, "Other"},
 		handsets.Pair{1, "+25761000003", "ACME"}, handsets.Pair{1, one, "ACME"})
-	if fmt.Sprint(got) != "map[0:true 3:true 4:true 6:true]" {
+	if fmt.Sprint(got) != "map[0:true 1:true 3:true 4:true 6:true]" {
 		t.Errorf("barred: %v", got)
 	}
 	sender := "ACME"
