@@ -3,19 +3,26 @@ package handsets
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/sms"
 )
 
-// ofNumber selects what came from a number, or went to it, in whatever form it was
-// written. It reads all that is kept.
-const ofNumber = `right(source, 8) = right($1, 8) OR right(destination, 8) = right($1, 8)`
+// ofNumber selects what came from a number, or went to it, in the forms $1. It reads
+// all that is kept.
+const ofNumber = `(source = ANY($1::text[]) OR destination = ANY($1::text[]))`
+
+// formsOf are the forms in which carriers write a number: those that Number reads.
+func formsOf(number sms.Number) []string {
+	digits := number.Digits()
+	return []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257")}
+}
 
 // InboundOf returns what carriers delivered from a number, or to it.
 func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, string(number)))
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, formsOf(number)))
 }
 
 // Ref names a company's message.
@@ -25,11 +32,11 @@ type Ref struct{ CompanyID, ID int64 }
 // companies have of it. It returns how many deliveries those were, and which messages
 // of companies. Opt-outs stay: they are what the number's owner asked for.
 func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (deleted int64, messages []Ref, err error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE `+ofNumber, string(number))
+	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE `+ofNumber, formsOf(number))
 	if err != nil {
 		return 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_messages WHERE `+ofNumber+` RETURNING company_id, id`, string(number))
+	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_messages WHERE `+ofNumber+` RETURNING company_id, id`, formsOf(number))
 	if err == nil {
 		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
 	}

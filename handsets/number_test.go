@@ -12,7 +12,8 @@ import (
 func TestNumber(t *testing.T) {
 	d := newTestStore(t)
 	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "61000001", Destination: "8080"},
-		handsets.Inbound{Source: "25761000002", Destination: "+25761000001"}, handsets.Inbound{Source: "25761000002", Destination: "8080"})
+		handsets.Inbound{Source: "25761000002", Destination: "+25761000001"}, handsets.Inbound{Source: "25761000002", Destination: "8080"},
+		handsets.Inbound{Source: "0025761000001", Destination: "8080"}, handsets.Inbound{Source: "32461000001", Destination: "2250161000001"})
 	text := "Yego"
 	id, err := d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000001", To: "8080", Body: &text, Parts: 1})
 	if err == nil {
@@ -24,14 +25,14 @@ func TestNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := d.InboundOf(t.Context(), "+25761000001"); err != nil || len(found) != 3 {
+	if found, err := d.InboundOf(t.Context(), "+25761000001"); err != nil || len(found) != 4 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	deleted, messages, err := d.EraseInbound(t.Context(), "+25761000001")
-	if err != nil || deleted != 3 || len(messages) != 1 || messages[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
+	if err != nil || deleted != 4 || len(messages) != 1 || messages[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
 		t.Errorf("%d, %v, %v", deleted, messages, err)
 	}
-	if left, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(left) != 1 {
+	if left, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(left) != 2 {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if left, err := d.OptOutsOf(t.Context(), "+25761000001"); err != nil || len(left[7]) != 1 {
