@@ -30,20 +30,24 @@ type Ref struct{ CompanyID, ID int64 }
 
 // EraseInbound deletes what carriers delivered from a number, or to it, and what
 // companies have of it. It returns how many deliveries those were, and which messages
-// of companies. Opt-outs stay: they are what the number's owner asked for.
-func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (deleted int64, messages []Ref, err error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM inbound WHERE `+ofNumber, formsOf(number))
+// of companies. What nobody has looked at yet, and parts that wait for others, are left
+// (they may be a STOP) and counted as pending. Opt-outs stay: they are what the number's
+// owner asked for.
+func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (deleted, pending int64, messages []Ref, err error) {
+	err = s.pool.QueryRow(ctx, `WITH gone AS (DELETE FROM inbound WHERE `+ofNumber+` AND outcome <> 'waiting' RETURNING id)
+		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND (outcome IS NULL OR outcome = 'waiting'))`,
+		formsOf(number)).Scan(&deleted, &pending)
 	if err != nil {
-		return 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
+		return 0, 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}
 	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_messages WHERE `+ofNumber+` RETURNING company_id, id`, formsOf(number))
 	if err == nil {
 		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
+		return 0, 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}
-	return tag.RowsAffected(), messages, nil
+	return deleted, pending, messages, nil
 }
 
 // OptOutsOf returns the entries of a number in all companies' lists.

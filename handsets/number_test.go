@@ -28,9 +28,15 @@ func TestNumber(t *testing.T) {
 	if found, err := d.InboundOf(t.Context(), "+25761000001"); err != nil || len(found) != 4 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	deleted, messages, err := d.EraseInbound(t.Context(), "+25761000001")
-	if err != nil || deleted != 4 || len(messages) != 1 || messages[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
-		t.Errorf("%d, %v, %v", deleted, messages, err)
+	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END WHERE source <> '0025761000001'`)
+	deleted, pending, messages, err := d.EraseInbound(t.Context(), "+25761000001")
+	if err != nil || deleted != 2 || pending != 2 || len(messages) != 1 || messages[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
+		t.Errorf("%d, %d, %v, %v", deleted, pending, messages, err)
+	}
+	d.exec(`UPDATE inbound SET outcome = 'incomplete'`)
+	deleted, pending, messages, err = d.EraseInbound(t.Context(), "+25761000001")
+	if err != nil || deleted != 2 || pending != 0 || len(messages) != 0 {
+		t.Errorf("when they were looked at: %d, %d, %v, %v", deleted, pending, messages, err)
 	}
 	if left, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(left) != 2 {
 		t.Errorf("%+v, %v", left, err)

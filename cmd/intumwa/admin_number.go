@@ -195,7 +195,7 @@ type adminNumberEraseCmd struct{ aboutNumber }
 type adminErased struct {
 	Number      string `json:"number"`       // masked
 	Messages    int64  `json:"messages"`     // without text and number now
-	Pending     int64  `json:"pending"`      // left as they are: not final, or an event about them is still to be delivered
+	Pending     int64  `json:"pending"`      // left as they are: not final, not looked at yet, or an event about them is still to be delivered
 	Receipts    int64  `json:"receipts"`     // deleted, that matched no message; none while messages are pending
 	Inbound     int64  `json:"inbound"`      // messages from the handset, deleted
 	TestCodes   int64  `json:"test_codes"`   // records of one-time codes, deleted
@@ -216,7 +216,7 @@ func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		err = errors.Join(err, c.record(ctx, o, actEraseDone, number, map[string]any{"messages": done.Messages, "pending": done.Pending,
 			"receipts": done.Receipts, "inbound": done.Inbound, "test_codes": done.TestCodes}))
 		if err == nil && done.Pending > 0 {
-			err = fmt.Errorf("%d messages are left: not final, or an event about them is still to be delivered; erase the number again later", done.Pending)
+			err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
 		}
 		return done, err
 	})
@@ -268,9 +268,11 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var gone []handsets.Ref
-		if done.Inbound, gone, err = handsets.New(pool).In(tx).EraseInbound(ctx, number); err != nil {
+		var waiting int64
+		if done.Inbound, waiting, gone, err = handsets.New(pool).In(tx).EraseInbound(ctx, number); err != nil {
 			return err
 		}
+		done.Pending += waiting
 		subjects := make([]webhooks.Subject, len(gone))
 		for i, m := range gone {
 			subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
