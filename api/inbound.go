@@ -44,7 +44,12 @@ func (a *API) listInbound(c *gin.Context) {
 		return
 	}
 	page, next, err := a.handsets.List(c.Request.Context(), sms.CompanyID(company.ID), filter, before, limit)
-	if err != nil {
+	switch {
+	case errors.Is(err, handsets.ErrNotFound): // where the cursor stood: erased or forgotten meanwhile
+		q.add(cursorInvalid)
+		q.refuseFirst(c)
+		return
+	case err != nil:
 		a.writeUnavailable(c, "listing messages from handsets", err)
 		return
 	}

@@ -52,7 +52,7 @@ const messageColumns = `id, company_id, received_at, carrier, source, destinatio
 // List returns up to limit of a company's messages, the latest first, from behind
 // the one with the id before (0: the latest there is), and where to go on from: 0
 // when there are no more. A page for a number may have fewer, even none, and still
-// go on.
+// go on. Where the company has no message before (any more) it is ErrNotFound.
 func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Message, next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
@@ -63,8 +63,12 @@ func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, befor
 		return fmt.Sprintf(text, len(args))
 	}
 	var where strings.Builder
-	if before > 0 { // of a message that is forgotten meanwhile all older ones are
-		where.WriteString(condition(` AND (received_at, id) < (SELECT b.received_at, b.id FROM inbound_messages b WHERE b.id = $%d)`, before))
+	if before > 0 {
+		last, err := s.Message(ctx, company, before)
+		if err != nil {
+			return nil, 0, err
+		}
+		where.WriteString(condition(` AND (received_at, id) < ($%d`, last.At) + condition(`, $%d)`, before))
 	}
 	if !f.From.IsZero() {
 		where.WriteString(condition(` AND received_at >= $%d`, f.From))

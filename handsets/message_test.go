@@ -66,6 +66,9 @@ func TestMessages(t *testing.T) {
 		if _, err := d.Message(t.Context(), 1, id); !errors.Is(err, handsets.ErrNotFound) {
 			t.Errorf("another's, or nobody's: %v", err)
 		}
+		if page, next, err := d.List(t.Context(), 1, handsets.Filter{}, id, 10); !errors.Is(err, handsets.ErrNotFound) {
+			t.Errorf("behind another's, or nobody's: %v, %d, %v", page, next, err)
+		}
 	}
 	if page, _, err := d.List(t.Context(), 0, handsets.Filter{}, 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("nobody's: %v, %v", page, err)
