@@ -3,6 +3,7 @@ package handsets
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,26 +29,40 @@ func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, er
 // Ref names a company's message.
 type Ref struct{ CompanyID, ID int64 }
 
-// EraseInbound deletes what carriers delivered from a number, or to it, and what
-// companies have of it. It returns how many deliveries those were, and which messages
-// of companies. What nobody has looked at yet, and parts that wait for others, are left
-// (they may be a STOP) and counted as pending. Opt-outs stay: they are what the number's
-// owner asked for.
-func (s *Store) EraseInbound(ctx context.Context, number sms.Number) (deleted, pending int64, messages []Ref, err error) {
-	err = s.pool.QueryRow(ctx, `WITH gone AS (DELETE FROM inbound WHERE `+ofNumber+` AND outcome <> 'waiting' RETURNING id)
-		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND (outcome IS NULL OR outcome = 'waiting'))`,
-		formsOf(number)).Scan(&deleted, &pending)
-	if err != nil {
-		return 0, 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
-	}
-	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_messages WHERE `+ofNumber+` RETURNING company_id, id`, formsOf(number))
+// EraseInbound deletes, in a transaction, what carriers delivered from a number, or to
+// it, and what companies have of it. It returns how many deliveries those were. It
+// leaves, and counts as pending, what nobody has looked at yet and parts that wait for
+// others (they may be a STOP), and the messages that told, which is called once with
+// all of companies', returns. Opt-outs stay: they are what the number's owner asked for.
+func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
+	var messages []Ref
+	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, formsOf(number))
 	if err == nil {
 		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
 	}
 	if err != nil {
-		return 0, 0, nil, fmt.Errorf("deleting the messages from a handset: %w", err)
+		return 0, 0, fmt.Errorf("looking for the messages from a handset: %w", err)
 	}
-	return deleted, pending, messages, nil
+	left, err := told(messages)
+	if err != nil {
+		return 0, 0, err
+	}
+	gone := []int64{}
+	for _, m := range messages {
+		if !slices.Contains(left, m.ID) {
+			gone = append(gone, m.ID)
+		}
+	}
+	// What became a company's message since they were read waits for the next time.
+	err = s.pool.QueryRow(ctx, `WITH erased AS (DELETE FROM inbound_messages WHERE id = ANY($2)),
+			gone AS (DELETE FROM inbound i WHERE `+ofNumber+` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
+				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)
+		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND id NOT IN (SELECT id FROM gone)
+			AND (message_id IS NULL OR message_id <> ALL($3)))`, formsOf(number), gone, append([]int64{}, left...)).Scan(&deleted, &pending)
+	if err != nil {
+		return 0, 0, fmt.Errorf("deleting the messages from a handset: %w", err)
+	}
+	return deleted, pending + int64(len(left)), nil
 }
 
 // OptOutsOf returns the entries of a number in all companies' lists.

@@ -1,8 +1,12 @@
 package handsets_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"intumwa/handsets"
 )
@@ -29,15 +33,31 @@ func TestNumber(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END WHERE source <> '0025761000001'`)
-	deleted, pending, messages, err := d.EraseInbound(t.Context(), "+25761000001")
-	if err != nil || deleted != 2 || pending != 2 || len(messages) != 1 || messages[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
-		t.Errorf("%d, %d, %v, %v", deleted, pending, messages, err)
+	d.exec(`UPDATE inbound SET outcome = 'routed', message_id = $1 WHERE source = '25761000001'`, id)
+	erase := func(wantDeleted, wantPending int64, told ...int64) {
+		t.Helper()
+		var asked []handsets.Ref
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			deleted, pending, err := d.In(tx).EraseInbound(ctx, "+25761000001", func(of []handsets.Ref) ([]int64, error) {
+				asked = of
+				return told, nil
+			})
+			if deleted != wantDeleted || pending != wantPending {
+				t.Errorf("%d are deleted and %d are pending, want %d and %d", deleted, pending, wantDeleted, wantPending)
+			}
+			return err
+		})
+		if _, err := d.Message(t.Context(), 7, id); (err == nil) != slices.Contains(told, id) {
+			t.Errorf("the company's message: %v", err)
+		}
+		if len(asked) > 1 || len(asked) == 1 && asked[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
+			t.Errorf("asked for %v", asked)
+		}
 	}
+	erase(1, 3, id) // its event is to be delivered, one waits and nobody has looked at one
+	erase(1, 2)
 	d.exec(`UPDATE inbound SET outcome = 'incomplete'`)
-	deleted, pending, messages, err = d.EraseInbound(t.Context(), "+25761000001")
-	if err != nil || deleted != 2 || pending != 0 || len(messages) != 0 {
-		t.Errorf("when they were looked at: %d, %d, %v, %v", deleted, pending, messages, err)
-	}
+	erase(2, 0)
 	if left, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(left) != 2 {
 		t.Errorf("%+v, %v", left, err)
 	}

@@ -60,18 +60,26 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 }
 
 // EraseReceived replaces the number in what is kept of events about messages from
-// handsets by another text, and removes what they said and what endpoints answered. One
-// that is still to be delivered, or is sent again by hand, goes out without them.
-func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) error {
+// handsets by another text, and removes what they said and what endpoints answered.
+// Messages of which the event is still to be delivered are left alone and returned, as
+// by Erase. What is sent again by hand afterwards goes out without them.
+func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
 	for _, s := range subjects {
 		id, err := deliveryID(s.MessageID, Received)
 		if err != nil {
-			return fmt.Errorf("erasing an event: %w", err)
+			return nil, fmt.Errorf("erasing an event: %w", err)
 		}
 		var seq int64
 		var text string
-		err = tx.QueryRow(ctx, `SELECT seq, data FROM webhook_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE`, s.CompanyID, id).Scan(&seq, &text)
+		var waits bool
+		err = tx.QueryRow(ctx, `SELECT d.seq, d.data, d.seq > o.read OR EXISTS (
+				SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')
+			FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.company_id = $1 AND d.id = $2 FOR UPDATE OF d`, s.CompanyID, id).Scan(&seq, &text, &waits)
 		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
+		if err == nil && waits {
+			pending = append(pending, s.MessageID)
 			continue
 		}
 		var data ReceivedData
@@ -79,18 +87,18 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, by string
 			err = json.Unmarshal([]byte(text), &data)
 		}
 		if err != nil {
-			return fmt.Errorf("erasing an event: %w", err)
+			return nil, fmt.Errorf("erasing an event: %w", err)
 		}
 		data.From, data.Message = by, nil
 		if text, err = dataOf(data); err != nil {
-			return fmt.Errorf("erasing an event: %w", err)
+			return nil, fmt.Errorf("erasing an event: %w", err)
 		}
 		b := &pgx.Batch{}
 		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, by, text)
 		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return fmt.Errorf("erasing an event: %w", err)
+			return nil, fmt.Errorf("erasing an event: %w", err)
 		}
 	}
-	return nil
+	return pending, nil
 }

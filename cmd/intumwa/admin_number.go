@@ -267,17 +267,16 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 		}
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		var gone []handsets.Ref
-		var waiting int64
-		if done.Inbound, waiting, gone, err = handsets.New(pool).In(tx).EraseInbound(ctx, number); err != nil {
-			return err
-		}
-		done.Pending += waiting
-		subjects := make([]webhooks.Subject, len(gone))
-		for i, m := range gone {
-			subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
-		}
-		return webhooks.EraseReceived(ctx, tx, subjects, number.Obscured())
+		var left int64
+		done.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, number, func(of []handsets.Ref) ([]int64, error) {
+			subjects := make([]webhooks.Subject, len(of))
+			for i, m := range of {
+				subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
+			}
+			return webhooks.EraseReceived(ctx, tx, subjects, number.Obscured())
+		})
+		done.Pending += left
+		return err
 	})
 	if err != nil {
 		return done, err

@@ -75,6 +75,11 @@ func TestNumber(t *testing.T) {
 	exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, excerpt) SELECT seq, now(), 5, 500, '5xx', 'no such number: ' || phone_number FROM webhook_deliveries`)
 	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25779123412', 79123412, 'DELIVRD', '', 'unmatched')`)
 	exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ('lumitel', 'l', '25779123412', '1234', 0, 0, 'STOP', 'STOP')`)
+	written := message(other, 1, "an id")
+	exec(`DELETE FROM messages WHERE id = $1`, written)
+	exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES ($1, 1, now(), 'lumitel', $2, '1234', 'Yego', 1)`, written, number)
+	exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome, message_id) VALUES ('lumitel', 'l', '25779123412', '1234', 0, 0, 'Yego', 'Yego', 'routed', $1)`, written)
+	exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, $1 * 8 + 2, now(), $2, '{"inbound_id":1,"from":"+25779123412","to":"1234","message":"Yego","received_at":"2026-03-01T10:00:00+02:00"}')`, written, number)
 	exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
 	exec(`INSERT INTO test_numbers (user_id, phone_number) VALUES (1, $1)`, number)
 	exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
@@ -83,7 +88,7 @@ func TestNumber(t *testing.T) {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
 	kinds := s.lines(about("export")...)
-	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 1 || len(kinds["test_number"]) != 1 {
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["test_number"]) != 1 {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -99,7 +104,7 @@ func TestNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":3,"receipts":0,"inbound":0,"test_codes":1,"test_numbers":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"test_codes":1,"test_numbers":1}`)
 	left := func(query string, want int) {
 		t.Helper()
 		var n int
@@ -113,9 +118,12 @@ func TestNumber(t *testing.T) {
 	left(`SELECT count(*) FROM receipts`, 1) // it may settle the pending one
 	exec(`UPDATE messages SET status = 2 WHERE id = $1`, pending)
 	exec(`DELETE FROM outbox`)
-	exec(`UPDATE inbound SET outcome = 'unrouted'`)
+	exec(`UPDATE inbound SET outcome = 'unrouted' WHERE outcome IS NULL`)
+	left(`SELECT count(*) FROM webhook_deliveries WHERE data LIKE '%Yego%' AND phone_number = '`+number+`'`, 1)
+	left(`SELECT count(*) FROM inbound_messages`, 1)
+	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
 	exec(`DELETE FROM webhook_undelivered`)
-	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":1,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"test_codes":0,"test_numbers":1}`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"test_codes":0,"test_numbers":1}`)
 	left(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages WHERE phone_number = '`+number+`')`, 0)
 	left(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)
