@@ -114,7 +114,7 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.Timeout)
 	defer cancel()
 	b := r.fields(company, limits, messages)
-	reply, err := repeatScript.Run(ctx, r.rdb, b.keys, b.args...).Int64Slice()
+	reply, err := repeatScript.Run(ctx, once{r.rdb}, b.keys, b.args...).Int64Slice()
 	if err == nil && len(reply) != 3 {
 		err = fmt.Errorf("%d values instead of 3", len(reply))
 	}
@@ -144,7 +144,7 @@ func (c Counted) Undo(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.r.options.Timeout)
 	defer cancel()
-	if err := undoScript.Run(ctx, c.r.rdb, c.keys, append([]any{c.stamp}, c.fields...)...).Err(); err != nil {
+	if err := undoScript.Run(ctx, once{c.r.rdb}, c.keys, append([]any{c.stamp}, c.fields...)...).Err(); err != nil {
 		c.r.breaker.fail(time.Now())
 		c.r.options.Log.DebugContext(ctx, "messages that were not sent stay counted as repeats", "error", err)
 		return
