@@ -108,6 +108,9 @@ type inDoubt struct {
 // Error says what became of the connection.
 func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
 
+// errUnknown is an ErrUnavailable of requests that may be recorded all the same.
+var errUnknown = fmt.Errorf("%w: whether the request is recorded is not known", ErrUnavailable)
+
 // resolve finds out what became of requests in doubt. The error is nil when they
 // were carried out.
 func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
@@ -117,7 +120,7 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	committed, err := c.tookEffect(limited, requests, &doubt.written)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w; looking again: %w", ErrUnavailable, doubt, err)
+		return fmt.Errorf("%w: %w; looking again: %w", errUnknown, doubt, err)
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}

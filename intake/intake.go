@@ -154,7 +154,9 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	if err := in.committer.submit(ctx, r); err != nil {
-		release()
+		if !errors.Is(err, errUnknown) { // else it may be on its way: it counts
+			release()
+		}
 		return Answer{}, err
 	}
 	if !r.admitted { // refused, or answered before

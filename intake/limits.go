@@ -42,8 +42,8 @@ func (in *Intake) limitsOf(company *accounts.Company) Limits {
 }
 
 // count holds a request against its company's limits: those on repeats at once, that on
-// credits when it is paid. Unless the request is admitted, release takes back what was
-// counted.
+// credits when it is paid. Unless the request is admitted, or may be, release takes
+// back what was counted.
 func (in *Intake) count(ctx context.Context, company *accounts.Company, r *request) (release func(), err error) {
 	release = func() {}
 	single := r.kind == kindSingle
