@@ -103,6 +103,40 @@ func TestLimitsCountWhatWasSent(t *testing.T) {
 	d.books(t, 0, 2)
 }
 
+// TestLimitsOfWhatIsInDoubt: what may be recorded counts as sent; what is known not to be
+// does not.
+func TestLimitsOfWhatIsInDoubt(t *testing.T) {
+	d := newDistrict(t, 2)
+	rdb, prefix := testenv.Redis(t)
+	in := New(d.pool, d.accounts, nil, nil, d.process(t).routes.Load(), Options{Limits: Limits{RepeatInterval: time.Hour},
+		Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	send := func(text string, outcome error) error {
+		answered := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // in the place of its committer
+			defer close(answered)
+			select {
+			case r := <-in.committer.requests:
+				respond([]*request{r}, outcome)
+			case <-ctx.Done():
+			}
+		}()
+		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: text}))
+		cancel()
+		<-answered
+		return err
+	}
+	for range 2 {
+		if err := send("known", ErrUnavailable); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("known not to be recorded: %v", err)
+		}
+	}
+	if err := send("unknown", errUnknown); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("in doubt: %v", err)
+	}
+	refusal(t, "in doubt, again", send("unknown", errUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+}
+
 // TestLimitsSameKeyAtOnce: of requests with one key, in two processes, one is carried out
 // and none is refused for repeating it once it is answered.
 func TestLimitsSameKeyAtOnce(t *testing.T) {
