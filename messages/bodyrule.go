@@ -19,7 +19,8 @@ import (
 // message final (Finish); the rest is done by a walk over the company's messages
 // apart from the purge of all others, which leaves them alone.
 const (
-	ruledBodies = "company bodies" // in unpurged
+	ruledBodies = "company bodies"             // in unpurged
+	ruledAt     = "purge company bodies again" // in sweeps: up to where those in unpurged were looked at
 	// ruleSettled is when no transaction runs any more that did not see a rule, and how
 	// old a message is that the walk looks at under BodiesUntilFinal.
 	ruleSettled = time.Minute
@@ -87,10 +88,13 @@ func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 const ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
 
 // ruledOldest is the oldest message that the walk of r has not come to, and that of
-// ruledSkipped those that are final and that it has passed by.
+// ruledSkipped those that are final and that it has passed by: of the next
+// ruledLook that were passed by, from where the last step stopped.
 const (
-	ruledOldest  = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + purgedFloor + `) ORDER BY m.id LIMIT 1`
-	ruledSkipped = `(SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `' ORDER BY message_id LIMIT 20000) u
+	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + purgedFloor + `) ORDER BY m.id LIMIT 1`
+	ruledLook   = `SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `'
+		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt + `'), 0) ORDER BY message_id LIMIT 20000`
+	ruledSkipped = `(` + ruledLook + `) u
 		JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
 		WHERE ` + decided + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
@@ -192,21 +196,32 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 	return purged, seen == purgeStep, err
 }
 
-// ruledAgain comes back to messages that the walks passed by.
+// ruledAgain comes back to messages that the walks passed by, some each time.
 func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int64, full bool, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT m.id FROM `+ruledSkipped+` ORDER BY m.id LIMIT $2`, life, purgeStep)
+	step := &purging{kind: ruledBodies}
+	var at, next int64
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0), 
+		(SELECT CASE WHEN count(*) = 20000 THEN max(message_id) ELSE 0 END FROM (`+ruledLook+`) u),
+		ARRAY(SELECT m.id FROM `+ruledSkipped+` ORDER BY m.id LIMIT $3)`, life, ruledAt, purgeStep).Scan(&at, &next, &step.leaving)
 	if err != nil {
 		return 0, false, err
 	}
-	step := &purging{kind: ruledBodies}
-	if step.leaving, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || len(step.leaving) == 0 { // mostly
-		return 0, false, err
+	if full = len(step.leaving) == purgeStep; full {
+		next = step.leaving[purgeStep-1]
 	}
-	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		purged, err = step.blank(ctx, tx)
+	if len(step.leaving) == 0 && next == at { // mostly
+		return 0, false, nil
+	}
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if len(step.leaving) > 0 {
+			if purged, err = step.blank(ctx, tx); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next)
 		return err
 	})
-	return purged, len(step.leaving) == purgeStep, err
+	return purged, full, err
 }
 
 // blanking is the statement that removes the texts of messages ($1).

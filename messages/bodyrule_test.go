@@ -183,6 +183,27 @@ func TestBodyRules(t *testing.T) {
 	}
 }
 
+// TestBodyRulesBehindManyPending: however many messages of one company wait for their verdict, another's texts go.
+func TestBodyRulesBehindManyPending(t *testing.T) {
+	d := newHotStore(t)
+	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 50000`)
+	ids := d.insert(d.compose(func(m *messages.Message) { m.CompanyID = 1 }))
+	d.aged(100*24*time.Hour, ids...)
+	d.rule(1, keep(24*time.Hour))
+	if n := d.ruled(life); n != 0 {
+		t.Fatalf("%d while it is pending", n)
+	}
+	d.exec(`INSERT INTO unpurged (kind, message_id) SELECT 'company bodies', n FROM generate_series(1, 45000) n`)
+	d.over(ids...)
+	var purged int64
+	for range 3 {
+		purged += d.ruled(life)
+	}
+	if purged != 1 || len(d.texts()) != 0 {
+		t.Errorf("%d are removed", purged)
+	}
+}
+
 // TestBodyRuleWhileSettling: a rule that is set while messages become final, and the walk beside it, leave no text and
 // spare what is pending.
 func TestBodyRuleWhileSettling(t *testing.T) {
