@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -282,6 +283,10 @@ func TestInboundList(t *testing.T) {
 	get("other", fmt.Sprint("/v1/inbound/", ids[2]), 404, messageJSON("Not found."))
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999"} {
 		get("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
+	}
+	for _, id := range []int64{1 << 40, ids[4]} { // no such message, and another company's
+		cursor := inboundFilters.cursor(url.Values{}, id)
+		get(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
 	}
 	var seen string
 	for path := "/v1/inbound?limit=2"; path != ""; {
