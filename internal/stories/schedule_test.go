@@ -20,8 +20,10 @@ import (
 // requests makes a request of a customer and reads its answer, which must be 200. A customer who is told to wait does.
 func (c *company) requests(method, path string, body, result any) {
 	c.w.t.Helper()
-	for c.triesRequest(method, path, body, result) == http.StatusTooManyRequests {
-		time.Sleep(50 * time.Millisecond)
+	for deadline := time.Now().Add(2 * time.Minute); c.triesRequest(method, path, body, result) == http.StatusTooManyRequests; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) { // a window of the rate is one minute
+			c.w.t.Fatalf("%s %s: told to wait for longer than the rate's window", method, path)
+		}
 	}
 }
 
