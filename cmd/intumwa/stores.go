@@ -201,6 +201,9 @@ func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClien
 	}
 	other := *options
 	other.PoolSize = max(leastWaiting, 4*links) // a reload may bring more
+	if options.MasterName != "" {
+		return newMasterClient(options), newMasterClient(&other), nil
+	}
 	return redis.NewUniversalClient(options), redis.NewUniversalClient(&other), nil
 }
 
