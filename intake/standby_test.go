@@ -101,6 +101,34 @@ func TestAcceptedIsOnTheStandby(t *testing.T) {
 	}
 
 	standbys("nobody")
+	// Commits wait from when the checkpointer has heard of it: one that tells so is tried.
+	tried := make(chan error, 1)
+	for end := time.Now().Add(30 * time.Second); len(waiting()) == 0; {
+		conn, err := pgx.Connect(t.Context(), server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := conn.Exec(context.Background(), `SELECT pg_logical_emit_message(true, 'a commit', '')`)
+			_ = conn.Close(context.Background())
+			tried <- err
+		}()
+		for answered := false; !answered && len(waiting()) == 0; {
+			select {
+			case <-tried:
+				answered = true
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("no commit waits for the standby")
+		}
+	}
+	giveUp()
+	<-tried
+	if n := len(waiting()); n != 0 {
+		t.Fatalf("%d commits wait before the first is made", n)
+	}
 	first := send()
 	until("the commit waits for the standby", func() bool { return len(waiting()) == 1 }, first)
 	if n := visible(); n != 0 {

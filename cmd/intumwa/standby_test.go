@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/internal/postgres"
@@ -62,7 +63,7 @@ func TestRequireStandby(t *testing.T) {
 	}
 	const why = "synchronous_standby_names is empty: no commit waits for a standby"
 	says(true, why)
-	standbys := setStandbys(t, pool.Config().ConnConfig)
+	standbys := setStandbys(t, pool)
 	name := standbys("")
 	says(false, why)
 	standbys(name)
@@ -73,11 +74,11 @@ func TestRequireStandby(t *testing.T) {
 }
 
 // setStandbys has commits wait for the standby of a name, and returns that for which they
-// waited before.
-func setStandbys(t *testing.T, config *pgx.ConnConfig) func(name string) (before string) {
+// waited before. The connections of the pool are made anew: others hear of it at their leisure.
+func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before string) {
 	return func(name string) (before string) {
 		t.Helper()
-		conn, err := pgx.ConnectConfig(t.Context(), config)
+		conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +100,7 @@ func setStandbys(t *testing.T, config *pgx.ConnConfig) func(name string) (before
 				t.Fatalf("it is %q still", show())
 			}
 		}
+		pool.Reset()
 		return before
 	}
 }
