@@ -52,7 +52,7 @@ func TestHabitsOfSessions(t *testing.T) {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), RespDelay: 2 * time.Millisecond, Faults: h.faults})
 		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
 			l := &c.Links[0]
-			l.TPS, l.EnquireLink, l.EnquireTimeout, l.WriteTimeout = 200, 500*time.Millisecond, time.Second, 300*time.Millisecond
+			l.TPS, l.EnquireLink, l.EnquireTimeout, l.WriteTimeout = 200, 500*time.Millisecond, 2*time.Second, time.Second // a busy machine answers within
 		}))
 	}
 	w.start(carriers...)

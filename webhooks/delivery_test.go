@@ -187,7 +187,7 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	failing := newSink(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) })
 	good := newSink(t, nil)
 	opts := quickly()
-	opts.RetryDelays = []time.Duration{50 * time.Millisecond, 50 * time.Millisecond}
+	opts.RetryDelays = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200) // some are left when it is deactivated
 	w := New(batchPool(t), opts)
 	ctx := context.Background()
 	first := setEndpoint(t, w, 1, failing.URL)
