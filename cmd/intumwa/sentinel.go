@@ -24,6 +24,8 @@ const (
 // masterClient is a client of the master that Sentinel names, whoever that is at the
 // moment. go-redis has a client of this kind, which reads and writes the list of
 // Sentinels at the same time while it looks for the first that answers.
+// That it is one need not be asked: what the queue relies on writes, and a replica refuses
+// it, upon which go-redis closes the connection.
 //
 // https://redis.io/docs/latest/develop/reference/sentinel-clients/
 type masterClient struct {
@@ -53,10 +55,12 @@ type sentinels struct {
 	stop   context.CancelFunc
 	ended  chan struct{}
 
-	mu      sync.Mutex
-	clients []*redis.SentinelClient // the one that is asked first is the first
-	master  string                  // host:port, "" before the first answer
-	open    map[*masterConn]bool
+	mu       sync.Mutex
+	clients  []*redis.SentinelClient // the one that is asked first is the first
+	asked    int                     // questions so far
+	followed int                     // the youngest of them whose answer is the master
+	master   string                  // host:port, "" before the first answer
+	open     map[*masterConn]bool
 }
 
 func newSentinels(options *redis.UniversalOptions) *sentinels {
@@ -95,22 +99,23 @@ func (s *sentinels) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		_, _ = s.ask(ctx)
+		_, _, _ = s.ask(ctx)
 	}
 }
 
-// ask returns the master's address as the first Sentinel that answers has it. Who does
-// not answer is asked last from then on.
-func (s *sentinels) ask(ctx context.Context) (string, error) {
+// ask returns the master's address as the first Sentinel that answers has it, and which
+// that is. Who does not answer is asked last from then on.
+func (s *sentinels) ask(ctx context.Context) (string, *redis.SentinelClient, error) {
 	s.mu.Lock()
 	clients := slices.Clone(s.clients)
+	s.asked++
+	question := s.asked
 	s.mu.Unlock()
 	var errs []error
 	for _, client := range clients {
 		answer, err := s.askOne(ctx, client)
 		if err == nil {
-			s.follow(answer)
-			return answer, nil
+			return s.follow(answer, question), client, nil
 		}
 		errs = append(errs, err)
 		if ctx.Err() != nil {
@@ -118,7 +123,7 @@ func (s *sentinels) ask(ctx context.Context) (string, error) {
 		}
 		s.last(client)
 	}
-	return "", fmt.Errorf("no Sentinel says who %s is: %w", s.name, errors.Join(errs...))
+	return "", nil, fmt.Errorf("no Sentinel says who %s is: %w", s.name, errors.Join(errs...))
 }
 
 func (s *sentinels) askOne(ctx context.Context, client *redis.SentinelClient) (string, error) {
@@ -145,11 +150,16 @@ func (s *sentinels) last(client *redis.SentinelClient) {
 	}
 }
 
-// follow makes the address the master's, and closes the connections to another.
-func (s *sentinels) follow(address string) {
+// follow makes the address the master's, closes the connections to another, and returns
+// it; where a question that was asked later was answered before, it is that one's.
+func (s *sentinels) follow(address string, question int) string {
 	s.mu.Lock()
+	if question < s.followed {
+		defer s.mu.Unlock()
+		return s.master
+	}
 	before := s.master
-	s.master = address
+	s.master, s.followed = address, question
 	var left []*masterConn
 	for conn := range s.open {
 		if conn.address != address {
@@ -163,21 +173,19 @@ func (s *sentinels) follow(address string) {
 	if log := redisLog.to.Load(); log != nil && before != "" && before != address {
 		log.Warn("Redis has another master", "name", s.name, "was", before, "is", address)
 	}
+	return address
 }
 
 // dial connects to the master. Where that fails, another Sentinel is asked next: this
 // one may be cut off together with a master that was deposed.
 func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	address, err := s.ask(ctx)
+	address, said, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	asked := s.clients[0]
-	s.mu.Unlock()
 	conn, err := s.connect(ctx, address)
 	if err != nil {
-		s.last(asked)
+		s.last(said)
 		return nil, err
 	}
 	return conn, nil

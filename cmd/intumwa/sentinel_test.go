@@ -158,3 +158,17 @@ func TestSentinelsAreClosed(t *testing.T) {
 		t.Errorf("%d connections are open", n)
 	}
 }
+
+// TestOvertakenAnswer: an answer that was overtaken by a later question's changes nothing.
+func TestOvertakenAnswer(t *testing.T) {
+	s := &sentinels{name: "two", open: map[*masterConn]bool{}}
+	if got := s.follow("new:1", 2); got != "new:1" {
+		t.Errorf("followed %s", got)
+	}
+	if got := s.follow("old:1", 1); got != "new:1" || s.master != "new:1" {
+		t.Errorf("an older answer is %s, and the master %s", got, s.master)
+	}
+	if got := s.follow("old:1", 3); got != "old:1" || s.master != "old:1" {
+		t.Errorf("a younger answer is %s, and the master %s", got, s.master)
+	}
+}
