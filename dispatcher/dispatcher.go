@@ -315,6 +315,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
 	others.Go(func() { d.runScheduled(ctx) })
+	others.Go(func() { d.runScheduledCount(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })
 	others.Go(func() { d.runOrphans(ctx) })

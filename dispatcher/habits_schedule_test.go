@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"context"
 	"regexp"
 	"testing"
 	"time"
@@ -167,4 +168,52 @@ func TestQuietHoursHoldWhatWaits(t *testing.T) {
 	if end, _ := quiet.End(now); w.count(`SELECT count(*) FROM outbox WHERE due_at = $1`, end) < 100 {
 		t.Error("they do not wait until the end of the quiet hours")
 	}
+}
+
+// TestReleaseWaitsForNoCount: however long it takes to count what is scheduled, what is due is released.
+func TestReleaseWaitsForNoCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	for _, statement := range []string{ // who reads a row of the far future waits, longer than a statement may take
+		`ALTER TABLE scheduled RENAME TO scheduled_rows`,
+		`CREATE FUNCTION far(due timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+		BEGIN
+			WHILE due > now() + interval '10 days' LOOP
+				BEGIN
+					PERFORM pg_advisory_xact_lock_shared(471100);
+					EXIT;
+				EXCEPTION WHEN query_canceled OR lock_not_available THEN
+				END;
+			END LOOP;
+			RETURN true;
+		END $$`,
+		`CREATE VIEW scheduled AS SELECT * FROM scheduled_rows WHERE far(due_at)`,
+	} {
+		if _, err := w.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `SELECT pg_advisory_xact_lock(471100)`} {
+		if _, err := holder.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.send(note{to: w.number("00"), sendAt: time.Now().Add(24 * time.Hour)}, note{to: w.number("00"), sendAt: time.Now().Add(20 * 24 * time.Hour)})
+	w.start(mno.mno())
+	w.until("the count waits", func() bool {
+		return w.count(`SELECT count(*) FROM pg_locks WHERE objid = 471100 AND NOT granted`) > 0
+	})
+	w.await("sent", 20*time.Second, w.send(note{to: w.number("00"), sendAt: time.Now().Add(2 * time.Second)})...)
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.until("they are counted", func() bool { return w.metric("intumwa_scheduled_messages") >= 2 })
+	w.stop()
+	w.clean(mno)
 }

@@ -38,7 +38,6 @@ func (d *Dispatcher) runScheduled(ctx context.Context) {
 	d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 	failing := false
 	var at releasing
-	var count time.Time // when what is scheduled is counted next
 	for {
 		wait, err := d.releaseDue(ctx, &at)
 		switch {
@@ -53,23 +52,24 @@ func (d *Dispatcher) runScheduled(ctx context.Context) {
 			d.log.Warn("scheduled messages cannot be released; retrying", "error", err)
 		}
 		failing = err != nil
-		if now := time.Now(); wait == d.opts.SweepInterval && now.After(count) { // nothing is due for a while
-			d.countScheduled(ctx)
-			took := time.Since(now)
-			count = now.Add(max(countEvery, countRest*took))
-			wait = max(wait-took, 0)
-		}
 		if sleep(ctx, wait) != nil {
 			return
 		}
 	}
 }
 
-// countScheduled shows how many messages wait for their time.
-func (d *Dispatcher) countScheduled(ctx context.Context) {
-	if lanes, err := d.carrying.Scheduled(ctx); err == nil {
-		for lane, n := range lanes {
-			d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
+// runScheduledCount shows how many messages wait for their time, until ctx ends. It reads
+// all of them: whatever that takes, nobody who releases what is due waits for it.
+func (d *Dispatcher) runScheduledCount(ctx context.Context) {
+	for {
+		start := time.Now()
+		if lanes, err := d.store.Scheduled(ctx); err == nil {
+			for lane, n := range lanes {
+				d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
+			}
+		}
+		if sleep(ctx, max(countEvery, countRest*time.Since(start))) != nil {
+			return
 		}
 	}
 }
