@@ -116,6 +116,7 @@ type Dispatcher struct {
 	health    *queueHealth
 	deaths    deaths
 	walk      *outboxWalk
+	quiet     quietPass
 
 	refundsHeld bool // another transaction has locked a balance that gets a refund; the task's
 

@@ -19,7 +19,8 @@ import (
 //
 // Once a second it reads the next 20,000 rows of each carrier's lane, in the order
 // of their ids, and gathers in that one read what is to be done about any of them:
-// what has expired, what the queue has lost, what is to be held, what waits for a
+// what has expired, what the queue has lost, what is to be held or to wait for the end
+// of quiet hours, what waits for a
 // carrier that nobody serves, whose claimants are dead; and it counts. A lane that
 // is no longer than that is seen whole each time; of a longer one the first 20,000,
 // which go out next, are seen each time as well. So what the walk costs a second is
@@ -27,11 +28,12 @@ import (
 type outboxWalk struct {
 	lanes map[laneKey]*laneWalk
 
-	carriers []string      // that rows of the outbox wait for, when somebody last looked
-	stranded []string      // those of them that nobody serves
-	held     []int64       // companies whose messages are put off
-	read     time.Duration // what the last read took: the walk rests by that
-	askAgain time.Time     // when somebody may look again for carriers
+	carriers []string       // that rows of the outbox wait for, when somebody last looked
+	stranded []string       // those of them that nobody serves
+	held     []int64        // companies whose messages are put off
+	quiet    messages.Quiet // whose batches are not sent now
+	read     time.Duration  // what the last read took: the walk rests by that
+	askAgain time.Time      // when somebody may look again for carriers
 }
 
 // laneWalk is how far the walk has come in one lane.
@@ -127,7 +129,7 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		}
 	}
 	begin := time.Now()
-	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.held)
+	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.held, w.quiet)
 	if w.read = time.Since(begin); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -146,9 +148,10 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		all.Claimants = append(all.Claimants, s.Claimants...)
 		all.Expired, all.Held = append(all.Expired, s.Expired...), append(all.Held, s.Held...)
 		all.Missing, all.Stranded = append(all.Missing, s.Missing...), append(all.Stranded, s.Stranded...)
+		all.Quiet = append(all.Quiet, s.Quiet...)
 	}
 	all.Missing = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Missing), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
-	return errors.Join(failed, d.expire(ctx, all.Expired), d.putOff(ctx, all.Held), d.readdress(ctx, all.Stranded),
+	return errors.Join(failed, d.expire(ctx, all.Expired), d.putOff(ctx, all.Held), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
 		d.pushAll(ctx, all.Missing), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
 }
 

@@ -22,6 +22,25 @@ func (q Quiet) Some() bool {
 	return !q.Otherwise.IsZero()
 }
 
+// of is until when a company's batches are not sent; zero: they are.
+func (q Quiet) of(company int64) time.Time {
+	if until, own := q.Until[company]; own {
+		return until
+	}
+	return q.Otherwise
+}
+
+// Begins reports whether anybody's batches are not sent, or not for longer, who were to be sent before.
+func (q Quiet) Begins(before Quiet) bool {
+	begins := q.Otherwise.After(before.Otherwise)
+	for _, own := range []map[int64]time.Time{q.Until, before.Until} {
+		for company := range own {
+			begins = begins || q.of(company).After(before.of(company))
+		}
+	}
+	return begins
+}
+
 // args are the companies that have their own, in pairs with their ends, and the others' end; NULL: they are not quiet.
 func (q Quiet) args() (companies []int64, until []*time.Time, otherwise *time.Time) {
 	for company, end := range q.Until {
@@ -37,27 +56,20 @@ const (
 	quietUntil = `CASE WHEN q.company IS NULL THEN $3::timestamptz ELSE q.until END`
 )
 
-// PutOff lets what batches have queued wait for the end of their companies' quiet hours, and returns how much that was. What a
-// dispatcher has in flight, or has begun to submit before, goes on.
-func (s *Store) PutOff(ctx context.Context, quiet Quiet) (putOff int64, err error) {
-	if !quiet.Some() {
-		return 0, nil
-	}
+// PutOff lets those of messages, by their ids, wait for the end of their companies' quiet hours that are of batches and that
+// nobody has tried, and returns how many. What a dispatcher has in flight, or has begun to submit before, goes on.
+func (s *Store) PutOff(ctx context.Context, quiet Quiet, ids []int64) (int64, error) {
 	companies, until, otherwise := quiet.args()
-	for n := int64(holdAtOnce); n == holdAtOnce; putOff += n {
-		tag, err := s.pool.Exec(ctx, `
-			WITH free AS (
-				SELECT o.carrier, o.lane, o.message_id, `+quietUntil+` AS until FROM outbox o `+quietJoin+`
-				WHERE o.lane = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+quietUntil+`
-				LIMIT $5 FOR UPDATE OF o SKIP LOCKED
-			)
-			UPDATE outbox o SET due_at = free.until, since = free.until, pushed_at = NULL FROM free
-			WHERE (o.carrier, o.lane, o.message_id) = (free.carrier, free.lane, free.message_id)`,
-			companies, until, otherwise, LaneBatch, holdAtOnce)
-		if err != nil {
-			return putOff, fmt.Errorf("putting off what waits in quiet hours: %w", err)
-		}
-		n = tag.RowsAffected()
+	tag, err := s.pool.Exec(ctx, `
+		WITH free AS (
+			SELECT o.message_id, `+quietUntil+` AS until FROM outbox o `+quietJoin+`
+			WHERE o.message_id = ANY($5) AND o.lane = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+quietUntil+`
+			FOR UPDATE OF o SKIP LOCKED
+		)
+		UPDATE outbox o SET due_at = free.until, since = free.until, pushed_at = NULL FROM free WHERE o.message_id = free.message_id`,
+		companies, until, otherwise, LaneBatch, ids)
+	if err != nil {
+		return 0, fmt.Errorf("putting off %d messages in quiet hours: %w", len(ids), err)
 	}
-	return putOff, nil
+	return tag.RowsAffected(), nil
 }

@@ -304,12 +304,22 @@ func TestQuiet(t *testing.T) {
 	if len(released) != 3 || !released[0].Held || released[1].Held || !released[2].Held {
 		t.Errorf("of batches %+v", released)
 	}
-	if n, err := d.PutOff(t.Context(), quiet); err != nil || n != 2 {
+	lanes := []messages.Stretch{{Carrier: carrier, Lane: messages.LaneSingle}, {Carrier: carrier, Lane: messages.LaneBatch}}
+	for _, s := range d.walk(nil, lanes...) {
+		if len(s.Quiet) != 0 {
+			t.Errorf("without quiet hours %v are to be put off", s.Quiet)
+		}
+	}
+	seen := d.walkIn(quiet, nil, lanes...)
+	same(t, "single messages to be put off", seen[0].Quiet, nil)
+	same(t, "to be put off", seen[1].Quiet, []int64{ids[5], ids[7]})
+	if n, err := d.PutOff(t.Context(), quiet, ids); err != nil || n != 2 {
 		t.Errorf("%d were put off, %v; want one of company 1 and one of company 3", n, err)
 	}
-	if n, err := d.PutOff(t.Context(), quiet); err != nil || n != 0 {
+	if n, err := d.PutOff(t.Context(), quiet, ids); err != nil || n != 0 {
 		t.Errorf("%d were put off again, %v", n, err)
 	}
+	same(t, "to be put off again", d.walkIn(quiet, nil, lanes...)[1].Quiet, nil)
 	for i, until := range map[int]time.Time{1: end.Add(time.Hour), 3: end, 5: end.Add(time.Hour), 7: end} {
 		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = $2 AND pushed_at IS NULL`, ids[i], until); n != 1 {
 			t.Errorf("message %d does not wait until %s", i, until)
@@ -318,8 +328,41 @@ func TestQuiet(t *testing.T) {
 	if got := idsOf(d.claim(7, ids...)); len(got) != 5 {
 		t.Errorf("%v are to be carried now, of %v", got, ids)
 	}
-	if n, err := d.PutOff(t.Context(), messages.Quiet{Until: map[int64]time.Time{1: {}}}); err != nil || n != 0 {
+	if n, err := d.PutOff(t.Context(), messages.Quiet{Until: map[int64]time.Time{1: {}}}, ids); err != nil || n != 0 {
 		t.Errorf("without quiet hours %d, %v", n, err)
+	}
+}
+
+// TestQuietBegins: quiet hours begin when those of anybody do, or go on for longer; not when they end.
+func TestQuietBegins(t *testing.T) {
+	at := time.Now()
+	none := time.Time{}
+	of := func(otherwise time.Time, companies ...time.Time) messages.Quiet {
+		q := messages.Quiet{Otherwise: otherwise, Until: map[int64]time.Time{}}
+		for i, until := range companies {
+			q.Until[int64(i+1)] = until
+		}
+		return q
+	}
+	for _, c := range []struct {
+		name          string
+		before, after messages.Quiet
+		want          bool
+	}{
+		{"nobody has any", messages.Quiet{}, messages.Quiet{}, false},
+		{"all others'", of(none, none), of(at, none), true},
+		{"and go on", of(at), of(at), false},
+		{"and end", of(at), of(none), false},
+		{"a company's own", of(none, none), of(none, at), true},
+		{"a company's own, amid the others'", of(at, none), of(at, at.Add(time.Hour)), true},
+		{"a company's own, which end before the others'", of(at), of(at, at.Add(-time.Hour)), false},
+		{"the others', and a company has none", of(none, none), of(none), false},
+		{"of one that has its own no more", of(at, none), of(at), true},
+		{"the next night's", of(at), of(at.Add(24 * time.Hour)), true},
+	} {
+		if got := c.after.Begins(c.before); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

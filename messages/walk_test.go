@@ -19,7 +19,13 @@ func batch(company int64) func(*messages.Message) {
 // walk is one walk over stretches.
 func (d *testStore) walk(held []int64, stretches ...messages.Stretch) []messages.Seen {
 	d.Helper()
-	seen, next, err := d.Walk(d.Context(), stretches, held)
+	return d.walkIn(messages.Quiet{}, held, stretches...)
+}
+
+// walkIn is one in quiet hours.
+func (d *testStore) walkIn(quiet messages.Quiet, held []int64, stretches ...messages.Stretch) []messages.Seen {
+	d.Helper()
+	seen, next, err := d.Walk(d.Context(), stretches, held, quiet)
 	if err != nil || len(seen) != len(stretches) {
 		d.Fatal(seen, err)
 	}
@@ -151,8 +157,10 @@ func TestWalkCost(t *testing.T) {
 		return messages.Stretch{Carrier: carrier, Lane: lane, After: after,
 			Queue: &messages.Watermarks{Until: map[int64]time.Time{1: time.Now().Add(-time.Hour)}, Unknown: time.Now().Add(-time.Minute)}}
 	}
-	pages := func() int {
+	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
+	pages := func(quiet messages.Quiet) int {
 		t.Helper()
+		statement, args := messages.WalkStatement([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, nil, quiet)
 		var text []byte
 		tx, err := d.pool.Begin(t.Context())
 		if err != nil {
@@ -162,8 +170,7 @@ func TestWalkCost(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), messages.WalkSettings); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+messages.WalkStatement,
-			messages.WalkArguments([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, nil)...).Scan(&text); err != nil {
+		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+statement, args...).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		var plans []struct {
@@ -177,15 +184,19 @@ func TestWalkCost(t *testing.T) {
 		}
 		return plans[0].Plan.Hit + plans[0].Plan.Read
 	}
-	first := pages()
+	first := pages(messages.Quiet{})
 	for _, more := range []int{10_000, 90_000} {
 		d.fill(messages.LaneBatch, more)
-		if got := pages(); got > first+first/10 {
-			t.Errorf("with %d more beyond, a walk reads %d pages and not %d", more, got, first)
+		for _, q := range []messages.Quiet{{}, quiet} {
+			if got := pages(q); got > first+first/10 {
+				t.Errorf("with %d more beyond, a walk reads %d pages and not %d (quiet hours: %v)", more, got, first, q.Some())
+			}
 		}
 		d.exec(`ANALYZE outbox`)
-		if got := pages(); got > first+first/10 {
-			t.Errorf("with %d more beyond, of which the planner knows, a walk reads %d pages and not %d", more, got, first)
+		for _, q := range []messages.Quiet{{}, quiet} {
+			if got := pages(q); got > first+first/10 {
+				t.Errorf("with %d more beyond, of which the planner knows, a walk reads %d pages and not %d (quiet hours: %v)", more, got, first, q.Some())
+			}
 		}
 	}
 	t.Logf("FIGURE pages a walk over %d rows: %d", messages.WalkRows+1000, first)
