@@ -16,7 +16,7 @@ func TestReasonsAreTranslated(t *testing.T) {
 	}
 	for _, language := range all.Languages {
 		v := &visit{lang: language}
-		for _, reason := range []string{submission.ReasonExpired, submission.ReasonNoReceipt, submission.ReasonNoAnswer, messages.ReasonCancelled} {
+		for _, reason := range []string{submission.ReasonExpired, submission.ReasonNoReceipt, submission.ReasonNoAnswer, submission.ReasonOptedOut, messages.ReasonCancelled} {
 			if v.reason(reason) == reason {
 				t.Errorf("%s: %q is shown as it is", language.Tag, reason)
 			}

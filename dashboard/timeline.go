@@ -176,6 +176,8 @@ func (v *visit) reason(r string) string {
 		return v.lang.T("life.noreceipt")
 	case submission.ReasonNoAnswer:
 		return v.lang.T("life.unanswered")
+	case submission.ReasonOptedOut:
+		return v.lang.T("life.optedout")
 	case messages.ReasonCancelled:
 		return v.lang.T("life.cancelled")
 	}

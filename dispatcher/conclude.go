@@ -74,7 +74,7 @@ func (d *Dispatcher) refunds(m messages.Settled) bool {
 	case RefundFailed:
 		return true
 	case RefundUnsubmitted:
-		return m.Unsubmitted && m.Reason == submission.ReasonExpired
+		return m.Unsubmitted && (m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonOptedOut)
 	}
 	return false
 }
@@ -105,7 +105,7 @@ func reasonClass(m messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer:
+	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut:
 		return m.Reason
 	case strings.HasPrefix(m.Reason, "ESME_"):
 		return "refused"

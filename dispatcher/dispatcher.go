@@ -59,7 +59,7 @@ import (
 type Refund uint8
 
 const (
-	RefundUnsubmitted Refund = iota // expired with us, no segment ever accepted by a carrier
+	RefundUnsubmitted Refund = iota // expired with us, or its handset opted out before; no segment ever accepted by a carrier
 	RefundFailed                    // every failed message
 	RefundNever
 )

@@ -39,7 +39,7 @@ type result struct {
 	smpp.Result
 	at    time.Time
 	slot  bool             // it held a slot
-	event submission.Event // what that is, once it was asked (heard)
+	event submission.Event // what that is, once it was asked (heard), or from the first, where no carrier said it
 }
 
 // heard is what the result is to the segment's submission.

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,7 +250,13 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 			w.giveBack(taken)
 			return
 		}
-		w.prefetch.put(lane, taken)
+		rest := w.turnAway(taken)
+		w.prefetch.put(lane, rest)
+		for len(rest) < len(taken) && w.carrier.settler.behind() { // nothing else bounds how many of a lane are turned away
+			if sleep(ctx, 10*time.Millisecond) != nil {
+				return
+			}
+		}
 		if pause > 0 && sleep(ctx, pause) != nil {
 			return
 		}
@@ -332,6 +339,19 @@ func (w *linkWorker) inFlight(claimed []*messages.Claimed) []*inFlight {
 		w.d.inFlight.add(ms[i])
 	}
 	return ms
+}
+
+// turnAway ends the messages whose handsets have opted out since they were accepted, and
+// returns the others (rule choices 9.4).
+func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
+	return slices.DeleteFunc(ms, func(m *inFlight) bool {
+		if m.msg.OptedOut {
+			w.open.Add(1)
+			m.attempt.Open = 1
+			w.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: submission.OptedOut{}})
+		}
+		return m.msg.OptedOut
+	})
 }
 
 // giveBack returns messages that were claimed and not begun.

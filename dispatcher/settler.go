@@ -69,6 +69,16 @@ func (s *settler) take(r result) {
 	signal(s.wake)
 }
 
+// unsettledMost is how many results may wait before no more messages are turned away.
+const unsettledMost = 1_000
+
+// behind reports whether more results wait than that.
+func (s *settler) behind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.results) > unsettledMost
+}
+
 // receive accepts a receipt. It never blocks: the link bounds what is
 // unanswered.
 func (s *settler) receive(a arrival) {

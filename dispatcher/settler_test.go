@@ -336,13 +336,13 @@ func TestPoison(t *testing.T) {
 // TestDatabaseAway: results are kept, and their slots, until they are written.
 func TestDatabaseAway(t *testing.T) {
 	b := newBench(t)
+	first, second := b.begun(1), b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); b.s.run(ctx) }()
-	first, second := b.begun(1), b.begun(1)
 	b.s.take(accepted("a")(first, 1))
 	b.s.receive(b.receipt("a", "DELIVRD"))
 	taken := func() bool {

@@ -9,3 +9,10 @@ var (
 	WalkStatement = walk
 	WalkSettings  = byIndex
 )
+
+// ClaimStatement is the statement of [Store.Claim], ClaimAsks what it asks of
+// opt-outs.
+var (
+	ClaimStatement = claimStatement
+	ClaimAsks      = claimAsks
+)

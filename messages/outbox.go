@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/handsets"
 	"intumwa/receipts"
 	"intumwa/sms"
 )
@@ -35,7 +36,7 @@ type Claimed struct {
 	Body      string
 	Segments  int
 	ConcatRef byte // of its id where it was billed as one segment: a carrier's alphabet may make more of it
-	Attempt   int  // 1 for the first
+	Attempt   int  // 1 for the first; 0: it is none, as the message is turned away (OptedOut)
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	Accepted  []int // segments (from 1) that a carrier has already, ascending
@@ -47,10 +48,20 @@ type Claimed struct {
 	// Begun says that a dispatcher died while it had the message: the carrier
 	// may have any segment of it.
 	Begun bool
+
+	// OptedOut says that its number wants no more of its sender, and that no carrier
+	// has or may have any of it: it must not be sent.
+	OptedOut bool
 }
 
 // Claim is the holding of the message that m is.
 func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch, m.Begun} }
+
+// claimAsks is who has opted out. It is asked in the statement that claims: an entry that was committed before counts, however
+// long ago the message was accepted, and whatever it has waited for (its time, the end of quiet hours, its carrier). The claim of
+// such a message is no attempt, which its row says as well: whoever frees the claims of the dead (Free) knows by that that nobody
+// was to write it.
+var claimAsks = `NOT o.begun AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
@@ -66,17 +77,22 @@ const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.com
 // The rows are found by their ids whatever the planner knows: with statistics of
 // a time when the lane was empty it would read the whole lane (carrier || ”).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
-	return s.claim(ctx, `
-		WITH free AS (
-			SELECT message_id FROM outbox
-			WHERE message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-			FOR UPDATE SKIP LOCKED
-		)
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, epoch = o.epoch + 1
-		FROM free JOIN messages m ON m.id = free.message_id
-		WHERE o.message_id = free.message_id
-		RETURNING `+claimedColumns, dispatcher, ids, carrier)
+	return s.claim(ctx, claimStatement, dispatcher, ids, carrier)
 }
+
+var claimStatement = `
+	WITH free AS (
+		SELECT message_id FROM outbox
+		WHERE message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+		FOR UPDATE SKIP LOCKED
+	)
+	UPDATE outbox o SET ` + claims + `
+	FROM free JOIN messages m ON m.id = free.message_id
+	WHERE o.message_id = free.message_id
+	RETURNING ` + claimedColumns
+
+// claims is what a claim writes, of a row o and its message m.
+var claims = `claimed_by = $1, attempts = CASE WHEN ` + claimAsks + ` THEN 0 ELSE o.attempts + 1 END, epoch = o.epoch + 1`
 
 // ClaimDue takes up to limit due rows of one lane, the oldest first: the way
 // to go on while Redis is away.
@@ -88,7 +104,7 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 			ORDER BY message_id LIMIT $4
 			FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = $1, attempts = o.attempts + 1, epoch = o.epoch + 1
+		UPDATE outbox o SET `+claims+`
 		FROM free JOIN messages m ON m.id = free.message_id
 		WHERE o.message_id = free.message_id
 		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
@@ -118,7 +134,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
 		return nil, err
 	}
-	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
+	c.ULID, c.Number, c.ConcatRef, c.OptedOut = id, sms.Number(number), byte(ref), c.Attempt == 0
 	return &c, nil
 }
 
@@ -219,7 +235,7 @@ func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 // Free gives out again what is claimed by dead dispatchers, and returns how many
 // messages that were. Carriers named as marking have it noted before a message
 // is written to them (Begin): what they may have is left to TakeBegun. The
-// others may have any of it (Claimed.Begun).
+// others may have any of it (Claimed.Begun), but for what was to be turned away.
 func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
@@ -229,7 +245,7 @@ func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64
 		WITH dead AS (
 			SELECT message_id FROM outbox WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = o.begun OR o.carrier <> ALL($2)
+		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = o.begun OR (o.carrier <> ALL($2) AND o.attempts > 0)
 		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, marking...))
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)

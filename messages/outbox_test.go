@@ -2,7 +2,9 @@ package messages_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/receipts"
+	"intumwa/sms"
 )
 
 func same(t *testing.T, what string, got, want []int64) {
@@ -369,5 +372,164 @@ func TestBegun(t *testing.T) {
 	}
 	if got := d.claim(3, ids...); len(got) != 1 || !got[0].Begun {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestClaimAsksWhoOptedOut: who claims learns which of the numbers have opted out of the sender, by what is entered then and not
+// when the message was accepted; of those of which a carrier may have something, of test messages and of the gateway's own it is
+// not said.
+func TestClaimAsksWhoOptedOut(t *testing.T) {
+	d := newHotStore(t)
+	const none, one, all = sms.Number("+25761999001"), sms.Number("+25761999002"), sms.Number("+25761999003")
+	of := func(company int64) func(*messages.Message) {
+		return func(m *messages.Message) { m.CompanyID = company }
+	}
+	from := func(sender string) func(*messages.Message) { return func(m *messages.Message) { m.Sender = sender } }
+	test := func(m *messages.Message) { m.Test = true }
+	ids := d.insert(
+		d.compose(to(none)),                        // 0
+		d.compose(to(one)),                         // 1: out
+		d.compose(to(one), from("Demo")),           // 2: out
+		d.compose(to(one), from("Other")),          // 3
+		d.compose(to(one), of(2)),                  // 4
+		d.compose(to(one), test),                   // 5
+		d.compose(to(all), from("Other")),          // 6: out
+		d.compose(to(all), of(0)),                  // 7
+		d.compose(to(one), segments(3)),            // 8: a carrier has a segment
+		d.compose(to(one)),                         // 9: a carrier may have it
+		d.compose(to(one)),                         // 10: a dispatcher died with it
+		d.compose(to(one)),                         // 11: out: another carrier had it, and it was sent on
+		d.compose(to(one), inBatch(batchOf(1, 1))), // 12: out
+	)
+	segment := `INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, passed) VALUES ($1, 1, 3, 'leo', 'l', $2, now(), $3)`
+	d.exec(segment, ids[8], "a", nil)
+	d.exec(segment, ids[9], "?1", nil)
+	d.exec(segment, ids[11], "b", true)
+	d.exec(`UPDATE outbox SET begun = true WHERE message_id = $1`, ids[10])
+	want := []int64{ids[1], ids[2], ids[6], ids[11], ids[12]}
+	for _, how := range []struct {
+		name  string
+		claim func() []*messages.Claimed
+	}{
+		{"by their ids", func() []*messages.Claimed { return d.claim(7, ids...) }},
+		{"as they are due", func() (claimed []*messages.Claimed) {
+			for _, lane := range []int{messages.LaneSingle, messages.LaneBatch} {
+				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				claimed = append(claimed, some...)
+			}
+			return claimed
+		}},
+	} {
+		for _, listed := range []bool{false, true, false} {
+			var now []int64 // what is expected to be out
+			if d.exec(`DELETE FROM opt_outs`); listed {
+				d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES (1, $1, 'DEMO', 'handset'), (1, $2, '', 'api'), (3, $3, '', 'api')`, one, all, none)
+				now = want
+			}
+			var out []int64
+			claimed := how.claim()
+			for _, c := range claimed {
+				if c.OptedOut {
+					out = append(out, c.ID)
+				}
+			}
+			if len(claimed) != len(ids) {
+				t.Errorf("%s: %d of %d are claimed", how.name, len(claimed), len(ids))
+			}
+			slices.Sort(out)
+			same(t, how.name+": opted out", out, now)
+			d.exec(`UPDATE outbox SET claimed_by = NULL`)
+		}
+	}
+}
+
+// TestFreeKeepsTurningAway: a message that was to be turned away by a dispatcher which died is turned away by the next one that
+// claims it, as nobody was to write it; once its number is off the list it is tried for the first time.
+func TestFreeKeepsTurningAway(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.insert(d.compose(to("+25761999001")), d.compose(to("+25761999002")))
+	d.exec(`UPDATE outbox SET attempts = 3 WHERE message_id = $1`, ids[0])
+	d.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, '+25761999001', 'handset')`)
+	claim := func(dispatcher int64) (gone, other *messages.Claimed) {
+		t.Helper()
+		claimed := d.claim(dispatcher, ids...)
+		if len(claimed) != 2 {
+			t.Fatalf("%d are claimed", len(claimed))
+		}
+		slices.SortFunc(claimed, func(a, b *messages.Claimed) int { return int(a.ID - b.ID) })
+		return claimed[0], claimed[1]
+	}
+	free := func(dead int64) {
+		t.Helper()
+		if n, err := d.Free(t.Context(), []int64{dead}, nil); err != nil || n != 2 {
+			t.Fatalf("%d are freed, %v", n, err)
+		}
+	}
+	claim(7)
+	free(7)
+	if gone, other := claim(8); !gone.OptedOut || gone.Begun || other.OptedOut || !other.Begun {
+		t.Errorf("after a death: %+v, and of the other %+v", gone, other)
+	}
+	if err := d.Release(t.Context(), 8, []messages.Claim{{MessageID: ids[0], Epoch: 2}, {MessageID: ids[1], Epoch: 2, Begun: true}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if gone, _ := claim(9); !gone.OptedOut {
+		t.Errorf("after it was given back: %+v", gone)
+	}
+	free(9)
+	d.exec(`DELETE FROM opt_outs`)
+	if gone, _ := claim(10); gone.OptedOut || gone.Begun || gone.Attempt != 1 {
+		t.Errorf("of a number that is back: %+v", gone)
+	}
+}
+
+// TestClaimCost: that a claim asks who has opted out is no statement and no record of the log, and as good as no look at a page
+// for who has no entry, however many others have.
+func TestClaimCost(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.pending(500)
+	d.exec(`INSERT INTO opt_outs (company_id, phone_number, source) SELECT 2, '+257' || n, 'api' FROM generate_series(62000000, 62099999) n`)
+	d.exec(`ANALYZE`)
+	cost := func(query string) (pages, records int) {
+		t.Helper()
+		var text []byte
+		var plans []struct {
+			Plan struct {
+				Hit     int `json:"Shared Hit Blocks"`
+				Read    int `json:"Shared Read Blocks"`
+				Records int `json:"WAL Records"`
+			}
+		}
+		tx, err := d.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) `+query, 7, ids, carrier).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &plans); err != nil {
+			t.Fatal(err)
+		}
+		return plans[0].Plan.Hit + plans[0].Plan.Read, plans[0].Plan.Records
+	}
+	without := strings.Replace(messages.ClaimStatement, messages.ClaimAsks, `false`, 1)
+	if without == messages.ClaimStatement {
+		t.Fatal("it does not ask")
+	}
+	for range 2 { // the first reads catalogues and sets hints
+		cost(without)
+	}
+	pages, records := cost(without)
+	more, recorded := cost(messages.ClaimStatement)
+	t.Logf("FIGURE a claim of %d: %d pages and %d records, %d and %d without asking", len(ids), more, recorded, pages, records)
+	if more-pages > 4*len(ids) { // the depth of an index
+		t.Errorf("asking looks at %d pages for %d messages", more-pages, len(ids))
+	}
+	if recorded > records+len(ids)/5 {
+		t.Errorf("asking writes %d records", recorded-records)
 	}
 }

@@ -20,6 +20,7 @@ type play struct {
 	segments int
 	confirms bool
 	second   bool // there is a second carrier to be asked
+	optedOut bool // its handset wants no more of its sender
 
 	// Written.
 	outbox, marked bool
@@ -167,6 +168,20 @@ func (p *play) take() {
 		return
 	}
 	p.inHand, p.attempt, p.late = true, Attempt{MayHave: p.begun}, nil
+	if p.optedOut && !p.begun && !slices.ContainsFunc(p.rows, func(r *row) bool { return !r.passed }) {
+		if p.crashes() {
+			p.crash()
+			return
+		}
+		s, f := p.next(InFlight, OptedOut{})
+		p.attempt = Attempt{Open: 1}.Result(s, f, time.Unix(1, 0))
+		if f, failed := p.attempt.Failure(); !failed || f.Elsewhere {
+			p.Fatalf("it opted out, and does not fail here: %+v", f)
+		}
+		p.end(sms.Failed)
+		p.endAttempt()
+		return
+	}
 	var go_ []int
 	for n := range p.segments {
 		s := Waiting
@@ -441,7 +456,8 @@ func promises(t *rapid.T) {
 	p := &play{T: t, policy: Policy(rapid.IntRange(0, 2).Draw(t, "policy")), segments: rapid.IntRange(1, 3).Draw(t, "segments"),
 		confirms: rapid.IntRange(0, 3).Draw(t, "confirms") == 0, second: rapid.Bool().Draw(t, "second"), outbox: true}
 	p.ambiguous = [2][]int{make([]int, p.segments), make([]int, p.segments)}
-	steps := []func(){p.take, p.write, p.write, p.result, p.result, p.lateAnswer, p.report}
+	stop := func() { p.optedOut = p.optedOut || rapid.IntRange(0, 9).Draw(t, "opts out") == 0 }
+	steps := []func(){p.take, p.write, p.write, p.result, p.result, p.lateAnswer, p.report, stop}
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
 		steps[rapid.IntRange(0, len(steps)-1).Draw(t, "step")]()
 		p.keeps()

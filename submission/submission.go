@@ -66,6 +66,9 @@ type (
 	NotWritten struct{}
 	// Unsendable says that SMPP cannot carry it.
 	Unsendable struct{ Reason string }
+	// OptedOut says that its handset wants no more of its sender, as was seen
+	// before the first octet of its message went out.
+	OptedOut struct{}
 	// Answered is a submit_sm_resp with ESME_ROK. Confirms: this carrier gives no
 	// receipts, its acceptance is all that will be said.
 	Answered struct{ Confirms bool }
@@ -103,6 +106,7 @@ type (
 func (Writing) event()        {}
 func (NotWritten) event()     {}
 func (Unsendable) event()     {}
+func (OptedOut) event()       {}
 func (Answered) event()       {}
 func (Rejected) event()       {}
 func (NoAnswer) event()       {}
@@ -117,6 +121,7 @@ const (
 	ReasonExpired   = "expired"    // validity over before a carrier had it
 	ReasonNoReceipt = "no_receipt" // a carrier had it and never said what became of it
 	ReasonNoAnswer  = "no_answer"  // a carrier may have it and never answered, and the policy is Fail
+	ReasonOptedOut  = "opted_out"  // its handset opted out of its sender before a carrier had it
 )
 
 // Record is what is to be written of the segment.
@@ -166,6 +171,10 @@ func Next(s State, e Event, p Policy) (next State, f Effect, possible bool) {
 	case Unsendable:
 		if s == Waiting || s == InFlight {
 			return Refused, Effect{Fail: e.Reason, Stop: true}, true
+		}
+	case OptedOut:
+		if s == Waiting || s == InFlight {
+			return Refused, Effect{Fail: ReasonOptedOut, Stop: true}, true
 		}
 	case Answered:
 		return answered(s, e)

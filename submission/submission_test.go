@@ -19,6 +19,7 @@ var events = map[string]Event{
 	"writing":          Writing{},
 	"not written":      NotWritten{},
 	"unsendable":       Unsendable{"smpp: x"},
+	"opted out":        OptedOut{},
 	"answered":         Answered{},
 	"answered for all": Answered{Confirms: true},
 	"refused for good": Rejected{Permanent: true, Reason: "ESME_X"},
@@ -43,6 +44,7 @@ waiting     | writing          | r   | in flight   |
 waiting     | writing          | hf  | in flight   | mark
 waiting     | not written      | rhf | waiting     | again stop
 waiting     | unsendable       | rhf | refused     | fail=smpp: x stop
+waiting     | opted out        | rhf | refused     | fail=opted_out stop
 waiting     | answered         | rhf |             |
 waiting     | answered for all | rhf |             |
 waiting     | refused for good | rhf |             |
@@ -60,6 +62,7 @@ waiting     | overdue: failed  | rhf |             |
 in flight   | writing          | rhf |             |
 in flight   | not written      | rhf | waiting     | again stop
 in flight   | unsendable       | rhf | refused     | fail=smpp: x stop
+in flight   | opted out        | rhf | refused     | fail=opted_out stop
 in flight   | answered         | rhf | accepted    | accepted
 in flight   | answered for all | rhf | delivered   | accepted
 in flight   | refused for good | rhf | refused     | fail=ESME_X stop
@@ -83,6 +86,7 @@ unanswered  | writing          | f   | in flight   | mark
 unanswered  | writing          | h   |             |
 unanswered  | not written      | rhf |             |
 unanswered  | unsendable       | rhf |             |
+unanswered  | opted out        | rhf |             |
 unanswered  | answered         | rhf | accepted    | in its place done
 unanswered  | answered for all | rhf | delivered   | in its place done
 unanswered  | refused for good | rf  | unanswered  |
@@ -104,6 +108,7 @@ unanswered  | overdue: failed  | rhf | undelivered | fail=no_receipt
 accepted    | writing          | rhf |             |
 accepted    | not written      | rhf |             |
 accepted    | unsendable       | rhf |             |
+accepted    | opted out        | rhf |             |
 accepted    | answered         | rhf |             |
 accepted    | answered for all | rhf |             |
 accepted    | refused for good | rhf |             |

@@ -94,6 +94,7 @@ func TestStopAndStart(t *testing.T) {
 	for _, g := range w.gateways {
 		w.eventually(refusedWithin, g.name+" refuses", func() bool { return shop.triesAt(g, to, "Amahoro twese").status == http.StatusBadRequest })
 	}
+	w.settles(settledWithin) // the last that was accepted may be paid back
 	credits, entries := shop.credits(), len(shop.entries())
 	a := shop.tries(to, "Amahoro twese")
 	if want := "The recipient has opted out of messages from this sender."; a.status != http.StatusBadRequest || a.Message != want {
@@ -124,6 +125,87 @@ func TestStopAndStart(t *testing.T) {
 	if status, text := shop.calls(w.gateway, "GET", "/v1/opt-outs", ""); status != http.StatusOK || text != `{"data":[],"next_cursor":null}` {
 		t.Errorf("the list is %d %s", status, text)
 	}
+}
+
+// A handset writes STOP while messages to it wait: some are scheduled, alone and in a batch, others are of a campaign that goes
+// out slowly. None of them is sent any more, but for the few that a dispatcher has in hand; the company is told of each as of
+// every failure, and each is paid back once. Another company's message goes out in its time.
+func TestStopHoldsForWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	const credits, many, tps, window = 1000, 300, 20, 5
+	w := play(t, scene{
+		carriers: []carrier{{sim: carriersim.Options{NoFates: true}, link: tree{"tps": tps, "window": window}}},
+		gateways: []tree{{}, {"roles": "dispatcher"}},
+	})
+	shop, bank := w.company("Isoko", credits), w.company("Banki", 100)
+	shop.routed("8080")
+	to, other := w.number(), w.number()
+	later := soon(20 * 24 * time.Hour)
+	var alone, banks answer
+	shop.requests(http.MethodPost, "/v1/sms", map[string]any{"phone_number": to, "sender": shop.sender, "message": "Impanuro " + word(), "send_at": later}, &alone)
+	bank.requests(http.MethodPost, "/v1/sms", map[string]any{"phone_number": to, "sender": bank.sender, "message": "Impanuro " + word(), "send_at": later}, &banks)
+	bulk := func(n int, more map[string]any) (id string) {
+		list := make([]map[string]any, n)
+		for i := range list {
+			list[i] = map[string]any{"phone_number": []string{to, other}[i%2], "message": "Kugura kuwambere " + word()}
+		}
+		body := map[string]any{"sender": shop.sender, "messages": list}
+		for name, value := range more {
+			body[name] = value
+		}
+		var sent struct {
+			ID string `json:"batch_id"`
+		}
+		shop.requests(http.MethodPost, "/v1/sms/bulk", body, &sent)
+		return sent.ID
+	}
+	scheduled, campaign := bulk(2, map[string]any{"send_at": later}), bulk(many, nil)
+	w.writes(to, "8080", "Arrêt svp")
+	w.eventually(refusedWithin, "it is on the list", func() bool { return ask[int](w, `SELECT count(*) FROM opt_outs`) == 1 })
+	before := len(w.lumitel.shown(to))
+	w.comes(0)
+	w.dwindles("scheduled", `SELECT count(*) FROM scheduled`, onTheWayWithin)
+	w.drains()
+	w.settles(settledWithin)
+
+	got := len(w.lumitel.shown(to)) - 1 // but for the bank's
+	if most := 2 * (tps/4 + window); got-before > most {
+		t.Errorf("%d went out after the STOP, want %d at most", got-before, most)
+	}
+	stopped := 1 + 1 + many/2 - got
+	w.becomes(banks.ID, "sent")
+	var shown struct {
+		Status string `json:"status"`
+		Reason string `json:"failure_reason"`
+	}
+	if shop.requests(http.MethodGet, "/v1/sms/"+alone.ID, nil, &shown); shown.Status != "failed" || shown.Reason != "opted_out" {
+		t.Errorf("the scheduled message is %s (%s)", shown.Status, shown.Reason)
+	}
+	for id, failed := range map[string]int{scheduled: 1, campaign: many/2 - got} {
+		var batch struct {
+			Count   int `json:"recipients_count"`
+			Credits int `json:"item_count"`
+			Counts  struct{ Pending, Sent, Failed int }
+		}
+		if shop.requests(http.MethodGet, "/v1/sms/batches/"+id, nil, &batch); batch.Counts.Failed != failed || batch.Counts.Sent != batch.Count-failed || batch.Counts.Pending != 0 {
+			t.Errorf("of a batch %+v, want %d failed", batch, failed)
+		}
+	}
+	if n := ask[int](w, `SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'opted_out'`); n != stopped || stopped < many/4 {
+		t.Errorf("%d messages were stopped, want %d", n, stopped)
+	}
+	if n := ask[int](w, `SELECT count(*) FROM messages m JOIN segments s ON s.message_id = m.id WHERE failure_reason = 'opted_out'`); n != 0 {
+		t.Errorf("of %d a carrier has something", n)
+	}
+	w.eventually(finalWithin, "every credit is back", func() bool { return shop.credits() == int64(credits-(1+2+many)+stopped) })
+	if n := ask[int](w, `SELECT count(DISTINCT ref) FROM ledger WHERE kind = 'refund'`); n != stopped || ask[int](w, `SELECT count(*) FROM ledger WHERE kind = 'refund'`) != stopped {
+		t.Errorf("%d messages are paid back, want %d, each once", n, stopped)
+	}
+	w.eventually(finalWithin, "the company hears of all", func() bool { return len(shop.named("sms.failed")) >= stopped })
+	if m := w.message(alone.ID); !bytes.Contains(shop.hears(m.MessageID, finalWithin).body, []byte(`"event":"sms.failed"`)) {
+		t.Error("of the scheduled message the webhook says something else")
+	}
+	w.audited()
 }
 
 // A handset writes a long text. Its three parts come by two links to two processes, out

@@ -1,0 +1,195 @@
+package dispatcher_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/billing"
+	"intumwa/dispatcher"
+	"intumwa/handsets"
+	"intumwa/messages"
+	"intumwa/smpp/carriersim"
+	"intumwa/sms"
+)
+
+// account opens a company's account.
+func (w *world) account(company int64) {
+	w.Helper()
+	if err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
+		if err := billing.Open(w.Context(), tx, company); err != nil {
+			return err
+		}
+		_, err := billing.Grant(w.Context(), tx, company, 10_000, "")
+		return err
+	}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) optsOut(company int64, number sms.Number, sender string) {
+	w.Helper()
+	if _, err := handsets.New(w.pool).OptOut(w.Context(), sms.CompanyID(company), []handsets.OptOut{{Number: number, Sender: sender, Source: handsets.ByHandset}}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// paidBack is how many messages of a company were paid back, and how often.
+func (w *world) paidBack(company int64) (messages, times int) {
+	w.Helper()
+	return w.count(`SELECT count(DISTINCT ref) FROM ledger WHERE kind = 'refund' AND company_id = $1`, company),
+		w.count(`SELECT count(*) FROM ledger WHERE kind = 'refund' AND company_id = $1`, company)
+}
+
+// TestStopHoldsForWhatWaits: what was accepted before a handset opted out fails when it would go out, whatever it has waited for,
+// and is paid back: single messages as those of batches. What is of another company, or after the handset is back, goes out.
+// rule choices 9.4
+func TestStopHoldsForWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno, late := w.carrier(carriersim.Options{}), w.carrier(carriersim.Options{})
+	w.account(1)
+	w.account(2)
+	w.start(mno.mno())
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	at := time.Now().Add(time.Hour)
+	gone, back, busy := w.number("00"), w.number("00"), w.number("43")
+	ids := w.send(
+		note{to: gone, company: 1, sendAt: at},               // 0: for later
+		note{to: gone, company: 1, sendAt: at, batch: batch}, // 1
+		note{to: gone, company: 1, carrier: "leo"},           // 2: its carrier is not there yet
+		note{to: busy, company: 1},                           // 3: its carrier has no room for it, again and again
+		note{to: gone, company: 2, sendAt: at},               // 4: another company's
+		note{to: back, company: 1, sendAt: at},               // 5: its handset comes back
+	)
+	w.until("the handset's queue is full", func() bool { return len(mno.submitsTo(busy)) > 1 })
+	w.optsOut(1, gone, "demo")
+	w.optsOut(1, busy, "")
+	w.optsOut(1, back, "DEMO")
+	if n, err := handsets.New(w.pool).OptIn(t.Context(), 1, back, nil); err != nil || n != 1 {
+		t.Fatalf("%d entries are gone, %v", n, err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `UPDATE scheduled SET due_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	w.await("failed", 10*time.Second, ids[3])
+	tried := len(mno.submitsTo(busy))
+	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(), named("leo", late)}); err != nil {
+		t.Fatal(err)
+	}
+	w.await("failed", 20*time.Second, ids[:4]...)
+	w.await("sent", 20*time.Second, ids[4:]...)
+	for i, id := range ids[:4] {
+		if _, reason := w.statusOf(id); reason != "opted_out" {
+			t.Errorf("message %d failed for %q", i, reason)
+		}
+	}
+	if got := len(mno.submitsTo(gone)); got != 1 {
+		t.Errorf("%d went to the handset, want that of the other company", got)
+	}
+	if got := len(late.Submits()); got != 0 {
+		t.Errorf("%d went to it over the other carrier", got)
+	}
+	if got := len(mno.submitsTo(busy)); got != tried {
+		t.Errorf("it was tried %d times after it had failed", got-tried)
+	}
+	if n, times := w.paidBack(1); n != 4 || times != 4 {
+		t.Errorf("%d messages are paid back, %d times", n, times)
+	}
+	if n, _ := w.paidBack(2); n != 0 {
+		t.Errorf("%d of the other company's are paid back", n)
+	}
+	if n := w.metric("intumwa_messages_final_total", "reason_class", "opted_out", "status", "failed"); n != 4 {
+		t.Errorf("%v are counted", n)
+	}
+	w.settledAll()
+	w.stop()
+	w.clean(mno, late)
+}
+
+// TestStopAmidACampaign: from the moment that an opt-out is committed nothing is claimed for it any more, however much of the
+// campaign waits: no more goes out than a dispatcher had in hand.
+func TestStopAmidACampaign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.account(1)
+	const many, tps, window = 1500, 200, 20
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = tps, window }))
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: many, Segments: many}
+	numbers := [2]sms.Number{w.number("00"), w.number("00")}
+	notes := make([]note, many)
+	for i := range notes {
+		notes[i] = note{to: numbers[i%2], text: fmt.Sprintf("Muraho %d", i), company: 1, batch: batch}
+	}
+	w.send(notes...)
+	w.until("some are submitted", func() bool { return mno.Stats().Submits > 50 })
+	var both sync.WaitGroup
+	for range 3 { // who writes it again changes nothing
+		both.Go(func() { w.optsOut(1, numbers[0], "DEMO") })
+	}
+	both.Wait()
+	before := len(mno.submitsTo(numbers[0]))
+	w.eventually(60*time.Second, func() bool { return w.count(`SELECT count(*) FROM messages WHERE status = 0`) == 0 }, func() string { return "all are final" })
+	sent, out := w.count(`SELECT count(*) FROM messages WHERE status = 1`), w.count(`SELECT count(*) FROM messages WHERE failure_reason = 'opted_out'`)
+	after := len(mno.submitsTo(numbers[0]))
+	if sent+out != many || int(mno.Stats().Submits) != sent || out != many/2-after {
+		t.Errorf("of %d, %d are sent and %d opted out; the carrier got %d, %d of them to that number", many, sent, out, mno.Stats().Submits, after)
+	}
+	if most := 2*tps/4 + window; after-before > most { // claimed by the worker or just being so, and in its window
+		t.Errorf("%d went out after the opt-out, want %d at most", after-before, most)
+	}
+	if n := len(mno.submitsTo(numbers[1])); n != many/2 {
+		t.Errorf("the other number got %d of %d", n, many/2)
+	}
+	if n, times := w.paidBack(1); n != out || times != out {
+		t.Errorf("%d messages are paid back, %d times, want %d", n, times, out)
+	}
+	w.settledAll()
+	w.stop()
+	w.clean(mno)
+}
+
+// TestTurningAwayIsBounded: while nothing can be settled, no more is claimed to be turned away than some thousand.
+func TestTurningAwayIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	const many = 6000
+	w.account(1)
+	gone := w.number("00")
+	w.optsOut(1, gone, "")
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: many, Segments: many}
+	notes := make([]note, many)
+	for i := range notes {
+		notes[i] = note{to: gone, company: 1, batch: batch}
+	}
+	w.send(notes...)
+	locked, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locked.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE messages IN SHARE MODE`} { // who reads goes on, nothing is settled
+		if _, err := locked.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(mno.mno())
+	claimed := func() int { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) }
+	w.until("some are claimed", func() bool { return claimed() > 1000 })
+	w.stays(2*time.Second, "it stops to claim", func() bool { return claimed() < 3500 })
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := func() int { return w.count(`SELECT count(*) FROM messages WHERE failure_reason = 'opted_out'`) }
+	w.eventually(60*time.Second, func() bool { return out() == many }, func() string { return "all are turned away" })
+	if n := mno.Stats().Submits; n != 0 {
+		t.Errorf("%d were submitted", n)
+	}
+}
