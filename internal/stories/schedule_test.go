@@ -107,6 +107,25 @@ func scheduledMany(t *testing.T, usual int) int {
 	return n
 }
 
+// idles says what so long a time costs in which nothing comes and nothing is due.
+func (w *world) idles(d time.Duration) string {
+	w.t.Helper()
+	look := func() (figures [5]float64) {
+		stats := ask[[]float64](w, `SELECT ARRAY[xact_commit, tup_returned, blks_hit + blks_read, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')]::float8[]
+			FROM pg_stat_database WHERE datname = current_database()`)
+		copy(figures[:], stats)
+		for _, g := range w.gateways {
+			figures[4] += g.metric("process_cpu_seconds_total")
+		}
+		return figures
+	}
+	before := look()
+	<-time.After(d)
+	after := look()
+	return fmt.Sprintf("%s of idleness: %.0f transactions, %.0f rows read, %.0f pages looked at, %.0f kB of log, %.2f s of the gateways' processors",
+		d, after[0]-before[0], after[1]-before[1], after[2]-before[2], (after[3]-before[3])/1024, after[4]-before[4])
+}
+
 // Very many messages wait for the same moment. They are paid for, and stand in no list that anybody reads, nor in Redis,
 // which forgets everything meanwhile. When the moment comes they go out at once, each once, and single messages go before them.
 func TestManyScheduledForOneMoment(t *testing.T) {
@@ -154,6 +173,9 @@ func TestManyScheduledForOneMoment(t *testing.T) {
 		t.Errorf("an operator sees %+v", shown)
 	}
 	w.audited()
+	if os.Getenv("INTUMWA_SCHEDULED") != "" {
+		t.Log(w.idles(time.Minute))
+	}
 
 	at := w.comes(2*time.Second + time.Duration(many)*50*time.Microsecond) // moving it takes a while as well
 	if err := client.FlushAll(t.Context()).Err(); err != nil {
