@@ -17,12 +17,23 @@ import (
 // transaction all that follows from the verdicts: the customers' webhooks and
 // what is paid back.
 func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
-	settled, err := store.Finish(ctx, tx, finals, ends)
+	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, ends)
+	if refunded > 0 {
+		d.metrics.refunds.Add(float64(refunded))
+	}
+	return settled, err
+}
+
+// conclude is the same for whoever is no dispatcher. refunds says which failed live
+// messages are paid back; refunded is how many were.
+func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
+	finals []messages.Final, ends messages.Ends) (settled []messages.Settled, refunded int, err error) {
+	settled, err = store.Finish(ctx, tx, finals, ends)
 	if err != nil || len(settled) == 0 {
-		return nil, err
+		return nil, 0, err
 	}
 	events := make([]webhooks.Event, 0, len(settled))
-	var refunds []billing.Debit
+	var debits []billing.Debit
 	var tests []billing.TestReturn
 	for _, m := range settled {
 		if m.CompanyID != 0 {
@@ -32,21 +43,17 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 		case m.Status != sms.Failed:
 		case m.Test:
 			tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
-		case m.CompanyID != 0 && d.refunds(m):
-			refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
+		case m.CompanyID != 0 && refunds(m):
+			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
 		}
 	}
-	if err := d.webhooks.Enqueue(ctx, tx, events); err != nil {
-		return nil, err
+	if err := hooks.Enqueue(ctx, tx, events); err != nil {
+		return nil, 0, err
 	}
-	refunded, err := billing.GiveBack(ctx, tx, refunds, tests)
-	if err != nil {
-		return nil, err
+	if refunded, err = billing.GiveBack(ctx, tx, debits, tests); err != nil {
+		return nil, 0, err
 	}
-	if refunded > 0 {
-		d.metrics.refunds.Add(float64(refunded))
-	}
-	return settled, nil
+	return settled, refunded, nil
 }
 
 // payOwed gives back what settling had to put off because another transaction
@@ -69,8 +76,11 @@ func (d *Dispatcher) payOwed(ctx context.Context) error {
 }
 
 // refunds applies billing.refund to a failed live message.
-func (d *Dispatcher) refunds(m messages.Settled) bool {
-	switch d.opts.Refund {
+func (d *Dispatcher) refunds(m messages.Settled) bool { return d.opts.Refund.pays(m) }
+
+// pays reports whether a failed live message is paid back.
+func (r Refund) pays(m messages.Settled) bool {
+	switch r {
 	case RefundFailed:
 		return true
 	case RefundUnsubmitted:

@@ -36,3 +36,61 @@ func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err
 	}
 	return last, next + 1, nil
 }
+
+// PendingCarriers lists the carriers that anything waits for, its time or its turn. It
+// reads all that waits.
+func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT carrier FROM outbox UNION SELECT carrier FROM scheduled ORDER BY carrier`)
+	if err != nil {
+		return nil, fmt.Errorf("listing the carriers of what waits: %w", err)
+	}
+	carriers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("listing the carriers of what waits: %w", err)
+	}
+	return carriers, nil
+}
+
+// TakePending takes up to limit messages of a carrier off the outbox that were due by a
+// moment, those that were scheduled for then among them, whoever had claimed them: it is
+// for whoever does not know what the carrier was given since the database is of. What was
+// put off because its company had lost its approval stays. What is taken can be put back
+// ([Store.PutBack]). No dispatcher may run.
+func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) ([]*Claimed, error) {
+	fail := func(err error) ([]*Claimed, error) {
+		return nil, fmt.Errorf("taking what waited for %s: %w", carrier, err)
+	}
+	// What is scheduled has no row in outbox, which has all that is taken from there.
+	if _, err := tx.Exec(ctx, `
+		WITH due AS (
+			SELECT message_id FROM scheduled WHERE carrier = $1 AND due_at <= $2 ORDER BY message_id LIMIT $3 FOR UPDATE
+		), gone AS (
+			DELETE FROM scheduled s USING due WHERE s.message_id = due.message_id
+			RETURNING s.message_id, s.company_id, s.carrier, s.lane, s.due_at, s.expires_at
+		)
+		INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, pushed_at, expires_at, since)
+		SELECT message_id, company_id, carrier, lane, due_at, NULL, expires_at, due_at FROM gone ORDER BY message_id`, carrier, due, limit); err != nil {
+		return fail(err)
+	}
+	rows, err := tx.Query(ctx, `SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
+		WHERE o.carrier = $1 AND o.due_at <= $2 AND m.status = 0 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o`, carrier, due, limit)
+	if err != nil {
+		return fail(err)
+	}
+	taken, err := pgx.CollectRows(rows, scanClaimed)
+	if err != nil {
+		return fail(err)
+	}
+	ids := make([]int64, len(taken))
+	for i, c := range taken {
+		c.Attempt = max(c.Attempt, 2) // it may have segments out
+		ids[i] = c.ID
+	}
+	if err := segmentsOut(ctx, tx, taken); err != nil {
+		return fail(err)
+	}
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, epoch, expires_at) `+holdGone, ids); err != nil {
+		return fail(err)
+	}
+	return taken, nil
+}

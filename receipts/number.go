@@ -3,6 +3,7 @@ package receipts
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,48 @@ import (
 func QueueObscure(b *pgx.Batch, messages []int64) {
 	b.Queue(`UPDATE segments SET handset = NULL WHERE message_id = ANY($1) AND handset IS NOT NULL`, messages)
 	b.Queue(`UPDATE receipts SET number = '', handset = NULL WHERE message_id = ANY($1)`, messages)
+}
+
+// Sought is a handset that a carrier's receipts may name.
+type Sought struct {
+	Carrier string
+	Number  sms.Number
+	Since   time.Time
+}
+
+// Stray is what the inbox has of a handset: receipts that no message was found for.
+type Stray struct {
+	Count  int          // 0: none
+	Latest InboxReceipt // the last of them
+}
+
+// Strays looks through the inbox for receipts that a carrier sent of a handset since a
+// time, and returns what there is of each, in the order of sought. It reads all that are
+// kept.
+func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, error) {
+	n := len(sought)
+	index, carriers, handsets, since := make([]int32, n), make([]string, n), make([]*int32, n), make([]time.Time, n)
+	for i, s := range sought {
+		index[i], carriers[i], handsets[i], since[i] = int32(i), s.Carrier, handset(string(s.Number)), s.Since
+	}
+	rows, err := pool.Query(ctx, `SELECT DISTINCT ON (u.n) u.n, count(*) OVER (PARTITION BY u.n), r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
+		FROM unnest($1::int[], $2::text[], $3::int[], $4::timestamptz[]) u(n, carrier, handset, since)
+		JOIN receipts r ON r.handset = u.handset AND r.carrier = u.carrier AND r.received_at >= u.since
+		WHERE r.message_id IS NULL ORDER BY u.n, r.id DESC`, index, carriers, handsets, since)
+	if err != nil {
+		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
+	}
+	strays := make([]Stray, n)
+	var i int32
+	var s Stray
+	l := &s.Latest
+	if _, err := pgx.ForEachRow(rows, []any{&i, &s.Count, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
+		strays[i] = s
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
+	}
+	return strays, nil
 }
 
 // Naming returns the receipts of the inbox that name a number, of all carriers. It reads

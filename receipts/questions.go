@@ -25,6 +25,30 @@ func Has(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND ` + answeredKey + `)`
 }
 
+// LeftUnanswered is the same of what a carrier has neither answered to nor reported of: it
+// may have it.
+func LeftUnanswered(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
+}
+
+// WithoutAnswer returns those segments of messages that a carrier has neither answered to
+// nor reported of, by their message, ascending. The caller holds the carrier's lock: none
+// of them is answered, or reported of, until its transaction ends.
+func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id, segment FROM segments s
+		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages)
+	if err != nil {
+		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
+	}
+	open := make(map[int64][]int, len(messages))
+	var id int64
+	var segment int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil }); err != nil {
+		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
+	}
+	return open, nil
+}
+
 // undelivered is the word of a receipt after which another carrier may be asked.
 const undelivered = "UNDELIV"
 

@@ -42,7 +42,9 @@ type adminCmd struct {
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase what is kept of one phone number."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
 	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`
-	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: the ids of messages and webhooks jump ahead, so that none comes twice."`
+	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: the ids of messages and webhooks jump ahead, so that none comes twice, and what carriers may have got since is held."`
+	Unanswered adminUnansweredCmd `cmd:"" help:"Messages that a carrier may have, and that are not sent again by themselves: list them, and decide."`
+	Unmatched  adminUnmatchedCmd  `cmd:"" help:"List receipts that no message was found for."`
 }
 
 // operator is what an admin command works with.

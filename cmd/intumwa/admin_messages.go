@@ -17,7 +17,6 @@ import (
 	"intumwa/acts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -201,9 +200,9 @@ func (c *adminCompanyCancelCmd) Run(ctx context.Context, p *program, a *adminCmd
 
 // cancel records the act in the first transaction, and what came of it at the end.
 func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry acts.Entry, reason string) (any, error) {
-	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	pool, err := o.busyPool(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("opening the database: %w", err)
+		return nil, err
 	}
 	defer pool.Close()
 	entry.Actor, entry.Company = acts.Operator(), sms.CompanyID(queued.Company)

@@ -47,14 +47,14 @@ var stand = map[string]struct{ reason, script string }{
 
 // elsewhere are blocks that another test runs, by a line of theirs.
 var elsewhere = map[string]string{
-	"pg_basebackup -D":                          "TestRestoreByTheManual",
+	"intumwa-backup base":                       "TestRestoreByTheManual",
+	"intumwa-backup restore":                    "TestRestoreByTheManual",
+	"intumwa admin restored":                    "it wants no dispatcher to run; TestRestoreByTheManual",
 	"-d 'host=PRIMARY user=replicator":          "testenv.NewPostgresPair makes a standby so",
 	"-d 'host=STANDBY user=replicator":          "PostgresPair.Follow makes a new standby so",
 	"select pg_promote()":                       "TestPostgresFailsOver promotes a real standby",
 	"synchronous_standby_names = 'NAME'":        "the server here has no standby: every commit would wait; TestRequireStandby sets it",
 	"alter system set archive_mode":             "TestRestoreByTheManual",
-	"/var/lib/postgresql/15/lost":               "TestRestoreByTheManual",
-	"recovery_target_action":                    "TestRestoreByTheManual",
 	"cp deployments/compose/env.example":        "no docker is here; TestCompose reads the file",
 	"openssl s_client -connect":                 "this SMSC speaks no TLS; TestConnect's does",
 	"curl -v https://HOST/":                     "it calls a customer's server",
@@ -270,6 +270,11 @@ func programs(t *testing.T, s *shell) string {
 			put(name, it.script)
 		}
 	}
+	backup, err := os.ReadFile("../../deployments/backup/intumwa-backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("intumwa-backup", string(backup))
 	put("intumwa", fmt.Sprintf("export %s=1\nexec %q \"$@\"", asProgram, os.Args[0]))
 	return dir
 }
@@ -366,8 +371,8 @@ func TestRestoreByTheManual(t *testing.T) {
 	}
 	_ = conn.Close(ctx)
 	server.Stop()
-	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+dir, "PGUSER=postgres")
-	places := strings.NewReplacer("/var/lib/postgresql/15/main", data, "/var/lib/postgresql/15/lost", filepath.Join(dir, "lost"), "/backup", filepath.Join(dir, "backup"))
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+dir, "PGUSER=postgres", "BACKUPS="+filepath.Join(dir, "backup"))
+	places := strings.NewReplacer("/var/lib/postgresql/15/main", data, "/backup", filepath.Join(dir, "backup"))
 	sh := func(script string) {
 		t.Helper()
 		limited, done := context.WithTimeout(ctx, 2*time.Minute)
@@ -407,14 +412,12 @@ func TestRestoreByTheManual(t *testing.T) {
 	sh(find("alter system set archive_mode"))
 	conn = connect()
 	insert(conn)
-	sh(find("pg_basebackup -D"))
+	sh(find("intumwa-backup base"))
 	last := insert(conn) // after the backup, before the disaster: only its log has it
 	_ = conn.Close(ctx)
 
-	sh(find("/var/lib/postgresql/15/lost"))
+	sh(find("intumwa-backup finish"))
 	sh(find("intumwa admin restored"))
-	sh(find("from outbox o join messages m"))
-	sh(find("update outbox"))
 	conn = connect()
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil || !there {
@@ -424,21 +427,23 @@ func TestRestoreByTheManual(t *testing.T) {
 		t.Errorf("after the restore the next message is %d; until then up to %d were given out, and perhaps more", next, last)
 	}
 	_ = conn.Close(ctx)
-	// To a moment before: it has to stop there and go on from there.
+	// To a moment before: it has to stop there and go on from there. A base backup is older than that by a second.
+	time.Sleep(1100 * time.Millisecond)
 	var moment string
 	conn = connect()
-	if err := conn.QueryRow(ctx, `SELECT now()::text`).Scan(&moment); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text`).Scan(&moment); err != nil {
 		t.Fatal(err)
 	}
 	gone := insert(conn)
 	insert(conn) // a commit behind it, at which the recovery sees that the time has come
 	_ = conn.Close(ctx)
-	earlier := strings.ReplaceAll(find("recovery_target_action"), "2026-03-01 08:00:00+02", moment)
-	again := strings.Replace(find("/var/lib/postgresql/15/lost"), "systemctl start postgresql", earlier+"systemctl start postgresql", 1)
-	sh("rm -rf /var/lib/postgresql/15/lost")
-	sh(again)
+	earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
+	sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main intumwa-backup restore\n", earlier, 1))
 	conn = connect()
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
 		t.Errorf("what came after the moment is there: %v", err)
+	}
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_settings WHERE name LIKE 'recovery_target%' AND source = 'configuration file' AND name <> 'recovery_target_timeline')`).Scan(&there); err != nil || there {
+		t.Errorf("the recovery's settings are left behind: %v", err)
 	}
 }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/acts"
+	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+)
+
+type adminRestoredCmd struct {
+	Ahead   int64   `help:"By how many ids; 0: 5,000 for each second since the newest message, and 10 million at least." placeholder:"N"`
+	Pending string  `help:"What waited for a carrier when the backup was made: hold it, until you have decided (admin unanswered), or send it, also what the carriers have had since." enum:"hold,send" default:"hold"`
+	Stopped instant `help:"When the gateway ended that the backup is of: what was due later waits as it did. Now, when not given." placeholder:"T"`
+}
+
+type adminRestored struct {
+	LastMessageID int64 `json:"last_message_id"`
+	NextMessageID int64 `json:"next_message_id"`
+	Held          int64 `json:"held"` // messages that their carriers may have got since
+}
+
+// Run makes a restored database fit to go on with: no message_id and no webhook-id that a customer has seen comes again, and
+// no message goes out a second time that a carrier got after the moment that the database is of.
+func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Ahead < 0 {
+		return errors.New("--ahead must not be negative: ids only grow")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if n, err := dispatcher.Alive(ctx, o.pool); err != nil || n > 0 {
+			return nil, errors.Join(err, aliveError(n))
+		}
+		var result adminRestored
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (entry acts.Entry, err error) {
+			result.LastMessageID, result.NextMessageID, err = messages.SkipIDs(ctx, tx, c.Ahead)
+			return acts.Entry{Act: "database.restored", Subject: "message ids",
+				Before: map[string]any{"next": result.LastMessageID + 1}, After: map[string]any{"next": result.NextMessageID}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if c.Pending == "hold" {
+			if result.Held, err = o.holdPending(ctx, c.Stopped.Time); err != nil {
+				return nil, fmt.Errorf("%w; %d messages are held: say it again", err, result.Held)
+			}
+		}
+		return result, nil
+	})
+}
+
+func aliveError(dispatchers int) error {
+	if dispatchers == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d dispatchers work on this database: stop them first", dispatchers)
+}
+
+// holdPending holds what was due when the gateway ended, and records how much of it.
+func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64, err error) {
+	if stopped.IsZero() {
+		stopped = time.Now()
+	}
+	pool, err := o.busyPool(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	var carriers []dispatcher.Carrier
+	for i := range o.config.Carriers {
+		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))
+	}
+	held, err := dispatcher.HoldPending(ctx, pool, messages.New(pool), o.openWebhooks(), carriers, o.config.Billing.Refund.Is, stopped)
+	for _, carrier := range slices.Sorted(maps.Keys(held)) {
+		n += held[carrier]
+	}
+	return n, errors.Join(err, o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
+		return acts.Entry{Act: "database.restored.held", Subject: "messages", After: held}, nil
+	}))
+}
+
+// busyPool is for statements over many messages.
+func (o *operator) busyPool(ctx context.Context) (*pgxpool.Pool, error) {
+	opened, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return opened, nil
+}

@@ -1,0 +1,163 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/receipts"
+	"intumwa/sms"
+	"intumwa/submission"
+	"intumwa/webhooks"
+)
+
+// What operators decide of messages that a carrier may have, and of all that waited when
+// a backup was made. The functions here work without a dispatcher, on a pool that was
+// opened with BatchUpdates.
+
+// Alive returns how many dispatchers work on the database at this moment.
+func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE `+sessionLocks, sessionLockKey).Scan(&n); err != nil {
+		return 0, fmt.Errorf("asking which dispatchers work: %w", err)
+	}
+	return n, nil
+}
+
+// HoldPending takes what was due by a moment off the outbox, as what its carrier may
+// have: it is not sent again unless somebody has it so ([SendUnanswered]), a receipt that
+// echoes user_message_reference settles it, and what nothing is heard of is decided when
+// its receipt is overdue. It is for a database that was restored, of which nobody knows
+// what was carried since. carriers are those of the configuration. It returns how many
+// messages it took, by carrier, also beside an error: then it is to be called again.
+func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []Carrier, refund Refund,
+	due time.Time) (held map[string]int64, err error) {
+	held = make(map[string]int64)
+	names, err := store.PendingCarriers(ctx)
+	if err != nil {
+		return held, err
+	}
+	for _, name := range names {
+		carrier := &Carrier{Name: name} // one that is configured no more
+		if i := slices.IndexFunc(carriers, func(c Carrier) bool { return c.Name == name }); i >= 0 {
+			carrier = &carriers[i]
+		}
+		for n := decidedAtOnce; n == decidedAtOnce; held[name] += int64(n) {
+			if n, err = holdSome(ctx, pool, store, hooks, carrier, refund, due); err != nil {
+				return held, fmt.Errorf("holding what waited for %s: %w", name, err)
+			}
+		}
+	}
+	return held, nil
+}
+
+func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *Carrier, refund Refund,
+	due time.Time) (n int, err error) {
+	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+		matcher := receipts.New(carrier.Name)
+		if err := matcher.Lock(ctx, tx); err != nil {
+			return err
+		}
+		taken, err := store.TakePending(ctx, tx, carrier.Name, due, decidedAtOnce)
+		if n = len(taken); err != nil || n == 0 {
+			return err
+		}
+		var segments []receipts.Segment
+		for _, m := range taken {
+			segments = append(segments, carrier.unanswered(m)...)
+		}
+		recorded, err := matcher.Record(ctx, tx, segments, nil, 0)
+		if err != nil {
+			return err
+		}
+		finals, err := store.Verdicts(ctx, tx, recorded.Settled) // by receipts that were in the inbox
+		if err != nil {
+			return err
+		}
+		_, _, err = conclude(ctx, tx, store, hooks, refund.pays, finals, messages.Ends{})
+		return err
+	})
+	return n, err
+}
+
+// SendUnanswered has messages of a carrier, by their ids, sent again of which it has neither
+// answered to nor reported of some segment: those segments. One whose validity is over is
+// passed by, and so is what was answered meanwhile. The carrier may have them already.
+// It returns which are to be sent. validity is the configuration's.
+func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration) (sent []int64, err error) {
+	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
+		if sent, err = store.Unexpired(ctx, tx, ids); err != nil {
+			return err
+		}
+		sent = slices.DeleteFunc(sent, func(id int64) bool { return open[id] == nil })
+		var again []messages.Refused
+		for _, id := range sent {
+			for _, segment := range open[id] {
+				again = append(again, messages.Refused{MessageID: id, Segment: segment})
+			}
+		}
+		return store.PutBack(ctx, tx, again, validity)
+	})
+	return sent, err
+}
+
+// Outcome is what an operator knows of a message that its carrier never answered to.
+type Outcome uint8
+
+// The outcomes.
+const (
+	WasSent      Outcome = iota // the carrier's records say that it was delivered
+	WasFailed                   // … that it was not, or nobody knows and it is to end
+	WasCancelled                // no carrier has it, and nobody wants it any more: its credits come back, unless a carrier took a segment
+)
+
+// SettleUnanswered makes messages of a carrier, by their ids, final of which it has neither
+// answered to nor reported of some segment; their companies are told. What was answered
+// meanwhile is passed by. It returns how many it made final.
+func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
+	as Outcome, refund Refund) (settled int, err error) {
+	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
+		final, pays := messages.Final{Status: sms.Sent, At: time.Now()}, refund.pays
+		switch as {
+		case WasFailed:
+			final.Status, final.Reason = sms.Failed, submission.ReasonNoAnswer
+		case WasCancelled:
+			final.Status, final.Reason = sms.Failed, messages.ReasonCancelled
+			pays = func(m messages.Settled) bool { return m.Unsubmitted && refund != RefundNever }
+		}
+		var finals []messages.Final
+		for _, id := range ids {
+			if final.MessageID = id; open[id] != nil {
+				finals = append(finals, final)
+			}
+		}
+		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Ends{})
+		settled = len(done)
+		return err
+	})
+	return settled, err
+}
+
+// decideUnanswered decides of messages while none of them is answered: open are their
+// segments without an answer.
+func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64, decide func(tx pgx.Tx, open map[int64][]int) error) error {
+	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := receipts.New(carrier).Lock(ctx, tx); err != nil {
+			return err
+		}
+		open, err := receipts.WithoutAnswer(ctx, tx, ids)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		return decide(tx, open)
+	})
+	if err != nil {
+		return fmt.Errorf("deciding of what %s did not answer: %w", carrier, err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+
+	"intumwa/sms"
+)
+
+// TestDecideOfUnanswered: what waited when a backup was made is held, whatever its carrier's on_ambiguous says; by the
+// operator's word it is sent again, sent, failed or cancelled, each once; what was answered or decided meanwhile is passed by.
+func TestDecideOfUnanswered(t *testing.T) {
+	b := newBench(t)
+	for range 6 {
+		b.begun(1)
+	}
+	long := b.begun(2)
+	if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 300) WHERE id = $1`, long.msg.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.settle(settlement{results: []result{accepted("A")(long, 1)}})
+	ctx, now := t.Context(), time.Now().Add(time.Minute)
+	carriers := []Carrier{*b.s.carrier.config()}
+	for _, want := range []int64{7, 0} {
+		held, err := HoldPending(ctx, b.pool, b.d.store, b.d.webhooks, carriers, RefundUnsubmitted, now)
+		if err != nil || held["lumitel"] != want {
+			t.Fatalf("%v held, want %d; %v", held, want, err)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Errorf("%d are to be sent", n)
+	}
+	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 7 {
+		t.Errorf("%d segments are unanswered, want 7: the carrier has taken the first of the long message", n)
+	}
+	send := func(want int, ids ...int64) {
+		t.Helper()
+		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour); err != nil || len(sent) != want {
+			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
+		}
+	}
+	settle := func(want int, as Outcome, ids ...int64) {
+		t.Helper()
+		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundUnsubmitted); err != nil || n != want {
+			t.Errorf("%d of %v are settled, want %d; %v", n, ids, want, err)
+		}
+	}
+	credits := func(want int) {
+		t.Helper()
+		if n := b.count(`SELECT credits FROM balances`); n != want {
+			t.Errorf("%d credits, want %d", n, want)
+		}
+	}
+	credits(92)
+	settle(1, WasSent, 1)
+	settle(1, WasFailed, 2)
+	credits(92) // the carrier may have it
+	settle(1, WasCancelled, 3, 1, 2)
+	credits(93)
+	if _, err := b.pool.Exec(ctx, `UPDATE held SET expires_at = now() WHERE message_id = 5`); err != nil {
+		t.Fatal(err)
+	}
+	send(1, 4, 5, 1)
+	send(0, 4)
+	settle(0, WasFailed, 4) // it is on its way
+	send(1, long.msg.ID)
+	again, err := b.d.store.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID})
+	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.msg.ID {
+		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
+	}
+	for _, m := range again {
+		if m.ID == long.msg.ID && (len(m.Accepted) != 1 || len(m.Unanswered) != 0) {
+			t.Errorf("of the long message %v are at the carrier and %v may be", m.Accepted, m.Unanswered)
+		}
+	}
+	echo := b.receipt("0815", "DELIVRD")
+	ref := reference(6, 1)
+	echo.Reference, echo.Number = &ref, "25761000006"
+	b.settle(settlement{receipts: []arrival{echo}})
+	settle(0, WasFailed, 6)
+	for id, want := range map[int64]string{1: "sent ", 2: "failed no_answer", 3: "failed cancelled", 4: "pending ", 5: "pending ", 6: "sent "} {
+		status, reason := b.status(id)
+		if got := status.String() + " " + reason; got != want {
+			t.Errorf("message %d is %s, want %s", id, got, want)
+		}
+		final := status != sms.Pending
+		if n := b.count(`SELECT count(*) FROM webhook_deliveries WHERE id / 8 = $1`, id); (n == 1) != final {
+			t.Errorf("message %d: %d webhooks", id, n)
+		}
+	}
+}
+
+// TestAlive: a dispatcher that works is seen by whoever must not work beside it.
+func TestAlive(t *testing.T) {
+	b := newBench(t)
+	alive := func(want int) {
+		t.Helper()
+		if n, err := Alive(t.Context(), b.pool); err != nil || n != want {
+			t.Errorf("%d dispatchers work, want %d; %v", n, want, err)
+		}
+	}
+	alive(0)
+	lock, err := b.d.takeSessionLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive(1)
+	lock.release()
+}

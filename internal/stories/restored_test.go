@@ -1,0 +1,346 @@
+package stories
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"intumwa/internal/testenv"
+	"intumwa/smpp/carriersim"
+)
+
+// backups is where a story keeps base backups and the archived log of its PostgreSQL, made
+// by the script that operators have.
+type backups struct {
+	w            *world
+	folder, data string
+	environment  []string
+	owner        *syscall.Credential // nil: whoever the tests run as
+}
+
+// keepsBackups has the story's own PostgreSQL server archive its log.
+func (w *world) keepsBackups() *backups {
+	w.t.Helper()
+	b := &backups{w: w, data: ask[string](w, `SELECT current_setting('data_directory')`)}
+	info, err := os.Stat(b.data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if os.Geteuid() == 0 {
+		b.owner = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
+	}
+	b.folder = filepath.Join(filepath.Dir(b.data), "backups")
+	script, err := os.ReadFile("../../deployments/backup/intumwa-backup")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, folder := range []string{b.folder, filepath.Join(b.folder, "wal")} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	program := filepath.Join(b.folder, "intumwa-backup")
+	if err := os.WriteFile(program, script, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, path := range []string{b.folder, filepath.Join(b.folder, "wal"), program} {
+		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	b.environment = append(environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+ask[string](w, `SELECT current_user`), "PGDATABASE=postgres")
+	for _, setting := range []string{"archive_mode = on", "archive_command = 'BACKUPS=" + b.folder + " " + program + " archive %p %f'"} {
+		if _, err := w.pool.Exec(w.t.Context(), "ALTER SYSTEM SET "+setting); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.postgresServer.Stop()
+	w.postgresServer.Start()
+	w.pool.Reset()
+	return b
+}
+
+// does runs the operators' script as the user that PostgreSQL runs as.
+func (b *backups) does(verb ...string) {
+	b.w.t.Helper()
+	command := exec.CommandContext(b.w.t.Context(), testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")}, verb...)...)
+	command.Dir, command.Env = b.folder, b.environment
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: b.owner}
+	said, err := command.CombinedOutput()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(filepath.Dir(b.data), "log"))
+		b.w.t.Fatalf("intumwa-backup %v: %v\n%s\nand PostgreSQL\n%s", verb, err, said, log[max(0, len(log)-3000):])
+	}
+	b.w.t.Logf("intumwa-backup %s: %s", strings.Join(verb, " "), strings.TrimSpace(string(said)))
+}
+
+// archived waits until the log up to now is in the archive.
+func (b *backups) archived() {
+	b.w.t.Helper()
+	file := ask[string](b.w, `SELECT pg_walfile_name(pg_switch_wal())`)
+	b.w.eventually(30*time.Second, "the log is archived", func() bool {
+		_, err := os.Stat(filepath.Join(b.folder, "wal", file))
+		return err == nil
+	})
+}
+
+// unanswered is a message that `admin unanswered` lists.
+type unanswered struct {
+	ID           string `json:"id"`
+	To           string `json:"to"`
+	Receipts     int    `json:"receipts"`
+	ReceiptState string `json:"receipt_state"`
+}
+
+// decided is what `admin unanswered send` and `settle` say.
+type decided struct {
+	Messages int `json:"messages"`
+	Passed   int `json:"passed"`
+}
+
+// The database is destroyed under load, with its disk, and restored to a moment before by the operators' script. The books of
+// that moment are exact. What waited for the carrier then is held: the carrier has had some of it since. The receipts that
+// come for what it has had name it to the operator, and so do they what was accepted after the moment and is in no book any
+// more. By the operator's word what was delivered is sent, the rest goes out, and nothing arrives twice. Redis is left as it was.
+func TestRestoredToAMoment(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	for _, echoes := range []bool{false, true} {
+		t.Run(map[bool]string{false: "no echo", true: "echoed references"}[echoes], func(t *testing.T) { restoredToAMoment(t, echoes) })
+	}
+}
+
+func restoredToAMoment(t *testing.T, echoes bool) {
+	slow := steady()
+	slow.sim.EchoReference = echoes
+	slow.link = tree{"window": window, "tps": 100}
+	w := play(t, scene{ownPostgres: true, carriers: []carrier{slow}, dark: true})
+	keeps := w.keepsBackups()
+	w.gateway.start()
+	w.bound()
+	shop := w.company("Isoko", 1_000_000)
+	campaign := w.bulk(shop, 1500) // which waits for most of the time: single messages go first
+	l := shop.sendsMany(&load{messages: 100_000, keyed: true, senders: 4, pause: 80 * time.Millisecond})
+	l.reaches(50)
+	keeps.does("base")
+	base := time.Now()
+	w.eventually(patience, "the base backup is older than a second", func() bool { return time.Since(base) > 1100*time.Millisecond })
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = true })
+	single, bulk := w.has(l.word), w.has(campaign)
+	moment := ask[string](w, `SELECT clock_timestamp()::text`)
+	accepted := int(l.accepted.Load())
+	w.eventually(patience, "the carrier has had some of what waited at the moment, and of what was accepted later", func() bool {
+		return w.has(campaign) > bulk+2*window && w.has(l.word) > max(single, accepted)+20
+	})
+	keeps.archived()
+	l.ends()
+
+	w.gateway.kill()
+	w.postgresServer.Kill()
+	if err := os.RemoveAll(keeps.data); err != nil {
+		t.Fatal(err)
+	}
+	carried := w.lumitel.Stats().Accepted
+	keeps.does("restore", moment)
+	w.postgresServer.Start()
+	keeps.does("finish")
+	w.pool.Reset()
+
+	// The books, before anything runs.
+	records := map[string]record{}
+	spent := int64(0)
+	for _, r := range shop.records() {
+		records[r.Body] = r
+		spent += r.Segments
+	}
+	if got, want := shop.credits(), shop.granted-spent; got != want {
+		t.Errorf("the company has %d credits, want %d", got, want)
+	}
+	w.audited()
+	waiting := ask[int](w, `SELECT count(*) FROM outbox`)
+	var restored struct {
+		Last int64 `json:"last_message_id"`
+		Next int64 `json:"next_message_id"`
+		Held int   `json:"held"`
+	}
+	w.orders(&restored, "", "restored")
+	if left := ask[int](w, `SELECT count(*) FROM outbox`); restored.Held != waiting || left != 0 || waiting <= 2*window || restored.Next <= restored.Last {
+		t.Errorf("%d messages waited at the moment: %d are held and %d left; the next id is %d after %d", waiting, restored.Held, left, restored.Next, restored.Last)
+	}
+	w.audited()
+
+	// Nothing goes out by itself but what is sent from now on.
+	w.gateway.start()
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
+	w.bound()
+	fresh := w.becomes(shop.sends(w.subscriber(999_999), "Amakuru mashasha").ID, "sent")
+	if fresh.MessageID < restored.Next {
+		t.Errorf("the next message has id %d, want %d or more", fresh.MessageID, restored.Next)
+	}
+	w.eventually(settledWithin, "all receipts have come", func() bool { s := w.lumitel.Stats(); return s.ReceiptsWaiting == 0 && s.Confirmed >= s.Accepted })
+	if n := w.lumitel.Stats().Accepted; n != carried+1 {
+		t.Errorf("%d messages went out by themselves", n-carried-1)
+	}
+
+	// What the carrier has is named: by its receipts, and by nothing else.
+	at := map[string]string{} // the carrier's texts, by number
+	for _, m := range w.lumitel.Messages() {
+		at["+"+m.Destination] = m.Text
+	}
+	numbers := map[string]bool{} // of messages in the books
+	for _, r := range records {
+		numbers[r.Number] = true
+	}
+	var strays []struct {
+		Number string `json:"number"`
+	}
+	w.orders(&strays, "", "unmatched", "--carrier", "lumitel", "--limit", "100000")
+	named := map[string]bool{}
+	for _, s := range strays {
+		named["+"+strings.TrimPrefix(s.Number, "+")] = true
+	}
+	lost := 0
+	for number := range at {
+		if !numbers[number] && number != fresh.To {
+			lost++
+			if !named[number] {
+				t.Errorf("the carrier has a message of after the moment for a number that no receipt names")
+			}
+		}
+	}
+	open := w.unanswered()
+	delivered := 0
+	for _, m := range open {
+		_, has := at[m.To]
+		if has != (m.Receipts > 0) || has && m.ReceiptState != "DELIVRD" {
+			t.Errorf("message %s: the carrier has it: %v; %d receipts name it, the last %q", m.ID, has, m.Receipts, m.ReceiptState)
+		}
+		if has {
+			delivered++
+		}
+	}
+	settled := restored.Held - len(open)
+	if echoes && (settled == 0 || delivered > 0) || !echoes && (settled > 0 || delivered == 0) || lost == 0 || len(open) == delivered {
+		t.Errorf("of %d held messages %d settled by themselves and %d are unanswered, of which the carrier has %d; %d messages are lost", restored.Held, settled, len(open), delivered, lost)
+	}
+	w.shows404(l, records)
+
+	// The operator decides.
+	var done decided
+	if delivered > 0 {
+		w.orders(&done, "", "unanswered", "settle", "--as", "sent", "--carrier", "lumitel", "--receipts", "some", "--reason", "receipts name them")
+		if done != (decided{Messages: delivered}) {
+			t.Errorf("%+v settled, want %d", done, delivered)
+		}
+	}
+	w.orders(&done, "", "unanswered", "send", "--all", "--receipts", "none", "--reason", "the carrier does not have them")
+	if done != (decided{Messages: len(open) - delivered}) {
+		t.Errorf("%+v sent again, want %d", done, len(open)-delivered)
+	}
+	w.settles(settledWithin)
+	if left := w.unanswered(); len(left) != 0 {
+		t.Errorf("%d messages are still unanswered", len(left))
+	}
+	if s := w.lumitel.Stats(); s.Duplicates != 0 {
+		t.Errorf("%d messages arrived twice", s.Duplicates)
+	}
+	got := map[string]bool{}
+	for _, m := range w.lumitel.Messages() {
+		got[m.Text] = true
+	}
+	for text, r := range records {
+		if !got[text] {
+			t.Errorf("LOST: message %s, which waited at the moment, never came to the carrier", r.ID)
+		}
+	}
+	for _, r := range shop.records() {
+		if r.Status != "sent" {
+			t.Errorf("message %s is %s (%s)", r.ID, r.Status, r.Reason)
+		}
+	}
+	w.eventually(settledWithin, "the customer is told of every message, each by one webhook-id", func() bool {
+		told := map[int64]map[string]bool{}
+		for _, call := range shop.webhooks() {
+			if told[call.Data.MessageID] == nil {
+				told[call.Data.MessageID] = map[string]bool{}
+			}
+			told[call.Data.MessageID][call.header.Get("webhook-id")] = true
+		}
+		for _, r := range records {
+			if len(told[r.MessageID]) != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("at the moment %d messages were in the books and %d of them waited; %d that were accepted later are lost, %d of them carried; "+
+		"of those that waited %d were settled by echoed references, %d named by receipts, %d sent again",
+		len(records), restored.Held, int(l.accepted.Load())-len(records), lost, settled, delivered, len(open)-delivered)
+}
+
+// bulk sends a campaign of n messages in batches and returns the word that all of them have in common.
+func (w *world) bulk(c *company, n int) string {
+	w.t.Helper()
+	mark := word()
+	w.secret(mark)
+	for from := 0; from < n; from += 500 {
+		list := make([]map[string]string, min(500, n-from))
+		for i := range list {
+			list[i] = map[string]string{"phone_number": w.subscriber(500_000 + from + i), "message": mark + " " + strconv.Itoa(from+i)}
+		}
+		var sent struct{}
+		c.requests(http.MethodPost, "/v1/sms/bulk", map[string]any{"sender": c.sender, "messages": list}, &sent)
+	}
+	return mark
+}
+
+// has counts the carrier's messages whose text begins with a word.
+func (w *world) has(word string) (n int) {
+	for _, m := range w.lumitel.Messages() {
+		if strings.HasPrefix(m.Text, word) {
+			n++
+		}
+	}
+	return n
+}
+
+// shows404: a message that was accepted after the moment is unknown, and its customer may send it again under the same
+// idempotency key.
+func (w *world) shows404(l *load, records map[string]record) {
+	w.t.Helper()
+	for i, o := range l.outcomes {
+		if _, known := records[l.text(i)]; !o.accepted || known {
+			continue
+		}
+		request, err := http.NewRequest(http.MethodGet, "http://"+w.gateway.api+"/v1/sms/"+o.id, nil)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+l.from.token)
+		answer, err := w.client.Do(request)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusNotFound {
+			w.t.Errorf("a message that the books do not have any more is answered %d", answer.StatusCode)
+		}
+		return
+	}
+	w.t.Error("no message was accepted after the moment")
+}
+
+// unanswered lists what the operator is to decide of.
+func (w *world) unanswered() []unanswered {
+	w.t.Helper()
+	var list []unanswered
+	w.orders(&list, "", "unanswered", "--limit", "100000")
+	return list
+}

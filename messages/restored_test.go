@@ -1,0 +1,103 @@
+package messages_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/receipts"
+	"intumwa/sms"
+)
+
+// TestTakePending: of what waits for a carrier, all that was due by the moment is taken, whoever has claimed it and wherever
+// it waited for its time; what was due later stays, and so does what a company's lost approval holds, and the other carrier's.
+func TestTakePending(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(7)
+	d.claim(1, ids[0])
+	if err := d.Begin(t.Context(), 1, []messages.Claim{d.held(ids[0])}); err != nil {
+		t.Fatal(err)
+	}
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, ids[2])
+	d.exec(`UPDATE outbox SET carrier = 'leo' WHERE message_id = $1`, ids[3])
+	d.exec(`WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, company_id, carrier, lane, expires_at)
+		INSERT INTO scheduled (message_id, company_id, carrier, lane, expires_at, due_at)
+		SELECT message_id, company_id, carrier, lane, expires_at, now() + CASE WHEN message_id = $2 THEN '1 hour'::interval ELSE '-1 minute' END FROM gone`, ids[4:6], ids[5])
+	carriers, err := d.PendingCarriers(t.Context())
+	if err != nil || !slices.Equal(carriers, []string{"leo", carrier}) {
+		t.Errorf("something waits for %v, %v", carriers, err)
+	}
+	take := func(limit int) (taken []int64) {
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			list, err := d.TakePending(ctx, tx, carrier, time.Now(), limit)
+			taken = idsOf(list)
+			return err
+		})
+		return taken
+	}
+	var taken []int64
+	for range 3 {
+		taken = append(taken, take(2)...)
+	}
+	slices.Sort(taken)
+	if want := []int64{ids[0], ids[4], ids[6]}; !slices.Equal(taken, want) {
+		t.Errorf("taken: %v, want %v", taken, want)
+	}
+	if n := d.count(`SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scheduled)`); n != 4 {
+		t.Errorf("%d stay, want 4", n)
+	}
+}
+
+// TestUnanswered: listed are messages that nobody but an operator waits for, and no others; they can be sent again within
+// their validity.
+func TestUnanswered(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(5, segments(2))
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		taken, err := d.TakePending(ctx, tx, carrier, time.Now(), 10)
+		if err != nil || len(taken) != 5 {
+			t.Fatalf("%d taken, %v", len(taken), err)
+		}
+		var open []receipts.Segment
+		for i, id := range ids {
+			open = append(open, accepted(id, "A"+string(rune('a'+i)), segment(1, 2)),
+				accepted(id, "", segment(2, 2), func(p *receipts.Segment) { p.Unanswered, p.Reference = true, uint16(i+1) }))
+		}
+		_, err = d.record(ctx, tx, open)
+		return err
+	})
+	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()}) // decided
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // goes out again
+		return d.PutBack(ctx, tx, []messages.Refused{{MessageID: ids[2], Segment: 2}}, time.Hour)
+	})
+	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
+	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[4])
+	list := func(of string, after int64, limit int) (got []int64) {
+		t.Helper()
+		page, err := d.Unanswered(t.Context(), of, after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range page {
+			got = append(got, u.ID)
+		}
+		return got
+	}
+	same(t, "unanswered", list("", 0, 10), []int64{ids[0], ids[4]})
+	same(t, "unanswered, after the first", list(carrier, ids[0], 10), ids[4:])
+	same(t, "unanswered of another carrier", list("leo", 0, 10), nil)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		open, err := receipts.WithoutAnswer(ctx, tx, ids)
+		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // the decided one's is open too
+			t.Errorf("without an answer: %v, %v", open, err)
+		}
+		again, err := d.Unexpired(ctx, tx, ids)
+		same(t, "to be sent again", again, []int64{ids[0], ids[3]})
+		return err
+	})
+}

@@ -1,0 +1,66 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/receipts"
+	"intumwa/sms"
+)
+
+// Unanswered is a message that waits for nobody but whoever knows what its carrier did:
+// the carrier may have it, and it is not sent again.
+type Unanswered struct {
+	ID        int64
+	ULID      ulid.ULID
+	CompanyID int64
+	Carrier   string
+	Number    sms.Number
+	CreatedAt time.Time
+	ExpiresAt time.Time // until then it can be sent again
+}
+
+// Unanswered returns up to limit pending messages with ids above after that were taken off
+// the outbox because their carrier may have them (on_ambiguous: hold, or after a restore),
+// by their ids; of one carrier, or with "" of all. What it costs grows with what was taken
+// off so within some validities.
+func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
+	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at
+		FROM held h JOIN messages m ON m.id = h.message_id
+		WHERE h.message_id > $1 AND m.status = 0 AND ($2 = '' OR m.carrier = $2) AND `+receipts.LeftUnanswered("h.message_id")+`
+			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)
+		ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing unanswered messages: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unanswered, err error) {
+		var id [16]byte
+		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt)
+		u.ULID = id
+		return u, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing unanswered messages: %w", err)
+	}
+	return list, nil
+}
+
+// Unexpired returns those of messages, by their ids, that were taken off the outbox as
+// unanswered, are pending, and within their validity.
+func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
+	rows, err := tx.Query(ctx, `SELECT m.id FROM held h JOIN messages m ON m.id = h.message_id
+		WHERE h.message_id = ANY($1) AND m.status = 0 AND h.expires_at > now()
+			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id) ORDER BY m.id`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading which unanswered messages can be sent again: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("reading which unanswered messages can be sent again: %w", err)
+	}
+	return list, nil
+}
