@@ -343,7 +343,24 @@ func unitWorks(t *testing.T, name string) {
 		t.Errorf("systemd-analyze verify: %v %s", err, said)
 	}
 	// What it may do at all, as systemd sees it; 2.0 and below is "OK" in its words.
-	if said, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput(); err != nil {
+	said, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput()
+	if err != nil {
 		t.Errorf("systemd-analyze security: %v %s", err, said)
+	}
+	install, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := exec.CommandContext(t.Context(), analyze, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := regexp.MustCompile(`(\d\.\d) of 10 \(systemd (\d+)\)`).FindSubmatch(install)
+	found := regexp.MustCompile(`Overall exposure level for \S+: (\d\.\d)`).FindSubmatch(said)
+	if promised == nil || found == nil {
+		t.Fatalf("docs/install.md says %q, systemd-analyze %q", promised, found)
+	}
+	if bytes.HasPrefix(release, []byte("systemd "+string(promised[2])+" ")) && !bytes.Equal(found[1], promised[1]) {
+		t.Errorf("its exposure is %s, and docs/install.md says %s", found[1], promised[1])
 	}
 }

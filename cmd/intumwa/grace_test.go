@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"intumwa/configs"
+)
+
+// TestGrace: whoever ends a process by SIGTERM leaves it half as long again as it takes at most (endWithin, which
+// TestTerminatedMidLoad holds it to), what is waited for before included; and the parts of the end fit into that.
+func TestGrace(t *testing.T) {
+	link := carrierOf(&configs.Carrier{Links: []configs.Link{{}}}).Links[0].Options
+	if parts := shutdownGrace + link.DrainTimeout + link.UnbindTimeout; parts >= endWithin {
+		t.Errorf("answering what is under way, draining and unbinding may take %v of %v", parts, endWithin)
+	}
+	enough := func(where string, before, grace time.Duration) {
+		t.Helper()
+		if need := before + endWithin*3/2; grace < need {
+			t.Errorf("%s waits %v, want %v or more", where, grace, need)
+		}
+	}
+	for _, unit := range []string{"intumwa.service", "intumwa@.service"} {
+		text, err := os.ReadFile(filepath.Join("../../deployments/systemd", unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough(unit, 0, seconds(t, regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`), text))
+	}
+	text, err := os.ReadFile("../../deployments/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough("compose.yaml", 0, seconds(t, regexp.MustCompile(`(?m)^    stop_grace_period: (\d+)s$`), text))
+	for _, role := range configs.Roles {
+		text, err := os.ReadFile(filepath.Join("../../deployments/kubernetes/base", role+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found struct {
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Grace      int `yaml:"terminationGracePeriodSeconds"`
+						Containers []struct {
+							Ports     []struct{ Name string }
+							Lifecycle struct {
+								PreStop struct {
+									Sleep struct{ Seconds int }
+								} `yaml:"preStop"`
+							}
+						}
+					}
+				}
+			}
+		}
+		decoder := yaml.NewDecoder(bytes.NewReader(text))
+		if err := decoder.Decode(&found); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatalf("%s: %v", role, err)
+		}
+		pod := found.Spec.Template.Spec
+		if len(pod.Containers) != 1 {
+			t.Fatalf("%s has %d containers", role, len(pod.Containers))
+		}
+		before := time.Duration(pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
+		enough(role+".yaml", before, time.Duration(pod.Grace)*time.Second)
+		// A pod that is asked by a Service is told to end after it has been taken off: else requests come to nobody.
+		for _, port := range pod.Containers[0].Ports {
+			if port.Name == "http" && before < 3*time.Second {
+				t.Errorf("%s.yaml is told to end %v after it is taken off its Service", role, before)
+			}
+		}
+	}
+}
+
+func seconds(t *testing.T, pattern *regexp.Regexp, text []byte) time.Duration {
+	t.Helper()
+	found := pattern.FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("nothing matches %s", pattern)
+	}
+	d, err := time.ParseDuration(string(found[1]) + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
