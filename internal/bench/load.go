@@ -123,7 +123,7 @@ func (w *world) clients(n int, do func(c *client) error) error {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			c, err := dial(w.api)
+			c, err := dial(w.door(i))
 			if err == nil {
 				err = do(c)
 				c.conn.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -33,7 +34,9 @@ type sample struct {
 	lsn         string    // where the log of PostgreSQL ends
 	syncs       *int64    // of the log, as far as backends have told; nil: not counted
 	redis       map[string]int64
-	trips, asks int64 // where a relay counts them
+	trips, asks int64              // where a relay counts them
+	roles       map[string]float64 // of a fleet: CPU by role, seconds
+	network     float64            // octets over the loopback, anybody's
 }
 
 func (w *world) sample(ctx context.Context) (sample, error) {
@@ -50,7 +53,7 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 		s.trips, s.asks = w.relay.trips.Load(), w.relay.asks.Load()
 	}
 	s.cpu = make([]float64, len(parts))
-	for i, pids := range [][]int{{w.gateway.PID()}, nil, {w.redisPID}, w.carriers()} {
+	for i, pids := range [][]int{w.processes(), nil, {w.redisPID}, w.carriers()} {
 		for _, pid := range pids {
 			used, err := cpuTime(pid)
 			if err != nil {
@@ -68,6 +71,12 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 	}
 	s.cpu[4] = seconds(own.Utime) + seconds(own.Stime)
 	if s.machine, err = machineTime(); err != nil {
+		return s, err
+	}
+	if s.network, err = loopback(); err != nil {
+		return s, err
+	}
+	if s.roles, err = w.byRole(); err != nil {
 		return s, err
 	}
 	s.at = time.Now()
@@ -137,6 +146,9 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	for i, part := range parts {
 		m.add(cpuOf(part), "s/1,000", used[i]*per1000)
 	}
+	for _, role := range slices.Sorted(maps.Keys(after.roles)) {
+		m.add(cpuOf(role), "s/1,000", (after.roles[role]-before.roles[role])*per1000)
+	}
 	m.add("PostgreSQL's share of a core", "", used[1]/elapsed)
 
 	each := 1 / float64(n)
@@ -179,6 +191,7 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	}
 	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
 	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
+	m.add("over the network, by all of them", "octets/message", (after.network-before.network)*each)
 	m.add("the machine's CPU that others had", "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
 	return m, nil
 }

@@ -30,6 +30,7 @@ type setup struct {
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // PostgreSQL writes nothing of its own accord, and a relay counts what it is asked
+	fleet        *fleet        // a process for each role; nil: one has all
 }
 
 // neighbour is the other carrier, to which no message of a measurement goes.
@@ -55,7 +56,9 @@ type world struct {
 	sink       *sink
 	carrier    *carrier
 	neighbour  *carrier // nil: none that listens
+	twin       *carrier // of a fleet with two carriers; nil: none
 	gateway    *rig.Program
+	members    []member // of a fleet, the gateway among them
 	tokens     []string // of the companies
 	recipients int      // used so far
 }
@@ -131,6 +134,11 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 			return nil, err
 		}
 	}
+	if s.fleet != nil && s.fleet.carriers > 1 {
+		if w.twin, err = openCarrier(ctx, w, "twin", s.respDelay, s.receiptDelay); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.configure(); err != nil {
 		return nil, err
 	}
@@ -154,6 +162,11 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 
 func (w *world) configure() error {
 	w.api, w.ops = rig.FreeAddress(), rig.FreeAddress()
+	return w.configureAt(w.config, w.api, w.ops)
+}
+
+// configureAt writes the configuration of a process with addresses of its own.
+func (w *world) configureAt(file, api, ops string) error {
 	database := w.url
 	if w.relay != nil {
 		database = w.relay.through(database)
@@ -172,9 +185,13 @@ func (w *world) configure() error {
 		carriers = append(carriers, tree{"name": "other", "prefixes": []string{"79"}, "message_id_format": "same",
 			"links": []tree{link("other", address, 10)}})
 	}
+	if w.twin != nil {
+		carriers = append(carriers, tree{"name": "twin", "prefixes": []string{"62"}, "message_id_format": "same",
+			"links": []tree{link("twin", w.twin.smpp, w.window)}})
+	}
 	text, err := json.MarshalIndent(tree{ // JSON is YAML
-		"api":       tree{"listen": w.api, "rate_limit_per_minute": 1_000_000_000},
-		"ops":       tree{"listen": w.ops},
+		"api":       tree{"listen": api, "rate_limit_per_minute": 1_000_000_000},
+		"ops":       tree{"listen": ops},
 		"dashboard": tree{"listen": rig.FreeAddress(), "secure_cookies": false},
 		"log":       tree{"format": "json"},
 		"database":  tree{"url": strings.ReplaceAll(database, "$", "$$")},
@@ -186,11 +203,14 @@ func (w *world) configure() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.config, text, 0o600)
+	return os.WriteFile(file, text, 0o600)
 }
 
 // start starts the gateway and returns when it is ready and bound.
 func (w *world) start(ctx context.Context) error {
+	if w.fleet != nil {
+		return w.startFleet(ctx)
+	}
 	for range freeTries {
 		if err := w.configure(); err != nil {
 			return err
@@ -233,13 +253,15 @@ func (w *world) profile(file string, seconds int) error {
 }
 
 func (w *world) bound() bool {
-	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1)
+	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1) && (w.twin == nil || w.twin.stats().Sessions == 1)
 }
 
 func (w *world) carriers() []int {
 	pids := []int{w.carrier.process.PID()}
-	if w.neighbour != nil {
-		pids = append(pids, w.neighbour.process.PID())
+	for _, other := range []*carrier{w.neighbour, w.twin} {
+		if other != nil {
+			pids = append(pids, other.process.PID())
+		}
 	}
 	return pids
 }
@@ -304,10 +326,13 @@ func (w *world) snapshot(ctx context.Context) (release func(), err error) {
 
 // close ends what was started, the gateway first.
 func (w *world) close() {
+	for _, m := range w.members {
+		m.program.Stop()
+	}
 	if w.gateway != nil {
 		w.gateway.Stop()
 	}
-	for _, c := range []*carrier{w.carrier, w.neighbour} {
+	for _, c := range []*carrier{w.carrier, w.neighbour, w.twin} {
 		if c != nil {
 			c.process.Stop()
 		}
