@@ -115,7 +115,7 @@ func TestUnansweredCommands(t *testing.T) {
 	decided := func(want string, args ...string) {
 		t.Helper()
 		got := s.admin("", "messages passed", append([]string{"unanswered"}, args...)...)
-		if fmt.Sprint(number(got["messages"]), number(got["passed"])) != want {
+		if number(got["messages"])+" "+number(got["passed"]) != want {
 			t.Errorf("%v: %v, want %s", args, got, want)
 		}
 	}

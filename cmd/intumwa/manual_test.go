@@ -443,7 +443,7 @@ func TestRestoreByTheManual(t *testing.T) {
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
 		t.Errorf("what came after the moment is there: %v", err)
 	}
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_settings WHERE name LIKE 'recovery_target%' AND source = 'configuration file' AND name <> 'recovery_target_timeline')`).Scan(&there); err != nil || there {
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_file_settings WHERE name LIKE 'recovery_target%' OR name = 'restore_command')`).Scan(&there); err != nil || there {
 		t.Errorf("the recovery's settings are left behind: %v", err)
 	}
 }
