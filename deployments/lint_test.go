@@ -120,7 +120,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer program.Close()
+	defer func() { _ = program.Close() }()
 	for _, part := range program.Progs {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
 			t.Error("it is not static: distroless/static has no loader")

@@ -120,8 +120,8 @@ func TestUnansweredCommands(t *testing.T) {
 		}
 	}
 	decided("1 0", "settle", "--as", "sent", "--id", id(0), "--reason", "it is in the carrier's records")
+	decided("1 0", "send", "--carrier", "lumitel", "--reason", "it is not, and no receipt names it")
 	decided("1 0", "settle", "--as", "failed", "--receipts", "some", "--all", "--reason", "UNDELIV")
-	decided("1 0", "send", "--carrier", "lumitel", "--reason", "it is not")
 	decided("0 0", "send", "--carrier", "lumitel", "--reason", "twice")
 	decided("2 0", "settle", "--as", "cancelled", "--all", "--reason", "too late")
 	says(unanswered())

@@ -41,7 +41,7 @@ type adminUnanswered struct {
 // unansweredChoice says which unanswered messages are meant.
 type unansweredChoice struct {
 	Carrier  string `help:"Only this carrier's." placeholder:"NAME"`
-	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any)." enum:"none,some,any" default:"any"`
+	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any). When not given: none of those that are sent again, else any." enum:",none,some,any" default:""`
 }
 
 // each calls do with the messages that are meant, some at a time.
@@ -173,6 +173,9 @@ type adminUnansweredSendCmd struct{ unansweredDecision }
 
 // Run sends messages again that their carriers may have.
 func (c *adminUnansweredSendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Receipts == "" { // what a receipt names has arrived: only who says so sends it again
+		c.Receipts = "none"
+	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		return c.decide(ctx, o, "unanswered.send", func(pool *pgxpool.Pool, carrier string, ids []int64) (int, error) {
 			sent, err := dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity)
