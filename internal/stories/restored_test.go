@@ -135,7 +135,10 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	base := time.Now()
 	campaign := w.bulk(shop, campaignOf) // which waits for most of the time: single messages go first
 	w.eventually(patience, "the base backup is older than a second", func() bool { return time.Since(base) > 1100*time.Millisecond })
+	// From before the moment on no receipt comes: one that came in the lost time would name nothing any more. Those that were
+	// under way are answered, so what they say was committed.
 	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = true })
+	w.eventually(settledWithin, "no receipt is under way", func() bool { s := w.lumitel.Stats(); return s.Confirmed == s.Receipts })
 	single, bulk := w.has(l.word), w.has(campaign)
 	moment := ask[string](w, `SELECT clock_timestamp()::text`)
 	accepted := int(l.accepted.Load())
