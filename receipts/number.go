@@ -19,11 +19,10 @@ func QueueObscure(b *pgx.Batch, messages []int64) {
 	b.Queue(`UPDATE receipts SET number = '', handset = NULL WHERE message_id = ANY($1)`, messages)
 }
 
-// Sought is a handset that a carrier's receipts may name.
+// Sought is a handset that receipts may name since a time.
 type Sought struct {
-	Carrier string
-	Number  sms.Number
-	Since   time.Time
+	Number sms.Number
+	Since  time.Time
 }
 
 // Stray is what the inbox has of a handset: receipts that no message was found for.
@@ -32,19 +31,19 @@ type Stray struct {
 	Latest InboxReceipt // the last of them
 }
 
-// Strays looks through the inbox for receipts that a carrier sent of a handset since a
-// time, and returns what there is of each, in the order of sought. It reads all that are
-// kept.
+// Strays looks through the inbox for receipts of handsets since a time, whichever carrier
+// sent them (a message may have gone to another than its own), and returns what there is
+// of each, in the order of sought. It reads all that are kept.
 func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, error) {
 	n := len(sought)
-	index, carriers, handsets, since := make([]int32, n), make([]string, n), make([]*int32, n), make([]time.Time, n)
+	index, handsets, since := make([]int32, n), make([]*int32, n), make([]time.Time, n)
 	for i, s := range sought {
-		index[i], carriers[i], handsets[i], since[i] = int32(i), s.Carrier, handset(string(s.Number)), s.Since
+		index[i], handsets[i], since[i] = int32(i), handset(string(s.Number)), s.Since
 	}
 	rows, err := pool.Query(ctx, `SELECT DISTINCT ON (u.n) u.n, count(*) OVER (PARTITION BY u.n), r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
-		FROM unnest($1::int[], $2::text[], $3::int[], $4::timestamptz[]) u(n, carrier, handset, since)
-		JOIN receipts r ON r.handset = u.handset AND r.carrier = u.carrier AND r.received_at >= u.since
-		WHERE r.message_id IS NULL ORDER BY u.n, r.id DESC`, index, carriers, handsets, since)
+		FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
+		JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
+		WHERE r.message_id IS NULL ORDER BY u.n, r.id DESC`, index, handsets, since)
 	if err != nil {
 		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
 	}

@@ -66,14 +66,16 @@ func aliveError(dispatchers int) error {
 
 // holdPending holds what was due when the gateway ended, and records how much of it.
 func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64, err error) {
-	if stopped.IsZero() {
-		stopped = time.Now()
-	}
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer pool.Close()
+	if stopped.IsZero() { // by the clock that says what is due
+		if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&stopped); err != nil {
+			return 0, fmt.Errorf("asking the database for the time: %w", err)
+		}
+	}
 	var carriers []dispatcher.Carrier
 	for i := range o.config.Carriers {
 		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))

@@ -70,7 +70,7 @@ func TestUnansweredCommands(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for i, state := range []string{"DELIVRD", "DELIVRD", "UNDELIV"} { // of two handsets; the first's of another carrier too
+	for i, state := range []string{"DELIVRD", "DELIVRD", "UNDELIV"} { // of two handsets; two of the first, of two carriers
 		if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
 			VALUES ($1, $2, 'l', $3, $3, '257', $4, 1, '', 'unmatched')`, 61000000+[]int{0, 0, 2}[i], []string{"leo", "lumitel", "lumitel"}[i], fmt.Sprint(i), state); err != nil {
 			t.Fatal(err)
@@ -106,8 +106,8 @@ func TestUnansweredCommands(t *testing.T) {
 		}
 	}
 	id := func(i int) string { return list[i].ULID.String() }
-	says(unanswered(), id(0)+" 1DELIVRD1", id(1)+" 0", id(2)+" 1UNDELIV2", id(3)+" 0", id(4)+" 0")
-	says(unanswered("--receipts", "some"), id(0)+" 1DELIVRD1", id(2)+" 1UNDELIV2")
+	says(unanswered(), id(0)+" 2DELIVRD1", id(1)+" 0", id(2)+" 1UNDELIV2", id(3)+" 0", id(4)+" 0")
+	says(unanswered("--receipts", "some"), id(0)+" 2DELIVRD1", id(2)+" 1UNDELIV2")
 	says(unanswered("--receipts", "none", "--carrier", "leo", "--limit", "1"), id(1)+" 0")
 	s.refused("say which", "", "admin", "unanswered", "send", "--reason", "x")
 	s.refused("reason", "", "admin", "unanswered", "send", "--all")

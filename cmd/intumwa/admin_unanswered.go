@@ -32,7 +32,8 @@ type adminUnanswered struct {
 	To               string     `json:"to"`
 	CreatedAt        time.Time  `json:"created_at"`
 	ExpiresAt        time.Time  `json:"expires_at"` // until then it can be sent again
-	Receipts         int        `json:"receipts"`   // of no message, from its carrier, that name its number and came after it was accepted
+	Receipts         int        `json:"receipts"`   // of no message, from any carrier, that name its number and came after it was accepted
+	ReceiptCarrier   string     `json:"receipt_carrier"`
 	ReceiptState     string     `json:"receipt_state"`
 	ReceiptCarrierID string     `json:"receipt_carrier_id"`
 	ReceiptAt        *time.Time `json:"receipt_at"`
@@ -54,7 +55,7 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 		}
 		sought := make([]receipts.Sought, len(page))
 		for i, m := range page {
-			sought[i] = receipts.Sought{Carrier: m.Carrier, Number: m.Number, Since: m.CreatedAt}
+			sought[i] = receipts.Sought{Number: m.Number, Since: m.CreatedAt}
 			after = m.ID
 		}
 		strays, err := receipts.Strays(ctx, pool, sought)
@@ -70,7 +71,8 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 			shown := adminUnanswered{ID: m.ULID, MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, To: string(m.Number),
 				CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt, Receipts: stray.Count}
 			if stray.Count > 0 {
-				shown.ReceiptState, shown.ReceiptCarrierID, shown.ReceiptAt = stray.Latest.State, stray.Latest.CarrierID, &stray.Latest.At
+				shown.ReceiptCarrier, shown.ReceiptState = stray.Latest.Carrier, stray.Latest.State
+				shown.ReceiptCarrierID, shown.ReceiptAt = stray.Latest.CarrierID, &stray.Latest.At
 			}
 			meant = append(meant, shown)
 		}
