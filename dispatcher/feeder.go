@@ -1,0 +1,174 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/submission"
+)
+
+// feed keeps the prefetch of one lane filled, from the queue as long as that is
+// usable and else from the database.
+func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
+	for {
+		if w.ready(ctx) != nil {
+			return
+		}
+		room, err := w.prefetch.waitRoom(ctx, lane)
+		if err != nil {
+			return
+		}
+		done, err := w.carrier.shares[lane].turn(ctx, w)
+		if err != nil {
+			return
+		}
+		taken, usable := w.take(ctx, lane, room)
+		pause := time.Duration(0)
+		if !usable && ctx.Err() == nil {
+			start := time.Now()
+			if taken = w.takeDirect(ctx, lane, room); len(taken) == 0 {
+				// What it costs to find nothing is the price of the whole backlog.
+				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
+			}
+		}
+		done(len(taken))
+		if ctx.Err() != nil {
+			w.giveBack(taken)
+			return
+		}
+		rest := w.turnAway(taken)
+		w.prefetch.put(lane, rest)
+		for len(rest) < len(taken) && w.carrier.settler.behind() { // nothing else bounds how many of a lane are turned away
+			if sleep(ctx, 10*time.Millisecond) != nil {
+				return
+			}
+		}
+		if pause > 0 && sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// directPause lies between two looks into the database for messages to take.
+const directPause = 200 * time.Millisecond
+
+// take claims messages from the queue; usable is false when the queue is not.
+func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
+	health := w.d.health
+	stillUsable, usable := health.whileUsable(w.carrier.name, lane)
+	if !usable {
+		return nil, false
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(stillUsable, cancel)()
+	entries, err := w.d.queue.Take(waiting, w.carrier.name, lane, w.name, room, time.Second)
+	switch {
+	case ctx.Err() != nil && len(entries) == 0:
+		return nil, true
+	case err != nil:
+		if stillUsable.Err() == nil {
+			health.failed(w.carrier.name, lane, err)
+		}
+		return nil, false
+	}
+	health.took(w.carrier.name, lane, len(entries), room)
+	if len(entries) == 0 {
+		return nil, true
+	}
+	ids := make([]int64, len(entries))
+	byID := make(map[int64]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.MessageID
+		byID[e.MessageID] = e.ID
+	}
+	claimed, err := w.d.carrying.Claim(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, ids)
+	if err != nil {
+		// The entries stay pending on the queue and their rows unclaimed: the walk
+		// finds them. It says nothing about the queue's health.
+		w.d.inFlight.claimFailed()
+		w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
+		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
+		return nil, true
+	}
+	ms = w.inFlight(claimed)
+	held := make(map[string]bool, len(ms))
+	for _, m := range ms {
+		m.entry = byID[m.msg.ID]
+		held[m.entry] = true
+	}
+	// Settled, not due, claimed by another process, or there twice: not needed in the queue.
+	for _, e := range entries {
+		if !held[e.ID] {
+			w.d.acker.ack(w.carrier.name, lane, e.ID)
+			w.d.metrics.stale.WithLabelValues(w.carrier.name).Inc()
+		}
+	}
+	return ms, true
+}
+
+// takeDirect claims messages in the database, without the queue.
+func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) []*inFlight {
+	claimed, err := w.d.store.ClaimDue(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, int(lane), room)
+	if err != nil {
+		w.d.inFlight.claimFailed()
+		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)
+	}
+	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(claimed)))
+	return w.inFlight(claimed)
+}
+
+func (w *linkWorker) inFlight(claimed []*messages.Claimed) []*inFlight {
+	ms := make([]*inFlight, len(claimed))
+	for i, m := range claimed {
+		ms[i] = &inFlight{worker: w, msg: m}
+		w.d.inFlight.add(ms[i])
+	}
+	return ms
+}
+
+// turnAway ends the messages whose handsets have opted out since they were accepted, and
+// returns the others (rule choices 9.4).
+func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
+	return slices.DeleteFunc(ms, func(m *inFlight) bool {
+		if m.msg.OptedOut {
+			w.open.Add(1)
+			m.attempt.Open = 1
+			w.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: submission.OptedOut{}})
+		}
+		return m.msg.OptedOut
+	})
+}
+
+// giveBack returns messages that were claimed and not begun.
+func (w *linkWorker) giveBack(ms []*inFlight) {
+	if len(ms) == 0 {
+		return
+	}
+	claims := make([]messages.Claim, len(ms))
+	for i, m := range ms {
+		claims[i] = m.msg.Claim()
+		m.ack()
+		defer w.d.inFlight.remove(m)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := w.d.carrying.Release(ctx, w.d.member.id.Load(), claims, 0); err != nil {
+		// They stay claimed until this process ends. Try through the settler,
+		// which does not give up.
+		w.carrier.settler.putBack(claims)
+	}
+}
+
+// prefetchSize is how many claimed messages may wait in each lane: enough
+// to keep the link busy over a claim, no more than a quarter of a second.
+func prefetchSize(window int, tps float64) int {
+	if tps > 0 {
+		return min(max(int(tps/4), 1), 500)
+	}
+	return min(max(2*window, 20), 500)
+}

@@ -1,0 +1,95 @@
+package dispatcher
+
+import (
+	"context"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/submission"
+)
+
+// submitPrefetched submits what is prefetched, one message after another. The next
+// is chosen when it can go out, so that nothing that comes meanwhile and goes
+// before it is held up.
+func (w *linkWorker) submitPrefetched(ctx context.Context) {
+	for {
+		if w.slots.wait(ctx) != nil || w.ready(ctx) != nil {
+			return
+		}
+		m, err := w.prefetch.next(ctx)
+		if err != nil {
+			return
+		}
+		w.send(ctx, w.group(m, w.prefetch.poll))
+	}
+}
+
+// send submits messages, one after another.
+func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
+	if len(group) == 0 {
+		_ = sleep(ctx, 200*time.Millisecond) // whoever calls looks at ctx next
+	}
+	for _, m := range group {
+		if !w.breaker.enter(time.Now()) {
+			w.giveBack([]*inFlight{m})
+			continue
+		}
+		w.open.Add(1)
+		m.begin(ctx)
+	}
+}
+
+// submitSingles submits single sends that wait while a batch's message has
+// segments to go: on a slow link a long one would hold them up for seconds.
+func (w *linkWorker) submitSingles(ctx context.Context) {
+	for range singlesBeforeBatch {
+		if w.slots.wait(ctx) != nil || !w.d.member.fresh() || !w.binds.up() || !w.breaker.ready(time.Now()) {
+			return
+		}
+		m := w.prefetch.pollSingle()
+		if m == nil {
+			return
+		}
+		group := w.group(m, func() *inFlight { return nil })
+		if len(group) == 0 {
+			return
+		}
+		w.send(ctx, group)
+	}
+}
+
+// group returns what is submitted next: first, and more messages where that saves
+// statements. Where the carrier must not be sent again what it may have
+// (on_ambiguous), the messages are marked as begun before they go out, several at
+// once and never more than the window has room for.
+func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
+	group := []*inFlight{first}
+	if _, f, _ := submission.Next(submission.Waiting, submission.Writing{}, w.carrier.config().OnAmbiguous); f.Record != submission.Mark {
+		return group
+	}
+	claims := []messages.Claim{first.msg.Claim()}
+	for len(group) < w.slots.left() {
+		m := more()
+		if m == nil {
+			break
+		}
+		group, claims = append(group, m), append(claims, m.msg.Claim())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := w.d.carrying.Begin(ctx, w.d.member.id.Load(), claims); err != nil {
+		if n, due := w.notBegun.Due(time.Now()); due {
+			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
+		}
+		w.giveBack(group)
+		return nil
+	}
+	return group
+}
+
+// late takes the answer to a segment that had been given up.
+func (w *linkWorker) late(key uint64, r smpp.Result) {
+	id, segment, total := fromKey(key)
+	w.carrier.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
+}
