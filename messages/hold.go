@@ -2,9 +2,12 @@ package messages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // heldUntil is when a message is due that its company's lost approval holds: as good as never. It is no infinity, of which
@@ -15,8 +18,8 @@ const heldUntil = `'9999-12-31T00:00:00Z'::timestamptz`
 const holdAtOnce = 5_000
 
 // lockHolds is the companies of the rows in a table that are not approved, which they stay until the statement has ended: who
-// approves one meanwhile waits, so that nothing is held behind the one who lets go what is held ([Store.Unhold]). Rows of the
-// table are locked before.
+// approves one meanwhile waits, so that nothing is held behind the one who lets go what is held ([Store.Unhold]); who lets go
+// waits as well, and nobody holds meanwhile. Rows of the table are locked before.
 func lockHolds(table string) string {
 	return `SELECT h.company_id FROM (SELECT DISTINCT company_id FROM ` + table + `) t JOIN holds h ON h.company_id = t.company_id
 			WHERE NOT h.released ORDER BY h.company_id FOR SHARE OF h`
@@ -64,22 +67,45 @@ func (s *Store) Hold(ctx context.Context, ids []int64) (int64, error) {
 
 // Unhold has what is held of a company that is approved again be due, and returns
 // how many messages that were. What somebody has locked is released the next time.
+//
+// It goes on in the order of ids, so that it does not read again what it has released
+// and a held snapshot keeps.
 func (s *Store) Unhold(ctx context.Context, company int64) (released int64, err error) {
-	for n := int64(holdAtOnce); n == holdAtOnce; released += n {
-		tag, err := s.pool.Exec(ctx, `WITH free AS (
-				SELECT message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL
-				ORDER BY message_id LIMIT $2 FOR UPDATE SKIP LOCKED
-			)
-			UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE o.message_id = free.message_id
-				AND EXISTS (SELECT FROM holds WHERE company_id = $1 AND released)`, company, holdAtOnce)
-		if err != nil {
+	for after, n := int64(0), int64(holdAtOnce); n == holdAtOnce; released += n {
+		if n, after, err = s.unhold(ctx, company, after); err != nil {
 			return released, fmt.Errorf("releasing what company %d has queued: %w", company, err)
 		}
-		n = tag.RowsAffected()
-	}
-	if _, err := s.pool.Exec(ctx, `DELETE FROM holds WHERE company_id = $1 AND released
-		AND NOT EXISTS (SELECT FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+`)`, company); err != nil {
-		return released, fmt.Errorf("releasing what company %d has queued: %w", company, err)
 	}
 	return released, nil
+}
+
+// unhold is a step of Unhold, of messages with ids above after. Whoever takes the approval
+// away again waits for it, and so does whoever would hold anything: what it lets go was
+// let go before, and when it forgets the hold nothing is held. It waits for no row of the
+// outbox.
+func (s *Store) unhold(ctx context.Context, company, after int64) (released, last int64, err error) {
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		released, last = 0, after // of a try before
+		var approved bool
+		err := tx.QueryRow(ctx, `SELECT released FROM holds WHERE company_id = $1 FOR UPDATE`, company).Scan(&approved)
+		if errors.Is(err, pgx.ErrNoRows) || (err == nil && !approved) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, `WITH free AS (
+				SELECT message_id FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+` AND claimed_by IS NULL AND message_id > $3
+				ORDER BY message_id LIMIT $2 FOR UPDATE SKIP LOCKED
+			), gone AS (
+				UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
+			)
+			SELECT count(*), coalesce(max(message_id), $3) FROM gone`, company, holdAtOnce, after).Scan(&released, &last); err != nil || released == holdAtOnce {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM holds WHERE company_id = $1
+			AND NOT EXISTS (SELECT FROM outbox WHERE company_id = $1 AND due_at = `+heldUntil+`)`, company)
+		return err
+	})
+	return released, last, err
 }

@@ -134,6 +134,14 @@ func idsOf(claimed []*messages.Claimed) []int64 {
 	return ids
 }
 
+func claimsOf(claimed []*messages.Claimed) []messages.Claim {
+	claims := make([]messages.Claim, len(claimed))
+	for i, c := range claimed {
+		claims[i] = c.Claim()
+	}
+	return claims
+}
+
 func accepted(message int64, id string, change ...func(*receipts.Segment)) receipts.Segment {
 	p := receipts.Segment{MessageID: message, Segment: 1, Total: 1, Link: "lumitel-1", CarrierID: id, At: time.Now()}
 	for _, c := range change {
