@@ -102,7 +102,7 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{Dispatcher: d.member.id.Load(), Carried: sentIDs(finals)})
+		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{Done: sentIDs(finals)})
 		return err
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
-		if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+		if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.d.free(t.Context()); err != nil { // 7 is on no list
@@ -52,6 +52,30 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.segments {
 			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.segments)
 		}
+	}
+}
+
+// TestBeginAfterTheClaim: with a carrier that holds, what another dispatcher has by now does not go out from here; the rest of
+// the group does.
+func TestBeginAfterTheClaim(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	lost, mine := b.begun(0), b.begun(0)
+	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.msg.ID)
+	more := []*inFlight{mine}
+	group := b.worker.group(lost, func() (m *inFlight) {
+		if len(more) > 0 {
+			m, more = more[0], nil
+		}
+		return m
+	})
+	if len(group) != 1 || group[0] != mine {
+		t.Errorf("%d go out", len(group))
+	}
+	if b.d.inFlight.get(lost.msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
+		t.Error("the other's claim is touched")
+	}
+	if b.d.inFlight.get(mine.msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
+		t.Error("its own is not begun")
 	}
 }
 
@@ -103,7 +127,7 @@ func TestTwoDeaths(t *testing.T) {
 func TestBegunAndLocked(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
-	if err := b.d.store.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.pool.Begin(t.Context())

@@ -93,7 +93,7 @@ func TestBegunIsRemembered(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	ctx := t.Context()
 	m := b.begun(0)
-	if err := b.d.store.Begin(ctx, 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.store.Begin(ctx, 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.d.store.Free(ctx, []int64{7}, nil); err != nil {
@@ -126,4 +126,32 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	if m.late != nil {
 		t.Error("its attempt was touched")
 	}
+}
+
+// TestAnsweredLateIsNotSentAgain: what waits here to be sent again stays unsent when the answer to the first copy comes after
+// all, and is off the outbox the next time that somebody claims it.
+func TestAnsweredLateIsNotSentAgain(t *testing.T) {
+	b := newBench(t)
+	m := b.begun(1)
+	b.by(m, ended(smpp.NoAnswer, 0, nil))
+	b.exec(`UPDATE outbox SET due_at = now()`)
+	again := b.claim(m.msg.ID, 0)
+	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+	if !again.stopped.Load() {
+		t.Error("it is sent again")
+	}
+	again.begin(t.Context())
+	b.settle(b.s.grab())
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND due_at <= now()`); n != 1 {
+		t.Fatal("it was not given back")
+	}
+	b.claim(m.msg.ID, 0).begin(t.Context())
+	b.settle(b.s.grab())
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Error("it is on the outbox still")
+	}
+	if n := b.count(`SELECT count(*) FROM segments`); n != 1 {
+		t.Errorf("%d copies are recorded", n)
+	}
+	b.clean()
 }

@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"intumwa/messages"
@@ -16,13 +18,12 @@ import (
 type plan struct {
 	segments []receipts.Segment
 	finals   []messages.Final
-	carried  []int64
-	held     []int64
-	retries  []messages.Retry
+	ends     messages.Ends
 	putBack  []messages.Refused // refused late, and for now only
 
 	elsewhere map[int64]string // of finals, those for which a second carrier may be asked, and why they fail
-	doubtful  []int64          // of carried, those of which the carrier may have what is recorded nowhere
+	ended     map[int64]int    // the epochs of attempts that are over, all of whose copies are recorded, by message
+	doubtful  []int64          // of those carried, those of which the carrier may have what is recorded nowhere
 
 	attempts map[*inFlight]submission.Attempt
 	order    []*inFlight                      // of attempts
@@ -30,9 +31,9 @@ type plan struct {
 }
 
 func (s *settler) plan(w settlement) plan {
-	p := plan{attempts: make(map[*inFlight]submission.Attempt, len(w.results)), elsewhere: make(map[int64]string)}
+	p := plan{ends: messages.Ends{Dispatcher: s.d.member.id.Load()}, attempts: make(map[*inFlight]submission.Attempt, len(w.results)), elsewhere: make(map[int64]string), ended: make(map[int64]int)}
 	for _, claim := range w.returned {
-		p.retries = append(p.retries, messages.Retry{Claim: claim})
+		p.ends.Retries = append(p.ends.Retries, messages.Retry{Claim: claim})
 	}
 	policy := s.carrier.config().OnAmbiguous
 	for _, a := range w.late {
@@ -76,22 +77,28 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 		a = a.Note(*late, time.Time{})
 	}
 	if f, failed := a.Failure(); failed {
-		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason, Claimant: s.d.member.id.Load()})
+		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason,
+			Claimant: p.ends.Dispatcher, Epoch: m.msg.Epoch})
 		if f.Elsewhere {
-			p.elsewhere[m.msg.ID] = f.Reason
+			p.elsewhere[m.msg.ID], p.ended[m.msg.ID] = f.Reason, m.msg.Epoch
 		}
 	}
 	switch a.End() {
 	case submission.Ongoing, submission.Failed: // the outbox row goes with the verdict
+		return
+	case submission.Held:
+		p.ends.Held = append(p.ends.Held, m.msg.Claim()) // not to be sent again; a receipt, a late refusal or the deadline decides
+		return
 	case submission.Retried:
 		delay, counts := a.Retry()
-		p.retries = append(p.retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
-	case submission.Held:
-		p.held = append(p.held, m.msg.ID) // not to be sent again; a receipt, a late refusal or the deadline decides
+		p.ends.Retries = append(p.ends.Retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
 	case submission.Carried:
-		if p.carried = append(p.carried, m.msg.ID); m.msg.Begun {
+		if p.ends.Carried = append(p.ends.Carried, m.msg.Claim()); m.msg.Begun {
 			p.doubtful = append(p.doubtful, m.msg.ID)
 		}
+	}
+	if !m.msg.Begun {
+		p.ended[m.msg.ID] = m.msg.Epoch
 	}
 }
 
@@ -106,7 +113,7 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 		}, a.MessageID))
 	}
 	if effect.Done && a.total == 1 {
-		p.carried = append(p.carried, a.messageID)
+		p.ends.Done = append(p.ends.Done, a.messageID)
 	}
 	if effect.Fail != "" {
 		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: a.at, Reason: effect.Fail})
@@ -120,6 +127,20 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 			p.late[m] = &effect
 		}
 	}
+}
+
+// without leaves out of what is written what concerns messages that are not the
+// carrier's any more.
+func (p plan) without(gone sentOn) plan {
+	if len(gone) == 0 {
+		return p
+	}
+	p.segments = slices.DeleteFunc(slices.Clone(p.segments), func(one receipts.Segment) bool { return gone.has(one.MessageID) })
+	p.putBack = slices.DeleteFunc(slices.Clone(p.putBack), func(one messages.Refused) bool { return gone.has(one.MessageID) })
+	p.finals, p.ends = gone.fail(p.finals), gone.ends(p.ends)
+	p.elsewhere = maps.Clone(p.elsewhere)
+	maps.DeleteFunc(p.elsewhere, func(id int64, _ string) bool { return gone.has(id) })
+	return p
 }
 
 // accepted is a segment that the carrier has taken under an id, to be recorded.

@@ -23,8 +23,9 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	}
 	for more := true; more; {
 		var settled []messages.Settled
+		var sent sentOn
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-			settled = nil // of a try before
+			settled, sent = nil, nil // of a try before
 			states, err := walk.Some(ctx, tx)
 			if err != nil || len(states) == 0 {
 				return err
@@ -33,7 +34,10 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 			if err != nil {
 				return err
 			}
-			settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Ends{})
+			if sent, err = d.askSecond(ctx, tx, c, &plan{}, finals); err != nil {
+				return err
+			}
+			settled, err = d.conclude(ctx, tx, d.carrying, sent.fail(finals), messages.Ends{})
 			return err
 		})
 		if err != nil {
@@ -42,6 +46,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		var links []string
 		var learnt []receipts.Learnt
 		links, learnt, more = walk.Committed()
+		d.tellSentOn(c, sent)
 		d.report(settled)
 		c.unmatched.give(len(links))
 		for _, link := range links {

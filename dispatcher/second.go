@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,61 +27,41 @@ const undeliv = "UNDELIV"
 // why they would have failed.
 type sentOn map[int64]string
 
-// askSecond has the carrier's second one take what fails here, as far as it may be
-// asked (rule choices 5.8). What it takes neither fails nor is the carrier's any more;
-// nor does what it took in a transaction whose COMMIT was not answered, where this is
-// done again.
-func (s *settler) askSecond(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final, again bool) (sentOn, error) {
-	before := sentOn{}
-	if ids := slices.AppendSeq(slices.Clone(p.carried), maps.Keys(p.elsewhere)); again && len(ids) > 0 {
-		taken, err := s.d.carrying.SentOn(ctx, tx, s.carrier.name, ids)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range taken {
-			before[id] = undelivered
-			if _, refused := p.elsewhere[id]; refused {
-				before[id] = unroutable
-			}
-		}
+// askSecond has a carrier's second one take what fails here, as far as it may be asked
+// (rule choices 5.8): of the verdicts, which are those of receipts, and of what the plan
+// says of refusals. What it takes neither fails nor is the carrier's any more. The caller
+// holds the carrier's lock. Who settles receipts without results has an empty plan.
+func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *plan, verdicts []messages.Final) (sentOn, error) {
+	if err := d.carrying.NeverSendOn(ctx, tx, c.name, p.doubtful); err != nil {
+		return nil, err
 	}
-	sent, err := s.sendOn(ctx, tx, p, verdicts)
-	maps.Copy(before, sent)
-	return before, err
-}
-
-// sendOn is askSecond for what no second carrier has taken before.
-func (s *settler) sendOn(ctx context.Context, tx pgx.Tx, p *plan, verdicts []messages.Final) (sentOn, error) {
-	conf := s.carrier.config()
+	conf := c.config()
 	if conf.SecondCarrier == "" {
 		return nil, nil
-	}
-	if err := s.d.carrying.NeverSendOn(ctx, tx, s.carrier.name, p.doubtful); err != nil {
-		return nil, err
 	}
 	why := sentOn{}
 	var list []messages.Onward
 	for id, reason := range p.elsewhere {
 		why[id] = unroutable
-		list = append(list, messages.Onward{MessageID: id, Reason: reason, InHand: true})
+		list = append(list, messages.Onward{MessageID: id, Reason: reason, Epoch: p.ended[id]})
 	}
 	if conf.SecondWithin > 0 {
 		for _, f := range verdicts {
 			if _, listed := why[f.MessageID]; !listed && f.Status == sms.Failed && strings.HasPrefix(f.Reason, undeliv) {
 				why[f.MessageID] = undelivered
-				list = append(list, messages.Onward{MessageID: f.MessageID, Reason: f.Reason, InHand: slices.Contains(p.carried, f.MessageID)})
+				list = append(list, messages.Onward{MessageID: f.MessageID, Reason: f.Reason, Epoch: p.ended[f.MessageID]})
 			}
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := s.d.serves(ctx, tx, conf.SecondCarrier)
+	serves, err := d.serves(ctx, tx, conf.SecondCarrier)
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.d.carrying.SendOn(ctx, tx, messages.Second{Dispatcher: s.d.member.id.Load(), From: s.carrier.name, To: conf.SecondCarrier,
-		Within: conf.SecondWithin, Validity: s.d.opts.Validity}, list)
+	ids, err := d.carrying.SendOn(ctx, tx, messages.Second{Dispatcher: d.member.id.Load(), From: c.name, To: conf.SecondCarrier,
+		Within: conf.SecondWithin, Validity: d.opts.Validity}, list)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +70,40 @@ func (s *settler) sendOn(ctx context.Context, tx pgx.Tx, p *plan, verdicts []mes
 		sent[id] = why[id]
 	}
 	return sent, nil
+}
+
+// sentOnBefore are the messages of a settlement that a second carrier has taken already:
+// in a transaction whose COMMIT was not answered, of which this is the repetition. It
+// takes the carrier's lock, behind which that one has ended.
+func (s *settler) sentOnBefore(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sentOn, error) {
+	if !w.again {
+		return nil, nil
+	}
+	var ids []int64
+	for _, m := range p.order {
+		ids = append(ids, m.msg.ID)
+	}
+	for _, a := range w.late {
+		ids = append(ids, a.messageID)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if err := s.carrier.matcher.Lock(ctx, tx); err != nil {
+		return nil, err
+	}
+	taken, err := s.d.carrying.SentOn(ctx, tx, s.carrier.name, ids)
+	if err != nil {
+		return nil, err
+	}
+	before := make(sentOn, len(taken))
+	for _, id := range taken {
+		before[id] = undelivered
+		if _, refused := p.elsewhere[id]; refused {
+			before[id] = unroutable
+		}
+	}
+	return before, nil
 }
 
 // serves reports whether a link of a carrier can carry messages, wherever it is.
@@ -102,24 +115,36 @@ func (d *Dispatcher) serves(ctx context.Context, tx pgx.Tx, carrier string) (ser
 	return serves, nil
 }
 
-// keep leaves out what was sent on.
-func (s sentOn) keep(ids []int64) []int64 {
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { _, gone := s[id]; return gone })
+// ends leaves out of the ends of attempts what was sent on.
+func (s sentOn) ends(e messages.Ends) messages.Ends {
+	if len(s) == 0 {
+		return e
+	}
+	claimed := func(c messages.Claim) bool { return s.has(c.MessageID) }
+	e.Carried, e.Held = slices.DeleteFunc(slices.Clone(e.Carried), claimed), slices.DeleteFunc(slices.Clone(e.Held), claimed)
+	e.Retries = slices.DeleteFunc(slices.Clone(e.Retries), func(r messages.Retry) bool { return claimed(r.Claim) })
+	e.Done = slices.DeleteFunc(slices.Clone(e.Done), s.has)
+	return e
+}
+
+func (s sentOn) has(id int64) bool {
+	_, has := s[id]
+	return has
 }
 
 // fail leaves out what does not fail after all.
 func (s sentOn) fail(finals []messages.Final) []messages.Final {
-	return slices.DeleteFunc(slices.Clone(finals), func(f messages.Final) bool { _, gone := s[f.MessageID]; return gone })
+	return slices.DeleteFunc(slices.Clone(finals), func(f messages.Final) bool { return s.has(f.MessageID) })
 }
 
 // tellSentOn counts what a second carrier has taken, once that is committed.
-func (s *settler) tellSentOn(sent sentOn) {
+func (d *Dispatcher) tellSentOn(c *carrier, sent sentOn) {
 	if len(sent) == 0 {
 		return
 	}
-	second := s.carrier.config().SecondCarrier
+	second := c.config().SecondCarrier
 	for _, why := range sent {
-		s.d.metrics.sentOn.WithLabelValues(s.carrier.name, second, why).Inc()
+		d.metrics.sentOn.WithLabelValues(c.name, second, why).Inc()
 	}
-	s.d.log.Info("a second carrier is asked for messages that failed", "carrier", s.carrier.name, "second", second, "messages", len(sent))
+	d.log.Info("a second carrier is asked for messages that failed", "carrier", c.name, "second", second, "messages", len(sent))
 }

@@ -27,7 +27,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`INSERT INTO links (name, carrier) VALUES ('leo-1', 'leo')`)
+	b.exec(`INSERT INTO links (name, carrier, served_at) VALUES ('leo-1', 'leo', now() + interval '1 day')`) // however slow the machine is
 	return b, worker
 }
 
@@ -43,6 +43,22 @@ func (b *bench) by(m *inFlight, fates ...fate) {
 
 // reported settles receipts.
 func (b *bench) reported(list ...arrival) { b.Helper(); b.settle(settlement{receipts: list}) }
+
+var unanswered = ended(smpp.NoAnswer, 0, errors.New("gone"))
+
+// late is the acceptance of a segment that had been given up.
+func late(m *inFlight, segment, total int, id string) lateAnswer {
+	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now()}
+}
+
+// again has a message whose first copy of a segment was not answered, and claims it to
+// send a second one.
+func (b *bench) again(m *inFlight) *inFlight {
+	b.Helper()
+	b.by(m, unanswered)
+	b.exec(`UPDATE outbox SET due_at = now()`)
+	return b.claim(m.msg.ID, 1)
+}
 
 // TestSecondCarrier: for what a second carrier is asked, and for what it is not.
 func TestSecondCarrier(t *testing.T) {
@@ -139,6 +155,73 @@ func TestSecondCarrier(t *testing.T) {
 			m.msg.Begun = true
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		// The first copy's answer is late; the second copy is on its way, and may arrive.
+		{name: "undelivered, a second copy in flight", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			second := b.again(m)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+			b.by(second, accepted("b"))
+		}},
+		{name: "undelivered, a second copy in flight, one after the other", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			second := b.again(m)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+			b.reported(b.receipt("a", "UNDELIV"))
+			b.by(second, unanswered)
+		}},
+		{name: "undelivered, a second copy in flight from another process", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, unanswered)
+			b.exec(`UPDATE outbox SET due_at = now()`)
+			b.claimedBy(8, m)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, a second copy in flight from a process that died", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, unanswered)
+			b.exec(`UPDATE outbox SET due_at = now()`)
+			b.claimedBy(8, m)
+			if n, err := b.d.store.Free(b.Context(), []int64{8}, nil); n != 1 || err != nil {
+				b.Fatalf("%d freed, %v", n, err)
+			}
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, a second copy unanswered", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(b.again(m), unanswered)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		}},
+		{name: "undelivered, a second copy waits to be sent", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, unanswered)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		}},
+		{name: "undelivered, a second copy need not be sent any more", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, unanswered)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "both copies answered late and undelivered", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(b.again(m), unanswered)
+			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a"), late(m, 1, 1, "b")}, receipts: []arrival{b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV")}})
+		}},
+		{name: "one of two undelivered, the other in flight", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+			b.settle(settlement{results: []result{refused(m, 2)}})
+		}},
+		{name: "one of two undelivered, the other refused for now", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "one of two undelivered, the other refused for now, in one lot", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 2)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		}},
+		{name: "one of two undelivered, the other's second copy in flight", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"), unanswered)
+			b.exec(`UPDATE outbox SET due_at = now()`)
+			second := b.claim(m.msg.ID, 1)
+			second.total = 2
+			b.settle(settlement{late: []lateAnswer{late(m, 2, 2, "b")}})
+			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
+			b.settle(settlement{results: []result{accepted("c")(second, 2)}})
 		}},
 		{name: "undelivered, and an earlier copy unanswered", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, ended(smpp.NoAnswer, 0, errors.New("gone")))
@@ -303,6 +386,133 @@ func TestSecondCarrierDecides(t *testing.T) {
 			if told != 1 {
 				t.Errorf("its timeline tells of %d", told)
 			}
+		})
+	}
+}
+
+// claimedBy has another process claim a message.
+func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
+	b.Helper()
+	if claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}); err != nil || len(claimed) != 1 {
+		b.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+}
+
+// TestSecondCarrierAfterAStaleClaim: a process was taken for dead, and has claimed a message anew, under its new name. What
+// comes then of its first attempt neither fails the message nor sends it on: its second one is under way.
+func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
+	for name, lot := range map[string]func(b *bench, m *inFlight) settlement{
+		"refused": func(_ *bench, m *inFlight) settlement { return settlement{results: []result{refused(m, 1)}} },
+		"undelivered": func(b *bench, m *inFlight) settlement {
+			return settlement{results: []result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := newSecondBench(t)
+			m := b.begun(1)
+			if n, err := b.d.store.Free(t.Context(), []int64{7}, nil); n != 1 || err != nil {
+				t.Fatalf("%d freed, %v", n, err)
+			}
+			b.exec(`UPDATE outbox SET begun = false`) // as where nobody knew that the first attempt had begun
+			anew := b.claim(m.msg.ID, 1)
+			b.settle(lot(b, m))
+			if n := b.count(`SELECT count(*) FROM sent_on`) + b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`); n != 0 {
+				t.Error("it is sent on")
+			}
+			if name == "refused" {
+				if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
+					t.Errorf("it is %v %q, and no more claimed", status, reason)
+				}
+			}
+			b.by(anew, accepted("b"))
+			b.clean()
+		})
+	}
+}
+
+// TestSecondCarrierLostAnswer: of what a second carrier has taken in a transaction whose COMMIT was not answered nothing is
+// written again, a late answer neither: the second one sends it.
+func TestSecondCarrierLostAnswer(t *testing.T) {
+	b, _ := newSecondBench(t)
+	m := b.begun(1)
+	b.by(m, unanswered)
+	again := []lateAnswer{late(m, 1, 1, "a")}
+	b.settle(settlement{late: again, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+	b.settle(settlement{late: again, again: true})
+	b.reported(b.receipt("a", "UNDELIV")) // the carrier had no answer either
+	if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`) != 1 {
+		t.Errorf("it is %v %q, and does not wait for the second carrier", status, reason)
+	}
+	if n := b.count(`SELECT count(*) FROM segments`); n != 1 {
+		t.Errorf("%d copies are recorded", n)
+	}
+	b.exec(`UPDATE outbox SET attempts = 1, due_at = now()`) // leo was busy once
+	claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID})
+	if err != nil || len(claimed) != 1 || len(claimed[0].Accepted) != 0 {
+		t.Fatalf("leo's claim: %+v, %v", claimed, err)
+	}
+	b.clean()
+}
+
+// TestSecondCarrierHeld: a message that waits for its company's approval waits for it on the second carrier's way too.
+func TestSecondCarrierHeld(t *testing.T) {
+	b, _ := newSecondBench(t)
+	m := b.begun(2)
+	b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))
+	b.exec(`INSERT INTO holds (company_id) VALUES (1)`)
+	if n, err := b.d.store.Hold(t.Context(), []int64{m.msg.ID}); n != 1 || err != nil {
+		t.Fatalf("%d held, %v", n, err)
+	}
+	b.reported(b.receipt("a", "UNDELIV"))
+	if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo' AND due_at > now() + interval '1 year'`); n != 1 {
+		t.Error("it does not wait for its company's approval")
+	}
+	b.clean()
+}
+
+// TestSecondCarrierRematched: what a receipt says whose id was read in another format afterwards has the same end as what one
+// says at once.
+func TestSecondCarrierRematched(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(b *bench, m *inFlight)
+		sentOn bool
+	}{
+		{"all of it", func(*bench, *inFlight) {}, true},
+		{"another copy in flight", func(b *bench, m *inFlight) {
+			b.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by) VALUES ($1, 1, 'lumitel', 0, now() + interval '1 hour', 8)`, m.msg.ID)
+		}, false},
+		{"another copy unanswered", func(b *bench, m *inFlight) {
+			b.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES ($1, 1, 1, 'lumitel', 'l1', '?7', now())`, m.msg.ID)
+		}, false},
+		{"long after its acceptance", func(b *bench, _ *inFlight) { b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, _ := newSecondBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
+			at := b.d.running()[0]
+			at.matcher.Hold("l1", IDAuto, "")
+			m := b.begun(1)
+			b.by(m, accepted("10"))
+			r := b.receipt("16", "UNDELIV") // 10 in hexadecimal
+			r.Number = string(m.msg.Number)
+			b.reported(r)
+			if status, _ := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`) != 1 {
+				t.Fatal("its receipt found it at once")
+			}
+			c.before(b, m)
+			b.exec(`UPDATE receipts SET received_at = now() - interval '3 seconds'`)
+			if err := b.d.rematch(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+			status, reason := b.status(m.msg.ID)
+			waits := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo' AND claimed_by IS NULL`)
+			if c.sentOn && (status != sms.Pending || waits != 1 || b.metric("intumwa_messages_sent_on_total") != 1) {
+				t.Errorf("it is %v %q, %d wait for the second carrier", status, reason, waits)
+			}
+			if !c.sentOn && (status != sms.Failed || reason != "UNDELIV" || waits != 0) {
+				t.Errorf("it is %v %q, %d wait for the second carrier; want failed", status, reason, waits)
+			}
+			b.clean()
 		})
 	}
 }

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -252,36 +253,44 @@ func (s *settler) release(w settlement) {
 func (s *settler) commit(w settlement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	plan := s.plan(w)
+	whole := s.plan(w)
 	conf, now := s.carrier.config(), time.Now()
 	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
 	var settled []messages.Settled
 	var recorded receipts.Recorded
 	var sent sentOn
+	var done []int64
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
+		before, err := s.sentOnBefore(ctx, tx, &w, &whole)
+		if err != nil {
+			return err
+		}
+		plan := whole.without(before)
 		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, plan.putBack, s.d.opts.Validity); err != nil {
+		if err := store.PutBack(ctx, tx, s.carrier.name, plan.putBack, s.d.opts.Validity); err != nil {
 			return err
 		}
 		finals, err := store.Verdicts(ctx, tx, recorded.Settled)
 		if err != nil {
 			return err
 		}
-		if sent, err = s.askSecond(ctx, tx, &plan, finals, w.again); err != nil {
+		if sent, err = s.d.askSecond(ctx, tx, s.carrier, &plan, finals); err != nil {
 			return err
 		}
-		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, plan.finals)), messages.Ends{
-			Dispatcher: s.d.member.id.Load(),
-			Carried:    sent.keep(slices.Concat(plan.carried, answeredLate(recorded.Settled))),
-			Held:       plan.held,
-			Retries:    plan.retries,
-		})
+		ends := plan.ends
+		ends.Done = slices.Concat(ends.Done, answeredLate(recorded.Settled))
+		done = ends.Done
+		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, plan.finals)), sent.ends(ends))
+		if len(before) > 0 {
+			maps.Copy(before, sent)
+			sent = before
+		}
 		return err
 	})
 	if err != nil {
@@ -292,10 +301,11 @@ func (s *settler) commit(w settlement) error {
 	if len(inbound) > 0 && s.d.opts.Inbound != nil {
 		s.d.opts.Inbound()
 	}
-	s.committed(w, plan)
+	s.committed(w, whole)
+	s.spare(done)
 	s.learn(recorded)
 	s.logSettled(w, recorded)
-	s.tellSentOn(sent)
+	s.d.tellSentOn(s.carrier, sent)
 	s.d.report(settled)
 	return nil
 }
@@ -309,6 +319,16 @@ func answeredLate(states []receipts.SegmentState) (ids []int64) {
 		}
 	}
 	return ids
+}
+
+// spare has messages that need not be sent again, and wait here to be, stay unsent: what
+// is not written yet of them counts as not written, and the next claim finds the answer.
+func (s *settler) spare(done []int64) {
+	for _, id := range done {
+		if m := s.d.inFlight.get(id); m != nil {
+			m.stopped.Store(true)
+		}
+	}
 }
 
 // committed frees, after the commit, what a settlement held.

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"intumwa/messages"
@@ -62,7 +63,8 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 // group returns what is submitted next: first, and more messages where that saves
 // statements. Where the carrier must not be sent again what it may have
 // (on_ambiguous), the messages are marked as begun before they go out, several at
-// once and never more than the window has room for.
+// once and never more than the window has room for; what cannot be marked any more
+// does not go out.
 func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	group := []*inFlight{first}
 	if _, f, _ := submission.Next(submission.Waiting, submission.Writing{}, w.carrier.config().OnAmbiguous); f.Record != submission.Mark {
@@ -78,12 +80,18 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := w.d.carrying.Begin(ctx, w.d.member.id.Load(), claims); err != nil {
+	begun, err := w.d.carrying.Begin(ctx, w.d.member.id.Load(), claims)
+	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
 			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
 		}
 		w.giveBack(group)
 		return nil
+	}
+	if len(begun) < len(group) { // this process was taken for dead, and another may have the rest by now
+		isOver := func(m *inFlight) bool { return !slices.Contains(begun, m.msg.ID) }
+		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *inFlight) bool { return !isOver(m) }))
+		group = slices.DeleteFunc(group, isOver)
 	}
 	return group
 }

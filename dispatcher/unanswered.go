@@ -88,7 +88,8 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 // SendUnanswered has messages of a carrier, by their ids, sent again of which it has neither
 // answered to nor reported of some segment: those segments. One whose validity is over is
 // passed by, and so is what was answered meanwhile. The carrier may have them already.
-// It returns which are to be sent. validity is the configuration's.
+// No second carrier is asked for them. It returns which are to be sent. validity is the
+// configuration's.
 func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
 		if sent, err = store.Unexpired(ctx, tx, ids); err != nil {
@@ -101,7 +102,10 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 				again = append(again, messages.Refused{MessageID: id, Segment: segment})
 			}
 		}
-		return store.PutBack(ctx, tx, again, validity)
+		if err := store.NeverSendOn(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
+			return err
+		}
+		return store.PutBack(ctx, tx, carrier, again, validity)
 	})
 	return sent, err
 }

@@ -108,3 +108,26 @@ func TestAlive(t *testing.T) {
 	alive(1)
 	lock.release()
 }
+
+// TestSentAgainIsInDoubt: what an operator has sent again goes out although several copies of it are unanswered, and no second
+// carrier is asked for it: this one may have them.
+func TestSentAgainIsInDoubt(t *testing.T) {
+	b, _ := newSecondBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	m := b.begun(1)
+	b.by(m, unanswered)
+	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
+		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
+	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour); err != nil || len(sent) != 1 {
+		t.Fatalf("%v are sent again, %v", sent, err)
+	}
+	again := b.claim(m.msg.ID, 1)
+	if len(again.msg.Unanswered) != 0 {
+		t.Errorf("%v counts as out", again.msg.Unanswered)
+	}
+	b.by(again, accepted("a"))
+	b.reported(b.receipt("a", "UNDELIV"))
+	if status, reason := b.status(m.msg.ID); status != sms.Failed || b.count(`SELECT count(*) FROM outbox`) != 0 {
+		t.Errorf("it is %v %q", status, reason)
+	}
+	b.clean()
+}

@@ -44,8 +44,9 @@ func BenchmarkSettle(b *testing.B) {
 		ids := d.pending(n)
 		b.StartTimer()
 		round++
-		if got := len(d.claim(1, ids...)); got != n {
-			b.Fatalf("%d claimed", got)
+		claimed := d.claim(1, ids...)
+		if len(claimed) != n {
+			b.Fatalf("%d claimed", len(claimed))
 		}
 		segments, reports := make([]receipts.Segment, n), make([]receipts.Receipt, n)
 		for i, id := range ids {
@@ -58,7 +59,7 @@ func BenchmarkSettle(b *testing.B) {
 			if _, err := d.record(ctx, tx, segments); err != nil {
 				return err
 			}
-			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+			return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: claimsOf(claimed)})
 		})
 		if s := d.settle(nil, reports...); len(s.settled) != n {
 			b.Fatalf("%d settled", len(s.settled))
@@ -100,7 +101,7 @@ func BenchmarkWAL(b *testing.B) {
 							m.Number, m.Body = number(), strings.Repeat("Ibicuruzwa vyawe birageze. ", 4)
 							numbers = append(numbers, m.Number)
 						})
-						d.claim(1, ids...)
+						claimed := d.claim(1, ids...)
 						segments, reports := make([]receipts.Segment, group), make([]receipts.Receipt, group)
 						for i, id := range ids {
 							key := fmt.Sprint(id)
@@ -111,7 +112,7 @@ func BenchmarkWAL(b *testing.B) {
 							if _, err := d.record(ctx, tx, segments); err != nil {
 								return err
 							}
-							return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+							return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: claimsOf(claimed)})
 						})
 						if s := d.settle(nil, reports...); len(s.settled) != group {
 							b.Fatalf("%d settled", len(s.settled))

@@ -216,7 +216,7 @@ func TestBodyRuleWhileSettling(t *testing.T) {
 			finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
 		}
 		err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-			_, err := d.Finish(t.Context(), tx, finals, messages.Ends{Carried: slices.Clone(some)})
+			_, err := d.Finish(t.Context(), tx, finals, messages.Ends{Done: slices.Clone(some)})
 			return err
 		})
 		if err != nil {

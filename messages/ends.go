@@ -24,11 +24,12 @@ type Refused struct {
 // release which did not write down how many it had: far above any count.
 const epochUnknown = 1 << 30
 
-// PutBack puts pending messages on the outbox again whose segments were refused
+// PutBack puts pending messages on the outbox again whose segments a carrier refused
 // late, if they are within their validity and not on it already. Each has the
 // rest of its own validity, and its claims are counted on from the last. validity
-// is only for those that were held by a release which did not write that down.
-func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, validity time.Duration) error {
+// is only for those that were held by a release which did not write that down. The
+// caller holds the carrier's lock.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused []Refused, validity time.Duration) error {
 	if len(refused) == 0 {
 		return nil
 	}
@@ -38,7 +39,7 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 		ids[i], numbers[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
 	}
 	b := &pgx.Batch{}
-	receipts.QueueNotTaken(b, ids, numbers)
+	receipts.QueueNotTaken(b, carrier, ids, numbers)
 	b.Queue(`WITH input AS (
 			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id
 		)
@@ -58,13 +59,28 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, refused []Refused, valid
 const holdGone = `INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
 	ON CONFLICT (message_id) DO UPDATE SET epoch = greatest(held.epoch, excluded.epoch), expires_at = excluded.expires_at`
 
-// Ends says how the attempts of messages go on that a dispatcher had claimed.
+// Ends says how the attempts of messages go on that a dispatcher had claimed. Who has
+// claimed a message since, this very dispatcher too, goes on with it.
+//
+// A pending message without a row in the outbox is in nobody's hand: whatever a carrier
+// may have of it is recorded, as segments or in sent_on ([Store.NeverSendOn]).
 type Ends struct {
 	Dispatcher int64
-	Carried    []int64 // a carrier has all their segments
-	Held       []int64 // a carrier may have them: they are not to be sent again unless they are put back (PutBack)
+	Carried    []Claim // a carrier has all their segments
+	Held       []Claim // a carrier may have them: they are not to be sent again unless they are put back (PutBack)
 	Retries    []Retry
+	Done       []int64 // they need not be sent: what nobody has in hand goes, an attempt that is under way ends by itself
 }
+
+// Conditions on a row o of outbox. One that was freed from a dispatcher that died with
+// it, and claimed since, stays for whoever claims it next: that one knows that a carrier
+// may have it (Claimed.Begun).
+const (
+	// endedRow is one whose claim u, of dispatcher $2, is over: nobody has claimed it since.
+	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.begun))`
+	// freeRow is one that nobody has in hand, nor had when its process died.
+	freeRow = `o.claimed_by IS NULL AND NOT o.begun`
+)
 
 // Retry is a message to be tried again after Delay.
 type Retry struct {
@@ -76,13 +92,18 @@ type Retry struct {
 // queue adds the statements that end attempts, or put them off, to a pipeline.
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
-		slices.Sort(e.Carried) // here and below the order of locking
-		b.Queue(`DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL)`, e.Carried, e.Dispatcher)
+		ids, epochs := inOrder(e.Carried)
+		b.Queue(`DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow, ids, e.Dispatcher, epochs)
 	}
 	if len(e.Held) > 0 {
+		ids, epochs := inOrder(e.Held)
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox WHERE message_id = ANY($1) AND (claimed_by = $2 OR claimed_by IS NULL) RETURNING message_id, epoch, expires_at
-			) `+holdGone, e.Held, e.Dispatcher)
+				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING o.message_id, o.epoch, o.expires_at
+			) `+holdGone, ids, e.Dispatcher, epochs)
+	}
+	if len(e.Done) > 0 {
+		slices.Sort(e.Done)
+		b.Queue(`DELETE FROM outbox o WHERE message_id = ANY($1) AND `+freeRow, e.Done)
 	}
 	if len(e.Retries) == 0 {
 		return
@@ -100,4 +121,14 @@ func (e Ends) queue(b *pgx.Batch) {
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
 		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, epoch, delay, free, begun)
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, e.Dispatcher, ids, epochs, delays, free, begun)
+}
+
+// inOrder are claims by column, in the order in which their rows are locked.
+func inOrder(claims []Claim) (ids []int64, epochs []int32) {
+	slices.SortFunc(claims, func(a, b Claim) int { return cmp.Compare(a.MessageID, b.MessageID) })
+	ids, epochs = make([]int64, len(claims)), make([]int32, len(claims))
+	for i, c := range claims {
+		ids[i], epochs[i] = c.MessageID, int32(c.Epoch)
+	}
+	return ids, epochs
 }

@@ -18,7 +18,7 @@ import (
 func TestPutBack(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
-	d.claim(1, ids...)
+	claimed := d.claim(1, ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		var segments []receipts.Segment
 		for _, id := range ids {
@@ -27,7 +27,7 @@ func TestPutBack(t *testing.T) {
 		if _, err := d.record(ctx, tx, segments); err != nil {
 			return err
 		}
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: ids})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: claimsOf(claimed)})
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()})
 	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[2])
@@ -37,7 +37,7 @@ func TestPutBack(t *testing.T) {
 			for _, id := range ids {
 				refused = append(refused, messages.Refused{MessageID: id, Segment: 2}, messages.Refused{MessageID: id, Segment: 2})
 			}
-			return d.PutBack(ctx, tx, refused, time.Hour)
+			return d.PutBack(ctx, tx, carrier, refused, time.Hour)
 		})
 	}
 	got := d.claim(2, ids...)
@@ -55,18 +55,19 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	ids := d.pending(3)
 	d.exec(`UPDATE outbox SET epoch = 40, expires_at = now() + interval '10 minutes' WHERE message_id = ANY($1)`, ids)
 	first := d.claim(1, ids...)
-	if err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[2], Epoch: 41}}); err != nil {
+	if _, err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[2], Epoch: 41}}); err != nil {
 		t.Fatal(err)
 	}
+	held, carried := d.helds(ids[0]), d.helds(ids[1])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: ids[:1], Carried: ids[1:2]}); err != nil {
+		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: held, Carried: carried}); err != nil {
 			return err
 		}
 		_, err := d.TakeBegun(ctx, tx, carrier, []int64{1}, 10)
 		return err
 	})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.PutBack(ctx, tx, []messages.Refused{{MessageID: ids[0], Segment: 1}, {MessageID: ids[1], Segment: 1}, {MessageID: ids[2], Segment: 1}}, 24*time.Hour)
+		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[0], Segment: 1}, {MessageID: ids[1], Segment: 1}, {MessageID: ids[2], Segment: 1}}, 24*time.Hour)
 	})
 	again := d.claim(1, ids...)
 	if len(again) != 3 {
@@ -103,7 +104,7 @@ func TestPutBackOfItsTime(t *testing.T) {
 		for _, id := range ids {
 			refused = append(refused, messages.Refused{MessageID: id, Segment: 1})
 		}
-		return d.PutBack(ctx, tx, refused, 24*time.Hour)
+		return d.PutBack(ctx, tx, carrier, refused, 24*time.Hour)
 	})
 	if got := idsOf(d.claim(1, ids...)); !slices.Equal(got, ids[1:2]) {
 		t.Errorf("%v are back of %v, want the second alone", got, ids)

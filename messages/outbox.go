@@ -191,18 +191,23 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, d
 }
 
 // Begin notes that claimed messages are about to be written to their carrier:
-// should the dispatcher die from now on, the carrier may have them. Claims that
-// are over are left alone.
-func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) error {
+// should the dispatcher die from now on, the carrier may have them. It returns the
+// messages of which that is noted: claims that are over are left alone, and what they
+// were for is not to be written, as another dispatcher may have it.
+func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (begun []int64, err error) {
 	ids, epochs := make([]int64, len(claims)), make([]int32, len(claims))
 	for i, c := range claims {
 		ids[i], epochs[i] = c.MessageID, int32(c.Epoch)
 	}
-	if _, err := s.pool.Exec(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, dispatcher, ids, epochs); err != nil {
-		return fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
+	rows, err := s.pool.Query(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
+	if err == nil {
+		begun, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
+	}
+	return begun, nil
 }
 
 // ClaimsOf lists what a dispatcher has claimed. It reads all that waits.

@@ -123,7 +123,7 @@ func TestFencing(t *testing.T) {
 	d := newTestStore(t)
 	const ghost, heir = 1, 2
 	ids := d.pending(3)
-	d.claim(ghost, ids...)
+	lost := claimsOf(d.claim(ghost, ids...))
 	same(t, "claimants", d.claimants(), []int64{ghost})
 	if n, err := d.Free(t.Context(), []int64{ghost, 3}, nil); err != nil || n != 3 {
 		t.Fatalf("%d freed, %v", n, err)
@@ -132,12 +132,12 @@ func TestFencing(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL AND claimed_by IS NULL AND attempts = 1`); n != 3 {
 		t.Errorf("%d free and off the queue, want 3", n)
 	}
-	d.claim(heir, ids...)
+	claimed := claimsOf(d.claim(heir, ids...))
 	if err := d.Release(t.Context(), ghost, d.helds(ids...), 0); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: ghost, Carried: ids,
+		return d.end(ctx, tx, messages.Ends{Dispatcher: ghost, Carried: lost, Done: slices.Clone(ids),
 			Retries: []messages.Retry{{Claim: d.held(ids[0]), Delay: time.Minute, Counts: true}}})
 	})
 	for _, id := range ids {
@@ -151,7 +151,7 @@ func TestFencing(t *testing.T) {
 		}
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: heir, Carried: ids})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: heir, Carried: claimed})
 	})
 	if n := d.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Errorf("%d left", n)
@@ -163,12 +163,12 @@ func TestFencing(t *testing.T) {
 func TestCarriedAfterFree(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(1)
-	d.claim(1, ids...)
+	claimed := d.claim(1, ids...)
 	if _, err := d.Free(t.Context(), []int64{1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: ids})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: claimsOf(claimed)})
 	})
 	same(t, "claimed again", idsOf(d.claim(2, ids...)), nil)
 }
@@ -321,8 +321,8 @@ func TestTurns(t *testing.T) {
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: first, Delay: time.Hour, Counts: true}}})
 	})
-	if err := d.Begin(t.Context(), 1, []messages.Claim{first}); err != nil {
-		t.Fatal(err)
+	if begun, err := d.Begin(t.Context(), 1, []messages.Claim{first}); err != nil || len(begun) != 0 {
+		t.Fatalf("%v began, %v", begun, err)
 	}
 	if w := d.waiting(ids[0]); !w.Claimed || d.count(`SELECT count(*) FROM outbox WHERE begun`) != 0 {
 		t.Errorf("%+v", w)
@@ -335,8 +335,9 @@ func TestBegun(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
 	d.claim(1, ids...)
-	if err := d.Begin(t.Context(), 1, d.helds(ids[:2]...)); err != nil {
-		t.Fatal(err)
+	begun, err := d.Begin(t.Context(), 1, d.helds(ids[:2]...))
+	if slices.Sort(begun); err != nil || !slices.Equal(begun, ids[:2]) {
+		t.Fatalf("%v began, %v", begun, err)
 	}
 	d.settle([]receipts.Segment{accepted(ids[0], "A", segment(2, 2))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -359,7 +360,7 @@ func TestBegun(t *testing.T) {
 	}
 	// One that is begun stays for TakeBegun, whoever held it up; a carrier that
 	// marks nothing may have any.
-	if err := d.Begin(t.Context(), 2, d.helds(ids[2])); err != nil {
+	if _, err := d.Begin(t.Context(), 2, d.helds(ids[2])); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {

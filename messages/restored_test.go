@@ -19,7 +19,7 @@ func TestTakePending(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(7)
 	d.claim(1, ids[0])
-	if err := d.Begin(t.Context(), 1, []messages.Claim{d.held(ids[0])}); err != nil {
+	if _, err := d.Begin(t.Context(), 1, []messages.Claim{d.held(ids[0])}); err != nil {
 		t.Fatal(err)
 	}
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[1])
@@ -73,7 +73,7 @@ func TestUnanswered(t *testing.T) {
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()}) // decided
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // goes out again
-		return d.PutBack(ctx, tx, []messages.Refused{{MessageID: ids[2], Segment: 2}}, time.Hour)
+		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[2], Segment: 2}}, time.Hour)
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
 	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[4])

@@ -17,7 +17,11 @@ import (
 type Onward struct {
 	MessageID int64
 	Reason    string // why it fails, in the carrier's words
-	InHand    bool   // the dispatcher has it claimed, and that attempt ends in this transaction; else nobody may have it in hand
+
+	// Epoch, where it is not 0, is that of the dispatcher's own claim, of which all
+	// segments have their results: that attempt ends in this transaction. Else nobody
+	// may have the message in hand.
+	Epoch int
 }
 
 // Second says which carrier is asked for messages that fail at another one.
@@ -32,7 +36,14 @@ type Second struct {
 // takes: each once in its life, as long as it is valid, and only if the first
 // carrier neither has nor may have anything of it. They wait for that carrier then,
 // and what the first says of them from now on changes nothing. The caller holds
-// the carrier's lock (receipts.Matcher.Lock).
+// the carrier's lock (receipts.Matcher.Lock), so that no result of the carrier's
+// is written meanwhile.
+//
+// What the first carrier may have is told by four things, all of which have to speak
+// for it: the copies that are recorded (submission.MayGoElsewhere); who has the message
+// claimed, and may be writing a copy that nothing is recorded of yet: nobody, or who
+// calls, under the claim that ends here; whether a process died while it had it
+// (Claimed.Begun); and what has been noted of it ([Store.NeverSendOn]).
 func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onward) (sent []int64, err error) {
 	ids := make([]int64, len(list))
 	for i, o := range list {
@@ -44,37 +55,38 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(o Onward) bool { return !submission.MayGoElsewhere(copies[o.MessageID]) })
 	ids = ids[:0]
-	reasons, inHand := make([]string, len(list)), make([]bool, len(list))
+	reasons, epochs := make([]string, len(list)), make([]int32, len(list))
 	for i, o := range list {
 		ids = append(ids, o.MessageID)
-		reasons[i], inHand[i] = clean(o.Reason), o.InHand
+		reasons[i], epochs[i] = clean(o.Reason), int32(o.Epoch)
 	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	rows, err := tx.Query(ctx, `
 		WITH may AS (
-			SELECT m.id, m.company_id, CASE WHEN m.batch_id IS NULL THEN $8::smallint ELSE $9::smallint END AS lane, f.reason,
+			SELECT m.id, m.company_id, CASE WHEN m.batch_id IS NULL THEN $8::smallint ELSE $9::smallint END AS lane, f.reason, coalesce(o.epoch, $11) AS epoch,
 				coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) AS expires_at
-			FROM unnest($1::bigint[], $2::text[], $3::boolean[]) f(id, reason, in_hand) JOIN messages m ON m.id = f.id
+			FROM unnest($1::bigint[], $2::text[], $3::int[]) f(id, reason, epoch) JOIN messages m ON m.id = f.id
 				LEFT JOIN outbox o ON o.message_id = m.id LEFT JOIN held h ON h.message_id = m.id
 			WHERE m.status = 0 AND NOT EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-				AND CASE WHEN f.in_hand THEN o.claimed_by = $4 ELSE o.message_id IS NULL END
+				AND CASE WHEN f.epoch > 0 THEN o.claimed_by = $4 AND o.epoch = f.epoch ELSE o.message_id IS NULL OR (`+freeRow+` AND o.carrier = $10) END
 				AND coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) > now()
 				AND `+receipts.Undelivered("m.id", "$6::interval")+`
 			ORDER BY m.id FOR UPDATE OF m
 		), waits AS (
 			INSERT INTO outbox AS w (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
-			SELECT id, company_id, $5, lane, expires_at, NULL, $11 FROM may ORDER BY id
-			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, due_at = now(), attempts = 0,
-				begun = false, home = NULL WHERE w.claimed_by = $4
+			SELECT id, company_id, $5, lane, expires_at, NULL, epoch FROM may ORDER BY id
+			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, begun = false, home = NULL,
+				due_at = CASE WHEN w.due_at = `+heldUntil+` THEN w.due_at ELSE now() END
+				WHERE w.epoch = excluded.epoch -- nobody has claimed it since
 			RETURNING w.message_id
 		), noted AS (
 			INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
 			SELECT message_id, now(), $10, $5, reason FROM waits JOIN may ON may.id = waits.message_id ORDER BY message_id
 		)
 		UPDATE messages m SET carrier = $5 FROM waits WHERE m.id = waits.message_id RETURNING m.id`,
-		ids, reasons, inHand, second.Dispatcher, second.To, second.Within, second.Validity, int16(LaneSingle), int16(LaneBatch), second.From, epochUnknown)
+		ids, reasons, epochs, second.Dispatcher, second.To, second.Within, second.Validity, int16(LaneSingle), int16(LaneBatch), second.From, epochUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("sending %d messages on to %s: %w", len(ids), second.To, err)
 	}
@@ -101,7 +113,7 @@ func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64)
 	return ids, nil
 }
 
-// NeverSendOn notes messages for which no second carrier is to be asked: this one
+// NeverSendOn notes messages for which no second carrier is to be asked: a carrier
 // may have something of them that is recorded nowhere.
 func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
 	if len(ids) == 0 {
@@ -112,6 +124,13 @@ func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []i
 		return fmt.Errorf("noting that %d messages stay with %s: %w", len(ids), from, err)
 	}
 	return nil
+}
+
+// neverSendOn does in SQL what NeverSendOn does, for the rows of the outbox in a table that
+// a process died with.
+func neverSendOn(table, from string) string {
+	return `INSERT INTO sent_on (message_id, at, from_carrier, reason)
+			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE begun ORDER BY message_id ON CONFLICT DO NOTHING`
 }
 
 // SentOnRecord tells that another carrier was asked for a message.

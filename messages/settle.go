@@ -26,8 +26,9 @@ type Final struct {
 	Reason    string // why it failed
 
 	// Claimant says, where it is not 0, that the verdict holds only while this
-	// dispatcher has the message claimed: it is what came of its own attempt.
+	// dispatcher has the message claimed under Epoch: it is what came of that attempt.
 	Claimant int64
+	Epoch    int
 }
 
 // Settled is a message that left pending in this very transaction.
@@ -103,6 +104,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		at        = make([]time.Time, 0, len(finals))
 		reasons   = make([]*string, 0, len(finals))
 		claimants = make([]int64, 0, len(finals))
+		epochs    = make([]int32, 0, len(finals))
 		failed    []int64
 		seen      = make(map[int64]bool, len(finals))
 	)
@@ -121,15 +123,16 @@ func (f *finishing) queue(b *pgx.Batch) {
 		}
 		ids, status = append(ids, final.MessageID), append(status, int16(final.Status))
 		at, reasons, claimants = append(at, final.At), append(reasons, reason), append(claimants, final.Claimant)
+		epochs = append(epochs, int32(final.Epoch))
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
-		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[]) u(id, status, at, reason, claimant)
+		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[], $6::int[]) u(id, status, at, reason, claimant, epoch)
 		WHERE m.id = u.id AND m.status = 0
-			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant))
+			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants).
+			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
 			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID

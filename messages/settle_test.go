@@ -158,17 +158,72 @@ func TestOverdueOfNewCarrier(t *testing.T) {
 }
 
 // TestVerdictOfAClaim: what came of a dispatcher's own attempt is no verdict
-// once another has the message.
+// once another has the message, or the same has it anew.
 func TestVerdictOfAClaim(t *testing.T) {
 	d := newTestStore(t)
-	ids := d.pending(2)
+	ids := d.pending(3)
 	d.claim(7, ids...)
 	d.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, ids[0])
-	s := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7},
-		messages.Final{MessageID: ids[1], Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7})
-	settledAs(t, settlement{settled: s}, sms.Failed, ids[1])
-	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, ids[0]); n != 1 {
-		t.Error("the other's message is off the outbox")
+	if err := d.Release(t.Context(), 7, d.helds(ids[1]), 0); err != nil {
+		t.Fatal(err)
+	}
+	d.claim(7, ids[1])
+	var finals []messages.Final
+	for _, id := range ids {
+		finals = append(finals, messages.Final{MessageID: id, Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7, Epoch: 1})
+	}
+	settledAs(t, settlement{settled: d.finish(finals...)}, sms.Failed, ids[2])
+	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = ANY($1)`, ids[:2]); n != 2 {
+		t.Errorf("%d of the others' 2 messages are on the outbox", n)
+	}
+}
+
+// TestEndOfAClaim: an attempt that is over ends its own claim alone. What was claimed anew since goes on, and what somebody
+// claimed and died with is left to whoever claims it next.
+func TestEndOfAClaim(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		row  string // what has become of the row since it was claimed by 7 under epoch 1
+		goes bool
+		done bool // and so does what need not be sent
+	}{
+		{"it is as it was", ``, true, false},
+		{"freed", `claimed_by = NULL, begun = true`, true, false},
+		{"given back", `claimed_by = NULL`, true, true},
+		{"given back, claimed, given back", `claimed_by = NULL, epoch = 2`, true, true},
+		{"given back, claimed, freed", `claimed_by = NULL, epoch = 2, begun = true`, false, false},
+		{"claimed anew by the same", `epoch = 2`, false, false},
+		{"claimed by another", `epoch = 2, claimed_by = 8`, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for how, ends := range map[string]func(claims []messages.Claim, ids []int64) messages.Ends{
+				"carried": func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Carried: claims} },
+				"held":    func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Held: claims} },
+				"done":    func(_ []messages.Claim, ids []int64) messages.Ends { return messages.Ends{Done: ids} },
+			} {
+				d := newHotStore(t)
+				ids := d.pending(2)
+				claims := claimsOf(d.claim(7, ids...))
+				if c.row != "" {
+					d.exec(`UPDATE outbox SET ` + c.row)
+				}
+				d.tx(func(ctx context.Context, tx pgx.Tx) error {
+					e := ends(claims, slices.Clone(ids))
+					e.Dispatcher = 7
+					return d.end(ctx, tx, e)
+				})
+				want := 2
+				if (how == "done" && c.done) || (how != "done" && c.goes) {
+					want = 0
+				}
+				if n := d.count(`SELECT count(*) FROM outbox`); n != want {
+					t.Errorf("%s: %d are left on the outbox, want %d", how, n, want)
+				}
+				if n := d.count(`SELECT count(*) FROM held`); how == "held" && n != 2-want {
+					t.Errorf("%d are held", n)
+				}
+			}
+		})
 	}
 }
 

@@ -160,7 +160,7 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%+v", copies)
 		}
 		b := &pgx.Batch{}
-		QueueNotTaken(b, []int64{1, 1, 2, 3}, []int16{1, 2, 1, 1}) // accepted, unanswered, unanswered, settled
+		QueueNotTaken(b, "lumitel", []int64{1, 1, 2, 3}, []int16{1, 2, 1, 1}) // accepted, unanswered, unanswered, settled
 		return tx.SendBatch(ctx, b).Close()
 	})
 	if n := d.count(`SELECT count(*) FROM segments WHERE message_id <= 3`); n != 2 {

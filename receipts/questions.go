@@ -32,10 +32,10 @@ func LeftUnanswered(column string) string {
 }
 
 // WithoutAnswer returns those segments of messages that a carrier has neither answered to
-// nor reported of, by their message, ascending. The caller holds the carrier's lock: none
+// nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
 // of them is answered, or reported of, until its transaction ends.
 func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT message_id, segment FROM segments s
+	rows, err := tx.Query(ctx, `SELECT message_id, segment FROM segments s
 		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages)
 	if err != nil {
 		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
@@ -123,11 +123,12 @@ func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submi
 	return copies, nil
 }
 
-// QueueNotTaken adds to a pipeline that segments, each by its message and its number
-// from 1, do not count as unanswered any more: the carrier refused them after all.
-func QueueNotTaken(b *pgx.Batch, messages []int64, segments []int16) {
-	b.Queue(`DELETE FROM segments s USING unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
-		WHERE s.message_id = u.message_id AND s.segment = u.segment AND `+unansweredKey+` AND s.state IS NULL`, messages, segments)
+// QueueNotTaken adds to a pipeline that copies of segments, each by its message and its
+// number from 1, do not count as unanswered any more: the carrier refused them after all.
+// The caller holds its lock (Matcher.Lock).
+func QueueNotTaken(b *pgx.Batch, carrier string, messages []int64, segments []int16) {
+	b.Queue(deleteUnanswered("$3", `SELECT message_id, segment, count(*) AS answers FROM unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
+		GROUP BY message_id, segment`), messages, segments, carrier)
 }
 
 // QueuePurge adds to a pipeline the deletion of all that is recorded of messages.

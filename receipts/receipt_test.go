@@ -236,6 +236,49 @@ func TestLateAnswer(t *testing.T) {
 	settledAs(t, d.record(nil, receipt("L2", "DELIVRD", numberOf(3))).Settled, sms.Sent, 3)
 }
 
+// TestLateAnswerOfOneCopy: of several copies without an answer one has it now. Of the others, of other segments, and of what
+// another carrier left unanswered, nothing has been said.
+func TestLateAnswerOfOneCopy(t *testing.T) {
+	d := newTest(t, Same, "")
+	late := func(key string) Segment { return accepted(1, key, segment(1, 2), func(p *Segment) { p.Late = true }) }
+	left := func(step string, want int) {
+		t.Helper()
+		if n := d.count(`SELECT count(*) FROM segments WHERE message_id = 1 AND segment = 1 AND key LIKE '?%' AND state IS NULL`); n != want {
+			t.Errorf("%s: %d copies are unanswered, want %d", step, n, want)
+		}
+	}
+	for range 5 {
+		d.record([]Segment{unanswered(1, 9, segment(1, 2))})
+	}
+	d.record([]Segment{unanswered(1, 10, segment(2, 2)), unanswered(2, 9, segment(1, 2))})
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES (1, 1, 2, 'another', 'x', '?9', now() - interval '1 hour')`)
+	left("before", 6)
+	d.record([]Segment{late("L1")})
+	left("one answer", 5)
+	d.record([]Segment{late("L2"), late("L3")})
+	left("two answers at once", 3)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := d.Lock(ctx, tx); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		QueueNotTaken(b, "lumitel", []int64{1}, []int16{1})
+		return tx.SendBatch(ctx, b).Close()
+	})
+	left("a refusal", 2)
+	d.record([]Segment{late("L4"), late("L5"), late("L6")})
+	left("more answers than copies", 1)
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND carrier = 'another'`); n != 1 {
+		t.Error("what another carrier left unanswered is answered")
+	}
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND (message_id, segment) <> (1, 1)`); n != 2 {
+		t.Errorf("%d of the other segments' 2 are unanswered", n)
+	}
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE 'l%' AND message_id = 1`); n != 6 {
+		t.Errorf("%d of 6 answers are recorded", n)
+	}
+}
+
 // TestConfirmedBySubmit: for a carrier without receipts the response decides.
 func TestConfirmedBySubmit(t *testing.T) {
 	d := newTest(t, Same, "")

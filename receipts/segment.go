@@ -33,7 +33,8 @@ type Segment struct {
 	Reference  uint16
 
 	// Late says that the answer came after the segment had been recorded as
-	// Unanswered: it takes that one's place.
+	// Unanswered: it takes that one's place. Of several copies without an answer
+	// it takes one's: of the others the carrier has said nothing yet.
 	Late bool
 }
 
@@ -89,6 +90,17 @@ const (
 	unansweredKey = `s.key LIKE '?%'`     // its answer never came
 	answeredKey   = `s.key NOT LIKE '?%'` // it came
 )
+
+// deleteUnanswered deletes, for each segment in late (message_id, segment, answers), as many
+// of a carrier's copies without an answer as have theirs now. Whoever calls holds the lock of
+// the carrier, which makes a row's address (ctid) safe to name.
+func deleteUnanswered(carrier, late string) string {
+	return `DELETE FROM segments s USING (` + late + `) l CROSS JOIN LATERAL (
+				SELECT s.ctid AS address FROM segments s
+				WHERE s.message_id = l.message_id AND s.segment = l.segment AND s.carrier = ` + carrier + ` AND ` + unansweredKey + ` AND s.state IS NULL
+				ORDER BY s.submitted_at LIMIT l.answers
+			) one WHERE s.ctid = one.address`
+}
 
 // recording is the writing of segments, on its way in a pipeline, and the receipts of
 // the inbox that are theirs.
@@ -191,8 +203,7 @@ func (r *recording) queue(b *pgx.Batch) {
 		), first AS (
 			SELECT DISTINCT ON (message_id, key) * FROM early ORDER BY message_id, key, id
 		), replaced AS (
-			DELETE FROM segments s USING input i
-			WHERE i.late AND s.message_id = i.message_id AND s.segment = i.segment AND `+unansweredKey+` AND s.state IS NULL
+			`+deleteUnanswered("$1", `SELECT message_id, segment, count(*) AS answers FROM input WHERE late GROUP BY message_id, segment`)+`
 		), written AS (
 			INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
 			SELECT i.message_id, i.segment, i.total, i.handset, $1, i.link, i.key, i.raw, i.at, coalesce(i.state, f.status), f.state, f.error, f.received_at

@@ -146,11 +146,12 @@ type Effect struct {
 	Delay  time.Duration // after so long
 	Counts bool          // and the attempt counts
 	Hold   bool          // it is not to be sent again, nor is it done
-	Done   bool          // whatever waits to be sent again of it need not be
+	Done   bool          // whatever waits to be sent again of it need not be; what is in hand ends by itself
 	Park   bool          // the receipt waits in the inbox for whom it names
 	Fail   string        // the message fails, for this reason
 	// Elsewhere: before the message fails, another carrier may be asked, once, if
-	// this one neither has nor may have anything of it (MayGoElsewhere).
+	// this one neither has nor may have anything of it: by what is recorded
+	// (MayGoElsewhere), and because no attempt is under way, anywhere.
 	Elsewhere bool
 }
 

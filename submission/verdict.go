@@ -84,8 +84,9 @@ func earlier(a, b *Copy) *Copy {
 }
 
 // MayGoElsewhere reports whether another carrier may be asked for a message by
-// the copies of it: each was accepted by this one, which then said that it will not
-// be delivered. Nobody has any of it, and nobody will.
+// the recorded copies of it: each was accepted by this one, which then said that it
+// will not be delivered. Nobody has any of them, and nobody will. A copy in flight is
+// recorded nowhere: whoever asks sees to it that there is none.
 func MayGoElsewhere(copies []Copy) bool {
 	for _, c := range copies {
 		if !c.Passed && !(c.Answered && c.Status == sms.Failed) {

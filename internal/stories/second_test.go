@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"intumwa/smpp/carriersim"
 )
 
 // seconded are two carriers, of which the second is asked for what the first
@@ -51,6 +54,42 @@ func TestSecondCarrierIsAsked(t *testing.T) {
 	if got := w.gateway.metric("intumwa_messages_sent_on_total", `second="leo"`); got != 3 {
 		t.Errorf("%v are counted, want 3", got)
 	}
+	w.audited()
+}
+
+// A carrier answers long after it is asked, so that what it was sent goes out again, and
+// then says of the first copy that it cannot be delivered while the second is on its way.
+// The second carrier is not asked: the customer's customer might get it from both.
+func TestSlowCarrierIsNotDoubled(t *testing.T) {
+	t.Parallel()
+	carriers := seconded()
+	carriers[0].config["unknown_hold"] = "6s"
+	carriers[0].link["enquire_link"], carriers[0].link["enquire_timeout"] = "1s", "1s"
+	carriers[0].link["response_timeout"] = "1s"
+	w := play(t, scene{carriers: carriers})
+	shop := w.company("Isoko", 100)
+	leo := w.carriers[1]
+	// Given up after six seconds, sent again five later; then the first answer comes.
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 15 * time.Second })
+	var sent []answer
+	for _, text := range []string{"Amahoro", "Mwaramutse", strings.Repeat("Muraho neza. ", 20)} {
+		sent = append(sent, shop.sends(w.fated(1), text))
+	}
+	w.eventually(30*time.Second, "all of it is on its way again", func() bool { return w.lumitel.Stats().Duplicates == 4 })
+	if n := ask[int](w, `SELECT count(*) FROM messages WHERE status <> 0`); n > 0 {
+		t.Fatalf("%d messages are final before the first answer", n)
+	}
+	for _, a := range sent {
+		m := w.becomes(a.ID, "failed")
+		if !strings.HasPrefix(m.FailureReason, "UNDELIV") || m.Carrier != w.lumitel.Name() || slices.Contains(m.events(), "sent_on") {
+			t.Errorf("message show says %+v", m)
+		}
+		shop.hears(m.MessageID, finalWithin)
+	}
+	if got := leo.Stats().Submits; got != 0 {
+		t.Errorf("the second carrier got %d segments while the first had them", got)
+	}
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 0 })
 	w.audited()
 }
 

@@ -1,0 +1,371 @@
+package dispatcher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+	"intumwa/submission"
+)
+
+// beside is a settler of another process on the same database, which is the dispatcher id.
+func (b *bench) beside(id int64) *bench {
+	b.Helper()
+	other := &bench{T: b.T, pool: b.pool, reg: prometheus.NewRegistry()}
+	var carriers []Carrier
+	for _, c := range b.d.running() {
+		carriers = append(carriers, *c.config())
+	}
+	var err error
+	if other.d, err = New(b.pool, b.pool, b.d.queue, b.d.webhooks, Options{Carriers: carriers, Metrics: other.reg}); err != nil {
+		b.Fatal(err)
+	}
+	other.d.member.id.Store(id)
+	at := other.d.running()[0]
+	at.matcher.Hold("l1", IDSame, "")
+	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0]); err != nil {
+		b.Fatal(err)
+	}
+	other.s = at.settler
+	return other
+}
+
+// sentOnPlay is one message, two processes that send it, and its carrier, which has another
+// one behind it. What happens is settled by the processes in lots, in any order.
+type sentOnPlay struct {
+	*rapid.T
+	processes [2]*process
+	names     *int64 // the last dispatcher
+	id        int64
+	number    sms.Number
+	segments  int
+	copies    []*writtenCopy
+}
+
+// process is one that settles; what it has heard and not settled yet is its lot.
+type process struct {
+	*bench
+	lot    settlement
+	settle []func() // what is known of copies when the lot is committed
+	hand   []*attemptInHand
+}
+
+// attemptInHand is an attempt of a process, with the copies that it has in flight.
+type attemptInHand struct {
+	m      *inFlight
+	copies []*writtenCopy
+}
+
+// writtenCopy is a copy that was written to the first carrier, as far as it is known.
+type writtenCopy struct {
+	segment  int
+	of       *process
+	m        *inFlight
+	id       string // that the carrier gave it; "": it never answers
+	givenUp  bool   // nobody waits for its answer any more, which may be late
+	answered bool   // its answer, or its end, was heard; it may be in a lot
+	reported bool   // and so was its receipt
+
+	gone bool // it is written that the carrier does not have it, or said UNDELIV of it
+}
+
+// What a copy waits for: its answer, its late answer, its receipt.
+func (c *writtenCopy) waits() bool      { return !c.answered && !c.givenUp && c.of.has(c) }
+func (c *writtenCopy) overdue() bool    { return !c.answered && c.givenUp && c.of.has(c) }
+func (c *writtenCopy) unreported() bool { return c.id != "" && !c.reported }
+
+func (p *sentOnPlay) yes(label string) bool { return rapid.Bool().Draw(p.T, label) }
+
+// one draws one of those of all that fit; there is one.
+func one[E any](p *sentOnPlay, label string, all []E, fits func(E) bool) (e E) {
+	return rapid.SampledFrom(slices.DeleteFunc(slices.Clone(all), func(e E) bool { return !fits(e) })).Draw(p.T, label)
+}
+
+func (p *sentOnPlay) process() *process {
+	return p.processes[rapid.IntRange(0, 1).Draw(p.T, "process")]
+}
+
+// claim has a process take the message, and write what no carrier has of it.
+func (p *sentOnPlay) claim() {
+	at := p.process()
+	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
+	claimed, err := at.d.store.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id})
+	if err != nil {
+		p.Fatal(err)
+	}
+	if len(claimed) == 0 {
+		return
+	}
+	m := &inFlight{worker: at.worker, msg: claimed[0], total: p.segments}
+	at.worker.open.Add(1)
+	at.d.inFlight.add(m)
+	policy := at.s.carrier.config().OnAmbiguous
+	hand := &attemptInHand{m: m}
+	for n := 1; n <= p.segments; n++ {
+		if _, _, mayGo := submission.Next(m.stateOf(n), submission.Writing{}, policy); mayGo {
+			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
+		}
+	}
+	switch m.attempt.Open = len(hand.copies); {
+	case len(hand.copies) == 0:
+		m.attempt.Open = 1
+		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: time.Now()})
+		return
+	case policy != AmbiguousResend && m.msg.Begun: // a process died with it that did not know the policy
+		for _, c := range hand.copies {
+			r := unanswered(m, c.segment)
+			r.slot = false
+			at.lot.results = append(at.lot.results, r)
+		}
+		return
+	case policy != AmbiguousResend:
+		if _, err := at.d.store.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{m.msg.Claim()}); err != nil {
+			p.Fatal(err)
+		}
+	}
+	at.hand, p.copies = append(at.hand, hand), append(p.copies, hand.copies...)
+}
+
+// hears puts the end of a copy's wait into the lot of its process.
+func (p *sentOnPlay) hears() {
+	c := one(p, "copy", p.copies, (*writtenCopy).waits)
+	f := unanswered
+	switch rapid.SampledFrom([]string{"accepted", "accepted", "unanswered", "unanswered", "unanswered", "unanswered", "refused", "busy", "not written"}).Draw(p.T, "answer") {
+	case "accepted":
+		c.id, c.answered = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c)), true
+		f = accepted(c.id)
+	case "unanswered":
+		c.givenUp = true
+	case "refused":
+		c.answered, f = true, refused
+	case "busy":
+		c.answered, f = true, ended(smpp.Rejected, smpp.StatusThrottled, nil)
+	case "not written":
+		c.answered, f = true, ended(smpp.NotWritten, 0, smpp.ErrNotBound)
+	}
+	r := f(c.m, c.segment)
+	r.slot = false
+	c.of.lot.results = append(c.of.lot.results, r)
+	if c.answered && c.id == "" {
+		c.of.settle = append(c.of.settle, func() { c.gone = true })
+	}
+}
+
+// has reports whether a process has a copy in flight.
+func (at *process) has(c *writtenCopy) bool {
+	return slices.ContainsFunc(at.hand, func(h *attemptInHand) bool { return slices.Contains(h.copies, c) })
+}
+
+// hearsLate puts the answer to a copy that was given up into the lot of its process.
+func (p *sentOnPlay) hearsLate() {
+	c := one(p, "late", p.copies, (*writtenCopy).overdue)
+	c.answered = true
+	if rapid.IntRange(0, 4).Draw(p.T, "late answer") == 0 {
+		c.of.lot.late = append(c.of.lot.late, throttledLate(c.m, c.segment, p.segments))
+		c.of.settle = append(c.of.settle, func() { c.gone = true })
+		return
+	}
+	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c))
+	c.of.lot.late = append(c.of.lot.late, late(c.m, c.segment, p.segments, c.id))
+}
+
+// hearsReceipt puts the receipt of a copy that was accepted into anybody's lot.
+func (p *sentOnPlay) hearsReceipt() {
+	c := one(p, "receipt", p.copies, (*writtenCopy).unreported)
+	c.reported = true
+	at := p.process()
+	if rapid.IntRange(0, 9).Draw(p.T, "state") == 0 {
+		at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, "DELIVRD"))
+		return
+	}
+	at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, undeliv))
+	at.settle = append(at.settle, func() { c.gone = true })
+}
+
+// settles has a process commit its lot, perhaps without hearing so, and then once more.
+func (p *sentOnPlay) settles(at *process) {
+	if at.lot.size() == 0 {
+		return
+	}
+	lot, known := at.lot, at.settle
+	at.lot, at.settle = settlement{}, nil
+	before := p.isSentOn()
+	if rapid.IntRange(0, 9).Draw(p.T, "COMMIT unanswered") == 0 {
+		p.commitsUnheard(at, lot)
+		lot.receipts, lot.again = nil, true
+	}
+	if lot.size() > 0 {
+		if err := at.s.commit(lot); err != nil {
+			p.Fatal(err)
+		}
+	}
+	for _, note := range known {
+		note()
+	}
+	if p.isSentOn() && !before {
+		for n, c := range p.copies {
+			if !c.gone {
+				p.Fatalf("it is sent on, and the first carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+			}
+		}
+	}
+}
+
+// commitsUnheard commits a lot in a process that does not hear of it: what it has in memory stays as it was.
+func (p *sentOnPlay) commitsUnheard(at *process, lot settlement) {
+	type memory struct {
+		attempt submission.Attempt
+		late    *submission.Effect
+		listed  bool
+	}
+	was := map[*inFlight]memory{}
+	for _, r := range lot.results {
+		m := r.message
+		was[m] = memory{m.attempt, m.late, at.d.inFlight.get(p.id) == m}
+	}
+	for m := range was {
+		m.worker.open.Add(1) // it may end here, and again
+	}
+	if err := at.s.commit(lot); err != nil {
+		p.Fatal(err)
+	}
+	for m, before := range was {
+		if m.attempt.End() == submission.Ongoing {
+			m.worker.open.Done()
+		}
+		if m.attempt, m.late = before.attempt, before.late; before.listed {
+			at.d.inFlight.add(m)
+		}
+	}
+}
+
+func (p *sentOnPlay) isSentOn() bool {
+	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1 AND to_carrier IS NOT NULL`, p.id) > 0
+}
+
+// dies has a process be taken for dead: by the other, which frees what it had claimed. If it is not dead it goes on under
+// another name, and what it had in flight is answered as ever.
+func (p *sentOnPlay) dies() {
+	i := rapid.IntRange(0, 1).Draw(p.T, "who dies")
+	at, other := p.processes[i], p.processes[1-i]
+	at.exec(`DELETE FROM dispatchers WHERE id = $1`, at.d.member.id.Load())
+	if err := other.d.free(other.Context()); err != nil {
+		p.Fatal(err)
+	}
+	if p.yes("it is dead") {
+		at.lot, at.settle, at.hand = settlement{}, nil, nil
+		at.d.inFlight = newInFlightMessages()
+	}
+	*p.names++
+	at.d.member.id.Store(*p.names)
+	at.registered()
+}
+
+// registered writes a process down as one that lives.
+func (at *process) registered() {
+	at.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES ($1, 'x')`, at.d.member.id.Load())
+}
+
+// TestSecondCarrierPromise: whatever two processes hear of a message's copies, in whatever order and lots, whoever of them dies
+// or is taken for dead, and however often an answer to COMMIT is lost: when a second carrier is asked, it is written of every
+// copy that was ever handed to the first one that this one does not have it, or that it will not be delivered.
+func TestSecondCarrierPromise(t *testing.T) {
+	b, _ := newSecondBench(t)
+	names := int64(8)
+	processes := [2]*process{{bench: b}, {bench: b.beside(8)}}
+	for _, at := range processes {
+		at.registered()
+	}
+	sent, ended := 0, 0
+	play := func(rt *rapid.T) {
+		p := &sentOnPlay{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(rt, "segments")}
+		policy := rapid.SampledFrom([]Ambiguous{AmbiguousResend, AmbiguousResend, AmbiguousResend, AmbiguousHold, AmbiguousFail}).Draw(rt, "policy")
+		for _, at := range processes {
+			conf := *at.s.carrier.config()
+			conf.OnAmbiguous = policy
+			at.s.carrier.conf.Store(&conf)
+			at.lot, at.settle, at.hand = settlement{}, nil, nil
+		}
+		b.n++
+		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
+		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
+			ids, err := b.d.store.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
+				Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel", Validity: time.Hour}})
+			if err == nil {
+				p.id = ids[0]
+			}
+			return err
+		}); err != nil {
+			rt.Fatal(err)
+		}
+		for range rapid.IntRange(4, 30).Draw(rt, "steps") {
+			var steps []func() // those that are possible now, the rarer the more often: what is late, most of all
+			add := func(step func(), weight int) { steps = append(steps, slices.Repeat([]func(){step}, weight)...) }
+			if b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel' AND claimed_by IS NULL`, p.id) > 0 {
+				add(p.claim, 2)
+			}
+			for _, next := range []struct {
+				may    func(*writtenCopy) bool
+				step   func()
+				weight int
+			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3}, {(*writtenCopy).unreported, p.hearsReceipt, 3}} {
+				if slices.ContainsFunc(p.copies, next.may) {
+					add(next.step, next.weight)
+				}
+			}
+			for _, at := range processes {
+				if at.lot.size() > 0 {
+					add(func() { p.settles(at) }, 2)
+				}
+			}
+			if len(steps) == 0 || rapid.IntRange(0, 29).Draw(rt, "death") == 0 {
+				steps = []func(){p.dies}
+			}
+			if steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")](); p.isSentOn() {
+				break
+			}
+		}
+		for _, at := range processes {
+			p.settles(at)
+		}
+		ended++
+		if p.isSentOn() {
+			sent++
+			p.settled(sms.Pending)
+		} else {
+			p.settled(sms.Pending, sms.Sent, sms.Failed)
+		}
+	}
+	for range 3 { // rapid's own number of checks is too few for what is rare
+		rapid.Check(t, play)
+	}
+	if t.Logf("of %d messages %d were sent on", ended, sent); sent == 0 && !t.Failed() {
+		t.Error("none was sent on: nothing was tried")
+	}
+}
+
+// settled checks that the message is in one of these states, and, as long as it is pending, on somebody's list.
+func (p *sentOnPlay) settled(states ...sms.Status) {
+	status, reason := p.processes[0].status(p.id)
+	if !slices.Contains(states, status) {
+		p.Fatalf("it is %v %q", status, reason)
+	}
+	if status != sms.Pending {
+		return
+	}
+	waits := p.processes[0].count(`SELECT count(*) FROM outbox WHERE message_id = $1`, p.id)
+	if out := p.processes[0].count(`SELECT count(*) FROM segments WHERE message_id = $1 AND passed IS NULL`, p.id); waits+out == 0 {
+		p.Fatal(errors.New("it is pending, and on nobody's list"))
+	}
+}

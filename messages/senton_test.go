@@ -1,0 +1,141 @@
+package messages_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+)
+
+// TestSendOn: a second carrier takes a message in one case of each of these, and in no other, whichever way they come together:
+// the copies that are recorded, who has the message in hand, and what was noted of it.
+func TestSendOn(t *testing.T) {
+	copies := map[string]bool{ // f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier before
+		"": true, "f": true, "ff": true, "x": true, "xf": true,
+		"p": false, "s": false, "P": false, "S": false, "F": false, "fp": false, "fs": false, "fP": false, "fF": false,
+	}
+	type hand struct {
+		name  string
+		row   string // of the outbox, which is claimed by 7 under epoch 1 at first
+		epoch int    // of the claim that ends; 0: none does
+		may   bool
+	}
+	hands := []hand{
+		{"nobody, it is off the outbox", `DELETE FROM outbox WHERE message_id = $1`, 0, true},
+		{"nobody, it waits", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 0, true},
+		{"nobody, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel' WHERE message_id = $1`, 0, false},
+		{"nobody, a process died with it", `UPDATE outbox SET claimed_by = NULL, begun = true WHERE message_id = $1`, 0, false},
+		{"the caller, whose attempt ends", `SELECT $1::bigint`, 1, true},
+		{"the caller, whose attempt goes on", `SELECT $1::bigint`, 0, false},
+		{"the caller, who has begun another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
+		{"another", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 0, false},
+		{"another, and the caller's attempt ends", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 1, false},
+		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL, begun = true WHERE message_id = $1`, 1, false},
+	}
+	d := newHotStore(t)
+	ids := d.pending(len(copies) * len(hands) * 2)
+	d.claim(7, ids...)
+	next := ids
+	for letters, mayByCopies := range copies {
+		for _, h := range hands {
+			for _, noted := range []bool{false, true} {
+				id := next[0]
+				next = next[1:]
+				name := fmt.Sprintf("copies %q; %s; noted: %v", letters, h.name, noted)
+				for i, letter := range letters {
+					d.copied(id, i+1, letter)
+				}
+				d.exec(h.row, id)
+				before := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1), -1)`, id)
+				var sent []int64
+				d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
+					if noted {
+						if err := d.NeverSendOn(ctx, tx, carrier, []int64{id}); err != nil {
+							return err
+						}
+					}
+					sent, err = d.SendOn(ctx, tx, messages.Second{Dispatcher: 7, From: carrier, To: "leo", Within: time.Minute, Validity: time.Hour},
+						[]messages.Onward{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
+					return err
+				})
+				if may := mayByCopies && h.may && !noted; may != (len(sent) == 1) {
+					t.Errorf("%s: sent on: %v", name, sent)
+				} else if !may {
+					if after := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1), -1)`, id); after != before {
+						t.Errorf("%s: its row has changed", name)
+					}
+					continue
+				}
+				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo' JOIN sent_on s USING (message_id)
+					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND NOT begun AND attempts = 0 AND pushed_at IS NULL AND to_carrier = 'leo'`, id); n != 1 {
+					t.Errorf("%s: it does not wait for the second carrier", name)
+				}
+				if n := d.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND passed IS NULL`, id); n != 0 {
+					t.Errorf("%s: %d copies count still", name, n)
+				}
+			}
+		}
+	}
+}
+
+// copied records a copy of the first segment, as TestSendOn has it.
+func (d *testStore) copied(id int64, n int, letter rune) {
+	d.Helper()
+	key, state, word, passed := fmt.Sprintf("%d-%d", id, n), 0, "", false
+	switch letter {
+	case 'f', 'F':
+		state, word = 2, "UNDELIV"
+	case 's', 'S':
+		state, word = 1, "DELIVRD"
+	case 'x':
+		state, word, passed = 2, "EXPIRED", true
+	}
+	if letter < 'a' {
+		key = fmt.Sprintf("?%d", n)
+	}
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at, passed)
+		VALUES ($1, 1, 1, $2, 'lumitel-1', $3, now(), nullif($4, 0)::smallint, nullif($5, ''), CASE WHEN $4 > 0 THEN now() END, nullif($6, false))`,
+		id, carrier, key, state, word, passed)
+}
+
+// TestHandedOverWithADoubt: that a process died with a message is not forgotten for the question of a second carrier when
+// another carrier gets it.
+func TestHandedOverWithADoubt(t *testing.T) {
+	for name, handOver := range map[string]func(d *testStore, ids []int64) (int64, error){
+		"to a stand-in": func(d *testStore, _ []int64) (int64, error) {
+			return d.Reroute(d.Context(), carrier, "leo", 0, 10, false)
+		},
+		"to a successor": func(d *testStore, ids []int64) (int64, error) {
+			return d.Readdress(d.Context(), ids, carrier, "leo")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newHotStore(t)
+			ids := d.pending(2)
+			d.claim(8, ids[0])
+			if n, err := d.Free(t.Context(), []int64{8}, nil); n != 1 || err != nil {
+				t.Fatalf("%d freed, %v", n, err)
+			}
+			if n, err := handOver(d, ids); n != 2 || err != nil {
+				t.Fatalf("%d handed over, %v", n, err)
+			}
+			claimed, err := d.Claim(t.Context(), 7, "leo", ids)
+			if err != nil || len(claimed) != 2 {
+				t.Fatalf("%d claimed, %v", len(claimed), err)
+			}
+			var list []messages.Onward
+			for _, c := range claimed {
+				list = append(list, messages.Onward{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
+			}
+			d.tx(func(ctx context.Context, tx pgx.Tx) error {
+				sent, err := d.SendOn(ctx, tx, messages.Second{Dispatcher: 7, From: "leo", To: "onatel", Validity: time.Hour}, list)
+				same(t, "sent on", sent, ids[1:])
+				return err
+			})
+		})
+	}
+}
