@@ -296,6 +296,32 @@ func TestSecondCarrierAgain(t *testing.T) {
 	}
 }
 
+// TestSecondCarrierGivesBack: what a second carrier had to take and the first one got back since (nobody served the second) is
+// the first one's as before: what that answers now is recorded, also when it is settled again.
+func TestSecondCarrierGivesBack(t *testing.T) {
+	b, _ := newSecondBench(t)
+	m := b.begun(1)
+	b.by(m, refused)
+	b.exec(`UPDATE messages SET carrier = 'lumitel'`)
+	b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
+	claimed, err := b.d.store.Claim(t.Context(), 7, "lumitel", []int64{m.msg.ID})
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+	if err := b.worker.slots.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.worker.open.Add(1)
+	back := &inFlight{worker: b.worker, msg: claimed[0], total: 1, attempt: submission.Attempt{Open: 1}}
+	b.settle(settlement{results: []result{accepted("b")(back, 1)}, again: true})
+	if n := b.count(`SELECT count(*) FROM segments WHERE carrier = 'lumitel' AND key = 'b'`); n != 1 {
+		t.Error("what the first carrier has accepted is not recorded")
+	}
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Error("it is to be sent again")
+	}
+}
+
 // TestSecondCarrierDecides: what the second carrier makes of a message is what
 // becomes of it; the first one's word is not asked any more, and nobody a third
 // time.

@@ -101,9 +101,11 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	return sent, postgres.Later(ctx, tx, "passing what a carrier has said", b)
 }
 
-// SentOn returns those of messages that a second carrier has taken from this one.
+// SentOn returns those of messages that a second carrier has taken from this one, and
+// that have not come back to it since (Reroute, Readdress).
 func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
-	rows, err := tx.Query(ctx, `SELECT message_id FROM sent_on WHERE message_id = ANY($1) AND from_carrier = $2 AND to_carrier IS NOT NULL`, ids, from)
+	rows, err := tx.Query(ctx, `SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
+		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND e.to_carrier IS NOT NULL AND m.carrier <> $2`, ids, from)
 	if err == nil {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 	}
