@@ -119,6 +119,9 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	if err != nil {
 		return nil, fmt.Errorf("claiming messages: %w", err)
 	}
+	for _, c := range claimed {
+		c.OptedOut = c.Attempt == 0
+	}
 	if err := segmentsOut(ctx, s.pool, claimed); err != nil {
 		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), claimsOf(claimed), 0))
 	}
@@ -134,7 +137,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
 		return nil, err
 	}
-	c.ULID, c.Number, c.ConcatRef, c.OptedOut = id, sms.Number(number), byte(ref), c.Attempt == 0
+	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
 	return &c, nil
 }
 
