@@ -147,19 +147,16 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	r.key, r.requestID = key, requestOf(ctx)
 	release, err := in.count(ctx, p.Company, r)
 	if err != nil {
-		// What it repeats may be itself, answered meanwhile by another process.
-		if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
-			return answer, err
-		}
 		return Answer{}, in.refused(err)
 	}
 	if err := in.committer.submit(ctx, r); err != nil {
-		if !errors.Is(err, errUnknown) { // else it may be on its way: it counts
+		// Else it may be on its way, perhaps by another process, which did not count it again: it counts.
+		if !errors.Is(err, errUnknown) && !errors.Is(err, ErrKeyInUse) {
 			release()
 		}
 		return Answer{}, err
 	}
-	if !r.admitted { // refused, or answered before
+	if !r.admitted && !r.replayed { // refused; what was answered before is counted once
 		release()
 	}
 	switch {

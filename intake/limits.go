@@ -43,7 +43,9 @@ func (in *Intake) limitsOf(company *accounts.Company) Limits {
 
 // count holds a request against its company's limits: those on repeats at once, that on
 // credits when it is paid. Unless the request is admitted, or may be, release takes
-// back what was counted.
+// back what was counted. One that has an idempotency key counts once, whichever process
+// it is repeated at and whether it is answered by then: what becomes of it is said by
+// its key (reserve).
 func (in *Intake) count(ctx context.Context, company *accounts.Company, r *request) (release func(), err error) {
 	release = func() {}
 	single := r.kind == kindSingle
@@ -60,11 +62,19 @@ func (in *Intake) count(ctx context.Context, company *accounts.Company, r *reque
 	for i, m := range r.messages {
 		sendings[i] = throttle.Sending{Number: string(m.Number), Text: m.Body}
 	}
-	counted, first, reached := in.opts.Repeats.Count(ctx, company.ID, repeats, sendings)
+	counted, first, reached := in.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {
 		return release, refuseRepeat(limits, reached, single, first)
 	}
 	return func() { counted.Undo(ctx) }, nil
+}
+
+// name is what the request has in common with its repetitions; "" without a key.
+func (r *request) name() string {
+	if r.key == nil {
+		return ""
+	}
+	return strconv.FormatInt(r.user, 10) + " " + r.key.Name + " " + string(r.key.Request[:])
 }
 
 // refuseRepeat is the refusal of a message, in a batch of the first.

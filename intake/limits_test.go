@@ -138,7 +138,7 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 }
 
 // TestLimitsSameKeyAtOnce: of requests with one key, in two processes, one is carried out
-// and none is refused for repeating it once it is answered.
+// and none is refused for repeating it.
 func TestLimitsSameKeyAtOnce(t *testing.T) {
 	d := newDistrict(t, 100)
 	one, two := d.limited(t, Limits{RepeatInterval: time.Hour}), d.limited(t, Limits{})
@@ -151,11 +151,10 @@ func TestLimitsSameKeyAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for range 10_000 {
 					_, err := in.SendBulk(t.Context(), d.principal, request)
-					_, refused := errors.AsType[sms.Refusal](err)
 					if err == nil {
 						return
 					}
-					if !refused && !errors.Is(err, ErrKeyInUse) { // refused while the other is on its way: it comes again
+					if !errors.Is(err, ErrKeyInUse) { // then it comes again
 						t.Errorf("round %d: %v", round, err)
 						return
 					}
@@ -164,8 +163,63 @@ func TestLimitsSameKeyAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		request.Key = nil
+		_, err := two.SendBulk(t.Context(), d.principal, request)
+		refusal(t, "without the key", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 	}
 	d.books(t, 80, 20)
+}
+
+// TestLimitsSameKeyElsewhere: a repetition at another process while the first waits for
+// its commit is told that the key is in use; where the first is gone it takes its place,
+// and the first then has its answer. Together they count once.
+func TestLimitsSameKeyElsewhere(t *testing.T) {
+	d := newDistrict(t, 100)
+	two := d.limited(t, Limits{RepeatInterval: time.Hour, RepeatsADay: 2})
+	one := New(d.pool, d.accounts, two.messages, two.queue, two.routes.Load(), Options{Limits: two.opts.Limits, Repeats: two.opts.Repeats})
+	repeated := bulk(BulkMessage{Number: ann, Message: "a"})
+	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
+	type outcome struct {
+		Answer
+		err error
+	}
+	answered := make(chan outcome, 1)
+	go func() {
+		answer, err := one.SendBulk(t.Context(), d.principal, repeated)
+		answered <- outcome{answer, err}
+	}()
+	first := <-one.committer.requests // it is counted, and its committer has not begun
+
+	tx, err := d.pool.Begin(t.Context()) // as the committer does
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, $2, $3)`, d.principal.UserID, "k", repeated.Key.Request[:])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.SendBulk(t.Context(), d.principal, repeated); !errors.Is(err, ErrKeyInUse) {
+		t.Errorf("while the first is under way: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := two.SendBulk(t.Context(), d.principal, repeated)
+	if err != nil || second.Replayed {
+		t.Errorf("in the place of the first: %+v, %v", second, err)
+	}
+	respond([]*request{first}, one.committer.try(t.Context(), []*request{first}, time.Second))
+	if late := <-answered; late.err != nil || !late.Replayed || string(late.Body) != string(second.Body) {
+		t.Errorf("the first: %+v, %v", late, late.err)
+	}
+	repeated.Key = nil
+	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	two.opts.Limits.RepeatInterval = 0
+	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	refusal(t, "the second of the day", err, "")
+	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	refusal(t, "the third of the day", err, "Recipient #1: the same message can be sent to this phone number at most 2 times a day.")
+	d.books(t, 98, 2)
 }
 
 // TestLimitsOfACompany: its own stand above those of all, at once.

@@ -85,7 +85,9 @@ func (g *batcher) run() {
 	}
 }
 
-// count runs countScript for each user, in one round trip.
+// count runs countScript for each user, in one round trip. It is not sent again when the
+// answer is lost: what Redis may have counted would be counted twice, and a user refused
+// for requests that were not made. The requests are then counted by this instance.
 func (t *Throttle) count(ctx context.Context, users []int64, requests map[int64]int) (map[int64]count, error) {
 	cmds, err := t.pipeline(ctx, users, requests)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -120,7 +122,8 @@ func (t *Throttle) pipeline(ctx context.Context, users []int64, requests map[int
 	pipe := t.rdb.Pipeline()
 	cmds := make([]*redis.Cmd, len(users))
 	for i, user := range users {
-		cmds[i] = pipe.EvalSha(ctx, countScript.Hash(), []string{t.key(user)}, t.options.Limit, t.options.Window.Milliseconds(), requests[user])
+		cmds[i] = redis.NewCmd(ctx, "evalsha", countScript.Hash(), 1, t.key(user), t.options.Limit, t.options.Window.Milliseconds(), requests[user])
+		_ = pipe.Process(ctx, unrepeated{cmds[i]}) // only Exec sends it
 	}
 	_, err := pipe.Exec(ctx)
 	return cmds, err

@@ -7,7 +7,8 @@ import (
 )
 
 // once runs scripts that must not be carried out twice: the client does not ask again
-// when the answer is lost.
+// when the answer is lost. All scripts of this room count, so all are run in this way, or
+// in a pipeline of unrepeated commands.
 type once struct{ redis.UniversalClient }
 
 // Eval is EVAL.

@@ -23,6 +23,9 @@ import (
 // A company's counts of a day lie in up to 16,384 hashes of at most 128 fields each,
 // some 30 octets a field: what is beyond that, two million in a day, is not counted.
 // Without Redis nothing is counted, and everything passes.
+//
+// A request that may be repeated by its client (it has a name) is counted once: for a
+// quarter of an hour a key of its own, some 100 octets, says that it was.
 type Repeats struct {
 	rdb     redis.UniversalClient
 	options RepeatOptions
@@ -45,6 +48,7 @@ const (
 	repeatBuckets = 1 << 14
 	bucketFields  = 128 // Redis keeps a hash of so many short fields in one piece
 	bucketSpare   = time.Hour
+	requestLife   = 15 * time.Minute // how long a request is remembered that was counted; an idempotency key lives longer
 )
 
 // NewRepeats returns counts of repeats. The caller closes the client.
@@ -94,7 +98,7 @@ type Sending struct{ Number, Text string }
 // Counted are messages that were counted together.
 type Counted struct {
 	r      *Repeats
-	keys   []string
+	keys   []string // of the fields, then that of the request
 	fields []any
 	stamp  int64
 }
@@ -103,7 +107,11 @@ type Counted struct {
 // limit is at the returned place, and nothing is counted. The messages before it in the
 // same call count. Without an answer of Redis all pass uncounted. It returns within
 // Timeout.
-func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits, messages []Sending) (counted Counted, first int, reached Repeat) {
+//
+// request names what the messages are of, the same when it is repeated; "": it has no
+// name. One that was counted within a quarter of an hour, by any instance, and not
+// taken back passes and is not counted again: Undo of such a Counted does nothing.
+func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits, request string, messages []Sending) (counted Counted, first int, reached Repeat) {
 	if !limits.Any() || len(messages) == 0 {
 		return Counted{}, 0, NoRepeat
 	}
@@ -113,7 +121,7 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.Timeout)
 	defer cancel()
-	b := r.fields(company, limits, messages)
+	b := r.fields(company, limits, request, messages)
 	reply, err := repeatScript.Run(ctx, once{r.rdb}, b.keys, b.args...).Int64Slice()
 	if err == nil && len(reply) != 3 {
 		err = fmt.Errorf("%d values instead of 3", len(reply))
@@ -132,11 +140,18 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 		return Counted{}, b.of[at-1], Repeat(reply[1])
 	}
 	r.passed.Add(float64(reply[1]))
-	return Counted{r: r, keys: b.keys[:len(b.of)], fields: b.args[repeatArgs:], stamp: reply[2]}, 0, NoRepeat
+	if reply[2] == 0 { // the request was counted before
+		return Counted{}, 0, NoRepeat
+	}
+	keys := b.keys[:len(b.of):len(b.of)]
+	if request != "" {
+		keys = append(keys, b.keys[len(b.keys)-1])
+	}
+	return Counted{r: r, keys: keys, fields: b.args[repeatArgs:], stamp: reply[2]}, 0, NoRepeat
 }
 
 // Undo takes back what was counted, of messages that were not sent after all: the next
-// one is then not too soon. Without an answer of Redis they stay counted, for the
+// one is then not too soon, and their request is one that was not counted. Without an answer of Redis they stay counted, for the
 // interval and the rest of the day.
 func (c Counted) Undo(ctx context.Context) {
 	if c.r == nil || !c.r.breaker.enter(time.Now()) {
@@ -160,19 +175,24 @@ type repeatCall struct {
 }
 
 // repeatArgs are how many arguments of repeatScript come before the fields.
-const repeatArgs = 4
+const repeatArgs = 5
 
-// fields are the fields of messages and the keys that they lie under.
-func (r *Repeats) fields(company int64, limits RepeatLimits, messages []Sending) (b repeatCall) {
+// fields are the fields of messages and the keys that they lie under, and the key of
+// their request.
+func (r *Repeats) fields(company int64, limits RepeatLimits, request string, messages []Sending) (b repeatCall) {
 	now := r.options.Now().UTC().Add(2 * time.Hour) // as clocks in Burundi show it
 	midnight := now.Truncate(24 * time.Hour)
 	end := midnight.Add(24*time.Hour + max(bucketSpare, limits.Interval))
-	b.args = []any{limits.Interval.Milliseconds(), limits.Texts, limits.Messages, end.Sub(now).Milliseconds()}
+	remember := time.Duration(0)
+	if request != "" {
+		remember = requestLife
+	}
+	b.args = []any{limits.Interval.Milliseconds(), limits.Texts, limits.Messages, end.Sub(now).Milliseconds(), remember.Milliseconds()}
 	var before []string // of the day before, as long as the interval reaches back to it
 	crossed := now.Sub(midnight) < limits.Interval
 	hash := hmac.New(sha256.New, r.options.Key)
 	var sum [sha256.Size]byte
-	add := func(i int, kind byte, what ...string) {
+	digest := func(kind byte, what ...string) {
 		hash.Reset()
 		var id [9]byte
 		id[0] = kind
@@ -182,6 +202,9 @@ func (r *Repeats) fields(company int64, limits RepeatLimits, messages []Sending)
 			_, _ = hash.Write([]byte(text)) // a number's length is fixed
 		}
 		hash.Sum(sum[:0])
+	}
+	add := func(i int, kind byte, what ...string) {
+		digest(kind, what...)
 		bucket := int(binary.BigEndian.Uint16(sum[:])) % repeatBuckets
 		b.keys = append(b.keys, r.key(company, midnight, bucket))
 		if crossed {
@@ -199,30 +222,46 @@ func (r *Repeats) fields(company int64, limits RepeatLimits, messages []Sending)
 		}
 	}
 	b.keys = append(b.keys, before...)
+	if request != "" {
+		digest('r', request)
+		b.keys = append(b.keys, r.of(company)+"request:"+hex.EncodeToString(sum[:16]))
+	}
 	return b
 }
 
-// key is where a bucket of a company and day lies: all of a company's in one slot of a
-// cluster, so that a batch is counted at once.
+// of is how the keys of a company begin: all of them in one slot of a cluster, so that a
+// batch is counted at once.
+func (r *Repeats) of(company int64) string {
+	return r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:"
+}
+
+// key is where a bucket of a company and day lies.
 func (r *Repeats) key(company int64, day time.Time, bucket int) string {
 	var octets [2]byte
 	binary.BigEndian.PutUint16(octets[:], uint16(bucket))
-	return r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:" + day.Format("20060102") + ":" + hex.EncodeToString(octets[:])
+	return r.of(company) + day.Format("20060102") + ":" + hex.EncodeToString(octets[:])
 }
 
-// repeatScript counts messages, all or none.
+// repeatScript counts messages, all or none, unless their request was counted before.
 //
 // KEYS[j] is the hash of field j, and where the interval reaches back to the day before,
-// KEYS[n+j] that of the day before. ARGV: the interval in ms, how often a text, how many
-// messages (0: no limit), how long a hash lives in ms, then n fields, which begin with t
-// (a text to a number) or n (a number). A field's value is its count and when it was
-// last counted, in ms.
+// KEYS[n+j] that of the day before; the last one is the request's, if that has a name.
+// ARGV: the interval in ms, how often a text, how many messages (0: no limit), how long a
+// hash lives in ms, how long the request is remembered (0: it has no name), then n
+// fields, which begin with t (a text to a number) or n (a number). A field's value is its
+// count and when it was last counted, in ms.
 //
-// It returns {j, limit, 0} for the first field that reaches a limit, else {0, the number
-// of fields that there was no room for, the time}. What another program wrote there counts as nothing.
+// It returns {j, limit, 0} for the first field that reaches a limit, {0, 0, 0} for a
+// request that was counted before, else {0, the number of fields that there was no room
+// for, the time}. What another program wrote there counts as nothing.
 var repeatScript = redis.NewScript(`
 local interval, texts, numbers, life = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local n = #ARGV - 4
+local remember = tonumber(ARGV[5])
+local n = #ARGV - 5
+local crossed = #KEYS > n + 1 or #KEYS > n and remember == 0
+if remember > 0 and redis.call('EXISTS', KEYS[#KEYS]) == 1 then
+  return {0, 0, 0}
+end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local function read(key, field)
@@ -238,12 +277,12 @@ local function read(key, field)
 end
 local counts, lasts, order = {}, {}, {}
 for j = 1, n do
-  local field = ARGV[4 + j]
+  local field = ARGV[5 + j]
   local id = KEYS[j] .. ' ' .. field
   local text = string.sub(field, 1, 1) == 't'
   if not counts[id] then
     counts[id], lasts[id] = read(KEYS[j], field)
-    if text and lasts[id] == 0 and #KEYS > n then
+    if text and lasts[id] == 0 and crossed then
       local _, last = read(KEYS[n + j], field)
       lasts[id] = last
     end
@@ -278,13 +317,21 @@ for _, each in ipairs(order) do
     left = left + 1
   end
 end
+if remember > 0 then
+  redis.call('SET', KEYS[#KEYS], '', 'PX', remember)
+end
 return {0, left, now}
 `)
 
-// undoScript takes fields back that repeatScript counted at the time ARGV[1]. What was
-// counted since stays; what was counted before is longer ago than the interval.
+// undoScript takes fields back that repeatScript counted at the time ARGV[1], and forgets
+// their request, if it has a key behind theirs. What was counted since stays; what was
+// counted before is longer ago than the interval.
 var undoScript = redis.NewScript(`
-for j = 1, #KEYS do
+local n = #ARGV - 1
+if #KEYS > n then
+  redis.call('DEL', KEYS[n + 1])
+end
+for j = 1, n do
   local raw = redis.pcall('HGET', KEYS[j], ARGV[1 + j])
   local count, last
   if type(raw) == 'string' then

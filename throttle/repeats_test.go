@@ -26,7 +26,7 @@ type counting struct {
 
 func (c counting) try(want throttle.Repeat, at int, messages ...throttle.Sending) throttle.Counted {
 	c.Helper()
-	counted, first, reached := c.Count(c.Context(), 1, c.RepeatLimits, messages)
+	counted, first, reached := c.Count(c.Context(), 1, c.RepeatLimits, "", messages)
 	if reached != want || first != at {
 		c.Errorf("%v: limit %d at %d, want %d at %d", messages, reached, first, want, at)
 	}
@@ -45,7 +45,7 @@ func TestRepeatsADay(t *testing.T) {
 	c.try(throttle.NoRepeat, 0, to(ann, "d"))
 	c.try(throttle.TooManyMessages, 0, to(ann, "e"))
 	c.try(throttle.TooManyMessages, 2, to(ben, "f"), to(ben, "g"), to(ben, "h")) // the earlier ones of the call count
-	if _, _, reached := c.Count(t.Context(), 2, c.RepeatLimits, []throttle.Sending{to(ann, "a")}); reached != throttle.NoRepeat {
+	if _, _, reached := c.Count(t.Context(), 2, c.RepeatLimits, "", []throttle.Sending{to(ann, "a")}); reached != throttle.NoRepeat {
 		t.Errorf("another company: %d", reached)
 	}
 }
@@ -64,13 +64,50 @@ func TestRepeatsInterval(t *testing.T) {
 	short := counting{t, c.Repeats, throttle.RepeatLimits{Interval: time.Millisecond}}
 	short.try(throttle.NoRepeat, 0, to("9", "a"))
 	for deadline := time.Now().Add(patient); ; { // the time passes
-		if _, _, reached := c.Count(t.Context(), 1, short.RepeatLimits, []throttle.Sending{to("9", "a")}); reached == throttle.NoRepeat {
+		if _, _, reached := c.Count(t.Context(), 1, short.RepeatLimits, "", []throttle.Sending{to("9", "a")}); reached == throttle.NoRepeat {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the interval does not end")
 		}
 	}
+}
+
+// TestRepeatsOfARequest: a request with a name is counted once, over two instances, until
+// it is taken back; another one, of another company or without a name, is counted.
+func TestRepeatsOfARequest(t *testing.T) {
+	client, prefix := testenv.Redis(t)
+	now := time.Date(2026, 3, 1, 21, 59, 0, 0, time.UTC) // a minute to midnight in Bujumbura
+	options := throttle.RepeatOptions{Prefix: prefix, Timeout: patient, Now: func() time.Time { return now }}
+	one, two := throttle.NewRepeats(client, options), throttle.NewRepeats(client, options)
+	limits := throttle.RepeatLimits{Interval: time.Hour, Messages: 2}
+	count := func(r *throttle.Repeats, company int64, request string, want throttle.Repeat) throttle.Counted {
+		t.Helper()
+		counted, _, reached := r.Count(t.Context(), company, limits, request, []throttle.Sending{to("1", "a")})
+		if reached != want {
+			t.Errorf("%q of company %d: limit %d, want %d", request, company, reached, want)
+		}
+		return counted
+	}
+	first := count(one, 1, "key 1", throttle.NoRepeat)
+	for _, at := range []time.Duration{0, 2 * time.Minute} { // and over midnight
+		now = now.Add(at)
+		for _, r := range []*throttle.Repeats{one, two} {
+			count(r, 1, "key 1", throttle.NoRepeat).Undo(t.Context()) // takes nothing back
+			count(r, 1, "key 2", throttle.TooSoon)
+			count(r, 1, "", throttle.TooSoon)
+		}
+	}
+	count(two, 2, "key 1", throttle.NoRepeat)
+	for _, key := range client.Keys(t.Context(), prefix+":*").Val() {
+		if life := client.TTL(t.Context(), key).Val(); life <= 0 || strings.Contains(key, "key") || strings.Contains(key, ":request:") && life > 15*time.Minute {
+			t.Errorf("%s lives for %v", key, life)
+		}
+	}
+	first.Undo(t.Context())
+	count(two, 1, "key 2", throttle.NoRepeat).Undo(t.Context())
+	count(one, 1, "key 1", throttle.NoRepeat) // as if for the first time
+	count(one, 1, "", throttle.TooSoon)
 }
 
 // TestRepeatsOverMidnight: the counts of a day end with it, the interval does not.
@@ -158,7 +195,7 @@ func TestRepeatsAtOnce(t *testing.T) {
 	for i := range 100 {
 		wg.Go(func() {
 			messages := []throttle.Sending{to(fmt.Sprint(i), "a"), to("same", "a")}
-			if _, _, reached := instances[i%2].Count(t.Context(), 1, throttle.RepeatLimits{Interval: time.Hour}, messages); reached == throttle.NoRepeat {
+			if _, _, reached := instances[i%2].Count(t.Context(), 1, throttle.RepeatLimits{Interval: time.Hour}, "", messages); reached == throttle.NoRepeat {
 				passed.Add(1)
 			}
 		})
