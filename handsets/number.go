@@ -15,15 +15,15 @@ import (
 // all that is kept.
 const ofNumber = `(source = ANY($1::text[]) OR destination = ANY($1::text[]))`
 
-// formsOf are the forms in which carriers write a number: those that Number reads.
-func formsOf(number sms.Number) []string {
+// FormsOf are the forms in which carriers write a number: those that Number reads.
+func FormsOf(number sms.Number) []string {
 	digits := number.Digits()
 	return []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257")}
 }
 
 // InboundOf returns what carriers delivered from a number, or to it.
 func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, formsOf(number)))
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, FormsOf(number)))
 }
 
 // Ref names a company's message.
@@ -36,7 +36,7 @@ type Ref struct{ CompanyID, ID int64 }
 // all of companies', returns. Opt-outs stay: they are what the number's owner asked for.
 func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
 	var messages []Ref
-	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, formsOf(number))
+	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, FormsOf(number))
 	if err == nil {
 		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
 	}
@@ -58,7 +58,7 @@ func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([
 			gone AS (DELETE FROM inbound i WHERE `+ofNumber+` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
 				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)
 		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND id NOT IN (SELECT id FROM gone)
-			AND (message_id IS NULL OR message_id <> ALL($3)))`, formsOf(number), gone, append([]int64{}, left...)).Scan(&deleted, &pending)
+			AND (message_id IS NULL OR message_id <> ALL($3)))`, FormsOf(number), gone, append([]int64{}, left...)).Scan(&deleted, &pending)
 	if err != nil {
 		return 0, 0, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}

@@ -39,6 +39,16 @@ const purgeStep = 2_000
 // deleted rows until they are vacuumed.
 const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
 
+// PurgedUpTo returns the id up to which old messages are deleted, but for those that are
+// not final; 0: none is.
+func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0)`, PurgeMessages.sweep()).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("reading up to where messages are deleted: %w", err)
+	}
+	return id, nil
+}
+
 func (p Purge) sweep() string { return "purge " + string(p) }
 func (p Purge) again() string { return "purge " + string(p) + " again" }
 

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -24,8 +23,7 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 			companies, ids = append(companies, s.CompanyID), append(ids, s.MessageID*8+event)
 		}
 	}
-	rows, err := tx.Query(ctx, `SELECT d.seq, d.company_id, d.id, d.seq > o.read OR EXISTS (
-				SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')
+	rows, err := tx.Query(ctx, `SELECT d.seq, d.company_id, d.id, `+stillNeeded+`
 		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
 		CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id`, companies, ids)
 	if err != nil {
@@ -50,55 +48,115 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 			seqs = append(seqs, d.Seq)
 		}
 	}
+	return pending, obscure(ctx, tx, seqs, by)
+}
+
+// EraseReceived replaces a number, in any of its forms, in what is kept of events about
+// messages from handsets by another text, and removes what they said and what endpoints
+// answered: in those of the subjects, and in all that name the number as their sender,
+// also where the message itself is not kept any more. Messages of which the event is
+// still to be delivered are left alone and returned, as by Erase. What is sent again by
+// hand afterwards goes out without them.
+func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []string, by string) (erased int64, pending []int64, err error) {
+	companies, ids := make([]int64, len(subjects)), make([]int64, len(subjects))
+	for i, s := range subjects {
+		companies[i] = s.CompanyID
+		if ids[i], err = deliveryID(s.MessageID, Received); err != nil {
+			return 0, nil, fmt.Errorf("erasing events: %w", err)
+		}
+	}
+	rows, err := tx.Query(ctx, `SELECT d.seq, d.id, d.phone_number, d.data, `+stillNeeded+`
+		FROM (`+receivedFrom+` UNION SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id)
+			JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id) of
+		JOIN webhook_deliveries d ON d.seq = of.seq CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
+	if err != nil {
+		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
+	}
+	b := &pgx.Batch{}
+	var seq, id int64
+	var number, text string
+	var waits bool
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &number, &text, &waits}, func() error {
+		if waits {
+			pending = append(pending, messageOf(id))
+			return nil
+		}
+		var data ReceivedData
+		if err := json.Unmarshal([]byte(text), &data); err != nil {
+			return err
+		}
+		for _, place := range []*string{&number, &data.From, &data.To} {
+			if slices.Contains(forms, *place) {
+				*place = by
+			}
+		}
+		data.Message = nil
+		text, err := dataOf(data)
+		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, number, text)
+		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
+		erased++
+		return err
+	})
+	if err == nil {
+		err = tx.SendBatch(ctx, b).Close()
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("erasing a number from events: %w", err)
+	}
+	return erased, pending, nil
+}
+
+// ErasePurged is Erase for the events about messages to a number that are not kept any
+// more: those with ids up to upTo. It returns how many it erased, and how many are still
+// to be delivered.
+func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
+	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM (`+purgedTo+`) of JOIN webhook_deliveries d ON d.seq = of.seq
+		CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, []string{number}, upTo)
+	if err != nil {
+		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
+	}
+	var seqs []int64
+	var seq int64
+	var waits bool
+	if _, err = pgx.ForEachRow(rows, []any{&seq, &waits}, func() error {
+		if waits {
+			pending++
+		} else {
+			seqs = append(seqs, seq)
+		}
+		return nil
+	}); err != nil {
+		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
+	}
+	return int64(len(seqs)), pending, obscure(ctx, tx, seqs, by)
+}
+
+// Naming returns the deliveries of events that name a number, in any of its forms, and
+// that no message leads to: about what its handset sent, and about messages to it with
+// ids up to upTo, which are not kept any more.
+func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
+	return w.deliveries(ctx, deliveryColumns+` FROM (`+receivedFrom+` UNION `+purgedTo+`) of JOIN webhook_deliveries d ON d.seq = of.seq
+		LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id ORDER BY d.seq`, forms, upTo)
+}
+
+// How the events of a number ($1, its forms) are found without its messages.
+const (
+	receivedFrom = `SELECT r.seq FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
+	// Those of one company after the other: it reads as many as are kept longer than
+	// their messages ($2 is the last that is gone).
+	purgedTo = `SELECT p.seq FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
+		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
+	stillNeeded = `d.seq > o.read OR EXISTS (
+			SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
+)
+
+// obscure puts another text for the number of deliveries.
+func obscure(ctx context.Context, tx pgx.Tx, seqs []int64, by string) error {
 	b := &pgx.Batch{}
 	b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, client_reference = NULL WHERE seq = ANY($1)`, seqs, by)
 	b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = ANY($1)`, seqs)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("erasing a number from %d events: %w", len(seqs), err)
+		return fmt.Errorf("erasing a number from %d events: %w", len(seqs), err)
 	}
-	return pending, nil
-}
-
-// EraseReceived replaces the number in what is kept of events about messages from
-// handsets by another text, and removes what they said and what endpoints answered.
-// Messages of which the event is still to be delivered are left alone and returned, as
-// by Erase. What is sent again by hand afterwards goes out without them.
-func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
-	for _, s := range subjects {
-		id, err := deliveryID(s.MessageID, Received)
-		if err != nil {
-			return nil, fmt.Errorf("erasing an event: %w", err)
-		}
-		var seq int64
-		var text string
-		var waits bool
-		err = tx.QueryRow(ctx, `SELECT d.seq, d.data, d.seq > o.read OR EXISTS (
-				SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')
-			FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.company_id = $1 AND d.id = $2 FOR UPDATE OF d`, s.CompanyID, id).Scan(&seq, &text, &waits)
-		if errors.Is(err, pgx.ErrNoRows) {
-			continue
-		}
-		if err == nil && waits {
-			pending = append(pending, s.MessageID)
-			continue
-		}
-		var data ReceivedData
-		if err == nil {
-			err = json.Unmarshal([]byte(text), &data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("erasing an event: %w", err)
-		}
-		data.From, data.Message = by, nil
-		if text, err = dataOf(data); err != nil {
-			return nil, fmt.Errorf("erasing an event: %w", err)
-		}
-		b := &pgx.Batch{}
-		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, by, text)
-		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return nil, fmt.Errorf("erasing an event: %w", err)
-		}
-	}
-	return pending, nil
+	return nil
 }

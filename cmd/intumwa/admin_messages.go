@@ -147,9 +147,13 @@ func describe(r messages.Record, history messages.History, deliveries []webhooks
 		m.History = append(m.History, adminMoment(moment))
 	}
 	for _, d := range deliveries {
-		m.Webhooks = append(m.Webhooks, adminWebhookLog{WebhookID: d.WebhookID, Event: d.Event, State: d.State, NextAt: d.NextAt, Attempts: d.Attempts})
+		m.Webhooks = append(m.Webhooks, logOf(d))
 	}
 	return m
+}
+
+func logOf(d webhooks.Delivery) adminWebhookLog {
+	return adminWebhookLog{WebhookID: d.WebhookID, Event: d.Event, State: d.State, NextAt: d.NextAt, Attempts: d.Attempts}
 }
 
 type adminBatchCmd struct {

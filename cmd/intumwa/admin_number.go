@@ -102,6 +102,12 @@ type (
 		Message    *string   `json:"message"` // null: not text in a coding that is read
 		Octets     []byte    `json:"octets"`  // base64
 	}
+	exportedEvent struct {
+		Kind      string `json:"kind"` // event: a webhook about a message from the handset, or to it that is not kept any more
+		CompanyID int64  `json:"company_id"`
+		Body      string `json:"body"`
+		adminWebhookLog
+	}
 	exportedOptOut struct {
 		Kind      string    `json:"kind"` // opt_out: of a company's list
 		CompanyID int64     `json:"company_id"`
@@ -170,6 +176,17 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err := done("inbound", len(inbound), err); err != nil {
 			return nil, err
 		}
+		upTo, err := store.PurgedUpTo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		events, err := hooks.Naming(ctx, handsets.FormsOf(number), upTo)
+		for _, e := range events {
+			err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
+		}
+		if err := done("events", len(events), err); err != nil {
+			return nil, err
+		}
 		lists, err := handsets.New(o.pool).OptOutsOf(ctx, number)
 		for company, entries := range lists {
 			for _, e := range entries {
@@ -198,6 +215,7 @@ type adminErased struct {
 	Pending     int64  `json:"pending"`      // left as they are: not final, not looked at yet, or an event about them is still to be delivered
 	Receipts    int64  `json:"receipts"`     // deleted, that matched no message; none while messages are pending
 	Inbound     int64  `json:"inbound"`      // messages from the handset, deleted
+	Events      int64  `json:"events"`       // webhooks about those, and about messages that are not kept any more: without number and text now
 	TestCodes   int64  `json:"test_codes"`   // records of one-time codes, deleted
 	TestNumbers int64  `json:"test_numbers"` // of accounts, left as they are
 }
@@ -214,7 +232,7 @@ func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		}
 		done, err := o.erase(ctx, number)
 		err = errors.Join(err, c.record(ctx, o, actEraseDone, number, map[string]any{"messages": done.Messages, "pending": done.Pending,
-			"receipts": done.Receipts, "inbound": done.Inbound, "test_codes": done.TestCodes}))
+			"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes}))
 		if err == nil && done.Pending > 0 {
 			err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
 		}
@@ -266,21 +284,33 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 			return done, err
 		}
 	}
+	upTo, err := store.PurgedUpTo(ctx)
+	if err != nil {
+		return done, err
+	}
+	var gone adminErased
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		forms := handsets.FormsOf(number)
+		if gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, number.Obscured()); err != nil {
+			return err
+		}
 		var left int64
-		done.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, number, func(of []handsets.Ref) ([]int64, error) {
+		gone.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, number, func(of []handsets.Ref) ([]int64, error) {
 			subjects := make([]webhooks.Subject, len(of))
 			for i, m := range of {
 				subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
 			}
-			return webhooks.EraseReceived(ctx, tx, subjects, number.Obscured())
+			erased, pending, err := webhooks.EraseReceived(ctx, tx, subjects, forms, number.Obscured())
+			gone.Events += erased
+			return pending, err
 		})
-		done.Pending += left
+		gone.Pending += left
 		return err
 	})
 	if err != nil {
 		return done, err
 	}
+	done.Inbound, done.Events, done.Pending = gone.Inbound, gone.Events, done.Pending+gone.Pending
 	if done.TestCodes, err = o.accounts().ForgetCodes(ctx, number); err != nil {
 		return done, err
 	}

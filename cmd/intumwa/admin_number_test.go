@@ -88,7 +88,7 @@ func TestNumber(t *testing.T) {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
 	kinds := s.lines(about("export")...)
-	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["test_number"]) != 1 {
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 1 || len(kinds["test_number"]) != 1 {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -104,7 +104,7 @@ func TestNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"test_codes":1,"test_numbers":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"events":0,"test_codes":1,"test_numbers":1}`)
 	left := func(query string, want int) {
 		t.Helper()
 		var n int
@@ -123,8 +123,8 @@ func TestNumber(t *testing.T) {
 	left(`SELECT count(*) FROM inbound_messages`, 1)
 	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
 	exec(`DELETE FROM webhook_undelivered`)
-	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"test_codes":0,"test_numbers":1}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"events":1,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":1}`)
 	left(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages WHERE phone_number = '`+number+`')`, 0)
 	left(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)
 	left(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '`+other+`'`, 1)
@@ -143,6 +143,72 @@ func TestNumber(t *testing.T) {
 	}
 	s.refused("not a valid", "", "admin", "number", "erase", "--number", "12", "--reason", "x")
 	s.refused("--reason", "", "admin", "number", "export", "--number", number)
+}
+
+// TestNumberOfWhatIsForgotten: webhooks that name a number are shown and erased also where the message that they tell of is
+// not kept any more: one from the handset, or one to it. Those that are still to be delivered are told.
+func TestNumberOfWhatIsForgotten(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+	pool := openOf(t, s)
+	const number, other = "+25779123412", "+25761000000"
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	received := func(id int, from, to, text string) {
+		t.Helper()
+		exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, $1 * 8 + 2, now(), $2, $3)`, id, from,
+			fmt.Sprintf(`{"inbound_id":%d,"from":%q,"to":%q,"message":%q,"received_at":"2026-03-01T10:00:00+02:00"}`, id, from, to, text))
+	}
+	received(101, number, "8080", "Amakuru")
+	received(102, other, "8080", "Yego")
+	received(103, other, "25779123412", "Oya") // to the number, and kept
+	exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES (103, 1, now(), 'lumitel', $1, '25779123412', 'Oya', 1)`, other)
+	exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
+	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
+	received(104, number, "8080", "Ego") // still to be delivered
+	exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, excerpt) SELECT seq, now(), 5, 500, '5xx', 'no such number: ' || phone_number FROM webhook_deliveries`)
+	exec(`INSERT INTO sweeps (name, up_to) VALUES ('purge messages', 100)`) // what the purge has passed
+
+	about := func(verb string) []string { return []string{"number", verb, "--number", number, "--reason", "request 18"} }
+	var shown []string
+	for _, e := range s.lines(about("export")...)["event"] {
+		shown = append(shown, fmt.Sprint(e["event"], " ", strings.Contains(fmt.Sprint(e["body"]), number)))
+	}
+	if got := strings.Join(shown, ", "); got != "sms.received true, sms.sent true, sms.received true" {
+		t.Errorf("shown are %s", got)
+	}
+	erase := func(code int, want string) {
+		t.Helper()
+		if got, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...), "--json")...); got != code || strings.TrimSpace(stdout) != want {
+			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
+		}
+	}
+	left := func(query string, want int) {
+		t.Helper()
+		var n int
+		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d, %v; want %d", query, n, err, want)
+		}
+	}
+	const named = `SELECT count(*) FROM webhook_deliveries WHERE phone_number || coalesce(data, '') LIKE '%79123412%'`
+	erase(exitError, `{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"events":3,"test_codes":0,"test_numbers":0}`)
+	left(named, 1)
+	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":1,"test_codes":0,"test_numbers":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":0}`)
+	left(named, 0)
+	left(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another's
+	left(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
+	left(`SELECT count(*) FROM webhook_deliveries WHERE id = 103 * 8 + 2 AND phone_number = '`+other+`' AND data LIKE '%"from":"`+other+`"%"to":"+2577XXXXX12"%'`, 1)
+	left(`SELECT count(*) FROM webhook_attempts WHERE excerpt IS NOT NULL`, 2)
+	if kinds := s.lines(about("export")...); len(kinds) != 0 {
+		t.Errorf("after it was erased: %v", kinds)
+	}
 }
 
 // TestCompanyBounds: a company's own limits and how long its texts are kept are set, shown, recorded, and taken back.
