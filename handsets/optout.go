@@ -86,7 +86,7 @@ func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Num
 // OptOutFilter says which entries a list has; a zero field all.
 type OptOutFilter struct {
 	Number sms.Number
-	Sender *string // "": those of all senders
+	Sender *string // in capitals or small letters; "": those of all senders
 }
 
 // OptOuts returns up to limit entries of a company's list, the latest first, with
@@ -102,7 +102,7 @@ func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilt
 	const columns = `id, phone_number, sender, source, created_at`
 	if f.Number != "" { // as many as the company has senders, by the unique index
 		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND id < $3
-			AND ($4::text IS NULL OR sender = $4) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number), before, f.Sender, limit+1)
+			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number), before, f.Sender, limit+1)
 	} else {
 		var last int64
 		if f.Sender != nil {
@@ -113,7 +113,7 @@ func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilt
 			}
 		}
 		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND id < $2 AND id >= $3
-			AND ($4::text IS NULL OR sender = $4) ORDER BY id DESC LIMIT $5`, int64(company), before, last, f.Sender, limit+1)
+			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), before, last, f.Sender, limit+1)
 		next = last
 	}
 	if err != nil {

@@ -66,7 +66,8 @@ func TestOptOuts(t *testing.T) {
 	if err != nil || len(rest) != 1 || next != 0 || rest[0].ID >= page[0].ID || rest[0].CreatedAt.IsZero() {
 		t.Errorf("%+v, %d, %v", rest, next, err)
 	}
-	for _, f := range []handsets.OptOutFilter{{Sender: &sender}, {Number: one}, {Number: one, Sender: &sender}} {
+	small := "acme" // a name is the same in small letters
+	for _, f := range []handsets.OptOutFilter{{Sender: &sender}, {Number: one}, {Number: one, Sender: &sender}, {Sender: &small}, {Number: one, Sender: &small}} {
 		if page, _, err := d.OptOuts(t.Context(), 1, f, 0, 10); err != nil || len(page) != 1 || page[0].Number != one || page[0].Sender != "ACME" {
 			t.Errorf("%+v: %+v, %v", f, page, err)
 		}
