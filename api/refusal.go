@@ -55,7 +55,8 @@ func (r retry) words() words {
 	}[r]
 }
 
-// refusals are all of them, in the order in which they stand below.
+// refusals are all of them, in the order in which they stand below, in refusedfield.go
+// and in refusedlater.go: the compiler takes the files in the order of their names.
 var refusals []*refusal
 
 func newRefusal(status int, code, text string, on operations, again retry, cause, fix words) *refusal {
@@ -105,7 +106,8 @@ func codeOf(rule sms.Refusal) string {
 	return rule.Reason
 }
 
-// The texts, codes and explanations.
+// The texts, codes and explanations: of business rules, and of what is wrong with a
+// request as a whole.
 var (
 	// 400: the business rules (rule api 7.2); the texts come from intake.
 
@@ -256,205 +258,4 @@ var (
 	notJSON = newRefusal(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
 		words{"The body is declared as something else.", "Le corps est déclaré comme autre chose."},
 		words{"Content-Type: application/json.", "Content-Type: application/json."})
-
-	// 422: single messages, previews, the test number (rule api 7.1).
-
-	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber addOptOuts",
-		words{"phone_number is missing, null or blank.", "phone_number manque, est null ou vide."},
-		words{"Give one.", "Donnez-en un."})
-	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"+257 and 8 digits, or 8 digits.", "+257 et 8 chiffres, ou 8 chiffres."})
-	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms",
-		words{"sender is missing, null or blank.", "sender manque, est null ou vide."},
-		words{"Give one.", "Donnez-en un."})
-	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends+" addOptOuts listOptOuts removeOptOut",
-		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
-		words{"ASCII letters and digits only.", "Des lettres et chiffres ASCII seulement."})
-	messageRequired = newInvalid("message_required", "message", "The message content is required.", "sendSms previewSms",
-		words{"message is missing, null, blank or no string.", "message manque, est null, vide ou n’est pas une chaîne."},
-		words{"Give one.", "Donnez-en un."})
-	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
-		words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
-		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
-	referenceInvalid = newInvalid("client_reference_invalid", "client_reference", "The client_reference must be at most 64 printable characters.", "sendSms listSms",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters; leave it out for none.", "De 1 à 64 caractères imprimables ; omettez-la s’il n’y en a pas."})
-	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
-		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
-	sendAtPast = newInvalid("send_at_past", "send_at", "The send_at must not be in the past.", onSends,
-		words{"It is over a minute ago.", "Elle est passée depuis plus d’une minute."},
-		words{"Leave it out to send at once.", "Omettez-la pour envoyer tout de suite."})
-	sendAtFar = newInvalid("send_at_too_far", "send_at", "The send_at must be at most 30 days ahead.", onSends,
-		words{"Too far in the future.", "Trop loin dans l’avenir."},
-		words{"Send the request later.", "Envoyez la requête plus tard."})
-	expireAtInvalid = newInvalid("expire_at_invalid", "expire_at", "The expire_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
-		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
-	expireAtEarly = newInvalid("expire_at_too_early", "expire_at", "The expire_at must be after the time of sending.", onSends,
-		words{"It is not after send_at, or not after now.", "Elle n’est pas après send_at, ou pas après maintenant."},
-		words{"Give a later time, or none.", "Donnez une heure plus tardive, ou aucune."})
-	expireAtFar = newInvalid("expire_at_too_far", "expire_at", "The expire_at must be at most 3 days after the time of sending.", onSends,
-		words{"Carriers do not try that long.", "Les opérateurs n’essaient pas si longtemps."},
-		words{"Give an earlier time, or none.", "Donnez une heure plus proche, ou aucune."})
-	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
-		words{"Test number: no code.", "Numéro de test : pas de code."},
-		words{"Give one.", "Donnez-le."})
-	codeInvalid = newInvalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
-		words{"Test number: not six digits.", "Numéro de test : pas six chiffres."},
-		words{"Type it as in the SMS.", "Tapez-le comme dans le SMS."})
-
-	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code that of the first field.
-
-	_ = newRefusal(422, "", textInvalid, "", retryNo,
-		words{"A batch failed the validation; errors has the fields, and X-Error-Code is that of the first.", "Un lot n’est pas valide ; errors donne les champs, et X-Error-Code est celui du premier."},
-		words{"Read errors.", "Lisez errors."})
-	senderFieldRequired = newInvalid("sender_required", "sender", "The sender field is required.", onBatches,
-		words{"A batch without a sender.", "Un lot sans expéditeur."},
-		words{"Give one.", "Donnez-en un."})
-	messagesEmpty = newInvalid("messages_empty", "messages", "The messages field must contain at least one item.", "sendBulk",
-		words{"messages is missing, empty or no list.", "messages manque, est vide ou n’est pas une liste."},
-		words{"1 to 500 messages.", "De 1 à 500 messages."})
-	messagesMany = newInvalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
-		words{"Too many.", "Trop."},
-		words{"Send several batches.", "Envoyez plusieurs lots."})
-	itemNumberRequired = newInvalidItem("phone_number_required", "messages.N.phone_number", endRequired, "sendBulk",
-		words{"Items are counted from 0.", "Les éléments sont comptés à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	itemNumberInvalid = newInvalidItem("phone_number_invalid", "messages.N.phone_number", endNumber, "sendBulk",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
-	itemMessageRequired = newInvalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
-		words{"Missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
-		words{"Give one.", "Donnez-en un."})
-	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
-		words{"Too long.", "Trop long."},
-		words{"Shorten it.", "Raccourcissez-le."})
-	itemReferenceInvalid = newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
-	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
-		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
-		words{"Give one.", "Donnez-en un."})
-	templateLong = newInvalid("template_too_long", "template", "The template field must not exceed 600 characters.", "sendTemplate previewSms",
-		words{"Counted before rendering.", "Compté avant le remplissage."},
-		words{"Shorten it.", "Raccourcissez-le."})
-	recipientsEmpty = newInvalid("recipients_empty", "recipients", "The recipients field must contain at least one item.", "sendTemplate",
-		words{"recipients is missing, empty or no list.", "recipients manque, est vide ou n’est pas une liste."},
-		words{"1 to 500 recipients.", "De 1 à 500 destinataires."})
-	recipientsMany = newInvalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
-		words{"Too many.", "Trop."},
-		words{"Send several batches.", "Envoyez plusieurs lots."})
-	recipientNumberRequired = newInvalidItem("phone_number_required", "recipients.N.phone_number", endRequired, "sendTemplate",
-		words{"Recipients are counted from 0 here.", "Ici, les destinataires sont comptés à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	recipientNumberInvalid = newInvalidItem("phone_number_invalid", "recipients.N.phone_number", endNumber, "sendTemplate",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
-	recipientVariablesRequired = newInvalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
-		words{"Missing, null or no object; {} is fine.", "Il manque, est null ou n’est pas un objet ; {} convient."},
-		words{"Give an object.", "Donnez un objet."})
-	recipientVariableLong = newInvalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
-		words{"The value is too long.", "La valeur est trop longue."},
-		words{"Shorten it.", "Raccourcissez-la."})
-	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endVariableText, "sendTemplate",
-		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
-		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
-	recipientReferenceInvalid = newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
-	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
-		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
-		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
-	variablesRequired = newInvalidItem("variables_required", "variables", endRequired, "previewSms",
-		words{"Preview: variables is no object.", "Aperçu : variables n’est pas un objet."},
-		words{"Give an object.", "Donnez un objet."})
-	variableLong = newInvalidItem("variable_too_long", "variables.K", endVariableLong, "previewSms",
-		words{"Preview: the value is too long.", "Aperçu : la valeur est trop longue."},
-		words{"Shorten it.", "Raccourcissez-la."})
-	variableText = newInvalidItem("variable_not_a_string", "variables.K", endVariableText, "previewSms",
-		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
-		words{"Quote it.", "Mettez-la entre guillemets."})
-	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
-		words{"The same key came with another body or endpoint within 24 hours.", "La même clé est venue avec un autre corps ou chemin en 24 heures."},
-		words{"A new key for a new request.", "Une nouvelle clé pour une nouvelle requête."})
-
-	// 422: opt-outs.
-
-	optOutsEmpty = newInvalid("opt_outs_empty", "opt_outs", "The opt_outs field must contain at least one item.", "addOptOuts",
-		words{"opt_outs is empty or no list.", "opt_outs est vide ou n’est pas une liste."},
-		words{"1 to 500 entries.", "De 1 à 500 entrées."})
-	optOutsMany = newInvalid("opt_outs_too_many", "opt_outs", "The opt_outs field must not contain more than 500 items.", "addOptOuts",
-		words{"Too many.", "Trop."},
-		words{"Send several requests.", "Envoyez plusieurs requêtes."})
-	optOutNumberRequired = newInvalidItem("phone_number_required", "opt_outs.N.phone_number", endRequired, "addOptOuts",
-		words{"Entries are counted from 0.", "Les entrées sont comptées à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	optOutNumberInvalid = newInvalidItem("phone_number_invalid", "opt_outs.N.phone_number", endNumber, "addOptOuts",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
-	optOutSenderInvalid = newInvalidItem("sender_invalid", "opt_outs.N.sender", endSender, "addOptOuts",
-		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
-		words{"ASCII letters and digits only, or null.", "Des lettres et chiffres ASCII seulement, ou null."})
-
-	// 422: lists and look-ups.
-
-	statusInvalid = newInvalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
-		words{"List: unknown status.", "Liste : état inconnu."},
-		words{"One of the three.", "L’un des trois."})
-	batchInvalid = newInvalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
-		words{"List: not an id.", "Liste : pas un identifiant."},
-		words{"batch_id of the send result.", "batch_id de la réponse à l’envoi."})
-	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"List: not a time.", "Liste : pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
-	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"List: not a time.", "Liste : pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
-	limitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
-		words{"List: out of bounds.", "Liste : hors limites."},
-		words{"1 to 100.", "De 1 à 100."})
-	cursorInvalid = newInvalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
-		words{"List: not a cursor of this list.", "Liste : pas un curseur de cette liste."},
-		words{"next_cursor of the page before, same filters.", "next_cursor de la page précédente, mêmes filtres."})
-	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
-		words{"Deliveries: unknown state.", "Événements : état inconnu."},
-		words{"One of the three.", "L’un des trois."})
-	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received or balance.low.", "listWebhookDeliveries",
-		words{"Deliveries: unknown event.", "Événements : événement inconnu."},
-		words{"One of the four.", "L’un des quatre."})
-	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
-		words{"Deliveries: neither of a message’s ids.", "Événements : aucun des deux identifiants d’un message."},
-		words{"message_id of the webhook, or id of the send result.", "message_id du webhook, ou id de la réponse à l’envoi."})
-	sinceInvalid = newInvalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
-		words{"Deliveries: not a time.", "Événements : pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
-	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
-		words{"A look-up with a parameter that it does not have: perhaps mistyped.", "Une recherche avec un paramètre qu’elle n’a pas : peut-être mal écrit."},
-		words{"See which there are.", "Voyez lesquels existent."})
-	queryInvalid = newInvalid("query_invalid", "query", "The query string is not valid.", onAsked,
-		words{"A percent sign or a semicolon that is not escaped.", "Un signe pourcent ou un point-virgule non échappé."},
-		words{"Escape parameters with a URL library.", "Faites échapper les paramètres par une bibliothèque."})
-
-	// Temporary: the client may try again.
-
-	tooManySends = newRefusal(429, "too_many_requests", "Too Many Attempts.", onSends, retryLater,
-		words{"Over the rate of send requests.", "Au-dessus du débit des requêtes d’envoi."},
-		words{"Wait for Retry-After seconds.", "Attendez les secondes de Retry-After."})
-	tooManyLookups = newRefusal(429, "too_many_lookups", "Too Many Attempts.", onLooks, retryLater,
-		words{"Too many of your look-ups are under way at the same time.", "Trop de vos recherches sont en cours en même temps."},
-		words{"Ask one after the other.", "Demandez l’une après l’autre."})
-	tooManyFailures = newRefusal(429, "too_many_failed_logins", "Too Many Attempts.", onAll, retryLater,
-		words{"Too many wrong tokens came from your address.", "Trop de jetons faux sont venus de votre adresse."},
-		words{"Correct the token, then wait for Retry-After seconds.", "Corrigez le jeton, puis attendez les secondes de Retry-After."})
-	codeTooSoon = newRefusal(429, "code_too_soon", "Too Many Attempts.", "putTestNumber", retryLater,
-		words{"A code was sent less than a minute ago, or five within the hour.", "Un code est parti il y a moins d’une minute, ou cinq en une heure."},
-		words{"Wait for Retry-After seconds.", "Attendez les secondes de Retry-After."})
-	serverError = newRefusal(500, "server_error", "Server error.", onAll, retryAtOnce,
-		words{"A fault of ours; it is in our log, under the X-Request-Id of the answer.", "Une faute de notre part ; elle est dans notre journal, sous le X-Request-Id de la réponse."},
-		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
-	unavailable = newRefusal(503, "unavailable", "Service unavailable.", onAll, retryLater,
-		words{"We cannot take requests just now. Nothing was charged.", "Nous ne pouvons pas prendre de requêtes en ce moment. Rien n’a été débité."},
-		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
 )

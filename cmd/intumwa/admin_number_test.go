@@ -174,7 +174,9 @@ func TestNumberOfWhatIsForgotten(t *testing.T) {
 	exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, excerpt) SELECT seq, now(), 5, 500, '5xx', 'no such number: ' || phone_number FROM webhook_deliveries`)
 	exec(`INSERT INTO sweeps (name, up_to) VALUES ('purge messages', 100)`) // what the purge has passed
 
-	about := func(verb string) []string { return []string{"number", verb, "--number", number, "--reason", "request 18"} }
+	about := func(verb string) []string {
+		return []string{"number", verb, "--number", number, "--reason", "request 18"}
+	}
 	var shown []string
 	for _, e := range s.lines(about("export")...)["event"] {
 		shown = append(shown, fmt.Sprint(e["event"], " ", strings.Contains(fmt.Sprint(e["body"]), number)))

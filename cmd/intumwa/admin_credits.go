@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/acts"
+	"intumwa/billing"
+	"intumwa/sms"
+)
+
+type adminCreditsCmd struct {
+	Add adminCreditsAddCmd `cmd:"" help:"Add credits to a company, or take them."`
+}
+
+type adminCreditsAddCmd struct {
+	Company int64  `required:"" help:"The company." placeholder:"ID"`
+	Amount  signed `required:"" help:"How many; negative to take them. The balance never falls below zero."`
+	Note    string `required:"" help:"Why; it stays in the ledger."`
+}
+
+// Run writes one row of the ledger.
+func (c *adminCreditsAddCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	if c.Amount == 0 {
+		return errors.New("--amount must not be 0")
+	}
+	return a.run(ctx, p, func(o *operator) (any, error) {
+		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+			return nil, err
+		}
+		var credits int64
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+			var err error
+			credits, err = billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
+			return acts.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
+				Before: map[string]any{"credits": credits - int64(c.Amount)},
+				After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return adminBalance{CompanyID: c.Company, Credits: credits}, nil
+	})
+}
+
+// signed is a number that may stand as an argument of its own when it is negative: --amount -5, which would otherwise
+// be taken for a flag.
+type signed int64
+
+// Decode is kong's way to read a flag's value.
+func (s *signed) Decode(ctx *kong.DecodeContext) error {
+	text := fmt.Sprint(ctx.Scan.Pop().Value)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("expected a whole number, not %q", text)
+	}
+	*s = signed(n)
+	return nil
+}
