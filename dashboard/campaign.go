@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"regexp"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -175,6 +173,21 @@ type draftPage struct {
 	Ready      bool // the company may send it
 	First      []previewMessage
 	Repeated   int // recipients whose number occurs before in the file
+	OptedOut   optedOut
+}
+
+// optedOut are the recipients of a campaign who want no messages from its sender ID. With them it cannot be sent.
+type optedOut struct {
+	All   int
+	First []place // at most maxLineErrors of them
+	More  int
+	Every bool // nobody is left without them
+}
+
+// place is a recipient and their place in the file, from 1.
+type place struct {
+	Place  int
+	Number sms.Number
 }
 
 // checked is GET /campaigns/drafts/:draft.
@@ -212,7 +225,18 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 			data.First = append(data.First, m)
 		}
 	}
-	var err error
+	barred, err := v.d.optedOut(v.ctx(), t.id(), &made)
+	if err != nil {
+		v.handleError("looking for opt-outs", err)
+		return data, false
+	}
+	for i, r := range made.Recipients {
+		if barred[i] && len(data.OptedOut.First) < maxLineErrors {
+			data.OptedOut.First = append(data.OptedOut.First, place{i + 1, r.Number})
+		}
+	}
+	data.OptedOut.All, data.OptedOut.Every = len(barred), len(barred) == len(made.Recipients)
+	data.OptedOut.More = len(barred) - len(data.OptedOut.First)
 	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
 		v.handleError("reading a balance", err)
 		return data, false
@@ -316,6 +340,50 @@ func (f *form) later(field string) time.Time {
 	return at
 }
 
+// leaveOut is POST /campaigns/drafts/:draft/without: in the place of the draft it keeps one without the recipients who have
+// opted out. Nothing is sent: the user sees what is left, and what it costs.
+func (d *Dashboard) leaveOut(v *visit, t tenant) {
+	made, ok := v.draft(t)
+	if !ok {
+		return
+	}
+	var sent struct {
+		ID ulid.ULID `json:"batch_id"`
+	}
+	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
+	if err == nil && known {
+		err = json.Unmarshal(body, &sent)
+	}
+	var barred map[int]bool
+	if err == nil {
+		barred, err = d.optedOut(v.ctx(), t.id(), &made)
+	}
+	if err != nil {
+		v.handleError("looking for opt-outs", err)
+		return
+	}
+	left := draft{Sender: made.Sender, Template: made.Template}
+	for i, r := range made.Recipients {
+		if !barred[i] {
+			left.Recipients = append(left.Recipients, r)
+		}
+	}
+	switch {
+	case known: // sent before they opted out
+		v.redirect("/campaigns/"+sent.ID.String(), "")
+		return
+	case len(barred) == 0, len(left.Recipients) == 0:
+		v.redirect("/campaigns/drafts/"+made.ID.String(), "")
+		return
+	}
+	id, err := d.replaceDraft(v.ctx(), t, made.ID, left)
+	if err != nil {
+		v.handleError("keeping a campaign", err)
+		return
+	}
+	v.redirect("/campaigns/drafts/"+id.String(), "flash.campaign.without")
+}
+
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
 func (d *Dashboard) dropCampaign(v *visit, t tenant) {
 	made, ok := v.draft(t)
@@ -334,23 +402,17 @@ var refusals = map[string]string{
 	"company_not_approved": "campaign.refused.approved", "company_not_verified": "campaign.refused.verified", "sender_not_found": "campaign.refused.sender",
 	"sender_not_approved": "campaign.refused.sender", "no_carrier": "campaign.refused.carrier", "empty": "campaign.refused.empty", "too_long": "campaign.refused.long",
 	"insufficient_credits": "campaign.refused.credits", "missing_variables": "campaign.refused.variables",
-	"daily_cap": "campaign.refused.cap",
+	"daily_cap": "campaign.refused.cap", "opted_out": "campaign.refused.optedout",
 }
 
 // refusal returns the text of a refused send, in the user's language.
 func (v *visit) refusal(err error) string {
 	refused, ok := errors.AsType[sms.Refusal](err)
-	if ok && refused.Reason == intake.RefuseOptedOut.Reason {
-		return v.lang.T("campaign.refused.optedout", strings.Join(recipientNamed.FindAllString(refused.Text, -1), ", "))
-	}
 	if key := refusals[refused.Reason]; ok && key != "" {
 		return v.lang.T(key)
 	}
 	return v.lang.T("campaign.refused.other", refused.Text)
 }
-
-// recipientNamed finds the recipients that a refusal names.
-var recipientNamed = regexp.MustCompile(`#\d+`)
 
 type campaignPage struct {
 	messages.BatchRecord

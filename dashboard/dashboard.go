@@ -18,6 +18,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dashboard/words"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/mail"
 	"intumwa/messages"
@@ -50,6 +51,7 @@ type Rooms struct {
 	Ledger   *billing.Ledger
 	Intake   *intake.Intake
 	Messages *messages.Store // for look-ups only: on a pool of its own, not the one for sends
+	Handsets *handsets.Store // for look-ups only, as Messages
 	Webhooks *webhooks.Webhooks
 	Sends    *throttle.Throttle // sends of a user a minute, by pages and API together; nil: not limited
 	Mailer   *mail.Mailer

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/sms"
 )
@@ -32,18 +33,39 @@ type draft struct {
 }
 
 func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id ulid.ULID, err error) {
+	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+		id, err = insertDraft(ctx, tx, t, made)
+		return err
+	})
+	return id, err
+}
+
+// replaceDraft keeps another draft in the place of one; accounts.ErrNotFound when that one is gone.
+func (d *Dashboard) replaceDraft(ctx context.Context, t tenant, old ulid.ULID, by draft) (id ulid.ULID, err error) {
+	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+		gone, err := tx.Exec(ctx, `delete from campaign_drafts where ulid = $1 and company_id = $2`, pgtype.UUID{Bytes: old, Valid: true}, int64(t.id()))
+		if err != nil {
+			return fmt.Errorf("replacing a campaign: %w", err)
+		}
+		if gone.RowsAffected() == 0 {
+			return accounts.ErrNotFound
+		}
+		id, err = insertDraft(ctx, tx, t, by)
+		return err
+	})
+	return id, err
+}
+
+func insertDraft(ctx context.Context, tx pgx.Tx, t tenant, made draft) (id ulid.ULID, err error) {
 	id = ulid.Make()
 	recipients, err := json.Marshal(made.Recipients)
 	if err == nil {
-		err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, user_id, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)`,
-				pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), t.User.ID, made.Sender, made.Template, recipients); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
-				select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.id()), draftsKept)
-			return err
-		})
+		_, err = tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, user_id, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)`,
+			pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), t.User.ID, made.Sender, made.Template, recipients)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
+			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.id()), draftsKept)
 	}
 	if err != nil {
 		return id, fmt.Errorf("keeping a campaign: %w", err)
@@ -85,13 +107,25 @@ func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	return nil
 }
 
+// key returns the name of the idempotency key that the draft is sent with.
+func (c *draft) key() string { return "dashboard-campaign-" + c.ID.String() }
+
+// optedOut returns which recipients want no messages from the sender ID, by their place.
+func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draft) (map[int]bool, error) {
+	pairs := make([]handsets.Pair, len(c.Recipients))
+	for i, r := range c.Recipients {
+		pairs[i] = handsets.Pair{CompanyID: int64(company), Number: r.Number, Sender: c.Sender}
+	}
+	return d.rooms.Handsets.Barred(ctx, pairs)
+}
+
 // request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.
 func (c *draft) request(at time.Time) intake.Template {
 	all := make([]intake.TemplateRecipient, len(c.Recipients))
 	for i, r := range c.Recipients {
 		all[i] = intake.TemplateRecipient{Number: r.Number, Variables: r.Variables}
 	}
-	name := "dashboard-campaign-" + c.ID.String()
+	name := c.key()
 	return intake.Template{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
 }

@@ -12,6 +12,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
+	"intumwa/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -45,7 +46,7 @@ func newGateway(w *world, rooms *Rooms, options *Options) *gateway {
 	}
 	store := messages.New(w.pool)
 	rooms.Intake = intake.New(w.pool, w.accounts, store, g.queue, routes, intake.Options{TestSender: testSender, TestQuota: 5})
-	rooms.Messages = store
+	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	options.APIURL = "https://api.example.com/v1"
 	w.run(rooms.Intake.Run)

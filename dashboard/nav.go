@@ -13,8 +13,10 @@ func (v *visit) nav() []navItem {
 	items := []navItem{
 		{Path: "/", Text: v.lang.T("nav.home"), Icon: "home"},
 		{Path: "/messages", Text: v.lang.T("nav.messages"), Icon: "message"},
+		{Path: "/received", Text: v.lang.T("nav.received"), Icon: "received"},
 		{Path: "/test-number", Text: v.lang.T("nav.testnumber"), Icon: "phone"},
 		{Path: "/campaigns", Text: v.lang.T("nav.campaigns"), Icon: "campaign"},
+		{Path: "/opt-outs", Text: v.lang.T("nav.optouts"), Icon: "optout"},
 		{Path: "/charts", Text: v.lang.T("nav.charts"), Icon: "chart"},
 		{Path: "/statement", Text: v.lang.T("nav.statement"), Icon: "statement"},
 		{Path: "/keys", Text: v.lang.T("nav.keys"), Icon: "key"},

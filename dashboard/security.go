@@ -40,8 +40,9 @@ func (d *Dashboard) harden(c *gin.Context) {
 
 // slowRoutes may take longer than a page; larger are the routes whose forms have a file.
 var (
-	slowRoutes = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime}
-	larger     = map[string]int64{"POST /campaigns": maxUpload}
+	slowRoutes = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime, "GET /received.csv": exportTime,
+		"GET /opt-outs.csv": exportTime}
+	larger = map[string]int64{"POST /campaigns": maxUpload}
 )
 
 // bound limits a request in time and size.

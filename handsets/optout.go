@@ -161,11 +161,16 @@ func OptedOut(company, number, sender string) string {
 // list. It is one statement, in the transaction of what it decides: an entry that is
 // committed counts.
 func Barred(ctx context.Context, tx pgx.Tx, pairs []Pair) (map[int]bool, error) {
+	return (&Store{pool: tx}).Barred(ctx, pairs)
+}
+
+// Barred is the function Barred for what is decided later: by then there may be others.
+func (s *Store) Barred(ctx context.Context, pairs []Pair) (map[int]bool, error) {
 	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {
 		companies[i], numbers[i], senders[i] = p.CompanyID, string(p.Number), p.Sender
 	}
-	rows, err := tx.Query(ctx, `
+	rows, err := s.pool.Query(ctx, `
 		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
 		CROSS JOIN LATERAL (SELECT `+entries("u.company", "u.number", "u.sender")+` LIMIT 1) e`,
 		companies, numbers, senders)

@@ -250,7 +250,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends}, plan, heard); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends}, plan, heard); err != nil {
 			return err
 		}
 	}

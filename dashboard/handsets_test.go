@@ -1,0 +1,277 @@
+package dashboard
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/handsets"
+	"intumwa/sms"
+)
+
+// writes stores messages from a handset to a company, one a minute, the last one now, and answers their ids.
+func (w *world) writes(company accounts.Company, from string, texts ...string) (ids []int64) {
+	w.t.Helper()
+	for i, text := range texts {
+		m := handsets.Message{CompanyID: company.ID, At: time.Now().Add(time.Duration(i+1-len(texts)) * time.Minute), Carrier: "leo", From: from, To: "8080", Parts: 1}
+		if text != "" {
+			m.Body = &text
+		}
+		id, err := handsets.New(w.pool).Insert(w.t.Context(), m)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// TestReceivedPage: a company sees what handsets sent to it, page by page, of a number and of days, and in a file; another
+// company's does not exist for it, and what people write is text.
+func TestReceivedPage(t *testing.T) {
+	w := newWorld(t, nil)
+	aline, _, alines := w.customer("aline", "ISOKO", 0)
+	bob, _, bobs := w.customer("bob", "BOBCO", 0)
+	aline.wants(aline.get("/received"), http.StatusOK, "Nobody has written to you")
+	var texts []string
+	for i := range 30 {
+		texts = append(texts, fmt.Sprintf("Amakuru no. %d", i))
+	}
+	w.writes(alines, "+25779000001", texts...)
+	const evil = `"><script>alert(1)</script>=1+1`
+	w.writes(alines, "+25761000002", "", evil)
+	secret := w.writes(bobs, "+25779000001", "Bob's secret")
+
+	first := aline.get("/received")
+	aline.wants(first, http.StatusOK, "Amakuru no. 29", "Not a text", "&lt;script&gt;", "Older", "/received.csv")
+	if strings.Contains(first.body, "Amakuru no. 3<") || strings.Contains(first.body, "<script>alert") || strings.Contains(first.body, "Nobody has") {
+		t.Errorf("the first page:\n%s", first.body)
+	}
+	next := nextPage.FindStringSubmatch(first.body)
+	if next == nil {
+		t.Fatal("there is no next page")
+	}
+	second := aline.get(html.UnescapeString(next[1]))
+	aline.wants(second, http.StatusOK, "Amakuru no. 0<", "Newest")
+	if nextPage.MatchString(second.body) || strings.Contains(second.body, "Amakuru no. 29") {
+		t.Errorf("the second page:\n%s", second.body)
+	}
+	found := aline.get("/received?number=61+00+00+02")
+	aline.wants(found, http.StatusOK, "&lt;script&gt;", "/received.csv?number=61&#43;00&#43;00&#43;02")
+	if strings.Contains(found.body, "Amakuru") {
+		t.Error("another number's is found")
+	}
+	aline.wants(aline.get("/received?number=69000000"), http.StatusOK, "Nothing found")
+	aline.wants(aline.get("/received?from=2001-01-01&to=2001-01-02"), http.StatusOK, "Nothing found")
+	aline.wants(aline.get("/received?number=12"), http.StatusUnprocessableEntity, "not a Burundi", `value="12"`)
+	aline.wants(aline.get("/received?from=tomorrow&number=%ff%00"), http.StatusUnprocessableEntity, "not a date")
+
+	for _, path := range []string{"/received", "/received?number=79000001", fmt.Sprintf("/received?before=%d", secret[0]+1),
+		fmt.Sprintf("/received?before=%d&company_id=%d", secret[0], bobs.ID), "/received.csv"} {
+		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") {
+			t.Errorf("%s: %d, with another company's message", path, a.StatusCode)
+		}
+	}
+	bob.wants(bob.get("/received"), http.StatusOK, "Bob&#39;s secret")
+
+	file := aline.lines(aline.get("/received.csv"))
+	if len(file) != 33 || file[1][2] != "25761000002" || file[1][3] != "8080" || !strings.HasSuffix(file[1][5], "=1+1") || file[3][5] != "" {
+		t.Errorf("the file has %d lines: %q", len(file), file)
+	}
+	if one := aline.lines(aline.get("/received.csv?number=79000001")); len(one) != 31 {
+		t.Errorf("the file of a number has %d lines", len(one))
+	}
+	if none := aline.lines(aline.get("/received.csv?number=12")); len(none) != 1 {
+		t.Errorf("the file of no number has %d lines", len(none))
+	}
+	// What is forgotten meanwhile ends the list, as all that is older is.
+	if _, err := w.pool.Exec(t.Context(), `delete from inbound_messages where company_id = $1`, alines.ID); err != nil {
+		t.Fatal(err)
+	}
+	aline.wants(aline.get(html.UnescapeString(next[1])), http.StatusOK, "Nothing found")
+}
+
+// TestOptOutsPage: a company enters numbers into its list and takes them off, for one of its sender IDs or all; each change
+// is recorded without the number, and another company's list does not exist for it.
+func TestOptOutsPage(t *testing.T) {
+	w := newWorld(t, nil)
+	aline, user, alines := w.customer("aline", "ISOKO", 0)
+	bob, _, bobs := w.customer("bob", "BOBCO", 0)
+	store := handsets.New(w.pool)
+	if _, err := store.OptOut(t.Context(), sms.CompanyID(bobs.ID), []handsets.OptOut{{Number: "+25779000009", Source: handsets.ByHandset}}); err != nil {
+		t.Fatal(err)
+	}
+	aline.wants(aline.get("/opt-outs"), http.StatusOK, "Nobody has opted out")
+	for _, wrong := range []struct{ number, sender, text string }{
+		{"12", "", "not a Burundi"}, {"", "", "Fill this in"}, {"79 00 00 01", "BOBCO", "Choose one of your sender IDs"}, {"79 00 00 01", "*", "Choose one of your sender IDs"},
+	} {
+		aline.wants(aline.post("/opt-outs", "number", wrong.number, "sender", wrong.sender), http.StatusUnprocessableEntity, wrong.text)
+	}
+	says := func(a answer, flash string) {
+		t.Helper()
+		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/opt-outs" {
+			t.Fatalf("%d to %s", a.StatusCode, a.Header.Get("Location"))
+		}
+		aline.wants(aline.get("/opt-outs"), http.StatusOK, flash)
+	}
+	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "The number is on the list")
+	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "on the list already")
+	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", "ISOKO"), "The number is on the list")
+	if _, err := store.OptOut(t.Context(), sms.CompanyID(alines.ID), []handsets.OptOut{{Number: "+25761000002", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
+		t.Fatal(err)
+	}
+	rows := func(path string, want ...string) {
+		t.Helper()
+		file := aline.lines(aline.get(strings.Replace(path, "/opt-outs", "/opt-outs.csv", 1)))
+		var got []string
+		for _, line := range file[1:] {
+			got = append(got, strings.Join(line[:3], " "))
+		}
+		if strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		if a := aline.get(path); strings.Count(a.body, `action="/opt-outs/remove"`) != len(want) {
+			t.Errorf("%s has other lines than the file:\n%s", path, a.body)
+		}
+	}
+	const all, ofSender, byHandset = "25779000001  Your company", "25779000001 ISOKO Your company", "25761000002 ISOKO The handset"
+	rows("/opt-outs", byHandset, ofSender, all)
+	rows("/opt-outs?of=isoko", byHandset, ofSender)
+	rows("/opt-outs?of=%2A", all)
+	rows("/opt-outs?q=79000001", ofSender, all)
+	rows("/opt-outs?q=79000001&of=ISOKO", ofSender)
+	rows("/opt-outs?q=79000009")
+	aline.wants(aline.get("/opt-outs?q=12"), http.StatusUnprocessableEntity, "not a Burundi")
+
+	bob.wants(bob.post("/opt-outs/remove", "number", "+25779000001", "sender", "ISOKO"), http.StatusSeeOther)
+	rows("/opt-outs", byHandset, ofSender, all)
+	for _, wrong := range [][]string{{"number", "12", "sender", ""}, {"number", "+25779000001", "sender", "\xff"}, {"sender", ""}} {
+		aline.wants(aline.post("/opt-outs/remove", wrong...), http.StatusNotFound)
+	}
+	says(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "The number is off the list")
+	says(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "not on the list any more")
+	says(aline.post("/opt-outs/remove", "number", "+25779000009", "sender", ""), "not on the list any more")
+	rows("/opt-outs", byHandset, ofSender)
+	if left, _, err := store.OptOuts(t.Context(), sms.CompanyID(bobs.ID), handsets.OptOutFilter{}, 0, 10); err != nil || len(left) != 1 {
+		t.Errorf("another's list: %v, %v", left, err)
+	}
+	var recorded []string
+	found, err := w.pool.Query(t.Context(), `select act || ' ' || subject || ' ' || actor || coalesce(before::text, '') || coalesce(after::text, '') from acts where act like 'optout%' order by id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for found.Next() {
+		var act string
+		if err := found.Scan(&act); err != nil {
+			t.Fatal(err)
+		}
+		recorded = append(recorded, strings.ReplaceAll(act, " ", ""))
+	}
+	if want := fmt.Sprintf(`[optout.addnumber+25779****01user%[1]d{"sender":""} optout.addnumber+25779****01user%[1]d{"sender":"ISOKO"} optout.removenumber+25779****01user%[1]d{"sender":""}]`, user.ID); fmt.Sprint(recorded) != want {
+		t.Errorf("recorded are %v, want %s", recorded, want)
+	}
+	aline.wants(aline.get("/opt-outs"), http.StatusOK, "The handset") // for 30 entries there are two pages
+	var many []handsets.OptOut
+	for i := range 30 {
+		many = append(many, handsets.OptOut{Number: sms.Number(fmt.Sprintf("+257791000%02d", i)), Source: handsets.ByAPI})
+	}
+	if _, err := store.OptOut(t.Context(), sms.CompanyID(alines.ID), many); err != nil {
+		t.Fatal(err)
+	}
+	next := nextPage.FindStringSubmatch(aline.get("/opt-outs").body)
+	if next == nil {
+		t.Fatal("there is no next page")
+	}
+	aline.wants(aline.get(html.UnescapeString(next[1])), http.StatusOK, "25761000002", "Newest")
+}
+
+// TestCampaignWithoutOptedOut: a campaign names the recipients who have opted out, is not sent with them, and goes on
+// without them when its owner says so, after the count and the cost are shown again.
+func TestCampaignWithoutOptedOut(t *testing.T) {
+	r := newRig(t, false)
+	c, company := r.merchant("aline", 100)
+	other, _ := r.merchant("bob", 100)
+	store := handsets.New(r.pool)
+	bar := func(numbers ...sms.Number) {
+		t.Helper()
+		var entries []handsets.OptOut
+		for _, n := range numbers {
+			entries = append(entries, handsets.OptOut{Number: n, Sender: "demo", Source: handsets.ByHandset})
+		}
+		if _, err := store.OptOut(t.Context(), sms.CompanyID(company.ID), entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(file string) string {
+		t.Helper()
+		a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte("phone_number,name\n"+file))
+		c.wants(a, http.StatusSeeOther)
+		return a.Header.Get("Location")
+	}
+	count := func(query string) (n int) {
+		t.Helper()
+		if err := r.pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	late := check("79000001,A\n79000002,B\n79000003,C\n79000002,B\n")
+	c.wants(c.get(late), http.StatusOK, "Send 4 messages")
+	bar("+25779000002") // while they look at it
+	c.wants(c.post(late+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "2 recipients have opted out", "Recipient 2", "Recipient 4", "&#43;25779000002", "Leave out the opted-out numbers")
+	draft := check("79000001,A\n79000002,B\n79000003,C\n")
+	page := c.get(draft)
+	c.wants(page, http.StatusOK, "Not ready to send yet", "1 recipient has opted out", "Recipient 2", "&#43;25779000002", `action="`+draft+`/without"`)
+	if strings.Contains(page.body, draft+`/send`) || strings.Contains(page.body, "Recipient 1<") {
+		t.Errorf("it can be sent with them:\n%s", page.body)
+	}
+	other.wants(other.post(draft+"/without"), http.StatusNotFound)
+	a := c.post(draft + "/without")
+	c.wants(a, http.StatusSeeOther)
+	left := a.Header.Get("Location")
+	if left == draft || !strings.HasPrefix(left, "/campaigns/drafts/") {
+		t.Fatalf("without them: %s", left)
+	}
+	page = c.get(left)
+	c.wants(page, http.StatusOK, "Nothing was sent yet", "Ready to send", "Send 2 messages", "Cost in credits</dt><dd>2<")
+	if strings.Contains(page.body, "25779000002") || count(`select count(*) from messages`) != 0 {
+		t.Errorf("not without them:\n%s", page.body)
+	}
+	c.wants(c.get(draft), http.StatusNotFound) // the new one is in its place
+	c.wants(c.post(draft+"/without"), http.StatusNotFound)
+	if again := c.post(left + "/without").Header.Get("Location"); again != left {
+		t.Errorf("with nobody to leave out: %s", again)
+	}
+	a = c.post(left + "/send")
+	c.wants(a, http.StatusSeeOther)
+	batch := a.Header.Get("Location")
+	if n := count(`select count(*) from messages where phone_number in ('+25779000001', '+25779000003')`); n != 2 || count(`select count(*) from messages`) != 2 {
+		t.Errorf("%d of 2 messages", n)
+	}
+	bar("+25779000001")
+	if a := c.post(left + "/without").Header.Get("Location"); a != batch {
+		t.Errorf("what was sent already leads to %s, not to %s", a, batch)
+	}
+	bar("+25779000003")
+	nobody := check("79000001,A\n79000003,C\n")
+	page = c.get(nobody)
+	c.wants(page, http.StatusOK, "2 recipients have opted out", "Nobody is left")
+	if strings.Contains(page.body, "/without") || strings.Contains(page.body, "/send") {
+		t.Errorf("there is something to send:\n%s", page.body)
+	}
+	if again := c.post(nobody + "/without").Header.Get("Location"); again != nobody {
+		t.Errorf("with nobody left: %s", again)
+	}
+	var file strings.Builder
+	var numbers []sms.Number
+	for i := range 30 {
+		numbers = append(numbers, sms.Number(fmt.Sprintf("+257791000%02d", i)))
+		fmt.Fprintf(&file, "%s,x\n", numbers[i])
+	}
+	bar(numbers...)
+	c.wants(c.get(check(file.String()+"79000009,y\n")), http.StatusOK, "30 recipients have opted out", "Recipient 20<", "and 10 more")
+}
