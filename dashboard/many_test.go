@@ -20,6 +20,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
+	"intumwa/handsets"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -121,6 +122,12 @@ func TestManyMessages(t *testing.T) {
 		 select 'leo', 'leo-1', 'stray' || n, 'stray' || n, '25771234567', 'DELIVRD', '', 'unmatched' from generate_series(1, $all / 100) n`,
 		`insert into inbound (carrier, link, source, destination, data_coding, esm_class, body, octets)
 		 select 'leo', 'leo-1', '25771234567', '8080', 0, 0, 'STOP', '' from generate_series(1, $all / 100) n`,
+		`insert into inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
+		 select nextval('messages_id_seq'), case when n % $other = 0 then $company + 1 else $company end, now() - make_interval(secs => ($all - n)), 'leo',
+			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 10) n`,
+		`insert into opt_outs (company_id, phone_number, sender, source)
+		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
+		 from generate_series(1, $all) n`,
 		`insert into acts (actor, act, subject, company_id, after) select 'user 1', 'credits.add', 'company 1', 1, '{"credits": 5}' from generate_series(1, $all / 100) n`,
 	} {
 		if _, err := conn.Exec(t.Context(), blanks.Replace(fill)); err != nil {
@@ -164,7 +171,7 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	w.d.rooms.Messages, w.d.rooms.Pool, w.d.rooms.Statements = messages.New(pool), pool, billing.New(pool)
+	w.d.rooms.Messages, w.d.rooms.Pool, w.d.rooms.Statements, w.d.rooms.Handsets = messages.New(pool), pool, billing.New(pool), handsets.New(pool)
 
 	old, _, err := w.d.rooms.Messages.List(t.Context(), sms.CompanyID(company.ID), messages.Filter{}, 1000, 1)
 	if err != nil || len(old) != 1 {
@@ -204,6 +211,13 @@ func TestManyMessages(t *testing.T) {
 		{"deliveries, failed", "/deliveries?state=failed", 4, false},
 		{"deliveries, a day", "/deliveries?" + day, 6, false},
 		{"company", "/company", 3, false},
+		{"received", "/received", 2, false},
+		{"received, a day", "/received?" + day, 2, false},
+		{"received, a number that has none", "/received?number=69999999", 2, true},
+		{"opt-outs", "/opt-outs", 3, false},
+		{"opt-outs, far back", "/opt-outs?before=5000", 3, false},
+		{"opt-outs, a number", "/opt-outs?q=70000001", 3, false},
+		{"opt-outs, a sender ID", "/opt-outs?of=isoko", 4, true},
 		{"test number", "/test-number", 3, false},
 		{"account", "/account", 4, false},
 		{"administration, waiting", "/admin", 4, false},
@@ -264,7 +278,7 @@ func TestManyMessages(t *testing.T) {
 			}
 			seen[s.sql] = true
 			plan := explain(t, w.pool, s)
-			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "acts"} {
+			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "inbound_messages", "opt_outs", "acts"} {
 				if strings.Contains(plan, "Seq Scan on "+table+" ") || strings.HasSuffix(plan, "Seq Scan on "+table) {
 					t.Errorf("%s reads the whole table %s:\n%s\n%s", try.name, table, s.sql, plan)
 				}

@@ -179,7 +179,7 @@ func (d *Dashboard) removeOptOut(v *visit, t tenant) {
 // were changed.
 func (d *Dashboard) changeOptOut(ctx context.Context, t tenant, act string, entry handsets.OptOut, change func(*handsets.Store) (int64, error)) (changed int64, err error) {
 	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		if changed, err = change(handsets.New(d.rooms.Pool).In(tx)); err != nil || changed == 0 {
+		if changed, err = change(d.rooms.Handsets.In(tx)); err != nil || changed == 0 {
 			return err
 		}
 		record := acts.Entry{Actor: acts.User(t.User.ID), Act: act, Subject: "number " + entry.Number.Masked(), Company: t.company()}

@@ -29,6 +29,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/sms"
 )
 
 // ErrNotFound says that there is no such message, route or entry.
@@ -43,14 +45,17 @@ type database interface {
 
 // Store keeps what handsets send, and the opt-outs, in one database.
 type Store struct {
-	pool database
+	pool  database
+	lists *listSizes
 }
 
 // New returns the store of pool's database.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+func New(pool *pgxpool.Pool) *Store {
+	return &Store{pool: pool, lists: &listSizes{most: MaxOptOuts, of: map[sms.CompanyID]listSize{}}}
+}
 
 // In returns a copy that works in the caller's transaction.
-func (s *Store) In(tx pgx.Tx) *Store { return &Store{pool: tx} }
+func (s *Store) In(tx pgx.Tx) *Store { return &Store{pool: tx, lists: s.lists} }
 
 // clean returns text from outside as PostgreSQL takes it.
 func clean(s string) string {

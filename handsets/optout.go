@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,17 +60,71 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 }
 
 // OptOutWithin is OptOut for what a company enters by itself, which has room for
-// MaxOptOuts entries: ErrListFull when they are there.
+// MaxOptOuts entries: ErrListFull when they are there. The list is counted once a
+// minute; where several processes enter at the same time it may become longer by what
+// they enter in a minute.
 func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
-	var full bool
-	err = s.pool.QueryRow(ctx, `SELECT count(*) >= $2 FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), MaxOptOuts).Scan(&full)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("counting the opt-outs of company %d: %w", company, err)
-	case full:
-		return 0, ErrListFull
+	if !s.lists.hasRoom(company, time.Now()) {
+		var size int64
+		err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), s.lists.most).Scan(&size)
+		if err != nil {
+			return 0, fmt.Errorf("counting the opt-outs of company %d: %w", company, err)
+		}
+		if size >= s.lists.most {
+			return 0, ErrListFull
+		}
+		s.lists.counted(company, size, time.Now())
 	}
-	return s.OptOut(ctx, company, entries)
+	added, err = s.OptOut(ctx, company, entries)
+	s.lists.grew(company, added)
+	return added, err
+}
+
+// listSizes remembers how long companies' lists are: a million entries take long to
+// count, and are entered by requests of 500.
+type listSizes struct {
+	most int64 // entries of a list
+
+	mu sync.Mutex
+	of map[sms.CompanyID]listSize
+}
+
+// listSize is how long a list was, and by how much this process has made it longer
+// since.
+type listSize struct {
+	entries int64
+	at      time.Time
+}
+
+const (
+	sizeLife  = time.Minute
+	sizesKept = 10_000 // companies
+)
+
+// hasRoom reports whether a list is known to have room.
+func (l *listSizes) hasRoom(company sms.CompanyID, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	size, known := l.of[company]
+	return known && size.entries < l.most && now.Sub(size.at) < sizeLife
+}
+
+func (l *listSizes) counted(company sms.CompanyID, entries int64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.of) >= sizesKept {
+		clear(l.of)
+	}
+	l.of[company] = listSize{entries, at}
+}
+
+func (l *listSizes) grew(company sms.CompanyID, by int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if size, known := l.of[company]; known {
+		size.entries += by
+		l.of[company] = size
+	}
 }
 
 // OptIn takes a number off a company's list and returns how many entries that were:

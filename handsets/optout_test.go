@@ -2,11 +2,15 @@ package handsets_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/handsets"
 	"intumwa/sms"
@@ -89,3 +93,74 @@ func TestOptOuts(t *testing.T) {
 		t.Errorf("barred after all: %v", got)
 	}
 }
+
+// TestOptOutsAreCounted: a company's list has room for so many entries, whichever requests
+// fill it, and again once some are taken off; a list that has room is not counted again
+// at every request, and the handsets' own entries always have room.
+func TestOptOutsAreCounted(t *testing.T) {
+	d := newTestStore(t)
+	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)
+	d.exec(`INSERT INTO companies (owner_id, name) VALUES (1, 'a')`)
+	const most = 30
+	entries := func(from, n int) (list []handsets.OptOut) {
+		for i := range n {
+			list = append(list, handsets.OptOut{Number: sms.Number(fmt.Sprintf("+257610%05d", from+i)), Source: handsets.ByAPI})
+		}
+		return list
+	}
+	one, two := d.Store, handsets.New(d.pool)
+	one.SetMaxOptOuts(most)
+	two.SetMaxOptOuts(most)
+	enter := func(store *handsets.Store, from, n int, want error) {
+		t.Helper()
+		added, err := store.OptOutWithin(t.Context(), 1, entries(from, n))
+		if !errors.Is(err, want) || want == nil && added != int64(n) {
+			t.Errorf("%d from %d: %d, %v", n, from, added, err)
+		}
+	}
+	for from := 0; from < most; from += 10 {
+		enter(one, from, 10, nil)
+	}
+	enter(one, most, 1, handsets.ErrListFull)
+	enter(two, most, 1, handsets.ErrListFull)
+	if _, err := one.OptOut(t.Context(), 1, entries(most, 1)); err != nil {
+		t.Error(err)
+	}
+	d.exec(`DELETE FROM opt_outs WHERE phone_number > '+25761000020'`)
+	enter(two, 21, 1, nil)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := two.In(tx).OptOutWithin(ctx, 1, entries(22, 1))
+		return err
+	})
+	reads := func() (n int64) {
+		t.Helper()
+		tracer := &counts{}
+		config := d.pool.Config()
+		config.ConnConfig.Tracer = tracer
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		store := handsets.New(pool)
+		for i := range 5 {
+			enter(store, 100+i, 1, nil)
+		}
+		return tracer.n.Load()
+	}
+	if n := reads(); n != 1 {
+		t.Errorf("the list is counted %d times for five requests", n)
+	}
+}
+
+// counts counts the statements that count a list.
+type counts struct{ n atomic.Int64 }
+
+func (c *counts) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, "count(*)") {
+		c.n.Add(1)
+	}
+	return ctx
+}
+
+func (c *counts) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
