@@ -124,7 +124,7 @@ func TestManyMessages(t *testing.T) {
 		 select 'leo', 'leo-1', '25771234567', '8080', 0, 0, 'STOP', '' from generate_series(1, $all / 100) n`,
 		`insert into inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
 		 select nextval('messages_id_seq'), case when n % $other = 0 then $company + 1 else $company end, now() - make_interval(secs => ($all - n)), 'leo',
-			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 10) n`,
+			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 20) n`,
 		`insert into opt_outs (company_id, phone_number, sender, source)
 		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
 		 from generate_series(1, $all) n`,
