@@ -151,8 +151,8 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 }
 
 // Undo takes back what was counted, of messages that were not sent after all: the next
-// one is then not too soon, and their request is one that was not counted. Without an answer of Redis they stay counted, for the
-// interval and the rest of the day.
+// one is then not too soon, and their request is one that was not counted. Without an
+// answer of Redis they stay counted, for the interval and the rest of the day.
 func (c Counted) Undo(ctx context.Context) {
 	if c.r == nil || !c.r.breaker.enter(time.Now()) {
 		return
