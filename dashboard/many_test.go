@@ -124,7 +124,7 @@ func TestManyMessages(t *testing.T) {
 		 select 'leo', 'leo-1', '25771234567', '8080', 0, 0, 'STOP', '' from generate_series(1, $all / 100) n`,
 		`insert into inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
 		 select nextval('messages_id_seq'), case when n % $other = 0 then $company + 1 else $company end, now() - make_interval(secs => ($all - n)), 'leo',
-			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 20) n`,
+			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 10) n`,
 		`insert into opt_outs (company_id, phone_number, sender, source)
 		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
 		 from generate_series(1, $all) n`,
@@ -213,7 +213,7 @@ func TestManyMessages(t *testing.T) {
 		{"company", "/company", 3, false},
 		{"received", "/received", 2, false},
 		{"received, a day", "/received?" + day, 2, false},
-		{"received, a number that has none", "/received?number=69999999", 2, true},
+		{"received, a number that has none", "/received?number=69999999", 2, false},
 		{"opt-outs", "/opt-outs", 3, false},
 		{"opt-outs, far back", "/opt-outs?before=5000", 3, false},
 		{"opt-outs, a number", "/opt-outs?q=70000001", 3, false},

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"intumwa/handsets"
 )
@@ -42,7 +41,7 @@ func (d *Dashboard) received(v *visit, t tenant) {
 		return
 	}
 	before := v.after("before")
-	rows, next, err := v.searchReceived(t, filter, before)
+	rows, next, err := v.listReceived(t, filter, before, receivedOnPage)
 	if err != nil {
 		v.handleError("listing messages from handsets", err)
 		return
@@ -97,20 +96,6 @@ func (v *visit) receivedFilter(f *form) (filter handsets.Filter) {
 		filter.To = filter.To.AddDate(0, 0, 1) // that day included
 	}
 	return filter
-}
-
-// searchReceived reads one page. If few messages are from the number, it searches further back for a limited time; the
-// page then has a link to continue.
-func (v *visit) searchReceived(t tenant, filter handsets.Filter, before int64) (rows []handsets.Message, next int64, err error) {
-	next = before
-	for start := time.Now(); ; {
-		var more []handsets.Message
-		more, next, err = v.listReceived(t, filter, next, receivedOnPage-len(rows))
-		rows = append(rows, more...)
-		if err != nil || len(rows) == receivedOnPage || next == 0 || time.Since(start) > searchFor {
-			return rows, next, err
-		}
-	}
 }
 
 // listReceived is [handsets.Store.List]. Where the message before is not kept any more, none of the older ones is.

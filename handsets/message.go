@@ -43,16 +43,12 @@ type Filter struct {
 	To     time.Time  // received before then
 }
 
-// scanned is how many of a company's messages one page looks through, however rare
-// a number makes them.
-const scanned = 5_000
-
 const messageColumns = `id, company_id, received_at, carrier, source, destination, body, parts`
 
 // List returns up to limit of a company's messages, the latest first, from behind
 // the one with the id before (0: the latest there is), and where to go on from: 0
-// when there are no more. A page for a number may have fewer, even none, and still
-// go on. Where the company has no message before (any more) it is ErrNotFound.
+// when there are no more. Where the company has no message before (any more) it is
+// ErrNotFound.
 func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Message, next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
@@ -76,61 +72,17 @@ func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, befor
 	if !f.To.IsZero() {
 		where.WriteString(condition(` AND received_at < $%d`, f.To))
 	}
-	look := limit + 1
 	if f.Number != "" {
-		look = scanned
+		where.WriteString(condition(` AND source = $%d`, string(f.Number)))
 	}
 	query := `SELECT ` + messageColumns + ` FROM inbound_messages WHERE company_id = $1` + where.String() +
-		condition(` ORDER BY received_at DESC, id DESC LIMIT $%d`, look)
-	if f.Number != "" {
-		return s.fromNumber(ctx, query, args, f.Number, limit)
-	}
+		condition(` ORDER BY received_at DESC, id DESC LIMIT $%d`, limit+1)
 	page, err = s.messages(ctx, query, args...)
 	if err != nil || len(page) <= limit {
 		return page, 0, err
 	}
 	page = page[:limit]
 	return page, page[limit-1].ID, nil
-}
-
-// fromNumber picks a number's out of what a query looks through.
-func (s *Store) fromNumber(ctx context.Context, query string, args []any, number sms.Number, limit int) (page []Message, next int64, err error) {
-	var seen, last int64
-	args = append(args, string(number), limit+1)
-	rows, err := s.pool.Query(ctx, fmt.Sprintf(`WITH looked AS MATERIALIZED (%s), edge AS (
-			SELECT count(*) AS seen, (array_agg(id ORDER BY received_at, id))[1] AS last FROM looked)
-		SELECT e.seen, coalesce(e.last, 0), f.* FROM edge e LEFT JOIN LATERAL (
-			SELECT id, company_id, received_at, carrier, source, destination, body, parts FROM looked WHERE source = $%d
-			ORDER BY received_at DESC, id DESC LIMIT $%d) f ON true`, query, len(args)-1, len(args)), args...)
-	if err != nil {
-		return nil, 0, fmt.Errorf("listing messages from handsets: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var m struct {
-			id, company       *int64
-			at                *time.Time
-			carrier, from, to *string
-			body              *string
-			parts             *int16
-		}
-		if err := rows.Scan(&seen, &last, &m.id, &m.company, &m.at, &m.carrier, &m.from, &m.to, &m.body, &m.parts); err != nil {
-			return nil, 0, fmt.Errorf("listing messages from handsets: %w", err)
-		}
-		if m.id != nil {
-			page = append(page, Message{*m.id, *m.company, *m.at, *m.carrier, *m.from, *m.to, m.body, int(*m.parts)})
-		}
-	}
-	switch err := rows.Err(); {
-	case err != nil:
-		return nil, 0, fmt.Errorf("listing messages from handsets: %w", err)
-	case len(page) > limit:
-		page = page[:limit]
-		return page, page[limit-1].ID, nil
-	case seen == scanned:
-		return page, last, nil
-	}
-	return page, 0, nil
 }
 
 // Message returns one of a company's messages; another company's is ErrNotFound, as

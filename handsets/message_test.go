@@ -88,6 +88,7 @@ func TestIndexes(t *testing.T) {
 	for _, c := range []struct{ index, statement string }{
 		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 ORDER BY received_at DESC, id DESC LIMIT 26`},
 		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 AND received_at >= now() - interval '1 day' AND received_at < now() ORDER BY received_at DESC, id DESC LIMIT 26`},
+		{"inbound_messages_source", `SELECT id FROM inbound_messages WHERE company_id = 7 AND (received_at, id) < (now(), 9000) AND source = '+257617007' ORDER BY received_at DESC, id DESC LIMIT 26`},
 		{"inbound_messages_pkey", `SELECT id FROM inbound_messages WHERE id = 7 AND company_id = 7`},
 		{"inbound_new", `SELECT id FROM inbound WHERE outcome IS NULL ORDER BY id LIMIT 100`},
 		{"inbound_source", `SELECT FROM inbound WHERE source = '257614000' AND received_at BETWEEN now() - interval '2 minutes' AND now()`},
@@ -97,5 +98,14 @@ func TestIndexes(t *testing.T) {
 		if plan := d.plan(c.statement); !strings.Contains(plan, c.index) || strings.Contains(plan, "Sort") || strings.Contains(plan, "Seq Scan") {
 			t.Errorf("not by %s:\n%s\n%s", c.index, c.statement, plan)
 		}
+	}
+	forms := handsets.FormsOf("+25761000007")
+	for _, table := range []string{"inbound", "inbound_messages"} {
+		if plan := d.plan(`SELECT id FROM `+table+` WHERE `+handsets.OfNumber+` ORDER BY id`, forms); strings.Contains(plan, "Seq Scan") {
+			t.Errorf("what is of a number reads the whole table %s:\n%s", table, plan)
+		}
+	}
+	if plan := d.plan(handsets.OptOutsOfNumber, "+25761000007"); strings.Contains(plan, "Seq Scan") {
+		t.Errorf("a number's opt-outs read the whole table:\n%s", plan)
 	}
 }

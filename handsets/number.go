@@ -11,9 +11,9 @@ import (
 	"intumwa/sms"
 )
 
-// ofNumber selects what came from a number, or went to it, in the forms $1. It reads
-// all that is kept.
-const ofNumber = `(source = ANY($1::text[]) OR destination = ANY($1::text[]))`
+// ofNumber selects what came from a number, or went to it, in the forms $1, by the
+// indexes of migration 00140.
+const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]))`
 
 // FormsOf are the forms in which carriers write a number: those that Number reads.
 func FormsOf(number sms.Number) []string {
@@ -65,9 +65,19 @@ func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([
 	return deleted, pending + int64(len(left)), nil
 }
 
+// optOutsOfNumber looks into one company's list after the other, by the unique index.
+const optOutsOfNumber = `WITH RECURSIVE lists AS (
+		(SELECT company_id FROM opt_outs ORDER BY company_id LIMIT 1)
+		UNION ALL
+		SELECT n.company_id FROM lists l CROSS JOIN LATERAL (
+			SELECT company_id FROM opt_outs WHERE company_id > l.company_id ORDER BY company_id LIMIT 1) n
+	)
+	SELECT o.company_id, o.id, o.phone_number, o.sender, o.source, o.created_at FROM lists l
+	JOIN opt_outs o ON o.company_id = l.company_id AND o.phone_number = $1 ORDER BY o.company_id, o.id`
+
 // OptOutsOf returns the entries of a number in all companies' lists.
 func (s *Store) OptOutsOf(ctx context.Context, number sms.Number) (map[sms.CompanyID][]OptOut, error) {
-	rows, err := s.pool.Query(ctx, `SELECT company_id, id, phone_number, sender, source, created_at FROM opt_outs WHERE phone_number = $1 ORDER BY id`, string(number))
+	rows, err := s.pool.Query(ctx, optOutsOfNumber, string(number))
 	if err != nil {
 		return nil, fmt.Errorf("looking for the opt-outs of a number: %w", err)
 	}

@@ -144,6 +144,10 @@ type OptOutFilter struct {
 	Sender *string // in capitals or small letters; "": those of all senders
 }
 
+// scanned is how many of a company's entries one page looks through, however rare a
+// sender makes them.
+const scanned = 5_000
+
 // OptOuts returns up to limit entries of a company's list, the latest first, with
 // ids below before (0: from the latest), and where to go on from: 0 when there are no
 // more. A page for a sender may have fewer, even none, and still go on.
