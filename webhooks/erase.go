@@ -67,8 +67,8 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 	}
 	rows, err := tx.Query(ctx, `SELECT d.seq, d.id, d.phone_number, d.data, `+stillNeeded+`
 		FROM (`+receivedFrom+` UNION SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id)
-			JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id) of
-		JOIN webhook_deliveries d ON d.seq = of.seq CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
+			JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id) found
+		JOIN webhook_deliveries d ON d.seq = found.seq CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
 	if err != nil {
 		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
 	}
@@ -97,7 +97,7 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 		erased++
 		return err
 	})
-	if err == nil {
+	if err == nil && erased > 0 {
 		err = tx.SendBatch(ctx, b).Close()
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 // more: those with ids up to upTo. It returns how many it erased, and how many are still
 // to be delivered.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM (`+purgedTo+`) of JOIN webhook_deliveries d ON d.seq = of.seq
+	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM (`+purgedTo+`) found JOIN webhook_deliveries d ON d.seq = found.seq
 		CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, []string{number}, upTo)
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
@@ -135,7 +135,7 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 // that no message leads to: about what its handset sent, and about messages to it with
 // ids up to upTo, which are not kept any more.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
-	return w.deliveries(ctx, deliveryColumns+` FROM (`+receivedFrom+` UNION `+purgedTo+`) of JOIN webhook_deliveries d ON d.seq = of.seq
+	return w.deliveries(ctx, deliveryColumns+` FROM (`+receivedFrom+` UNION `+purgedTo+`) found JOIN webhook_deliveries d ON d.seq = found.seq
 		LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id ORDER BY d.seq`, forms, upTo)
 }
 
