@@ -66,9 +66,9 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 		}
 	}
 	rows, err := tx.Query(ctx, `SELECT d.seq, d.id, d.phone_number, d.data, `+stillNeeded+`
-		FROM (`+receivedFrom+` UNION SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id)
-			JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id) found
-		JOIN webhook_deliveries d ON d.seq = found.seq CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
+		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(`+receivedFrom+` UNION
+			SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id))
+		ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
 	if err != nil {
 		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
 	}
@@ -110,8 +110,8 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 // more: those with ids up to upTo. It returns how many it erased, and how many are still
 // to be delivered.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM (`+purgedTo+`) found JOIN webhook_deliveries d ON d.seq = found.seq
-		CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id FOR UPDATE OF d`, []string{number}, upTo)
+	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(`+purgedTo+`))
+		ORDER BY d.company_id, d.id FOR UPDATE OF d`, []string{number}, upTo)
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
 	}
@@ -135,11 +135,12 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 // that no message leads to: about what its handset sent, and about messages to it with
 // ids up to upTo, which are not kept any more.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
-	return w.deliveries(ctx, deliveryColumns+` FROM (`+receivedFrom+` UNION `+purgedTo+`) found JOIN webhook_deliveries d ON d.seq = found.seq
-		LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id ORDER BY d.seq`, forms, upTo)
+	return w.deliveries(ctx, deliveryColumns+deliveriesAll+` WHERE d.seq = ANY(ARRAY(`+receivedFrom+` UNION `+purgedTo+`)) ORDER BY d.seq`, forms, upTo)
 }
 
-// How the events of a number ($1, its forms) are found without its messages.
+// How the events of a number ($1, its forms) are found without its messages. They are
+// made an array of before the rows are read: the planner, which does not know how few
+// they are, would read the whole table to join it with them.
 const (
 	receivedFrom = `SELECT r.seq FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
 	// Those of one company after the other: it reads as many as are kept longer than
