@@ -65,10 +65,7 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 			return 0, nil, fmt.Errorf("erasing events: %w", err)
 		}
 	}
-	rows, err := tx.Query(ctx, `SELECT d.seq, d.id, d.phone_number, d.data, `+stillNeeded+`
-		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(`+receivedFrom+` UNION
-			SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id))
-		ORDER BY d.company_id, d.id FOR UPDATE OF d`, forms, companies, ids)
+	rows, err := tx.Query(ctx, receivedOf, forms, companies, ids)
 	if err != nil {
 		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
 	}
@@ -110,8 +107,7 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 // more: those with ids up to upTo. It returns how many it erased, and how many are still
 // to be delivered.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT d.seq, `+stillNeeded+` FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(`+purgedTo+`))
-		ORDER BY d.company_id, d.id FOR UPDATE OF d`, []string{number}, upTo)
+	rows, err := tx.Query(ctx, purgedOf, []string{number}, upTo)
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
 	}
@@ -135,7 +131,7 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 // that no message leads to: about what its handset sent, and about messages to it with
 // ids up to upTo, which are not kept any more.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
-	return w.deliveries(ctx, deliveryColumns+deliveriesAll+` WHERE d.seq = ANY(ARRAY(`+receivedFrom+` UNION `+purgedTo+`)) ORDER BY d.seq`, forms, upTo)
+	return w.deliveries(ctx, namingOf, forms, upTo)
 }
 
 // How the events of a number ($1, its forms) are found without its messages. They are
@@ -149,6 +145,14 @@ const (
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
 	stillNeeded = `d.seq > o.read OR EXISTS (
 			SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
+
+	receivedOf = `SELECT d.seq, d.id, d.phone_number, d.data, ` + stillNeeded + `
+		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION
+			SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id))
+		ORDER BY d.company_id, d.id FOR UPDATE OF d`
+	purgedOf = `SELECT d.seq, ` + stillNeeded + `
+		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(` + purgedTo + `)) ORDER BY d.company_id, d.id FOR UPDATE OF d`
+	namingOf = deliveryColumns + deliveriesAll + ` WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION ` + purgedTo + `)) ORDER BY d.seq`
 )
 
 // obscure puts another text for the number of deliveries.
