@@ -25,7 +25,7 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 	}
 	rows, err := tx.Query(ctx, `SELECT d.seq, d.company_id, d.id, `+stillNeeded+`
 		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
-		CROSS JOIN webhook_owner o ORDER BY d.company_id, d.id`, companies, ids)
+		ORDER BY d.company_id, d.id`, companies, ids)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the events of %d messages: %w", len(subjects), err)
 	}
@@ -143,15 +143,15 @@ const (
 	// their messages ($2 is the last that is gone).
 	purgedTo = `SELECT p.seq FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
-	stillNeeded = `d.seq > o.read OR EXISTS (
+	stillNeeded = `d.seq > (SELECT read FROM webhook_owner WHERE one) OR EXISTS (
 			SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
 
 	receivedOf = `SELECT d.seq, d.id, d.phone_number, d.data, ` + stillNeeded + `
-		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION
+		FROM webhook_deliveries d WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION
 			SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id))
 		ORDER BY d.company_id, d.id FOR UPDATE OF d`
 	purgedOf = `SELECT d.seq, ` + stillNeeded + `
-		FROM webhook_deliveries d CROSS JOIN webhook_owner o WHERE d.seq = ANY(ARRAY(` + purgedTo + `)) ORDER BY d.company_id, d.id FOR UPDATE OF d`
+		FROM webhook_deliveries d WHERE d.seq = ANY(ARRAY(` + purgedTo + `)) ORDER BY d.company_id, d.id FOR UPDATE OF d`
 	namingOf = deliveryColumns + deliveriesAll + ` WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION ` + purgedTo + `)) ORDER BY d.seq`
 )
 
