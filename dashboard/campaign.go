@@ -340,50 +340,6 @@ func (f *form) later(field string) time.Time {
 	return at
 }
 
-// leaveOut is POST /campaigns/drafts/:draft/without: in the place of the draft it keeps one without the recipients who have
-// opted out. Nothing is sent: the user sees what is left, and what it costs.
-func (d *Dashboard) leaveOut(v *visit, t tenant) {
-	made, ok := v.draft(t)
-	if !ok {
-		return
-	}
-	var sent struct {
-		ID ulid.ULID `json:"batch_id"`
-	}
-	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
-	if err == nil && known {
-		err = json.Unmarshal(body, &sent)
-	}
-	var barred map[int]bool
-	if err == nil {
-		barred, err = d.optedOut(v.ctx(), t.id(), &made)
-	}
-	if err != nil {
-		v.handleError("looking for opt-outs", err)
-		return
-	}
-	left := draft{Sender: made.Sender, Template: made.Template}
-	for i, r := range made.Recipients {
-		if !barred[i] {
-			left.Recipients = append(left.Recipients, r)
-		}
-	}
-	switch {
-	case known: // sent before they opted out
-		v.redirect("/campaigns/"+sent.ID.String(), "")
-		return
-	case len(barred) == 0, len(left.Recipients) == 0:
-		v.redirect("/campaigns/drafts/"+made.ID.String(), "")
-		return
-	}
-	id, err := d.replaceDraft(v.ctx(), t, made.ID, left)
-	if err != nil {
-		v.handleError("keeping a campaign", err)
-		return
-	}
-	v.redirect("/campaigns/drafts/"+id.String(), "flash.campaign.without")
-}
-
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
 func (d *Dashboard) dropCampaign(v *visit, t tenant) {
 	made, ok := v.draft(t)

@@ -40,20 +40,22 @@ func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id uli
 	return id, err
 }
 
-// replaceDraft keeps another draft in the place of one; accounts.ErrNotFound when that one is gone.
-func (d *Dashboard) replaceDraft(ctx context.Context, t tenant, old ulid.ULID, by draft) (id ulid.ULID, err error) {
-	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		gone, err := tx.Exec(ctx, `delete from campaign_drafts where ulid = $1 and company_id = $2`, pgtype.UUID{Bytes: old, Valid: true}, int64(t.id()))
-		if err != nil {
-			return fmt.Errorf("replacing a campaign: %w", err)
-		}
-		if gone.RowsAffected() == 0 {
-			return accounts.ErrNotFound
-		}
-		id, err = insertDraft(ctx, tx, t, by)
-		return err
-	})
-	return id, err
+// keepOnly takes from a draft all recipients but some; accounts.ErrNotFound when it is gone. It stays the same draft, with
+// the same idempotency key: one that was sent at that moment is not sent a second time.
+func (d *Dashboard) keepOnly(ctx context.Context, company sms.CompanyID, id ulid.ULID, left []recipient) error {
+	recipients, err := json.Marshal(left)
+	if err != nil {
+		return fmt.Errorf("changing a campaign: %w", err)
+	}
+	changed, err := d.rooms.Pool.Exec(ctx, `update campaign_drafts set recipients = $3 where ulid = $1 and company_id = $2`,
+		pgtype.UUID{Bytes: id, Valid: true}, int64(company), recipients)
+	if err == nil && changed.RowsAffected() == 0 {
+		return accounts.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("changing a campaign: %w", err)
+	}
+	return nil
 }
 
 func insertDraft(ctx context.Context, tx pgx.Tx, t tenant, made draft) (id ulid.ULID, err error) {
@@ -117,6 +119,49 @@ func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draf
 		pairs[i] = handsets.Pair{CompanyID: int64(company), Number: r.Number, Sender: c.Sender}
 	}
 	return d.rooms.Handsets.Barred(ctx, pairs)
+}
+
+// leaveOut is POST /campaigns/drafts/:draft/without: the draft keeps all recipients but those who have
+// opted out. Nothing is sent: the user sees what is left, and what it costs.
+func (d *Dashboard) leaveOut(v *visit, t tenant) {
+	made, ok := v.draft(t)
+	if !ok {
+		return
+	}
+	var sent struct {
+		ID ulid.ULID `json:"batch_id"`
+	}
+	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
+	if err == nil && known {
+		err = json.Unmarshal(body, &sent)
+	}
+	var barred map[int]bool
+	if err == nil {
+		barred, err = d.optedOut(v.ctx(), t.id(), &made)
+	}
+	if err != nil {
+		v.handleError("looking for opt-outs", err)
+		return
+	}
+	var left []recipient
+	for i, r := range made.Recipients {
+		if !barred[i] {
+			left = append(left, r)
+		}
+	}
+	switch {
+	case known: // sent before they opted out
+		v.redirect("/campaigns/"+sent.ID.String(), "")
+		return
+	case len(barred) == 0, len(left) == 0:
+		v.redirect("/campaigns/drafts/"+made.ID.String(), "")
+		return
+	}
+	if err := d.keepOnly(v.ctx(), t.id(), made.ID, left); err != nil {
+		v.handleError("keeping a campaign", err)
+		return
+	}
+	v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.without")
 }
 
 // request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.
