@@ -11,7 +11,6 @@ import (
 
 	"intumwa/acts"
 	"intumwa/handsets"
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/receipts"
 	"intumwa/sms"
@@ -180,7 +179,12 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err != nil {
 			return nil, err
 		}
-		events, err := hooks.Naming(ctx, handsets.FormsOf(number), upTo)
+		busy, err := o.busyPool(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer busy.Close()
+		events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, handsets.FormsOf(number), upTo)
 		for _, e := range events {
 			err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
 		}
@@ -246,9 +250,9 @@ const filtersTries = 100
 // erase erases what is kept of a number, as far as it gets.
 func (o *operator) erase(ctx context.Context, number sms.Number) (done adminErased, err error) {
 	done.Number = number.Masked()
-	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	pool, err := o.busyPool(ctx)
 	if err != nil {
-		return done, fmt.Errorf("opening the database: %w", err)
+		return done, err
 	}
 	defer pool.Close()
 	store := messages.New(pool)
@@ -289,11 +293,16 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 		return done, err
 	}
 	var gone adminErased
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { // by itself: it reads all that has outlived its message
+		gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, number.Obscured())
+		return err
+	}); err != nil {
+		return done, err
+	}
+	done.Events, done.Pending = gone.Events, done.Pending+gone.Pending
+	gone = adminErased{}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		forms := handsets.FormsOf(number)
-		if gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, number.Obscured()); err != nil {
-			return err
-		}
 		var left int64
 		gone.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, number, func(of []handsets.Ref) ([]int64, error) {
 			subjects := make([]webhooks.Subject, len(of))
@@ -310,7 +319,7 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 	if err != nil {
 		return done, err
 	}
-	done.Inbound, done.Events, done.Pending = gone.Inbound, gone.Events, done.Pending+gone.Pending
+	done.Inbound, done.Events, done.Pending = gone.Inbound, done.Events+gone.Events, done.Pending+gone.Pending
 	if done.TestCodes, err = o.accounts().ForgetCodes(ctx, number); err != nil {
 		return done, err
 	}

@@ -89,9 +89,13 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	}))
 }
 
+// manyPatience bounds a statement over many messages: on a large installation it reads for longer than one of the
+// gateway's may.
+const manyPatience = 10 * time.Minute
+
 // busyPool is for statements over many messages.
 func (o *operator) busyPool(ctx context.Context) (*pgxpool.Pool, error) {
-	opened, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true})
+	opened, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true, StatementTimeout: manyPatience})
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
