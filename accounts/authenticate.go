@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -37,7 +37,7 @@ func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal,
 		return nil, ErrUnauthenticated
 	}
 	if e.firstUse() {
-		a.lastUse.add(id, time.Now())
+		a.lastUse.add(id, postgres.Now())
 	}
 	return e.principal, nil
 }

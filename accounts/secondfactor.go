@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 const recoveryCodeCount = 10
@@ -152,7 +154,7 @@ func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, cod
 	if err != nil {
 		return fmt.Errorf("reading the second factor of user %d: %w", userID, err)
 	}
-	step, right := matchTOTP(key, code, time.Now())
+	step, right := matchTOTP(key, code, postgres.Now())
 	if !right || step <= last {
 		return ErrWrongCode
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/vault"
 )
 
@@ -136,7 +137,7 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 		s.Company = &Company{ID: *company.id, OwnerID: s.User.ID, Name: *company.name,
 			Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, QuietHours: *company.quietHours}
 	}
-	if time.Since(s.SeenAt) >= seenEvery {
+	if postgres.Now().Sub(s.SeenAt) >= seenEvery {
 		if _, err := a.pool.Exec(ctx, `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
 			return Session{}, fmt.Errorf("noting that a session was seen: %w", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/intake"
+	"intumwa/internal/postgres"
 	"intumwa/throttle"
 )
 
@@ -147,7 +148,7 @@ func (a *API) limitRate(c *gin.Context) {
 		return
 	}
 	setRetryAfter(c, time.Until(d.ResetAt))
-	setHeader(c, "X-RateLimit-Reset", strconv.FormatInt(d.ResetAt.Add(time.Second-1).Unix(), 10))
+	setHeader(c, "X-RateLimit-Reset", strconv.FormatInt(postgres.Moment(d.ResetAt).Add(time.Second-1).Unix(), 10))
 	writeRefusal(c, tooManySends)
 }
 

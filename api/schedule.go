@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"intumwa/intake"
+	"intumwa/internal/postgres"
 )
 
 // maxReference bounds a client_reference, in code points.
@@ -43,7 +44,7 @@ func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 	if send.isNull() && expire.isNull() {
 		return s
 	}
-	now := time.Now()
+	now := postgres.Now()
 	from, known := now, send.isNull() // when it would be sent
 	if !send.isNull() {
 		at, ok := readMoment(send)

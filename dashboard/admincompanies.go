@@ -17,6 +17,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -159,7 +160,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}
-	if data.Counts, err = messages.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), time.Now().Add(-recently)); err != nil {
+	if data.Counts, err = messages.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
 	list, _, err := acts.List(v.ctx(), v.d.rooms.Pool, acts.Filter{Company: sms.CompanyID(id)}, 0, 10)

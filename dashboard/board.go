@@ -9,6 +9,7 @@ import (
 
 	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -143,7 +144,7 @@ func worse(a, b string) string {
 
 // view returns the state of the links in a language.
 func (s *links) view(l *words.Language) boardView {
-	view := boardView{At: l.Clock(s.At), Kind: "good", Sick: []problemView{}, Carriers: []carrierView{}}
+	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: "good", Sick: []problemView{}, Carriers: []carrierView{}}
 	by := map[string]int{}
 	carrierOf := func(name string) *carrierView {
 		i, known := by[name]

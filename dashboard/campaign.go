@@ -13,6 +13,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/intake"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -330,7 +331,7 @@ func (f *form) later(field string) time.Time {
 	if err != nil { // browsers may write seconds
 		at, err = time.ParseInLocation("2006-01-02T15:04:05", value, bujumbura)
 	}
-	now := time.Now()
+	now := postgres.Now()
 	switch {
 	case err != nil || at.Before(now.Add(-time.Minute)): // this minute is now
 		f.refuse(field, "draft.later.wrong")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
 
@@ -76,7 +77,7 @@ func (d *Dashboard) charts(v *visit, t tenant) {
 	if n, err := strconv.Atoi(v.c.Query("days")); err == nil && slices.Contains(spans, n) {
 		data.Days = n
 	}
-	now := time.Now().In(words.Bujumbura)
+	now := postgres.Now().In(words.Bujumbura)
 	last := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	first := last.AddDate(0, 0, 1-data.Days)
 	days, err := d.rooms.Messages.Daily(v.ctx(), t.id(), first, last)

@@ -14,6 +14,7 @@ import (
 
 	"intumwa/acts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/webhooks"
 )
 
@@ -110,7 +111,7 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 	if next > 0 {
 		data.Next = "/deliveries?" + url.Values{"state": {data.State}, "event": {data.Event}, "since": {data.Since}, "before": {strconv.FormatInt(next, 10)}}.Encode()
 	}
-	data.From = time.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime)
+	data.From = postgres.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime)
 	return data, true
 }
 
@@ -198,7 +199,7 @@ func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recover
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case r.FinishedAt != nil && time.Since(*r.FinishedAt) > recoveryShown:
+	case r.FinishedAt != nil && postgres.Now().Sub(*r.FinishedAt) > recoveryShown:
 		return nil, nil
 	}
 	return &r, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -70,7 +71,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	begin := func() error {
 		h := v.c.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		h.Set("Content-Disposition", `attachment; filename="`+fileName(what, t.Company.ID, time.Now())+`"`)
+		h.Set("Content-Disposition", `attachment; filename="`+fileName(what, t.Company.ID, postgres.Now())+`"`)
 		v.c.Status(http.StatusOK)
 		if _, err := v.c.Writer.WriteString("\ufeff"); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/mail"
 	"intumwa/sms"
 )
@@ -128,7 +129,7 @@ func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
 	if err != nil {
 		return fmt.Errorf("writing a mail to the owner of company %d: %w", l.Company, err)
 	}
-	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, time.Since(l.Written) > letterMaxAge)
+	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, postgres.Now().Sub(l.Written) > letterMaxAge)
 	if !done && ctx.Err() != nil {
 		l.Tries = 1 // this process shuts down: another one tries soon
 	}

@@ -13,6 +13,7 @@ import (
 
 	"intumwa/billing"
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -110,7 +111,7 @@ func (d *Dashboard) statement(v *visit, t tenant) {
 func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 	ledger, company := v.d.rooms.Statements, t.id()
 	p, f := v.statementFilter()
-	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), Kind: f.Kind, At: time.Now()}
+	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), Kind: f.Kind, At: postgres.Now()}
 	page, next, err := ledger.Statement(v.ctx(), company, f, v.cursor("before"), statementRows)
 	if err == nil {
 		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
@@ -145,7 +146,7 @@ func (d *Dashboard) printStatement(v *visit, t tenant) {
 	p := v.period()
 	f := billing.StatementFilter{From: p.from, To: p.to}
 	after := v.cursor("after")
-	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), At: time.Now(), Carried: after > 0}
+	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), At: postgres.Now(), Carried: after > 0}
 	page, next, err := ledger.Sheet(v.ctx(), company, f, after, sheetRows)
 	if err == nil && len(page) == 0 {
 		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)

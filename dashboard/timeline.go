@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/submission"
@@ -101,9 +102,9 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		switch {
 		case w.Claimed:
 			m.Title = T("life.underway", r.Carrier)
-		case w.Attempts == 0 && w.DueAt.After(time.Now()) && w.DueAt.Year() < 9999: // one that is held has no time
+		case w.Attempts == 0 && w.DueAt.After(postgres.Now()) && w.DueAt.Year() < 9999: // one that is held has no time
 			m.At, m.Title = w.DueAt, T("life.scheduled")
-		case w.Attempts > 0 && w.DueAt.After(time.Now()):
+		case w.Attempts > 0 && w.DueAt.After(postgres.Now()):
 			m.At, m.Detail = w.DueAt, []string{v.lang.Count("life.tries", w.Attempts)}
 		}
 		l.Ahead = append(l.Ahead, m)
@@ -142,7 +143,7 @@ func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
 	switch {
 	case d.State == webhooks.StatePending:
 		m := moment{Kind: "wait", Title: T("life.webhookwait", d.Event)}
-		if d.NextAt != nil && d.NextAt.After(time.Now()) {
+		if d.NextAt != nil && d.NextAt.After(postgres.Now()) {
 			m.At = *d.NextAt
 		}
 		l.Ahead = append(l.Ahead, m)

@@ -15,6 +15,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/webhooks"
 )
@@ -70,7 +71,7 @@ func (v *visit) loadSession() bool {
 
 func (v *visit) adminOpen() bool {
 	s := v.session
-	return s != nil && s.User.Administrator && s.AdminUntil != nil && time.Now().Before(*s.AdminUntil)
+	return s != nil && s.User.Administrator && s.AdminUntil != nil && postgres.Now().Before(*s.AdminUntil)
 }
 
 // view is the data of every template.

@@ -64,7 +64,7 @@ func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, long
 					status = c.OnReceiptTimeout
 				}
 				_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
-				finals = append(finals, messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: effect.Fail})
+				finals = append(finals, messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: effect.Fail})
 			}
 			return finals, err
 		}); err != nil {
@@ -82,7 +82,7 @@ func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age tim
 			done = end
 			finals := make([]messages.Final, len(ids))
 			for i, id := range ids {
-				finals[i] = messages.Final{MessageID: id, Status: status, At: time.Now(), Reason: effect.Fail}
+				finals[i] = messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: effect.Fail}
 			}
 			return finals, err
 		})

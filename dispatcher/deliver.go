@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"intumwa/handsets"
+	"intumwa/internal/postgres"
 	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -37,7 +38,7 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 		Receipt: receipts.Receipt{
 			Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
-			Error: receipt.Error, At: pdu.Received,
+			Error: receipt.Error, At: postgres.Moment(pdu.Received),
 		},
 		pdu: pdu,
 	})
@@ -68,7 +69,7 @@ func subscriber(digits string) bool {
 
 // inbound is a message from a handset, or a part of one, as it is kept.
 func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
-	m := &handsets.Inbound{At: pdu.Received, Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
+	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
 		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu)}
 	if m.Octets == nil {
 		m.Octets = []byte{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -96,7 +95,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 				unanswered := c.config().unanswered(m)
 				segments = append(segments, unanswered...)
 				if effect.Fail != "" && len(unanswered) > 0 {
-					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: time.Now(), Reason: effect.Fail})
+					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: postgres.Now(), Reason: effect.Fail})
 				}
 			}
 			recorded, err := c.matcher.Record(ctx, tx, segments, nil, 0)
@@ -124,10 +123,10 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 // unanswered are the segments of a message of which it is not known that the
 // carrier has them, as segments to be recorded.
 func (c *Carrier) unanswered(m *messages.Claimed) (segments []receipts.Segment) {
-	total := len(c.segments(m, time.Now()))
+	total := len(c.segments(m, postgres.Now()))
 	for n := 1; n <= total; n++ {
 		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
-			segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: time.Now(),
+			segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: postgres.Now(),
 				Unanswered: true, Reference: reference(m.ID, n)})
 		}
 	}

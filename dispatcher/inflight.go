@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -78,12 +79,13 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 func (m *inFlight) begin(ctx context.Context) {
 	w := m.worker
 	m.began = time.Now()
-	if !m.began.Before(m.msg.ExpiresAt) { // it expired while it waited here; the task expire ends it
+	now := postgres.Moment(m.began)
+	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; the task expire ends it
 		m.attempt.Open = 1
 		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
 		return
 	}
-	submits := w.carrier.config().segments(m.msg, m.began)
+	submits := w.carrier.config().segments(m.msg, now)
 	if m.total = len(submits); m.total > sms.MaxSegments {
 		m.attempt.Open = 1
 		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten,

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/smpp"
 )
 
@@ -201,7 +202,7 @@ func (m *member) lease(ctx context.Context, id int64) error {
 			}
 			minute := m.minutes.of(l.Name, snap.Totals)
 			accepted, throttled, overdue = append(accepted, minute.accepted), append(throttled, minute.throttled), append(overdue, int32(snap.Overdue))
-			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, snap.Since)
+			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, postgres.Moment(snap.Since))
 			windows, inFlight, tps = append(windows, int32(snap.Window)), append(inFlight, int32(snap.InFlight)), append(tps, snap.TPS)
 			lastErrors, broken = append(lastErrors, snap.LastError), append(broken, open)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
 
@@ -158,7 +159,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 				lane := laneNames[b.Lane&1]
 				d.metrics.depth.WithLabelValues(b.Carrier, lane).Set(float64(b.Messages))
 				d.metrics.due.WithLabelValues(b.Carrier, lane).Set(b.Due.Seconds())
-				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(time.Since(b.Oldest).Seconds(), 0))
+				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(postgres.Now().Sub(b.Oldest).Seconds(), 0))
 			}
 		}
 		d.gaugePurges(ctx)

@@ -16,7 +16,7 @@ import (
 // was lost. Such a message would not be carried as long as this process lives,
 // so releaseOrphans finds and frees them, when a claim has failed.
 type inFlightMessages struct {
-	unsure atomic.Int64 // until when a claim that failed may be found committed, in Unix nanoseconds
+	unsure atomic.Int64 // until when a claim that failed may be found committed, as time since processStart
 
 	mu       sync.Mutex
 	byID     map[int64]*inFlight         // by message
@@ -78,10 +78,10 @@ const (
 )
 
 // claimFailed notes that a claim's answer was lost.
-func (f *inFlightMessages) claimFailed() { f.unsure.Store(time.Now().Add(unsureFor).UnixNano()) }
+func (f *inFlightMessages) claimFailed() { f.unsure.Store(int64(time.Since(processStart) + unsureFor)) }
 
 // mayHaveOrphans reports whether a claim's answer was lost lately.
-func (f *inFlightMessages) mayHaveOrphans() bool { return time.Now().UnixNano() < f.unsure.Load() }
+func (f *inFlightMessages) mayHaveOrphans() bool { return int64(time.Since(processStart)) < f.unsure.Load() }
 
 // runOrphans looks for orphaned claims after a claim has failed: the look reads all
 // that waits.

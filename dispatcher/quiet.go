@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
 
 // quietNow says whose batches are not sent at this moment.
 func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
-	now := time.Now()
+	now := postgres.Now()
 	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
 	if d.opts.QuietCompanies == nil {
 		return quiet, nil

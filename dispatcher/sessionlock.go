@@ -16,6 +16,10 @@ import (
 // dispatcher's id.
 const sessionLockKey = 0x64697370
 
+// processStart is what times are measured from that several goroutines share: by the
+// monotonic clock, since this machine's other one may be set meanwhile.
+var processStart = time.Now()
+
 const (
 	sessionPing    = 2 * time.Second       // silence after which the connection is tried
 	sessionTimeout = 2 * time.Second       // of connecting, and of an answer
@@ -32,7 +36,7 @@ type sessionLock struct {
 	id   int64
 	conn *pgx.Conn
 	held atomic.Bool
-	back atomic.Int64 // Unix time in ns at which a lost lock was had again; 0: it never was lost
+	back atomic.Int64 // when a lost lock was had again, as time since processStart; 0: it never was lost
 	end  context.CancelFunc
 	done chan struct{}
 }
@@ -107,7 +111,7 @@ func (l *sessionLock) hold(ctx context.Context) {
 				return
 			}
 		}
-		l.back.Store(time.Now().UnixNano())
+		l.back.Store(int64(time.Since(processStart)))
 		l.d.log.Info("session lock is back; links submit again")
 	}
 }
@@ -132,12 +136,13 @@ func (l *sessionLock) reacquire(ctx context.Context) error {
 
 // notSeen notes that the others' absence says nothing: this server does not see our
 // own lock, so it is not the one that holds the locks.
-func (l *sessionLock) notSeen() { l.back.Store(time.Now().UnixNano()) }
+func (l *sessionLock) notSeen() { l.back.Store(int64(time.Since(processStart))) }
 
 // stable reports whether the lock has been held for long enough that the others,
 // had they lost theirs together with it, would have it back.
 func (l *sessionLock) stable() bool {
-	return l.held.Load() && time.Since(time.Unix(0, l.back.Load())) >= l.d.opts.DeadAfter
+	back := time.Duration(l.back.Load())
+	return l.held.Load() && (back == 0 || time.Since(processStart)-back >= l.d.opts.DeadAfter)
 }
 
 // watch returns when the connection is lost or ctx ends.

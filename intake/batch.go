@@ -3,11 +3,11 @@ package intake
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -145,7 +145,7 @@ func (in *Intake) batch(p *accounts.Principal, b batch) (*request, error) {
 			return nil, err
 		}
 	}
-	now := time.Now()
+	now := postgres.Now()
 	schedule, err := in.afterQuiet(p.Company, b.schedule, now)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -102,10 +103,10 @@ func (u *ulids) all(messages []messages.Message) {
 }
 
 func (u *ulids) next() ulid.ULID {
-	id, err := ulid.New(ulid.Now(), u.entropy)
+	id, err := ulid.New(ulid.Timestamp(postgres.Now()), u.entropy)
 	if err != nil { // the monotonic part ran over within one millisecond
 		u.entropy = ulid.Monotonic(rand.Reader, 0)
-		id = ulid.MustNew(ulid.Now(), u.entropy)
+		id = ulid.MustNew(ulid.Timestamp(postgres.Now()), u.entropy)
 	}
 	return id
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -70,7 +70,7 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request
 		ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity, Reference: req.Reference,
 	}
-	req.Schedule.of(m, time.Now())
+	req.Schedule.of(m, postgres.Now())
 	r := &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
 		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)), optOuts: p.Company.OptOuts && !test,
@@ -97,7 +97,7 @@ func (in *Intake) sandbox(ctx context.Context, p *accounts.Principal, req Single
 	}
 	m := &messages.Message{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender,
 		Body: body, Encoding: encoding, Segments: segments, Carrier: sms.SandboxCarrier, Test: true, Reference: req.Reference}
-	req.Schedule.of(m, time.Now())
+	req.Schedule.of(m, postgres.Now())
 	return &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSandbox, segments: segments, messages: []*messages.Message{m},
 		refusal: RefuseSandboxQuota,

@@ -20,16 +20,14 @@ const (
 // ahead is by how much; 0 is 5,000 for each second since the newest message, and 10 million at least. It returns the last
 // id that was given out and the next one. Afterwards as before, ids only grow.
 func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err error) {
-	var newest *time.Time
-	err = tx.QueryRow(ctx, `SELECT last_value, (SELECT created_at FROM messages ORDER BY id DESC LIMIT 1) FROM messages_id_seq`).Scan(&last, &newest)
+	var since float64 // seconds
+	err = tx.QueryRow(ctx, `SELECT last_value, coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8 FROM messages ORDER BY id DESC LIMIT 1), 0)
+		FROM messages_id_seq`).Scan(&last, &since)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the last message's id: %w", err)
 	}
 	if ahead == 0 {
-		ahead = leastSkipped
-		if newest != nil {
-			ahead = max(ahead, int64(time.Since(*newest).Seconds())*skippedSecond)
-		}
+		ahead = max(leastSkipped, int64(since)*skippedSecond)
 	}
 	if err := tx.QueryRow(ctx, `SELECT setval('messages_id_seq', $1)`, last+ahead).Scan(&next); err != nil {
 		return 0, 0, fmt.Errorf("moving the next message's id: %w", err)

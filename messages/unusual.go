@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -43,7 +44,7 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		return nil, fmt.Errorf("looking for unusual sending: %w", err)
 	}
 	var first int64
-	if err := s.pool.QueryRow(ctx, idAt, time.Now().Add(-unusualSpan)).Scan(&first); err != nil {
+	if err := s.pool.QueryRow(ctx, idAt, postgres.Now().Add(-unusualSpan)).Scan(&first); err != nil {
 		return fail(err)
 	}
 	// From company to company by its newest message: what is purged lies at the other end.

@@ -344,7 +344,7 @@ func (b *Switchboard) measure(ctx context.Context) (waits bool, err error) {
 	}
 	age := time.Duration(0)
 	if !since.IsZero() {
-		age = max(0, time.Since(since))
+		age = max(0, postgres.Now().Sub(since))
 	}
 	b.metrics.oldest.Set(age.Seconds())
 	return !since.IsZero(), nil

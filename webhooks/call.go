@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -77,12 +79,13 @@ var requests = sync.Pool{New: func() any { room := make([]byte, 0, 1024); return
 // the endpoint.
 func (c *caller) call(t *target, j *job) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
+	at := postgres.Moment(start)
 	deadline := start.Add(c.timeout)
 	room := requests.Get().(*[]byte)
-	*room = appendRequest((*room)[:0], t, j, start)
+	*room = appendRequest((*room)[:0], t, j, at)
 	response, conn, err := c.exchange(t.place, *room, deadline) //nolint:bodyclose // the connection is closed or kept as a whole
 	requests.Put(room)
-	a.At = start.UTC().Truncate(time.Millisecond)
+	a.At = at.UTC().Truncate(time.Millisecond)
 	if err != nil {
 		if c.ctx.Err() != nil {
 			return Attempt{}, 0, false

@@ -174,7 +174,7 @@ func (d *deliverer) retryLater(r result) {
 		d.workers[r.endpoint.company].settle(r.id)
 		return
 	}
-	d.parked = append(d.parked, parked{r.endpoint.company, r.job, time.Now().Add(refusedPause)})
+	d.parked = append(d.parked, parked{r.endpoint.company, r.job, postgres.Now().Add(refusedPause)})
 }
 
 // store writes a batch in one transaction. If epoch is not the current owner's, stored

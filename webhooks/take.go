@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"intumwa/internal/postgres"
 )
 
 // loadedFor is how long an endpoint that was read is used without reading it again.
@@ -204,7 +206,7 @@ func (d *deliverer) findDue(ctx context.Context) (time.Duration, error) {
 	}
 	for _, e := range d.workers {
 		if len(e.waiting) > 0 && e.target != nil {
-			oldest = max(oldest, time.Since(e.waiting[0].at))
+			oldest = max(oldest, postgres.Now().Sub(e.waiting[0].at))
 		}
 	}
 	d.metrics.oldest.Set(oldest.Seconds())

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -51,7 +51,7 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}
 	// Deliveries of messages have positive ids.
-	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: time.Now()} // not a secret, only unique
+	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: postgres.Now()} // not a secret, only unique
 	j.data = testData(event, j.at)
 	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, j.event()))}
 	ctx, cancel := context.WithCancel(ctx)

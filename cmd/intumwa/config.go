@@ -150,6 +150,12 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 		schema = err.Error()
 	}
 	found := "PostgreSQL " + version + " answers and commits; " + schema
+	if err := postgres.ReadClock(ctx, pool); err != nil {
+		return "", err
+	}
+	if ahead := postgres.Ahead(); ahead.Abs() > clockTolerance {
+		found += fmt.Sprintf("; this machine's clock is %v ahead of its: one of the two is wrong", ahead.Round(time.Second))
+	}
 	why, err := postgres.Unsafe(ctx, pool)
 	switch {
 	case err != nil:

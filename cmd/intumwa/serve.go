@@ -141,6 +141,9 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer probing.Close()
+	if err := postgres.ReadClock(ctx, probing); err != nil {
+		return err
+	}
 	g.registry.MustRegister(slices.Concat(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))...)
 
 	links := 0
@@ -179,7 +182,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("messages.quiet_hours: %w", err)
 	}
 	store := messages.New(hot)
-	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
+	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	in := intake.New(hot, users, store, q, routes, intake.Options{Limits: limitsOf(&c.Limits), Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 

@@ -26,6 +26,7 @@ const (
 	commitPatience = 3 * time.Second // nor is a commit
 	commitEvery    = 3               // tries to commit, in rounds; every round while it fails
 	settingsEvery  = 30              // looks at Redis' settings, in rounds
+	clockTolerance = 2 * time.Second // by which this machine's clock may differ from the database's
 	storesProbe    = "any"           // no carrier's: in a cluster it is one slot of all
 )
 
@@ -45,9 +46,10 @@ type stores struct {
 	said   []string  // warnings of Redis' settings
 	unsafe string    // why commits are on no standby
 	failed bool      // the last try to commit, or to get an answer
+	wrong  bool      // this machine's clock, or the database's
 	since  time.Time // of the outage of PostgreSQL that is on
 
-	database, redis, settings, safe prometheus.Gauge
+	database, redis, settings, safe, clock prometheus.Gauge
 }
 
 func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *stores {
@@ -58,6 +60,7 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
+		clock:    gauge("intumwa_clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; negative: behind."),
 		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is set and commits of PostgreSQL wait for no standby, else 1."),
 	}
 	// Until the first round says otherwise: a start is no outage.
@@ -65,7 +68,7 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	s.redis.Set(1)
 	s.settings.Set(1)
 	s.safe.Set(1)
-	reg.MustRegister(s.database, s.redis, s.settings, s.safe)
+	reg.MustRegister(s.database, s.redis, s.settings, s.safe, s.clock)
 	return s
 }
 
@@ -103,7 +106,7 @@ func (s *stores) probe(ctx context.Context) error { return s.queue.Probe(ctx, st
 // askDatabase tries a commit in some rounds and an answer in the others. After a
 // commit that failed only another commit says that all is well.
 func (s *stores) askDatabase(ctx context.Context, round int) {
-	patience, ask := storesPatience, s.pool.Ping
+	patience, ask := storesPatience, func(ctx context.Context) error { return postgres.ReadClock(ctx, s.pool) }
 	if round%commitEvery == 0 || s.failed {
 		patience, ask = commitPatience, func(ctx context.Context) error { return postgres.Probe(ctx, s.pool) }
 	}
@@ -117,6 +120,23 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
+	s.tellClock()
+}
+
+// tellClock says how wrong this machine's clock is, or the database's.
+func (s *stores) tellClock() {
+	ahead := postgres.Ahead()
+	s.clock.Set(ahead.Seconds())
+	wrong := ahead.Abs() > clockTolerance
+	switch {
+	case wrong == s.wrong:
+		return
+	case wrong:
+		s.log.Warn("this machine's clock is not the database's, by which everything is decided; one of the two is wrong", "ahead", ahead.Round(time.Millisecond).String())
+	default:
+		s.log.Info("this machine's clock is the database's again")
+	}
+	s.wrong = wrong
 }
 
 // askStandby leaves the gauge as it is when PostgreSQL cannot be asked.
