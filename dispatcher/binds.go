@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"intumwa/smpp"
 )
@@ -20,13 +21,17 @@ type binds struct {
 	mu     sync.Mutex
 	tps    float64
 	shared []*smpp.Bind // binds that window and pace are shared by; nil: not yet
+
+	may     bool                    // they may be up
+	changed chan struct{}           // closed and made anew when may changes
+	end     context.CancelCauseFunc // of those that are up; nil: none are
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
 // by its name and a number. Of callbacks only the functions are used.
 func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*binds, error) {
 	n := max(conf.Binds, 1)
-	b := &binds{tps: conf.TPS}
+	b := &binds{tps: conf.TPS, may: true, changed: make(chan struct{})}
 	for i := range n {
 		options := conf.Options
 		if i > 0 {
@@ -45,13 +50,49 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options)
 	return b, nil
 }
 
-// run keeps all binds up until ctx ends.
+// run keeps all binds up until ctx ends, whenever they may be.
 func (b *binds) run(ctx context.Context) {
-	var running sync.WaitGroup
-	for _, bind := range b.all {
-		running.Go(func() { _ = bind.Run(ctx) }) // it logs its own end
+	for ctx.Err() == nil {
+		up, end := context.WithCancelCause(ctx)
+		b.mu.Lock()
+		may, changed := b.may, b.changed
+		if may {
+			b.end = end
+		}
+		b.mu.Unlock()
+		if may {
+			var running sync.WaitGroup
+			for _, bind := range b.all {
+				running.Go(func() { _ = bind.Run(up) }) // it logs its own end
+			}
+			running.Wait()
+			b.mu.Lock()
+			b.end = nil
+			b.mu.Unlock()
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+		}
+		end(nil)
 	}
-	running.Wait()
+}
+
+// allow says whether the binds may be up. When they may not any more they end within
+// so long, whatever is unanswered.
+func (b *binds) allow(may bool, within time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.may == may {
+		return
+	}
+	b.may = may
+	close(b.changed)
+	b.changed = make(chan struct{})
+	if !may && b.end != nil {
+		b.end(smpp.Within(within))
+	}
 }
 
 // up reports whether any bind can submit.

@@ -27,14 +27,14 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
 	}
-	up := time.Since(d.member.start)
+	up := d.member.bindingFor()
 	for _, c := range append(d.removed(), d.running()...) {
 		config := c.config()
 		away, known := idle[c.name]
 		if !known {
 			away = up // it has no link any more
 		}
-		// A process that has just come has not had the time to bind.
+		// A process that has just come, or come back, has not had the time to bind.
 		if min(away, up) < config.FailoverAfter {
 			continue
 		}

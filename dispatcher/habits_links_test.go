@@ -341,6 +341,32 @@ func TestLinkLease(t *testing.T) {
 	w.clean(mno)
 }
 
+// TestSilenceUnbinds: a process that the database has not heard of for so long that another
+// may take its links ends its binds before, in good order, and binds again when it is heard.
+//
+// Source: rule carriers 5.2.
+func TestSilenceUnbinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno())
+	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE dispatchers RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the link is unbound", func() bool { return mno.Stats().Sessions == 0 })
+	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 {
+		t.Errorf("%d binds and %d unbinds, want one of each", st.Binds, st.Unbinds)
+	}
+	ids := w.sendMany(20, "00")
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO dispatchers`); err != nil {
+		t.Fatal(err)
+	}
+	w.await("sent", 20*time.Second, ids...)
+	w.settledAll()
+	w.clean(mno)
+}
+
 // TestTrace: the PDUs of a link as an operator sees them: no number whole, no
 // text, no password.
 //

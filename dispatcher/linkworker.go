@@ -37,6 +37,8 @@ type linkWorker struct {
 	ending atomic.Bool
 	open   sync.WaitGroup // messages not yet settled
 	paused atomic.Bool
+
+	yielded bool // watch's: the binds were ended because this process may be taken for dead
 }
 
 // settleWait is how long a worker waits at its end for its last answers to be
@@ -185,6 +187,7 @@ func (w *linkWorker) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			w.yield()
 			w.pace.tick(now)
 			w.binds.balance()
 			if !w.binds.up() || !w.d.member.fresh() || !w.breaker.ready(now) || w.slots.stalled(now) {
@@ -192,6 +195,24 @@ func (w *linkWorker) watch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// yieldWithin is how long the binds of a process that may soon be taken for dead have to
+// end: less than what is left until then.
+const yieldWithin = 500 * time.Millisecond
+
+// yield ends the binds before the others take this process for dead and one of them binds
+// in its place: a carrier counts both, or lets the new one wait for as long as the old one
+// stands. They come up again with the next heartbeat that succeeds.
+func (w *linkWorker) yield() {
+	silent := w.d.member.silent()
+	if silent == w.yielded {
+		return
+	}
+	if w.yielded = silent; silent {
+		w.d.log.Warn("link unbinds: the database has not heard of this process for so long that another may bind", "carrier", w.carrier.name, "link", w.link)
+	}
+	w.binds.allow(!silent, yieldWithin)
 }
 
 // ready waits until the link can carry something.

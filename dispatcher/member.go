@@ -25,6 +25,7 @@ type member struct {
 	d       *Dispatcher
 	id      atomic.Int64
 	beat    atomic.Int64 // when the last heartbeat that succeeded was sent, as time since start
+	heard   atomic.Int64 // when heartbeats began to succeed after a silence, likewise
 	start   time.Time
 	lock    atomic.Pointer[sessionLock]
 	workers map[string]*linkWorker // by link name; owned by run
@@ -58,7 +59,20 @@ func (m *member) fresh() bool {
 	if l := m.lock.Load(); l != nil && !l.held.Load() {
 		return false
 	}
-	return time.Since(m.start)-time.Duration(m.beat.Load()) < m.d.opts.DeadAfter-m.d.opts.Heartbeat
+	return !m.silent()
+}
+
+// silent reports whether the others have not heard of this process for so long that
+// within a heartbeat they may take it for dead.
+func (m *member) silent() bool { return m.silentAt(time.Since(m.start)) }
+
+func (m *member) silentAt(now time.Duration) bool {
+	return now-time.Duration(m.beat.Load()) >= m.d.opts.DeadAfter-m.d.opts.Heartbeat
+}
+
+// bindingFor is how long this process has been able to hold binds.
+func (m *member) bindingFor() time.Duration {
+	return time.Since(m.start) - time.Duration(m.heard.Load())
 }
 
 // register adds this process to the dispatchers under a new id, trying until the
@@ -161,6 +175,9 @@ func (m *member) heartbeat(ctx context.Context) error {
 			return err
 		}
 		return errReplaced
+	}
+	if m.silentAt(sent) {
+		m.heard.Store(int64(sent))
 	}
 	m.beat.Store(int64(sent))
 	if !m.announced {

@@ -81,7 +81,9 @@ const (
 func (f *inFlightMessages) claimFailed() { f.unsure.Store(int64(time.Since(processStart) + unsureFor)) }
 
 // mayHaveOrphans reports whether a claim's answer was lost lately.
-func (f *inFlightMessages) mayHaveOrphans() bool { return int64(time.Since(processStart)) < f.unsure.Load() }
+func (f *inFlightMessages) mayHaveOrphans() bool {
+	return int64(time.Since(processStart)) < f.unsure.Load()
+}
 
 // runOrphans looks for orphaned claims after a claim has failed: the look reads all
 // that waits.

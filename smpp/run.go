@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,7 +13,8 @@ import (
 // waits up to DrainTimeout for the responses to submits and for deliveries being
 // processed, unbinds, waits for unbind_resp and closes. Submits without a response end
 // as NoAnswer. When Run returns, every done has been called and all its goroutines have
-// ended. It returns nil unless the bind is already running.
+// ended. It returns nil unless the bind is already running. How long the end may take is
+// for [Within] to say, where Drain- and UnbindTimeout are too long.
 func (b *Bind) Run(ctx context.Context) error {
 	if !b.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -95,6 +97,10 @@ func (b *Bind) serve(ctx context.Context, g *group) error {
 		b.setPhase(Down, cause)
 		b.dissolve(g, &closure{reasonPairLost, cause})
 	case <-ctx.Done():
+		if within, ok := errors.AsType[Within](context.Cause(ctx)); ok {
+			b.within.Store(int64(within))
+			defer b.within.Store(0)
+		}
 		b.setPhase(Down, nil)
 		b.dissolve(g, &closure{reasonShutdown, ErrNotBound})
 		b.opts.Log.Info("link is unbound")
@@ -117,6 +123,22 @@ func (b *Bind) setSessions(sessions []*session) {
 	b.mu.Lock()
 	b.sessions = append([]*session(nil), sessions...)
 	b.mu.Unlock()
+}
+
+// Within is a cause for which the context of Run may end: the sessions are to be gone
+// within so long, answered or not.
+type Within time.Duration
+
+// Error says so.
+func (w Within) Error() string { return "to end within " + time.Duration(w).String() }
+
+// patience is how long an end may wait for answers, and then for unbind_resp.
+func (b *Bind) patience() (drain, unbind time.Duration) {
+	drain, unbind = b.opts.DrainTimeout, b.opts.UnbindTimeout
+	if within := time.Duration(b.within.Load()); within > 0 {
+		drain, unbind = min(drain, within*2/3), min(unbind, within/3)
+	}
+	return drain, unbind
 }
 
 // pause sleeps for d or until ctx ends.

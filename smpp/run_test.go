@@ -91,6 +91,38 @@ func TestEndWithSilentCarrier(t *testing.T) {
 	}
 }
 
+// Who needs the bind gone soon says so: the drain and the unbind are cut short, also
+// those of a carrier that answers nothing.
+func TestEndWithin(t *testing.T) {
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.DrainTimeout, o.UnbindTimeout = time.Minute, time.Minute
+	b, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	p := c.bound()
+	waitBound(t, b)
+	results := submit(t, b)
+	p.expect(rawSubmit)
+	end(Within(150 * time.Millisecond))
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it is not over")
+	}
+	if r := result(t, results); r.Outcome != NoAnswer {
+		t.Errorf("%+v", r)
+	}
+	p.expect(rawUnbind)
+}
+
 func TestRunAgain(t *testing.T) {
 	c := newCarrier(t)
 	b, stop := run(t, options(c.ln.Addr().String()))

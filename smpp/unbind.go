@@ -64,8 +64,8 @@ func (s *session) yield() {
 
 // unbind drains the window and the deliveries, then unbinds and closes.
 func (s *session) unbind(why *closure) {
-	o := &s.owner.opts
-	deadline := time.Now().Add(o.DrainTimeout)
+	drain, patience := s.owner.patience()
+	deadline := time.Now().Add(drain)
 	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 })
 	s.refusing.Store(true)
 	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 })
@@ -80,7 +80,7 @@ func (s *session) unbind(why *closure) {
 	}
 	s.mu.Unlock()
 	s.returnUnwritten(unwritten, why.err)
-	s.await(o.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
+	s.await(patience, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
 	s.end(why)
 }
 

@@ -20,7 +20,26 @@ type Server struct {
 // leads to a migrated database named intumwa.
 func NewPostgresServer(t testing.TB) *Server {
 	t.Helper()
-	s := newServer(t, startPostgres)
+	return migrated(t, newServer(t, startPostgres))
+}
+
+// NewPostgresAt is NewPostgresServer at an address of a Network that is this process's.
+func NewPostgresAt(t testing.TB, host *Host) *Server {
+	t.Helper()
+	s := NewEmptyPostgresAt(t, host)
+	return migrated(t, s)
+}
+
+// NewEmptyPostgresAt is NewPostgresAt without a database of ours: its URL leads to that of
+// the superuser.
+func NewEmptyPostgresAt(t testing.TB, host *Host) *Server {
+	t.Helper()
+	return newServer(t, postgresNode{host: host.Address, port: firstPort}.start)
+}
+
+// migrated makes the database.
+func migrated(t testing.TB, s *Server) *Server {
+	t.Helper()
 	if err := execute(s.url, "CREATE DATABASE intumwa"); err != nil {
 		t.Fatalf("making the database: %v", err)
 	}
@@ -38,6 +57,12 @@ func NewPostgresServer(t testing.TB) *Server {
 func NewRedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{settings: settings}) })
+}
+
+// NewRedisAt is NewRedisServer at an address of a Network that is this process's.
+func NewRedisAt(t testing.TB, host *Host) *Server {
+	t.Helper()
+	return newServer(t, func() (*process, error) { return redisNode{host: host.Address}.start(firstPort) })
 }
 
 // NewRedisSentinel starts a Sentinel for this test alone, which watches nobody

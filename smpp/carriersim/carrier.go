@@ -28,6 +28,7 @@ type Carrier struct {
 	numbered   int // connections so far
 	sessions   map[*session]struct{}
 	accounts   map[string]*account
+	usage      map[string]*usage
 	log        submitLog
 	violations []Violation
 	stats      Stats
@@ -52,7 +53,7 @@ func New(o Options) *Carrier {
 	c := &Carrier{
 		opts: o, epoch: time.Now(), kick: make(chan struct{}, 1),
 		changed:  make(chan struct{}),
-		sessions: map[*session]struct{}{}, accounts: map[string]*account{}, tries: map[uint64]uint8{},
+		sessions: map[*session]struct{}{}, accounts: map[string]*account{}, usage: map[string]*usage{}, tries: map[uint64]uint8{},
 		accepted: acceptMeter{times: make([]int64, max(o.TPS, 0))},
 	}
 	if seed == 0 {
@@ -261,6 +262,7 @@ func (c *Carrier) Reset() {
 	c.violations = nil
 	c.stats = Stats{Refused: map[Status]uint64{}}
 	c.rate = rateMeter{}
+	clear(c.usage)
 	clear(c.tries)
 }
 

@@ -2,6 +2,7 @@ package carriersim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +194,60 @@ func TestBinds(t *testing.T) {
 		} else if row.want != OK {
 			says(t, k, "closed")
 		}
+	}
+}
+
+// TestClosesOlder: a carrier that allows so many binds closes the oldest for a new one, and
+// says of each system_id how many it had at once and how much came in any second.
+func TestClosesOlder(t *testing.T) {
+	c, addr := serve(t, Options{MaxSessions: 2, ClosesOlder: true, NoReceipts: true})
+	var all []*client
+	for range 3 {
+		k := connect(t, addr)
+		k.bind(9, "demo", "")
+		if p := k.next(); Status(p.status) != OK {
+			t.Fatal(Status(p.status))
+		}
+		all = append(all, k)
+	}
+	says(t, all[0], "closed")
+	for range 5 {
+		all[2].submit(usual("25779000000", "a"))
+		says(t, all[2], "resp ESME_ROK")
+	}
+	other := connect(t, addr)
+	other.bind(2, "other", "")
+	if p := other.next(); Status(p.status) != OK {
+		t.Fatal(Status(p.status))
+	}
+	says(t, all[1], "closed")
+	want := []Account{{SystemID: "demo", Bound: 1, MostBound: 2, Submits: 5, Peak: 5}, {SystemID: "other", Bound: 1, MostBound: 1}}
+	if got := c.Accounts(); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if s := c.Stats(); s.Replaced != 2 || s.BindRefused != 0 || s.Sessions != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAnySecond: the most in any second is found wherever the second begins.
+func TestAnySecond(t *testing.T) {
+	var m secondMeter
+	for i := range int64(1000) { // ten a second, and a hundred in a tenth that lies across a full second
+		m.add(i * int64(100*time.Millisecond))
+	}
+	if m.peak != 10 {
+		t.Errorf("%d, want 10", m.peak)
+	}
+	for i := range int64(100) {
+		m.add(int64(100*time.Second) + int64(950*time.Millisecond) + i*int64(time.Millisecond))
+	}
+	if m.peak != 100 {
+		t.Errorf("%d, want 100", m.peak)
+	}
+	m.add(int64(102*time.Second) + int64(50*time.Millisecond))
+	if m.count != 1 {
+		t.Errorf("%d are of the last second, want 1", m.count)
 	}
 }
 

@@ -41,8 +41,10 @@ type Options struct {
 	// Window limits the unanswered submit_sm of a session; more are refused with
 	// ESME_RTHROTTLED and recorded as violations; 0 = no limit.
 	Window int
-	// MaxSessions limits the binds; more are refused with ESME_RALYBND; 64 when zero.
+	// MaxSessions limits the binds; more are refused with ESME_RALYBND; 64 when zero. With
+	// ClosesOlder the oldest is closed instead, and the new one takes its place.
 	MaxSessions int
+	ClosesOlder bool
 
 	// IDs is the form of message ids, Receipts the form of receipts.
 	IDs      IDFormat

@@ -2,6 +2,7 @@ package carriersim
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,7 +98,8 @@ type Stats struct {
 	Connections uint64            `json:"connections"`
 	Binds       uint64            `json:"binds"`
 	BindRefused uint64            `json:"binds_refused"`
-	Unbinds     uint64            `json:"unbinds"` // unbind from the client
+	Replaced    uint64            `json:"binds_replaced"` // closed in favour of a newer one
+	Unbinds     uint64            `json:"unbinds"`        // unbind from the client
 	Enquiries   uint64            `json:"enquiries"`
 	Submits     uint64            `json:"submits"`
 	Accepted    uint64            `json:"accepted"`
@@ -117,6 +119,88 @@ type Stats struct {
 	FloodRefused uint64 `json:"flood_refused"`
 
 	Violations uint64 `json:"violations"`
+}
+
+// Account is what one system_id has done since New or Reset.
+type Account struct {
+	SystemID  string `json:"system_id"`
+	Bound     int    `json:"bound"`      // binds now
+	MostBound int    `json:"most_bound"` // most at the same time
+	Submits   uint64 `json:"submits"`
+	Peak      int    `json:"peak"` // most submit_sm in any one second, wherever it begins; 65,536 at most
+}
+
+// Accounts returns what each system_id that was bound has done, by name.
+func (c *Carrier) Accounts() []Account {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]Account, 0, len(c.usage))
+	for name, u := range c.usage {
+		list = append(list, Account{SystemID: name, Bound: c.boundAs(name), MostBound: u.mostBound, Submits: u.submits, Peak: u.second.peak})
+	}
+	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.SystemID, b.SystemID) })
+	return list
+}
+
+// boundAs counts the binds of a system_id; the caller holds c.mu.
+func (c *Carrier) boundAs(systemID string) (n int) {
+	for s := range c.sessions {
+		if s.mode != 0 && s.systemID == systemID {
+			n++
+		}
+	}
+	return n
+}
+
+// usage is what an Account is made of.
+type usage struct {
+	mostBound int
+	submits   uint64
+	second    secondMeter
+}
+
+// usageOf is that of a system_id; the caller holds c.mu. A carrier that takes any counts the
+// first thousand.
+func (c *Carrier) usageOf(systemID string) *usage {
+	u := c.usage[systemID]
+	if u == nil {
+		if len(c.usage) >= 1000 {
+			return &usage{}
+		}
+		u = &usage{}
+		c.usage[systemID] = u
+	}
+	return u
+}
+
+// secondMeter measures the highest number in any one second, exactly. It keeps the times of
+// the last second's.
+type secondMeter struct {
+	times []int64 // a ring that grows
+	first int
+	count int
+	peak  int
+}
+
+const secondMost = 1 << 16
+
+func (m *secondMeter) add(now int64) {
+	for m.count > 0 && now-m.times[m.first] >= int64(time.Second) {
+		m.first = (m.first + 1) % len(m.times)
+		m.count--
+	}
+	if m.count == len(m.times) && m.count < secondMost {
+		grown := make([]int64, max(64, 2*m.count))
+		for i := range m.count {
+			grown[i] = m.times[(m.first+i)%len(m.times)]
+		}
+		m.times, m.first = grown, 0
+	}
+	if m.count < len(m.times) {
+		m.times[(m.first+m.count)%len(m.times)] = now
+		m.count++
+	}
+	m.peak = max(m.peak, m.count)
 }
 
 // Bound describes a bound session.

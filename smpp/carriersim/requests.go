@@ -51,9 +51,13 @@ func (s *session) bind(h header, body []byte) {
 		c.violate(s, h, wrong.status, wrong.text)
 	}
 	bound := 0
+	var oldest *session
 	for other := range c.sessions {
 		if other.mode != 0 {
 			bound++
+			if oldest == nil || other.number < oldest.number {
+				oldest = other
+			}
 		}
 	}
 	switch {
@@ -73,6 +77,10 @@ func (s *session) bind(h header, body []byte) {
 		status = InvalidPassword
 	case c.opts.SystemType != "" && b.systemType != c.opts.SystemType:
 		status = InvalidSystemType
+	case bound >= c.opts.MaxSessions && c.opts.ClosesOlder:
+		c.stats.Replaced++
+		c.leave(oldest)
+		defer oldest.drop(false)
 	case bound >= c.opts.MaxSessions:
 		status = AlreadyBound
 	}
@@ -83,6 +91,8 @@ func (s *session) bind(h header, body []byte) {
 		if s.mode != cmdBindTransmitter {
 			c.join(s)
 		}
+		u := c.usageOf(s.systemID)
+		u.mostBound = max(u.mostBound, c.boundAs(s.systemID))
 	} else {
 		c.stats.BindRefused++
 	}

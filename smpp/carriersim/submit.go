@@ -31,6 +31,11 @@ func (s *session) submit(h header, body []byte) {
 	s.submits++
 	c.stats.Submits++
 	c.rate.add(now)
+	if s.mode != 0 {
+		u := c.usageOf(s.systemID)
+		u.submits++
+		u.second.add(now)
+	}
 	s.checkHeader(h)
 	for _, b := range m.breaches {
 		c.violate(s, h, b.status, b.text)
