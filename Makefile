@@ -4,6 +4,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 RUNS ?= 3
 OUT ?= bin/bench.json
+# The release before this one, from which `make fleet` upgrades: the newest tag below this commit. Before the first
+# release, the first commit whose schema the later ones only add to.
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null || echo a5553c1)
 NEW ?= $(OUT)
 
 .DEFAULT_GOAL := help
@@ -40,8 +43,8 @@ attack: ## what hostile people and neighbours tried, played again in short (INTU
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos
 
-fleet: ## servers that fail over under load, many times: PostgreSQL to a standby, Redis by Sentinel and in a Cluster
-	@exec scripts/stories.sh fleet
+fleet: ## servers that fail over, networks that are cut, clocks that are wrong, an upgrade from PREVIOUS, under load
+	@PREVIOUS='$(PREVIOUS)' exec scripts/stories.sh fleet
 
 soak: build ## the long run, for SOAK (10m)
 	@exec scripts/stories.sh soak

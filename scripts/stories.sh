@@ -6,7 +6,8 @@
 #                      INTUMWA_CHAOS=1 for the long forms
 #   stories.sh chaos   everything that is killed, flushed or dropped, many times over
 #   stories.sh fleet   servers that fail over: PostgreSQL to its standby, Redis by Sentinel
-#                      and in a Cluster, many times over
+#                      and in a Cluster, many times over; four gateways on hosts of their
+#                      own, with cut networks, wrong clocks and an upgrade from PREVIOUS
 #   stories.sh soak    the long run, for SOAK (10m)
 #
 # TESTFLAGS goes to go test as it is, e.g. TESTFLAGS='-run Redis'.
@@ -26,7 +27,9 @@ chaos)
 	;;
 fleet)
 	export INTUMWA_CHAOS=1
-	stories='FailsOver|OldPrimary'
+	INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "${PREVIOUS:?the release before}")
+	export INTUMWA_STORIES_PREVIOUS
+	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade'
 	;;
 soak)
 	export INTUMWA_SOAK=${SOAK:-10m}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/smpp/carriersim"
 )
 
@@ -21,6 +22,7 @@ type carrier struct {
 	config tree               // of the carrier in the configuration
 	link   tree               // of each of its links
 	links  int                // 1 when zero
+	own    bool               // each link has a system_id of its own, and the carrier takes any
 	closed bool               // nobody listens at first
 }
 
@@ -30,6 +32,7 @@ type smsc struct {
 	w       *world
 	carrier carrier
 	prefix  string
+	host    *testenv.Host // where there are hosts
 	address string
 	account string
 	secret  string
@@ -52,7 +55,15 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 	if c.link["bind"] == "transmitter_receiver" {
 		s.binds *= 2
 	}
-	c.sim.Name, c.sim.SystemID, c.sim.Password = c.name, s.account, s.secret
+	if c.sim.Name = c.name; !c.own {
+		c.sim.SystemID, c.sim.Password = s.account, s.secret
+	}
+	if binds, many := c.link["binds"].(int); many {
+		s.binds *= binds
+	}
+	if w.network != nil {
+		s.host = w.network.Here(c.name)
+	}
 	s.Carrier = carriersim.New(c.sim)
 	w.secret(s.secret)
 	w.t.Cleanup(s.close)
@@ -68,7 +79,7 @@ func (s *smsc) open() {
 	s.w.t.Helper()
 	at := s.address
 	if at == "" {
-		at = "127.0.0.1:0"
+		at = s.w.address(s.host) + ":0"
 	}
 	var listener net.Listener
 	s.w.eventually(10*time.Second, "carrier "+s.Name()+" listens", func() (ok bool) {
@@ -108,6 +119,9 @@ func (s *smsc) section() tree {
 			"name": s.Name() + "-" + strconv.Itoa(i+1), "address": s.address,
 			"system_id": s.account, "password": s.secret, "tps": 0,
 		}.over(s.carrier.link)
+		if s.carrier.own {
+			links[i]["system_id"] = s.Name() + "-" + strconv.Itoa(i+1)
+		}
 	}
 	return tree{"name": s.Name(), "prefixes": []string{s.prefix}, "links": links}.over(s.carrier.config)
 }

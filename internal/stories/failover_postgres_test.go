@@ -125,3 +125,110 @@ func TestPostgresOldPrimary(t *testing.T) {
 		t.Errorf("the old primary has %d new messages, and %d transactions that write (%v)", written, begun, err)
 	}
 }
+
+// The standby that every commit waits for is away for a while. Nothing is accepted, since
+// nothing would be safe; when it is back, all goes on. Of what was under way nobody knows at
+// first whether it is recorded: who repeats it under its key has it once.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
+	shop := w.company("Isoko", 1_000_000)
+	l := shop.sendsMany(&load{messages: 60_000, pause: 40 * time.Millisecond, keyed: true})
+	for away := range chaos(3) {
+		l.reaches(int(l.accepted.Load()) + 400)
+		before := l.answered()[http.StatusServiceUnavailable]
+		w.postgresPair.Standby.Freeze()
+		frozen := time.Now()
+		w.eventually(75*time.Second, "customers are told that the service is away", func() bool {
+			return l.answered()[http.StatusServiceUnavailable] > before
+		})
+		told, accepted := time.Since(frozen), l.accepted.Load()
+		<-time.After(3 * time.Second) // during which nothing must happen
+		if more := l.accepted.Load() - accepted; more != 0 {
+			t.Errorf("%d messages were accepted without the standby", more)
+		}
+		w.postgresPair.Standby.Thaw()
+		back, carried := time.Now(), w.lumitel.Stats().Accepted
+		w.eventually(time.Minute, "messages are accepted and carried again", func() bool {
+			return l.accepted.Load() > accepted+20 && w.lumitel.Stats().Accepted > carried+20
+		})
+		t.Logf("away %d: the first 503 after %v; accepting and carrying again %v after it was back", away+1,
+			told.Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
+	}
+	l.ends()
+	w.drains()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(window * chaos(3))
+}
+
+// The primary is lost, and with it what its standby, for which no commit waited, had not
+// heard. That much is lost and no more; what is left is exact, and no message_id is given
+// out twice once the gateway was told (`admin restored`).
+func TestAsynchronousStandby(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true, brokenProtocol: true}) // it has ids that the database has lost
+	pair := w.postgresPair
+	pair.Unsynchronized()
+	shop := w.company("Isoko", 1_000_000)
+	l := shop.sendsMany(&load{messages: 60_000, pause: 40 * time.Millisecond})
+	l.reaches(400)
+	pair.FallBehind()
+	frozen := time.Now()
+	l.reaches(int(l.accepted.Load()) + 400)
+	pair.Crash()
+	w.gateway.kill()
+	l.ends()
+	pair.Standby.Thaw()
+	pair.Promote()
+	w.pool.Reset()
+	var restored struct{}
+	w.orders(&restored, "", "restored")
+	w.gateway.start()
+	known := map[string]bool{}
+	for _, r := range shop.records() {
+		known[r.ID] = true
+	}
+	var before, after, lost int
+	for _, o := range l.outcomes {
+		switch {
+		case !o.accepted:
+		case o.at.Before(frozen.Add(-time.Second)): // the standby had it, or was just about to
+			if before++; !known[o.id] {
+				t.Errorf("message %s is lost, which the standby had", o.id)
+			}
+		default:
+			if after++; !known[o.id] {
+				lost++
+			}
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing is lost, so this shows nothing")
+	}
+	t.Logf("of %d messages accepted before the standby lost the primary none is lost; of %d after that, %d", before, after, lost)
+	w.drains()
+	w.settles(settledWithin)
+	w.audited()
+	w.becomes(shop.sends(w.number(), "Amahoro "+word()).ID, "sent")
+	seen := map[int64]int{}
+	for _, told := range shop.webhooks() {
+		seen[told.Data.MessageID]++
+	}
+	for id, n := range seen {
+		if n > 1 && !ofOne(shop.webhooksOf(id)) {
+			t.Errorf("message_id %d was given out twice", id)
+		}
+	}
+}
+
+// ofOne reports whether webhooks of one message_id are of one message.
+func ofOne(calls []call) bool {
+	for _, c := range calls[1:] {
+		if c.Data.PhoneNumber != calls[0].Data.PhoneNumber {
+			return false
+		}
+	}
+	return true
+}

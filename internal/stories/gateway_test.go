@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // gateway is a process of the product.
@@ -23,6 +26,10 @@ type gateway struct {
 	name  string
 	roles string // "" = all
 	extra tree
+	host  *testenv.Host // where there are hosts
+	build string        // another binary than the one under test; "" none
+	args  []string      // of its own
+	env   []string      // variables of its own
 
 	config, log string // files
 	api, ops    string // addresses
@@ -42,6 +49,14 @@ func newGateway(w *world, name string, extra tree) *gateway {
 		config: filepath.Join(w.dir, name+".yaml"), log: filepath.Join(w.dir, name+".log")}
 	g.roles, _ = g.extra["roles"].(string)
 	delete(g.extra, "roles")
+	if own, named := g.extra["name"].(string); named {
+		g.name = own
+		g.config, g.log = filepath.Join(w.dir, own+".yaml"), filepath.Join(w.dir, own+".log")
+		delete(g.extra, "name")
+	}
+	if w.network != nil {
+		g.host = w.network.Host(g.name)
+	}
 	g.configure()
 	w.t.Cleanup(func() { g.kill() })
 	return g
@@ -50,7 +65,12 @@ func newGateway(w *world, name string, extra tree) *gateway {
 // configure writes the configuration with fresh ports. (JSON is YAML.)
 func (g *gateway) configure() {
 	g.w.t.Helper()
-	g.api, g.ops = freeAddress(), freeAddress()
+	board := ""
+	if g.host != nil {
+		g.api, g.ops, board = g.host.Address+":8080", g.host.Address+":9090", g.host.Address+":8081"
+	} else {
+		g.api, g.ops, board = freeAddress(), freeAddress(), freeAddress()
+	}
 	var carriers []tree
 	for _, c := range g.w.carriers {
 		carriers = append(carriers, c.section())
@@ -58,7 +78,7 @@ func (g *gateway) configure() {
 	config := tree{
 		"api":       tree{"listen": g.api, "rate_limit_per_minute": 10_000_000},
 		"ops":       tree{"listen": g.ops},
-		"dashboard": tree{"listen": freeAddress(), "secure_cookies": false},
+		"dashboard": tree{"listen": board, "secure_cookies": false},
 		"log":       tree{"format": "json"},
 		"database":  tree{"url": g.w.database},
 		"redis":     g.w.redisSection(),
@@ -117,8 +137,13 @@ func (g *gateway) launch() {
 	if g.roles != "" {
 		args = append(args, "--roles", g.roles)
 	}
-	cmd := exec.Command(built.get(g.w.t), args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), log, log
+	args = append(args, g.args...)
+	binary := cmp.Or(g.build, built.get(g.w.t))
+	cmd := exec.Command(binary, args...)
+	if g.host != nil {
+		cmd = g.host.Command(binary, args...)
+	}
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(environment(), g.env...), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		g.w.t.Fatalf("starting %s: %v", g.name, err)

@@ -36,6 +36,7 @@ type load struct {
 	slowest  time.Duration
 	running  sync.WaitGroup
 	stop     chan struct{}
+	asking   map[*gateway]int // requests under way
 }
 
 // outcome is what the customer knows of a message.
@@ -45,6 +46,8 @@ type outcome struct {
 	doubt    bool // no answer came
 	id       string
 	segments int
+	sender   int       // who sent it
+	at       time.Time // when it was accepted
 }
 
 // patience is how long a careful customer repeats.
@@ -52,7 +55,7 @@ const patience = 90 * time.Second
 
 // sendsMany starts a load.
 func (c *company) sendsMany(l *load) *load {
-	l.from, l.word, l.answers, l.stop = c, word(), map[int]int{}, make(chan struct{})
+	l.from, l.word, l.answers, l.stop, l.asking = c, word(), map[int]int{}, make(chan struct{}), map[*gateway]int{}
 	if l.senders == 0 {
 		l.senders = 32
 	}
@@ -126,12 +129,12 @@ func (l *load) deliver(n, i int) {
 		if l.keyed {
 			headers = []string{"Idempotency-Key", l.word + "-" + strconv.Itoa(i)}
 		}
-		begin := time.Now()
-		a := l.from.postsMessage(l.at(n), number, l.text(i), headers...)
-		l.note(a, time.Since(begin))
+		begin, at := time.Now(), l.asks(n)
+		a := l.from.postsMessage(at, number, l.text(i), headers...)
+		l.note(at, a, time.Since(begin))
 		switch {
 		case a.err == nil && a.status == http.StatusOK:
-			o.accepted, o.id, o.segments = true, a.ID, a.ItemCount
+			o.accepted, o.id, o.segments, o.sender, o.at = true, a.ID, a.ItemCount, n, time.Now()
 			l.accepted.Add(1)
 			return
 		case a.err != nil && !l.keyed:
@@ -147,9 +150,26 @@ func (l *load) deliver(n, i int) {
 	}
 }
 
-func (l *load) note(a answer, took time.Duration) {
+// asks is whom sender n asks next.
+func (l *load) asks(n int) *gateway {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	at := l.at(n)
+	l.asking[at]++
+	return at
+}
+
+// idle reports whether nobody has asked a gateway that has not answered.
+func (l *load) idle(g *gateway) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asking[g] == 0
+}
+
+func (l *load) note(at *gateway, a answer, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asking[at]--
 	status := a.status
 	if a.err != nil {
 		status = 0

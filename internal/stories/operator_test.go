@@ -2,6 +2,7 @@ package stories
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +14,7 @@ import (
 // admin runs an operator's command and reads what it prints.
 func (w *world) admin(result any, stdin string, args ...string) error {
 	w.t.Helper()
-	cmd := exec.Command(built.get(w.t), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
+	cmd := exec.Command(cmp.Or(w.binary, built.get(w.t)), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
 	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

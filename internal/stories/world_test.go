@@ -23,7 +23,7 @@ import (
 // lumitel that takes every number, and one gateway that does everything.
 type scene struct {
 	carriers []carrier
-	gateways []tree // a process each, with what its configuration has of its own; "roles" goes to the command line
+	gateways []tree // a process each, with what its configuration has of its own; "roles" goes to the command line, "name" is its name
 	config   tree   // of all of them
 	// Servers of the story's own, to be killed.
 	ownPostgres, ownRedis bool
@@ -31,6 +31,11 @@ type scene struct {
 	standby bool
 	// Redis servers of the story's own that stand in for each other.
 	redisSet func(testing.TB) *testenv.RedisSet
+	// Each gateway on a host of its own, and what they use at addresses of their own, in a
+	// network that can be cut (apart): PostgreSQL and Redis are the story's own.
+	hosts bool
+	// The database is as the story makes it: without our tables at first.
+	bare bool
 	// The story starts its gateways itself.
 	dark bool
 	// What the end of every world would ask, and this story breaks on purpose.
@@ -70,6 +75,12 @@ type world struct {
 	postgresServer, redisServer *testenv.Server // where the story has its own
 	redisSet                    *testenv.RedisSet
 	postgresPair                *testenv.PostgresPair
+
+	network   *testenv.Network // where there are hosts
+	customers *testenv.Host    // and their webhook endpoints
+	postgres  *testenv.Host
+	stores    *testenv.Host // Redis
+	binary    string        // of whose commands the story makes use; "" as gateways are
 
 	carriers []*smsc
 	lumitel  *smsc // the first carrier
@@ -123,6 +134,15 @@ func play(t *testing.T, s scene) *world {
 func (w *world) serve() {
 	w.t.Helper()
 	switch {
+	case w.scene.hosts:
+		w.network = testenv.NewNetwork(w.t)
+		w.customers, w.postgres, w.stores = w.network.Here("customers"), w.network.Here("postgresql"), w.network.Here("redis")
+		make := testenv.NewPostgresAt
+		if w.scene.bare {
+			make = testenv.NewBarePostgresAt
+		}
+		w.postgresServer = make(w.t, w.postgres)
+		w.database = w.withPassword(w.postgresServer.URL())
 	case w.scene.standby:
 		w.postgresPair = testenv.NewPostgresPair(w.t)
 		password := word()
@@ -141,6 +161,9 @@ func (w *world) serve() {
 		if w.redisSet.SentinelPassword != "" {
 			w.secret(w.redisSet.SentinelPassword)
 		}
+	} else if w.scene.hosts {
+		w.redisServer = testenv.NewRedisAt(w.t, w.stores)
+		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
 	} else if w.scene.ownRedis {
 		w.redisServer = testenv.NewRedisServer(w.t)
 		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
@@ -152,6 +175,14 @@ func (w *world) serve() {
 		}
 	}
 	w.asks(w.database)
+}
+
+// address is that of a host, or this machine's for itself.
+func (w *world) address(host *testenv.Host) string {
+	if host == nil {
+		return "127.0.0.1"
+	}
+	return host.Address
 }
 
 // asks has the story itself ask this database.

@@ -79,6 +79,9 @@ func (n postgresNode) start() (*process, error) {
 	listen := []string{"-h", ""}
 	if n.port != 0 {
 		whole.RawQuery = url.Values{"host": {host}, "port": {strconv.Itoa(n.port)}}.Encode()
+		if n.host != "" {
+			whole.RawQuery += "&sslmode=disable"
+		}
 		listen = []string{"-h", host, "-p", strconv.Itoa(n.port), "-c", "wal_keep_size=512MB", "-c", "hot_standby=on"}
 	}
 	p := &process{

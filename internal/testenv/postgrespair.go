@@ -73,6 +73,30 @@ func (p *PostgresPair) Promote() {
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
+// Unsynchronized has no commit wait for the standby any more.
+func (p *PostgresPair) Unsynchronized() {
+	p.t.Helper()
+	p.tell("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+}
+
+// FallBehind freezes the standby, and sees to it that nothing more of what the primary
+// writes is on its way there.
+func (p *PostgresPair) FallBehind() {
+	p.t.Helper()
+	p.Standby.Freeze()
+	p.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
+}
+
+// tell has the primary run statements.
+func (p *PostgresPair) tell(statements ...string) {
+	p.t.Helper()
+	for _, statement := range statements {
+		if err := execute(p.Primary.url, statement); err != nil {
+			p.t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
 // Follow makes a new standby in place of the old one, which is ended, and has every
 // commit of the primary wait for it.
 func (p *PostgresPair) Follow() {

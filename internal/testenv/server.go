@@ -26,24 +26,29 @@ func NewPostgresServer(t testing.TB) *Server {
 // NewPostgresAt is NewPostgresServer at an address of a Network that is this process's.
 func NewPostgresAt(t testing.TB, host *Host) *Server {
 	t.Helper()
-	s := NewEmptyPostgresAt(t, host)
-	return migrated(t, s)
+	return migrated(t, newServer(t, postgresNode{host: host.Address, port: firstPort}.start))
 }
 
-// NewEmptyPostgresAt is NewPostgresAt without a database of ours: its URL leads to that of
-// the superuser.
-func NewEmptyPostgresAt(t testing.TB, host *Host) *Server {
+// NewBarePostgresAt is NewPostgresAt with a database that nobody has migrated.
+func NewBarePostgresAt(t testing.TB, host *Host) *Server {
 	t.Helper()
-	return newServer(t, postgresNode{host: host.Address, port: firstPort}.start)
+	return bare(t, newServer(t, postgresNode{host: host.Address, port: firstPort}.start))
 }
 
-// migrated makes the database.
-func migrated(t testing.TB, s *Server) *Server {
+// bare makes the database.
+func bare(t testing.TB, s *Server) *Server {
 	t.Helper()
 	if err := execute(s.url, "CREATE DATABASE intumwa"); err != nil {
 		t.Fatalf("making the database: %v", err)
 	}
 	s.url = inDatabase(s.url, "intumwa")
+	return s
+}
+
+// migrated makes the database with its tables.
+func migrated(t testing.TB, s *Server) *Server {
+	t.Helper()
+	bare(t, s)
 	ctx, cancel := within()
 	defer cancel()
 	if err := postgres.Migrate(ctx, s.url); err != nil {

@@ -1,0 +1,113 @@
+package stories
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"intumwa/internal/testenv"
+)
+
+// recovered is by when all flows again after a cut; what was on its way is tried again at
+// growing distances, as TCP does.
+const recovered = 60 * time.Second
+
+// Of a fleet two hosts at a time cannot reach each other, for as long as a few seconds, or
+// longer than a lease: everything that is said between them is lost, without a word.
+// Customers get 200 or 503, nothing is lost, nothing is charged that was refused, and no
+// carrier sees more binds than there are: who is cut off from the database unbinds before
+// another takes its place.
+func TestFleetPartition(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	const binds = 2
+	one := steady()
+	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "2s", "enquire_timeout": "2s", "response_timeout": "2s"}
+	w := fleet(t, scene{carriers: []carrier{one}})
+	machine := watchStalls(t)
+	shop := w.company("Isoko", 1_000_000)
+	l := shop.sendsMany(&load{messages: 60_000, senders: 16, pause: 80 * time.Millisecond, at: w.turns})
+	l.reaches(200)
+	leading := func() *testenv.Host { g, _ := w.leads("lumitel-1"); return g.host }
+	waiting := func() *testenv.Host { _, g := w.leads("lumitel-1"); return g.host }
+	api := func() *testenv.Host { return w.apis()[0].host }
+	const short, long = 3 * time.Second, 9 * time.Second
+	type cut struct {
+		what  string
+		host  func() *testenv.Host
+		from  []*testenv.Host // nil: the dispatcher that waits
+		lasts time.Duration
+		twice bool // what was on the wire may arrive twice
+	}
+	cuts := []cut{
+		{"the dispatcher that leads, from PostgreSQL", leading, []*testenv.Host{w.postgres}, long, true},
+		{"the dispatcher that leads, from the carrier", leading, []*testenv.Host{w.lumitel.host}, short, true},
+		{"the dispatcher that leads, from Redis", leading, []*testenv.Host{w.stores}, short, false},
+		{"the two dispatchers, from each other", leading, nil, short, false},
+		{"one API, from PostgreSQL", api, []*testenv.Host{w.postgres}, short, false},
+		{"one API, from Redis", api, []*testenv.Host{w.stores}, short, false},
+		{"one API, from everything but its customers", api, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, short, false},
+	}
+	for _, more := range []cut{
+		{"the dispatcher that leads, from PostgreSQL, for a blink", leading, []*testenv.Host{w.postgres}, time.Second, true},
+		{"the dispatcher that waits, from PostgreSQL", waiting, []*testenv.Host{w.postgres}, long, false},
+		{"the dispatcher that leads, from the carrier, for longer than a lease", leading, []*testenv.Host{w.lumitel.host}, 15 * time.Second, true},
+		{"the dispatcher that leads, from all three", leading, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, long, true},
+		{"one API, from PostgreSQL, for longer", api, []*testenv.Host{w.postgres}, 20 * time.Second, false},
+	} {
+		if chaos(2) > 1 {
+			cuts = append(cuts, more)
+		}
+	}
+	type span struct{ from, until time.Time }
+	spans := make([]span, len(cuts))
+	twice := 0
+	for i, c := range cuts {
+		from := c.from
+		host := c.host()
+		if from == nil {
+			from = []*testenv.Host{waiting()}
+		}
+		if c.twice {
+			twice += binds * window
+		}
+		spans[i].from = time.Now()
+		for _, other := range from {
+			w.network.Cut(host, other)
+		}
+		<-time.After(c.lasts)
+		for _, other := range from {
+			w.network.Heal(host, other)
+		}
+		w.flows(l)
+		spans[i].until = time.Now()
+	}
+	l.ends()
+	w.drains()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(twice)
+	for i, c := range cuts {
+		at := spans[i]
+		t.Logf("%s, cut off for %v: nothing carried for %v at most, nothing accepted by api-1 for %v, by api-2 for %v; all flows %v after it was healed",
+			c.what, c.lasts, silence(w.lumitel.carried(), at.from, at.until).Round(10*time.Millisecond),
+			silence(l.acceptedBy(0), at.from, at.until).Round(10*time.Millisecond), silence(l.acceptedBy(1), at.from, at.until).Round(10*time.Millisecond),
+			(at.until.Sub(at.from) - c.lasts).Round(10*time.Millisecond))
+	}
+	w.lumitel.keptBounds(machine, binds, 10_000)
+}
+
+// flows waits until both APIs accept, a dispatcher carries, and both dispatchers are there.
+func (w *world) flows(l *load) {
+	w.t.Helper()
+	for i, api := range w.apis() {
+		w.eventually(recovered, api.name+" accepts", func() bool {
+			return l.from.triesAt(w.apis()[i], w.number(), "Amahoro "+word()).status == http.StatusOK
+		})
+	}
+	before := w.lumitel.Stats().Accepted
+	w.eventually(recovered, "messages are carried", func() bool { return w.lumitel.Stats().Accepted > before+10 })
+	w.eventually(recovered, "both dispatchers are there", func() bool {
+		return ask[int](w, `SELECT count(*) FROM dispatchers WHERE seen_at > now() - interval '3 seconds'`) == 2
+	})
+}
