@@ -15,7 +15,7 @@ var ahead atomic.Int64
 
 // Now is what the database's clock says: the one clock of all processes, by which it is
 // decided what is due, over or allowed, and which stands in what is written, signed and
-// shown. Each machine has its own idea of the time, and one that is an hour wrong must not
+// shown (rule choices 10.3). Each machine has its own idea of the time, and one that is an hour wrong must not
 // send a message an hour early or take one for expired. It is as exact as the quickest
 // answer of late (ReadClock); before the first it is this machine's. It may step back, has
 // no monotonic part and measures no duration: for that there is [time.Now].
