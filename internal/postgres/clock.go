@@ -48,7 +48,11 @@ func ReadClock(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	half := time.Since(asked) / 2
 	seen := asked.Add(half).Sub(theirs) // wrong by half at the most
-	if known := Ahead(); (seen - known).Abs() > half {
+	switch {
+	case (seen - Ahead()).Abs() <= half: // what is known may be so
+	case seen.Abs() <= half: // this clock may be right
+		ahead.Store(0)
+	default:
 		ahead.Store(int64(seen))
 	}
 	return nil

@@ -42,7 +42,7 @@ type Options struct {
 	// ESME_RTHROTTLED and recorded as violations; 0 = no limit.
 	Window int
 	// MaxSessions limits the binds; more are refused with ESME_RALYBND; 64 when zero. With
-	// ClosesOlder the oldest is closed instead, and the new one takes its place.
+	// ClosesOlder it limits those of each system_id, whose oldest is closed for a new one.
 	MaxSessions int
 	ClosesOlder bool
 

@@ -53,11 +53,12 @@ func (s *session) bind(h header, body []byte) {
 	bound := 0
 	var oldest *session
 	for other := range c.sessions {
-		if other.mode != 0 {
-			bound++
-			if oldest == nil || other.number < oldest.number {
-				oldest = other
-			}
+		if other.mode == 0 || c.opts.ClosesOlder && other.systemID != b.systemID {
+			continue
+		}
+		bound++
+		if oldest == nil || other.number < oldest.number {
+			oldest = other
 		}
 	}
 	switch {
