@@ -114,7 +114,11 @@ var errUnknown = fmt.Errorf("%w: whether the request is recorded is not known", 
 // resolve finds out what became of requests in doubt. The error is nil when they
 // were carried out.
 func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), recheckTimeout)
+	patience := recheckTimeout
+	for _, r := range requests {
+		patience = min(patience, answerWithin-time.Since(r.came))
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(patience, recheckGrace))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(recheckGrace, cancel) })()
 	committed, err := c.tookEffect(limited, requests, &doubt.written)

@@ -17,11 +17,12 @@ const (
 	maxMessages   = 4000
 	commitTimeout = 10 * time.Second
 	// recheckTimeout bounds the question whether a COMMIT without an answer
-	// took effect: long enough for a database to come back, short enough for
-	// its requests to be still there (api.write_timeout). recheckGrace bounds
-	// it when the process ends.
+	// took effect: long enough for a database to come back. recheckGrace bounds
+	// it when the process ends, answerWithin by when those have to be answered
+	// who ask: after it nobody may be there any more (api.write_timeout).
 	recheckTimeout = 20 * time.Second
 	recheckGrace   = 2 * time.Second
+	answerWithin   = 25 * time.Second
 	// unseenGrace is how long a transaction of which nothing came back, not even its
 	// id, is given to become visible.
 	unseenGrace = time.Second
@@ -50,7 +51,7 @@ func newCommitter(in *Intake) *committer {
 // fields say which, the error is ErrUnavailable, ErrKeyReused or a fault. Once
 // taken, a request is carried out whatever becomes of the client.
 func (c *committer) submit(ctx context.Context, r *request) error {
-	r.done = make(chan struct{})
+	r.done, r.came = make(chan struct{}), time.Now()
 	select {
 	case c.requests <- r:
 	case <-ctx.Done():

@@ -24,6 +24,7 @@ type request struct {
 	response      func(remaining int64) any
 	refusal       sms.Refusal // what to say when it cannot be paid
 	until         time.Time   // how long it waits aside
+	came          time.Time   // when it was handed in
 	requestID     string      // its id, for the log
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
