@@ -41,8 +41,11 @@ func (w *world) redisMastersDie(deaths int) {
 	shop := w.company("Isoko", 1_000_000)
 	usable := func() bool { return w.gateway.metric("intumwa_queue_usable", `carrier="lumitel"`) == 2 }
 	w.eventually(onTheWayWithin, "the queue is relied upon", usable)
-	messages := 4000 * deaths
-	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
+	messages, pause := 4000, 40*time.Millisecond
+	if deaths > 1 { // for as long as it takes; a queue that has failed is not relied upon for a minute
+		messages, pause = 90_000, 150*time.Millisecond
+	}
+	l := shop.sendsMany(&load{messages: messages, pause: pause})
 	key := w.prefix + ":queue:{" + w.lumitel.Name() + "}"
 	for death := range deaths {
 		more := func(n int) { l.reaches(min(int(l.accepted.Load())+n, messages)) }
@@ -92,7 +95,7 @@ func (w *world) redisMastersDie(deaths int) {
 		set.Servers[master].Start()
 		w.eventually(takenOverWithin, "the old master follows the new one", func() bool { return set.Role(t.Context(), master) == "slave" })
 	}
-	l.finishes()
+	l.ends()
 	w.drains()
 	l.onlyAnswers(http.StatusOK)
 	l.adds(0)

@@ -24,6 +24,9 @@ func TestFleetPartition(t *testing.T) {
 	const binds = 2
 	one := steady()
 	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "2s", "enquire_timeout": "2s", "response_timeout": "2s"}
+	// The carrier ends what is silent sooner than another dispatcher takes over: of one that
+	// cannot say good-bye it would have both until then.
+	one.sim.IdleTimeout = 4 * time.Second
 	w := fleet(t, scene{carriers: []carrier{one}})
 	machine := watchStalls(t)
 	shop := w.company("Isoko", 1_000_000)

@@ -36,6 +36,7 @@ func TestFleetShares(t *testing.T) {
 	for sleep := range sleeps {
 		w.carriesAt(tps*links, 2*time.Second)
 		leader, other := w.leads("lumitel-1")
+		refused := w.carriers[1].Stats().BindRefused
 		signal(t, leader, syscall.SIGSTOP)
 		slept := time.Now()
 		w.eventually(15*time.Second, "the other dispatcher has the links, with all their binds", func() bool {
@@ -48,7 +49,6 @@ func TestFleetShares(t *testing.T) {
 		t.Logf("sleep %d of %s: sending again after %v", sleep+1, leader.name, time.Since(slept).Round(time.Millisecond))
 		if sleeps > 1 && sleep == 0 {
 			counting := w.carriers[1]
-			refused := counting.Stats().BindRefused
 			w.eventually(100*time.Second, "the carrier that counts binds takes the other's", func() bool {
 				holds, _ := w.leader("leo-1")
 				return holds == other && counting.Stats().Sessions == 1 && counting.Stats().Binds == 2

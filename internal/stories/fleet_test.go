@@ -99,16 +99,16 @@ func (s *stalls) above(tps int) int {
 
 // keptBounds asks a carrier whose links have a system_id each, with so many binds and such
 // a pace, whether it ever saw more.
-func (c *smsc) keptBounds(s *stalls, binds, tps int) {
-	c.w.t.Helper()
-	for _, a := range c.Accounts() {
-		c.w.t.Logf("%s: %d binds at once at most, %d of %d submit_sm in a second at most (this machine stood still for %v)",
-			a.SystemID, a.MostBound, a.Peak, tps, time.Duration(s.worst.Load()).Round(time.Millisecond))
+func (s *smsc) keptBounds(machine *stalls, binds, tps int) {
+	s.w.t.Helper()
+	for _, a := range s.Accounts() {
+		s.w.t.Logf("%s: %d binds at once at most, %d of %d submit_sm in a second at most (this machine stood still for %v)",
+			a.SystemID, a.MostBound, a.Peak, tps, time.Duration(machine.worst.Load()).Round(time.Millisecond))
 		if a.MostBound > binds {
-			c.w.t.Errorf("%s had %d binds at once, and may have %d", a.SystemID, a.MostBound, binds)
+			s.w.t.Errorf("%s had %d binds at once, and may have %d", a.SystemID, a.MostBound, binds)
 		}
-		if most := s.above(tps); a.Peak > most {
-			c.w.t.Errorf("%s sent %d in a second, and may send %d", a.SystemID, a.Peak, tps)
+		if most := machine.above(tps); a.Peak > most {
+			s.w.t.Errorf("%s sent %d in a second, and may send %d", a.SystemID, a.Peak, tps)
 		}
 	}
 }
@@ -131,9 +131,9 @@ func silence(moments []time.Time, from, until time.Time) (longest time.Duration)
 }
 
 // carried are the moments at which the carrier took something.
-func (c *smsc) carried() (moments []time.Time) {
-	for _, s := range c.accepted() {
-		moments = append(moments, s.At)
+func (s *smsc) carried() (moments []time.Time) {
+	for _, submit := range s.accepted() {
+		moments = append(moments, submit.At)
 	}
 	return moments
 }

@@ -61,7 +61,7 @@ func TestNetwork(t *testing.T) {
 		case err = <-ended:
 		case <-ctx.Done():
 			_ = cmd.Process.Kill()
-			<-ended
+			_ = <-ended
 			err = ctx.Err()
 		}
 		return strings.TrimSpace(said.String()), err

@@ -33,7 +33,16 @@ func NewPostgresPair(t testing.TB) *PostgresPair {
 	for p.ports[1] = freePort(); p.ports[1] == p.ports[0]; {
 		p.ports[1] = freePort()
 	}
-	p.Primary = newServer(t, postgresNode{port: p.ports[0]}.start)
+	// Together, and when what uses them is over: one that was made amid the test would go
+	// before, and may be the primary by then.
+	t.Cleanup(func() {
+		for _, s := range []*Server{p.Primary, p.Standby} {
+			if s != nil {
+				s.process.remove()
+			}
+		}
+	})
+	p.Primary = p.start(postgresNode{port: p.ports[0]})
 	if err := execute(p.Primary.url, "CREATE DATABASE intumwa"); err != nil {
 		t.Fatalf("making the database: %v", err)
 	}
@@ -44,6 +53,15 @@ func NewPostgresPair(t testing.TB) *PostgresPair {
 	}
 	p.Follow()
 	return p
+}
+
+func (p *PostgresPair) start(node postgresNode) *Server {
+	p.t.Helper()
+	process, err := node.start()
+	if err != nil {
+		p.t.Fatalf("starting a private server: %v", err)
+	}
+	return &Server{t: p.t, process: process, url: process.url}
 }
 
 // URL leads to both, in the order in which they were made first.
@@ -110,7 +128,7 @@ func (p *PostgresPair) Follow() {
 	}
 	p.made++
 	name := "standby_" + strconv.Itoa(p.made)
-	p.Standby = newServer(p.t, postgresNode{port: at, of: p.Primary.url, name: name}.start)
+	p.Standby = p.start(postgresNode{port: at, of: p.Primary.url, name: name})
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
 		if err := execute(p.Primary.url, statement); err != nil {
 			p.t.Fatalf("having commits wait for the standby: %v", err)
