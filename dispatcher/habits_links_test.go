@@ -342,9 +342,10 @@ func TestLinkLease(t *testing.T) {
 }
 
 // TestSilenceUnbinds: a process that the database has not heard of for so long that another
-// may take its links ends its binds before, in good order, and binds again when it is heard.
+// may take its links ends its binds before, in good order, and binds again when it is heard
+// (rule choices 7.13).
 //
-// Source: rule carriers 5.2, rule choices 7.13.
+// Source: rule carriers 5.2.
 func TestSilenceUnbinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
