@@ -61,8 +61,7 @@ func TestNetwork(t *testing.T) {
 		case err = <-ended:
 		case <-ctx.Done():
 			_ = cmd.Process.Kill()
-			_ = <-ended
-			err = ctx.Err()
+			err = errors.Join(ctx.Err(), <-ended)
 		}
 		return strings.TrimSpace(said.String()), err
 	}
