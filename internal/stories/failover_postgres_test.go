@@ -185,7 +185,7 @@ func TestAsynchronousStandby(t *testing.T) {
 	pair.Promote()
 	w.pool.Reset()
 	var restored struct{}
-	w.orders(&restored, "", "restored")
+	w.orders(&restored, "", "restored", "--pending", "send")
 	w.gateway.start()
 	known := map[string]bool{}
 	for _, r := range shop.records() {

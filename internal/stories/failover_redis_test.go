@@ -30,7 +30,7 @@ func TestRedisFailsOver(t *testing.T) {
 func TestRedisClusterFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
-	deaths := chaos(5)
+	deaths := chaos(3) // each takes a minute: until the queue is relied upon
 	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) }})
 	w.redisMastersDie(deaths)
 }
@@ -43,7 +43,7 @@ func (w *world) redisMastersDie(deaths int) {
 	w.eventually(onTheWayWithin, "the queue is relied upon", usable)
 	messages, pause := 4000, 40*time.Millisecond
 	if deaths > 1 { // for as long as it takes; a queue that has failed is not relied upon for a minute
-		messages, pause = 90_000, 150*time.Millisecond
+		messages, pause = 90_000, 200*time.Millisecond
 	}
 	l := shop.sendsMany(&load{messages: messages, pause: pause})
 	key := w.prefix + ":queue:{" + w.lumitel.Name() + "}"
