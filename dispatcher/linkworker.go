@@ -38,7 +38,8 @@ type linkWorker struct {
 	open   sync.WaitGroup // messages not yet settled
 	paused atomic.Bool
 
-	yielded bool // watch's: the binds were ended because this process may be taken for dead
+	// watch's: when the binds were ended because this process may be taken for dead
+	yielded yielding
 }
 
 // settleWait is how long a worker waits at its end for its last answers to be
@@ -187,7 +188,7 @@ func (w *linkWorker) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			w.yield()
+			w.yield(now)
 			w.pace.tick(now)
 			w.binds.balance()
 			if !w.binds.up() || !w.d.member.fresh() || !w.breaker.ready(now) || w.slots.stalled(now) {
@@ -201,18 +202,53 @@ func (w *linkWorker) watch(ctx context.Context) {
 // end: less than what is left until then.
 const yieldWithin = 500 * time.Millisecond
 
-// yield ends the binds before the others take this process for dead and one of them binds
-// in its place: a carrier counts both, or lets the new one wait for as long as the old one
-// stands. They come up again with the next heartbeat that succeeds.
-func (w *linkWorker) yield() {
-	silent := w.d.member.silent()
-	if silent == w.yielded {
+// yielding is what becomes of the binds of a process that the database hears late.
+type yielding struct {
+	now    bool          // they are ended
+	silent time.Time     // when this process was last silent
+	back   time.Time     // when they came up again
+	rest   time.Duration // how long it must have been heard before they do
+}
+
+// Where a process is silent again and again, because the database is slow, its binds stay
+// down for longer each time: a carrier takes one that binds and unbinds every few seconds
+// for a fault.
+const (
+	yieldRest, yieldRestMost = 5 * time.Second, time.Minute
+	yieldForgets             = 10 * time.Minute
+)
+
+// next returns whether the binds are to be down at a time.
+func (y *yielding) next(silent bool, now time.Time) (down bool) {
+	if silent {
+		if y.silent = now; !y.now {
+			if y.rest = min(max(2*y.rest, yieldRest), yieldRestMost); y.back.IsZero() || now.Sub(y.back) > yieldForgets {
+				y.rest = 0
+			}
+			y.now = true
+		}
+		return true
+	}
+	if y.now && now.Sub(y.silent) >= y.rest {
+		y.now, y.back = false, now
+	}
+	return y.now
+}
+
+// yield ends the binds before the others take this process for dead, by its heartbeats, and
+// one of them binds in its place: a carrier counts both, or lets the new one wait for as long
+// as the old one stands. They come up again with a heartbeat that succeeds, the first time
+// at once.
+func (w *linkWorker) yield(now time.Time) {
+	before := w.yielded.now
+	down := w.yielded.next(w.d.member.silent(), now)
+	if down == before {
 		return
 	}
-	if w.yielded = silent; silent {
+	if down {
 		w.d.log.Warn("link unbinds: the database has not heard of this process for so long that another may bind", "carrier", w.carrier.name, "link", w.link)
 	}
-	w.binds.allow(!silent, yieldWithin)
+	w.binds.allow(!down, yieldWithin)
 }
 
 // ready waits until the link can carry something.

@@ -9,29 +9,39 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ahead is by how much this machine's clock is ahead of the database's, in nanoseconds, as
-// far as this process has heard.
-var ahead atomic.Int64
+// reading is what the database's clock was heard to say.
+type reading struct {
+	theirs time.Time
+	when   time.Time // by this machine's clocks, the monotonic one too
+}
+
+// heard is what Now goes by; nil: nothing has been heard yet.
+var heard atomic.Pointer[reading]
 
 // Now is what the database's clock says: the one clock of all processes, by which it is
 // decided what is due, over or allowed, and which stands in what is written, signed and
-// shown (rule choices 10.3). Each machine has its own idea of the time, and one that is an hour wrong must not
-// send a message an hour early or take one for expired. It is as exact as the quickest
-// answer of late (ReadClock); before the first it is this machine's. It may step back, has
-// no monotonic part and measures no duration: for that there is [time.Now].
+// shown (rule choices 10.3). Each machine has its own idea of the time, and one that is an
+// hour wrong must not send a message an hour early or take one for expired. It is as exact
+// as the quickest answer of late (ReadClock), and goes on by this machine's monotonic clock,
+// so that setting the other changes nothing; before the first answer it is the other. It may
+// step back, has no monotonic part and measures no duration: for that there is [time.Now].
 func Now() time.Time { return Moment(time.Now()) }
 
-// Moment is what the database's clock said when this machine's said t. The zero time stays
-// what it is.
+// Moment is what the database's clock said when this machine's said t, as [time.Now] gave
+// it. The zero time stays what it is.
 func Moment(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
+	h := heard.Load()
+	if t.IsZero() || h == nil {
+		return t.Round(0)
 	}
-	return t.Round(0).Add(-Ahead())
+	return h.theirs.Add(t.Sub(h.when))
 }
 
 // Ahead is by how much this machine's clock is ahead of the database's; negative: behind.
-func Ahead() time.Duration { return time.Duration(ahead.Load()) }
+func Ahead() time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(Moment(now))
+}
 
 // ReadClock asks the database for the time, for Now. A process does so when it starts and
 // every few seconds: clocks drift, are set, and another server may have become the primary.
@@ -47,13 +57,13 @@ func ReadClock(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("asking the database for the time: %w", err)
 	}
 	half := time.Since(asked) / 2
-	seen := asked.Add(half).Sub(theirs) // wrong by half at the most
+	when := asked.Add(half) // wrong by half at the most
 	switch {
-	case (seen - Ahead()).Abs() <= half: // what is known may be so
-	case seen.Abs() <= half: // this clock may be right
-		ahead.Store(0)
+	case heard.Load() != nil && Moment(when).Sub(theirs).Abs() <= half: // what is known may be so
+	case when.Round(0).Sub(theirs).Abs() <= half: // this clock may be right
+		heard.Store(&reading{when.Round(0), when})
 	default:
-		ahead.Store(int64(seen))
+		heard.Store(&reading{theirs, when})
 	}
 	return nil
 }
