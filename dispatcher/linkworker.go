@@ -214,7 +214,7 @@ type yielding struct {
 // down for longer each time: a carrier takes one that binds and unbinds every few seconds
 // for a fault.
 const (
-	yieldRest, yieldRestMost = 5 * time.Second, time.Minute
+	yieldRest, yieldRestMost = time.Second, time.Minute
 	yieldForgets             = 10 * time.Minute
 )
 

@@ -18,7 +18,7 @@ func TestYielding(t *testing.T) {
 		}
 		return d
 	}
-	for i, want := range []time.Duration{0, 5, 10, 20, 40, 60, 60} {
+	for i, want := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60} {
 		silence()
 		if !y.now {
 			t.Fatal("they are up during a silence")
