@@ -265,7 +265,7 @@ func TestApprovedWhileHeld(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() { done <- hold(d, ids) }()
-			for d.count(`SELECT count(*) FROM pg_locks WHERE NOT granted`) == 0 {
+			for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`) == 0 {
 				select {
 				case err := <-done:
 					t.Fatalf("it did not wait, %v", err)
@@ -449,7 +449,7 @@ func TestCancelWhileReleased(t *testing.T) {
 	}
 	done := make(chan []int64)
 	go func() { done <- d.cancel(messages.Queued{Company: 1}) }()
-	for d.count(`SELECT count(*) FROM pg_locks WHERE NOT granted`) == 0 {
+	for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`) == 0 {
 		select {
 		case got := <-done:
 			t.Fatalf("it did not wait; cancelled %v", got)
