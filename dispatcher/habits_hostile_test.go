@@ -25,17 +25,21 @@ func TestHabitOfFlood(t *testing.T) {
 		receipts bool
 		octets   int
 		table    string
+		enough   bool // the hour's are full: the carrier is told that it is too fast
 	}{
-		{"receipts", true, 0, "receipts"},
-		{"short texts", false, 50, "inbound"},
-		{"long texts", false, 39_000, "inbound"},
-		{"too long texts", false, 60_000, "inbound"},
+		{"receipts", true, 0, "receipts", true},
+		{"short texts", false, 50, "inbound", true},
+		{"long texts", false, 39_000, "inbound", false},
+		{"too long texts", false, 60_000, "inbound", false},
 	} {
 		before := mno.Stats()
 		mno.Faults(func(f *carriersim.Faults) {
 			f.FloodPerSec, f.FloodReceipts, f.FloodOctets = 1000, flood.receipts, flood.octets
 		})
 		w.until(flood.name+" flood and are refused", func() bool { return mno.Stats().FloodRefused > before.FloodRefused+100 })
+		if flood.enough {
+			w.until(flood.name+" are refused by ESME_RTHROTTLED", func() bool { return mno.Stats().FloodThrottled > before.FloodThrottled+10 })
+		}
 		ids := w.sendMany(40, "00")
 		w.await("sent", 30*time.Second, ids...)
 		if st := mno.Stats(); st.Flooded == before.Flooded || st.Connections != 1 {

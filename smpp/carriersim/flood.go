@@ -86,9 +86,13 @@ func (s *session) floodAnswered(h header) bool {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.status == OK {
+	switch h.status {
+	case OK:
 		c.stats.FloodTaken++
-	} else {
+	case Throttled:
+		c.stats.FloodThrottled++
+		c.stats.FloodRefused++
+	default:
 		c.stats.FloodRefused++
 	}
 	return true

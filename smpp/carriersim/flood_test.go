@@ -34,8 +34,11 @@ func TestFlood(t *testing.T) {
 	c.Faults(func(f *Faults) { f.FloodPerSec = 0 })
 	for i, seq := range seqs {
 		status := uint32(0x14)
-		if i == 0 {
+		switch i {
+		case 0:
 			status = 0
+		case 1:
+			status = 0x58
 		}
 		k.write(0x80000005, status, seq, []byte{0})
 	}
@@ -43,6 +46,9 @@ func TestFlood(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%+v", c.Stats())
 		}
+	}
+	if n := c.Stats().FloodThrottled; n != 1 {
+		t.Errorf("%d were throttled, want 1", n)
 	}
 	if v := c.Violations(); len(v) > 0 {
 		t.Errorf("%+v", v)

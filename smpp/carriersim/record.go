@@ -114,9 +114,10 @@ type Stats struct {
 	Discarded   uint64            `json:"discarded"` // refused for good, too old, or lost on purpose
 	MO          uint64            `json:"mo"`
 
-	Flooded      uint64 `json:"flooded"` // sent by Faults.FloodPerSec
-	FloodTaken   uint64 `json:"flood_taken"`
-	FloodRefused uint64 `json:"flood_refused"`
+	Flooded        uint64 `json:"flooded"` // sent by Faults.FloodPerSec
+	FloodTaken     uint64 `json:"flood_taken"`
+	FloodRefused   uint64 `json:"flood_refused"`
+	FloodThrottled uint64 `json:"flood_throttled"` // of the refused: by ESME_RTHROTTLED
 
 	Violations uint64 `json:"violations"`
 }
