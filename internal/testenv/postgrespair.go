@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -95,6 +96,27 @@ func (p *PostgresPair) Promote() {
 func (p *PostgresPair) Unsynchronized() {
 	p.t.Helper()
 	p.tell("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+}
+
+// CatchUp waits until the standby keeps all that the primary has written by now.
+func (p *PostgresPair) CatchUp() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, p.Primary.url)
+	if err != nil {
+		p.t.Fatalf("asking the primary: %v", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var end string
+	if err := conn.QueryRow(ctx, `SELECT pg_current_wal_lsn()::text`).Scan(&end); err != nil {
+		p.t.Fatalf("asking the primary: %v", err)
+	}
+	for kept := false; !kept; time.Sleep(10 * time.Millisecond) {
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_replication WHERE flush_lsn >= $1::text::pg_lsn)`, end).Scan(&kept); err != nil {
+			p.t.Fatalf("the standby does not catch up: %v", err)
+		}
+	}
 }
 
 // FallBehind freezes the standby, and sees to it that nothing more of what the primary
