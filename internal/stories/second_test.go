@@ -64,13 +64,14 @@ func TestSlowCarrierIsNotDoubled(t *testing.T) {
 	t.Parallel()
 	carriers := seconded()
 	carriers[0].config["unknown_hold"] = "6s"
-	carriers[0].link["enquire_link"], carriers[0].link["enquire_timeout"] = "1s", "1s"
+	carriers[0].link["enquire_link"], carriers[0].link["enquire_timeout"] = "1s", "4s" // a busy machine answers within
 	carriers[0].link["response_timeout"] = "1s"
 	w := play(t, scene{carriers: carriers})
 	shop := w.company("Isoko", 100)
 	leo := w.carriers[1]
-	// Given up after six seconds, sent again five later; then the first answer comes.
-	w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 15 * time.Second })
+	// Given up after six seconds, sent again five later; then the first answer comes, and what
+	// became of it as soon as all is on its way again.
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay, f.HoldReceipts = 15*time.Second, true })
 	var sent []answer
 	for _, text := range []string{"Amahoro", "Mwaramutse", strings.Repeat("Muraho neza. ", 20)} {
 		sent = append(sent, shop.sends(w.fated(1), text))
@@ -79,6 +80,7 @@ func TestSlowCarrierIsNotDoubled(t *testing.T) {
 	if n := ask[int](w, `SELECT count(*) FROM messages WHERE status <> 0`); n > 0 {
 		t.Fatalf("%d messages are final before the first answer", n)
 	}
+	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
 	for _, a := range sent {
 		m := w.becomes(a.ID, "failed")
 		if !strings.HasPrefix(m.FailureReason, "UNDELIV") || m.Carrier != w.lumitel.Name() || slices.Contains(m.events(), "sent_on") {
