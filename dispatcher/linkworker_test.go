@@ -240,7 +240,7 @@ func TestBatchesTakeTurns(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
-	w.campaign(1, 600, "big")
+	w.campaign(1, 3000, "big")
 	w.until("the big one is on its way", func() bool { return mno.Stats().Accepted > 40 })
 	small := w.campaign(2, 40, "small")
 	before := int(mno.Stats().Accepted)

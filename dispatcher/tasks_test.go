@@ -62,9 +62,9 @@ func TestTaskTimes(t *testing.T) {
 			t.Errorf("done: %q, want %q", got, want)
 		}
 	}
-	dear = 20 * time.Millisecond
+	dear = 200 * time.Millisecond
 	round("free often dear seldom")
-	round("often") // the dear one rests for a second
+	round("often") // the dear one rests for ten seconds
 	b.d.deaths.note()
 	round("free often")
 	tasks[2].next = time.Now()

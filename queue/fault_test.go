@@ -240,16 +240,24 @@ func TestQuietBesideOthers(t *testing.T) {
 	q, _ := queueOn(t, testenv.NewRedisServer(t).URL())
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	for range 3 { // never is there a moment without one that listens
-		others.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := q.Wait(ctx, carrier, time.Second, queue.Single); err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
-			}
-		})
-		time.Sleep(300 * time.Millisecond) // they begin and end at different times
+	listen := func() {
+		if _, err := q.Wait(ctx, carrier, time.Second, queue.Single); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
 	}
+	others.Go(listen)
+	others.Go(func() { // never is there a moment without one that listens
+		next := time.NewTicker(200 * time.Millisecond)
+		defer next.Stop()
+		for {
+			select {
+			case <-next.C:
+				others.Go(listen)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	done := make(chan struct{})
 	go func() { defer close(done); q.Quiet() }()
 	select {
