@@ -37,7 +37,7 @@ bench: build ## what it carries a second, and where its work goes (BENCH=singles
 bench-compare: ## two reports of make bench, figure by figure (OLD=before.json NEW=bin/bench.json)
 	@go run ./internal/bench -compare '$(OLD)' '$(NEW)'
 
-attack: ## what hostile people and neighbours tried, played again in short (INTUMWA_CHAOS=1: at full length)
+attack: build ## what hostile people and neighbours tried, played again in short (INTUMWA_CHAOS=1: at full length)
 	@exec scripts/stories.sh attack
 
 chaos: ## the stories that kill, flush and drop, many times over
