@@ -111,10 +111,9 @@ func TestRedisFails(t *testing.T) {
 			w.start(sim.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 1000 }))
 			all := w.post(3) // and the queue has them
 			w.accepted(sim, len(all), carriedWithin*slack)
-			time0 := time.Now()
-			for time.Since(time0) < 1500*time.Millisecond { // the first probes are over, the workers wait at their bells
-				<-time.After(50 * time.Millisecond)
-			}
+			w.until("a probe has passed, and the feeders of both lanes wait at their bells", func() bool {
+				return len(w.direct.Keys(w.Context(), "test:probe:*").Val()) > 0 && w.blocked() >= 2
+			})
 
 			end := fault.begin(w)
 			start, times := time.Now(), []time.Duration{}
@@ -224,6 +223,21 @@ func (w *redisWorld) do(args ...any) {
 	if err := w.direct.Do(w.Context(), args...).Err(); err != nil && !strings.Contains(err.Error(), "BUSYGROUP") {
 		w.Fatalf("%v: %v", args, err)
 	}
+}
+
+// blocked is how many clients of Redis wait at a bell.
+func (w *redisWorld) blocked() (n int) {
+	w.Helper()
+	info, err := w.direct.Info(w.Context(), "clients").Result()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		if _, err := fmt.Sscanf(line, "blocked_clients:%d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 func (w *redisWorld) config(name, value, back string) func() {
