@@ -200,12 +200,16 @@ func TestAttackDrippedBodies(t *testing.T) {
 	w.gateway.keptBelow("dripped bodies", resident(), 400, 700)
 }
 
-// One customer looks up over forty connections, or ten times as many; others send and look up.
+// One customer looks for what is not there among all its messages, over forty connections or
+// ten times as many; others send and look up.
 func TestAttackLookups(t *testing.T) {
 	t.Parallel()
 	busy(t)
-	w := play(t, scene{})
-	curious, shop := w.silentCompany("Isoko", 1000), w.silentCompany("Inzu", 1000)
+	w := play(t, scene{carriers: []carrier{steady()}})
+	curious, shop := w.silentCompany("Isoko", 50_000), w.silentCompany("Inzu", 1000)
+	w.bulk(curious, 500*chaos(40))
+	w.drains()
+	w.settles(settledWithin)
 	lasted(t, "before look-ups", curious.meanwhile(30))
 	looks := func(c *company, path string) int {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.gateway.api+path, nil)
