@@ -283,6 +283,46 @@ func TestRecoveryInTheBackground(t *testing.T) {
 	})
 }
 
+// TestChangedWhileItIsRead: what is written after its endpoint has another secret is signed
+// with that one, also when the endpoint was read just before.
+func TestChangedWhileItIsRead(t *testing.T) {
+	w := New(batchPool(t), Options{AllowPrivate: true, Idle: 20 * time.Millisecond, SecretKey: new([32]byte)})
+	s := newSink(t, nil)
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	eventually(t, "the first request", func() bool { return s.count() == 1 })
+	if _, err := w.Rotate(t.Context(), 1); err != nil { // it is read for this
+		t.Fatal(err)
+	}
+	given := newSecret()
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE webhook_deliveries IN ACCESS EXCLUSIVE MODE`} {
+			if _, err := tx.Exec(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		eventually(t, "it is about to read what is new", func() (waits bool) {
+			if err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+				AND wait_event_type = 'Lock' AND query LIKE '%FROM webhook_deliveries d WHERE d.seq > %')`).Scan(&waits); err != nil {
+				t.Fatal(err)
+			}
+			return waits
+		})
+		if _, err := w.SetEndpoint(t.Context(), 1, Setting{Secret: given}); err != nil {
+			return err
+		}
+		return w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second request", func() bool { return s.count() == 2 })
+	r := s.requests()[1]
+	if err := Verify(given, r.header, []byte(r.body), time.Now()); err != nil || strings.Contains(r.header.Get("webhook-signature"), " ") {
+		t.Errorf("it is signed with what was before: %v, %v", r.header, err)
+	}
+}
+
 // TestSwitchedOffElsewhere: an endpoint that another process switches off gets
 // no more calls, also of those that were taken already, and all of them when it
 // is on again.

@@ -18,6 +18,10 @@ func (d *deliverer) takeArrivals(ctx context.Context) (full bool, err error) {
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
+	// A change that was made before one of them was written counts for it.
+	if err := d.reloadChanged(ctx); err != nil {
+		return false, err
+	}
 	if err := d.load(ctx, found); err != nil {
 		return false, err
 	}
@@ -234,6 +238,9 @@ func (d *deliverer) takeDue(ctx context.Context) error {
 		return err
 	}
 	fetched, err := d.fetch(ctx, wishes)
+	if err == nil { // a change that was made before one of them was due again counts for it
+		err = d.reloadChanged(ctx)
+	}
 	if err != nil {
 		d.abandonFetch(wishes.companies)
 		return err
