@@ -7,15 +7,15 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
-// A carrier floods us with receipts of nobody's messages, with texts of 60,000
-// octets and with addresses of 60,000 digits, over four binds. It is told that it is too
-// fast. Our messages are carried and settled by their receipts; what is kept of the flood is
+// A carrier floods us with receipts of nobody's messages, with texts that are as long as
+// they may be or much longer, and with addresses of 60,000 digits, over four binds. It is
+// told that it is too fast. Our messages are carried and settled by their receipts; what is kept of the flood is
 // bounded, and so is the memory.
 func TestAttackCarrierFloods(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	const most = 300 // in an hour
-	more := chaos(10)
+	more := chaos(5)
 	w := play(t, scene{brokenProtocol: true, carriers: []carrier{{
 		sim:    carriersim.Options{NoFates: true},
 		config: tree{"max_unmatched_per_hour": most, "max_inbound_per_hour": most},
@@ -28,6 +28,7 @@ func TestAttackCarrierFloods(t *testing.T) {
 		throttled bool // and the carrier is told so
 	}{
 		{"a flood of receipts", carriersim.Faults{FloodPerSec: 300 * more, FloodReceipts: true}, true},
+		{"a flood of texts of 39,000 octets", carriersim.Faults{FloodPerSec: 100 * more, FloodOctets: 39_000}, true},
 		{"a flood of texts of 60,000 octets", carriersim.Faults{FloodPerSec: 100 * more, FloodOctets: 60_000}, false},
 		{"a flood of addresses of 60,000 digits", carriersim.Faults{FloodPerSec: 50 * more, FloodOctets: 10, FloodSource: 60_000}, false},
 	} {

@@ -102,8 +102,8 @@ func (c *Carrier) scheduler(ctx context.Context) {
 		now := c.clock()
 		more := c.runDue(now, touched)
 		c.sendUnknownReceipts(now)
-		c.flood(now, touched)
 		c.deliverDue(now, touched)
+		c.flood(now, touched) // last: it takes all the room that there is
 		if now-patrolled >= int64(patrol) {
 			patrolled = now
 			c.checkTimeouts(now, touched)
