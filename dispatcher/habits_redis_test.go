@@ -154,6 +154,54 @@ func TestRedisFails(t *testing.T) {
 	}
 }
 
+// TestSlowLooksFindWhatIsLost: a queue that loses what it was given is found out within
+// seconds also where the database is slow to say what waits.
+func TestSlowLooksFindWhatIsLost(t *testing.T) {
+	t.Parallel()
+	const look = "%count(*) FILTER (WHERE w.pushed_at < %"
+	w := newRedisWorld(t)
+	for _, statement := range []string{
+		`ALTER TABLE outbox RENAME TO outbox_rows`,
+		`CREATE FUNCTION slowly() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+			IF current_query() LIKE '` + look + `' THEN PERFORM pg_sleep(0.6); END IF;
+			RETURN true;
+		END $$`,
+		`CREATE VIEW outbox AS SELECT * FROM outbox_rows WHERE (SELECT slowly())`,
+	} {
+		if _, err := w.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	walks, err := w.pool.Begin(t.Context()) // the walk finds it too, some seconds later
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = walks.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `SELECT pg_advisory_xact_lock(x'696e7475'::int)`} {
+		if _, err := walks.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sim := w.carrier(carriersim.Options{Name: "lumitel"})
+	w.start(sim.mno())
+	all := w.post(1)
+	w.accepted(sim, len(all), carriedWithin*slack)
+	looking := func() bool {
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid() AND query LIKE '`+look+`'`) > 0
+	}
+	w.eventually(30*time.Second, looking, func() string { return "a look is under way" })
+	w.until("it has ended", func() bool { return !looking() })
+	before := time.Now()
+	lost, _ := w.insert(1) // and the queue loses it
+	w.accepted(sim, len(all)+len(lost), 40*time.Second)
+	if took := time.Since(before); took > carriedWithin*slack {
+		t.Errorf("carried after %v, not within %v", took, carriedWithin*slack)
+	} else {
+		t.Logf("FIGURE carried after %v", took.Round(10*time.Millisecond))
+	}
+	w.stop()
+}
+
 // redisWorld is a world with a Redis of its own, behind a proxy.
 type redisWorld struct {
 	*world
@@ -179,6 +227,18 @@ func newRedisWorld(t *testing.T) *redisWorld {
 // refuse them, after their commit.
 func (w *redisWorld) post(n int) (ids []int64) {
 	w.Helper()
+	ids, items := w.insert(n)
+	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+	go func() { // intake's pusher does not hold up the customer
+		defer cancel()
+		_ = w.queue.Push(ctx, items)
+	}()
+	return ids
+}
+
+// insert is post as far as the commit.
+func (w *redisWorld) insert(n int) (ids []int64, items []queue.Item) {
+	w.Helper()
 	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
 	var list []*messages.Message
 	for i := range 2 * n {
@@ -196,16 +256,10 @@ func (w *redisWorld) post(n int) (ids []int64) {
 	}); err != nil {
 		w.Fatal(err)
 	}
-	var items []queue.Item
 	for i, m := range list {
 		items = append(items, queue.Item{MessageID: ids[i], CompanyID: 1, Carrier: "lumitel", Lane: queue.Lane(m.Lane())})
 	}
-	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
-	go func() { // intake's pusher does not hold up the customer
-		defer cancel()
-		_ = w.queue.Push(ctx, items)
-	}()
-	return ids
+	return ids, items
 }
 
 // accepted waits until the carrier has accepted n messages.

@@ -16,6 +16,10 @@ const (
 	// probeInterval lies between two probes.
 	probeInterval = 500 * time.Millisecond
 	lookInterval  = 250 * time.Millisecond // between two looks at the database
+	// lookMost is the longest pause between two looks, however long one took: with
+	// overlookedAfter it is how late a queue that lies is found out. Looks that are dear
+	// for what is in the outbox, those below the floor, are seldom by themselves.
+	lookMost = 750 * time.Millisecond
 	// overlookedAfter is how long a message may be due and unclaimed while the
 	// queue says that nothing waits.
 	overlookedAfter = time.Second
@@ -213,8 +217,8 @@ func (h *queueHealth) runLooks(ctx context.Context) {
 		if err := h.look(ctx); err != nil && ctx.Err() == nil {
 			h.d.log.Debug("looking for what the queue keeps back", "error", err)
 		}
-		// What a long transaction keeps in the outbox is not read without pause.
-		if sleep(ctx, max(lookInterval, min(swept*time.Since(start), restMost))) != nil {
+		// A database that is slow is not asked without pause.
+		if sleep(ctx, max(lookInterval, min(swept*time.Since(start), lookMost))) != nil {
 			return
 		}
 	}
