@@ -75,7 +75,7 @@ type API struct {
 	webhooks  *webhooks.Webhooks
 	bodySlots *bodySlots
 	memory    *memory
-	lookups   *lookups
+	lookups   *throttle.Turns // of a user, at the database
 	metrics   *metrics
 
 	cancelQueued func(context.Context, messages.Queued) (dispatcher.Cancellation, error)
@@ -100,7 +100,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	m := newMetrics(opts.Metrics)
 	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages, handsets: rooms.Handsets,
 		ledger: rooms.Ledger, webhooks: rooms.Webhooks, bodySlots: newBodySlots(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
-		lookups: newLookups(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}, cancelQueued: rooms.Cancel}
+		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}, cancelQueued: rooms.Cancel}
 	return a.routes()
 }
 

@@ -185,10 +185,10 @@ func (s *sharedResponses) of(status int, operation string, r response) response 
 		return r
 	case strings.Contains(string(onSends), operation) && status != 401 && status != 409:
 		name += "OfSend"
-	case status == 429 && strings.Contains(string(onLooks), operation):
-		name += "OfLookup"
 	case status == 429 && operation == "putTestNumber":
 		name += "OfCode"
+	case status == 429 && strings.Contains(string(onLooks), operation):
+		name += "OfLookup"
 	}
 	if _, known := s.by[name]; !known {
 		s.names = append(s.names, name)

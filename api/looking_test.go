@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -154,4 +157,91 @@ func (u *unread) Write(p []byte) (int, error) {
 	u.writing <- struct{}{}
 	<-u.read
 	return u.ResponseRecorder.Write(p)
+}
+
+// TestSlowBodiesHoldNoTurn: a body that is announced and not sent takes no slot of the
+// look-ups from others, nor from its own user.
+func TestSlowBodiesHoldNoTurn(t *testing.T) {
+	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
+	for _, name := range []string{"dripper", "other"} {
+		w.customer(name, &accounts.NewCompany{Approved: true})
+	}
+	for _, start := range []string{"POST /v1/opt-outs", "PUT /v1/test-number", "POST /v1/test-number/verify", "POST /v1/sms/preview"} {
+		var dripping []net.Conn
+		for range 2 {
+			conn := w.dial()
+			dripping = append(dripping, conn)
+			_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n",
+				start, w.tokens["dripper"])
+			if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // now the body is read
+				t.Fatalf("%s: %q, %v", start, line, err)
+			}
+		}
+		for _, name := range []string{"other", "dripper"} {
+			if got := w.do(name, "GET", "/v1/balance", ""); got.status != http.StatusOK {
+				t.Errorf("%s meanwhile, a look-up of %s: %d %s", start, name, got.status, got.body)
+			}
+		}
+		for _, conn := range dripping {
+			_ = conn.Close()
+		}
+	}
+}
+
+// TestCodesOfOneUserTakeFewConnections: requests for one-time codes of one user wait for
+// each other in the database, each with a connection; so they are few at a time.
+func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
+	w := newWorld(t, worldOptions{Options: Options{Lookups: 4, LookupsPerUser: 2}})
+	w.customer("greedy", &accounts.NewCompany{Approved: true})
+	ctx := context.WithoutCancel(t.Context())
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SELECT FROM users WHERE id = $1 FOR UPDATE`, w.users["greedy"]); err != nil {
+		t.Fatal(err)
+	}
+	const asked = 8
+	answers := make(chan *httptest.ResponseRecorder, 2*asked)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range 2 * asked {
+		method, path, body := "PUT", "/v1/test-number", `{"phone_number":"+25761234567"}`
+		if i%2 == 1 {
+			method, path, body = "POST", "/v1/test-number/verify", `{"code":"123456"}`
+		}
+		all.Go(func() {
+			r := httptest.NewRequest(method, path, strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer "+w.tokens["greedy"])
+			r.Header.Set("Content-Type", "application/json")
+			answer := httptest.NewRecorder()
+			w.handler.ServeHTTP(answer, r)
+			answers <- answer
+		})
+	}
+	for range 2*asked - 2 {
+		select {
+		case answer := <-answers:
+			if code := answer.Header().Get("X-Error-Code"); answer.Code != http.StatusTooManyRequests || code != "too_many_lookups" {
+				t.Errorf("answered %d, %s", answer.Code, code)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("more than two requests wait for the user's row")
+		}
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhatIsNoTextIsNoReference: a filter that the database would refuse is refused before, and is no outage.
+func TestWhatIsNoTextIsNoReference(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	w.customer("live", &accounts.NewCompany{Approved: true})
+	for _, text := range []string{"%FF", "a%00", "%ED%A0%80"} {
+		if got := w.do("live", "GET", "/v1/sms?client_reference="+text, ""); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", text, got.status, got.body)
+		}
+	}
 }

@@ -92,6 +92,11 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	done()
+	leave, ok := a.enterLookup(c)
+	if !ok {
+		return
+	}
+	defer leave()
 	company, ok := a.companyOf(c)
 	if !ok {
 		return

@@ -59,7 +59,7 @@ func (a *API) table() ([]route, error) {
 		look("/v1/inbound", a.listInbound),
 		look("/v1/inbound/:id", a.getInbound),
 		look("/v1/opt-outs", a.listOptOuts),
-		route{http.MethodPost, "/v1/opt-outs", []gin.HandlerFunc{a.authenticate, a.lookup, a.addOptOuts}},
+		other(http.MethodPost, "/v1/opt-outs", a.addOptOuts),
 		route{http.MethodDelete, "/v1/opt-outs/:id", []gin.HandlerFunc{a.authenticate, a.lookup, a.removeOptOut}},
 		open("/v1/openapi.json", page.openAPI),
 		open("/docs", page.docs),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"intumwa/intake"
 	"intumwa/internal/postgres"
@@ -27,7 +28,7 @@ func ownName(v value, wrong *refusal) (string, *refusal) {
 // isReference reports whether a text can be a client_reference: at most 64 printable
 // characters (of the spaces that of ASCII alone), and not only spaces.
 func isReference(text string) bool {
-	return !longerThan(text, maxReference) && !blank(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return utf8.ValidString(text) && !longerThan(text, maxReference) && !blank(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 // Bounds of the times of a request.

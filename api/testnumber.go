@@ -59,6 +59,11 @@ func (a *API) putTestNumber(c *gin.Context) {
 		refuseField(c, wrong)
 		return
 	}
+	leave, ok := a.enterLookup(c) // the account's codes wait for each other, each with a connection
+	if !ok {
+		return
+	}
+	defer leave()
 	if err := a.sendCode(c, number); err != nil {
 		a.refuseTestNumber(c, err)
 		return
@@ -104,6 +109,11 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 		refuseField(c, wrong)
 		return
 	}
+	leave, ok := a.enterLookup(c)
+	if !ok {
+		return
+	}
+	defer leave()
 	if _, err := a.accounts.ConfirmVerification(background(c), caller(c).UserID, code); err != nil {
 		a.refuseTestNumber(c, err)
 		return

@@ -58,7 +58,7 @@ func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, mess
 
 // deliveries reads the deliveries that a query finds, and their attempts.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
-	rows, err := w.pool.Query(ctx, query, args...)
+	rows, err := w.lookups.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading webhook deliveries: %w", err)
 	}
@@ -107,7 +107,7 @@ func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 		seqs[i] = found[i].seq
 		by[seqs[i]] = &found[i]
 	}
-	rows, err := w.pool.Query(ctx, `
+	rows, err := w.lookups.Query(ctx, `
 		SELECT seq, at, ms, status, result, coalesce(error, ''), coalesce(excerpt, '')
 		FROM webhook_attempts WHERE seq = ANY($1) ORDER BY seq, at`, seqs)
 	if err != nil {

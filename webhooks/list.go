@@ -56,7 +56,7 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 		reach = `webhook_undelivered WHERE company_id = $1 AND due = 'infinity'`
 	}
 	var last, seen int64 // how far the page reads
-	err = w.pool.QueryRow(ctx, `
+	err = w.lookups.QueryRow(ctx, `
 		SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM `+reach+` AND id < $2 ORDER BY id DESC LIMIT $3) r`,
 		int64(company), before, maxScanned).Scan(&last, &seen)
 	if err != nil {

@@ -46,6 +46,10 @@ type Options struct {
 	PerEndpoint    int
 	PerEndpointMax int
 
+	// Lookups is the pool on which deliveries are listed for customers, so that what they
+	// look up takes no connection from the messages; nil: the pool of New.
+	Lookups *pgxpool.Pool
+
 	// Retention is how long deliveries and their attempts are kept; 30 days.
 	Retention time.Duration
 	// Idle is the longest pause between looks for new and due deliveries; 250 ms.
@@ -96,13 +100,14 @@ type database interface {
 // In returns a copy that works in the caller's transaction. Call Kick of the original
 // once the transaction is committed. Do not call Run of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
-	return &Webhooks{pool: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, vault: w.vault, log: w.log, metrics: w.metrics,
+	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, vault: w.vault, log: w.log, metrics: w.metrics,
 		kick: make(chan struct{}, 1)}
 }
 
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
 	pool       database
+	lookups    database      // for lists of deliveries
 	owners     *pgxpool.Pool // where the connection goes that holds the owner's lock
 	opts       Options
 	schedule   schedule
@@ -122,6 +127,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
 	w := &Webhooks{
 		pool:     pool,
+		lookups:  pool,
 		owners:   pool,
 		opts:     opts,
 		schedule: opts.RetryDelays,
@@ -130,6 +136,9 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		log:      opts.Log,
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
+	}
+	if opts.Lookups != nil {
+		w.lookups = opts.Lookups
 	}
 	return w
 }
