@@ -40,12 +40,39 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, 
 	if err != nil {
 		return Token{}, "", err
 	}
+	return a.insertToken(ctx, user.ID, name)
+}
+
+// CreateOwnToken is [Accounts.CreateToken] for a user who makes it and has room for [MaxTokens]: [ErrTooMany] when they are
+// there, however many are made at once.
+func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string) (t Token, text string, err error) {
+	if name, err = cleanName("token name", name); err != nil {
+		return Token{}, "", err
+	}
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if err := lockUser(ctx, tx, userID); err != nil {
+			return fmt.Errorf("locking user %d: %w", userID, err)
+		}
+		var active int
+		if err := tx.QueryRow(ctx, `select count(*) from api_tokens where user_id = $1 and revoked_at is null`, userID).Scan(&active); err != nil {
+			return fmt.Errorf("counting the tokens of user %d: %w", userID, err)
+		}
+		if active >= MaxTokens {
+			return &callerError{ErrTooMany, fmt.Sprintf("user %d has %d tokens", userID, active)}
+		}
+		t, text, err = a.In(tx).insertToken(ctx, userID, name)
+		return err
+	})
+	return t, text, err
+}
+
+func (a *Accounts) insertToken(ctx context.Context, userID int64, name string) (Token, string, error) {
 	secret := newSecret()
 	hash := sha256.Sum256([]byte(secret))
-	t := Token{UserID: user.ID, Name: name}
-	err = a.pool.QueryRow(ctx,
+	t := Token{UserID: userID, Name: name}
+	err := a.pool.QueryRow(ctx,
 		`insert into api_tokens (user_id, name, secret_hash) values ($1, $2, $3) returning id, created_at`,
-		user.ID, name, hash[:]).Scan(&t.ID, &t.CreatedAt)
+		userID, name, hash[:]).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}
@@ -85,11 +112,17 @@ func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
 	return nil
 }
 
-// TokensOf lists a user's tokens, including revoked ones, newest first.
+// tokensListed is how many of a user's tokens are listed.
+const tokensListed = 2 * MaxTokens
+
+// TokensOf lists a user's tokens, newest first: all that are not revoked, up to a hundred, and as many of the latest
+// revoked ones as there is room for beside them.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
 	rows, err := a.pool.Query(ctx,
-		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where user_id = $1 order by id desc`,
-		userID)
+		`select * from (
+			select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where user_id = $1
+			order by revoked_at is not null, id desc limit $2) listed order by id desc`,
+		userID, tokensListed)
 	if err != nil {
 		return nil, fmt.Errorf("listing the tokens of user %d: %w", userID, err)
 	}

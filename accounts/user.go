@@ -126,7 +126,13 @@ func (a *Accounts) user(ctx context.Context, missing, condition string, argument
 	return u, nil
 }
 
-func foldEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+// foldEmail is how an email is stored and looked for: "", which nobody has, for what PostgreSQL does not take for text.
+func foldEmail(email string) string {
+	if !utf8.ValidString(email) || strings.IndexByte(email, 0) >= 0 {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSpace(email))
+}
 
 func normalEmail(email string) (string, error) {
 	email = foldEmail(email)

@@ -3,6 +3,8 @@ package accounts
 import (
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/crypto/argon2"
@@ -92,5 +94,49 @@ func TestPHC(t *testing.T) {
 		if _, err := parsePHC(bad); err == nil {
 			t.Errorf("parsePHC took %q", bad)
 		}
+	}
+}
+
+// TestOwnTokensAreFew: a user has MaxTokens, however many are made at once, and the list of those that were revoked does not
+// grow for ever.
+func TestOwnTokensAreFew(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "a@example.com")
+	var made, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 8 {
+				switch _, _, err := a.CreateOwnToken(t.Context(), u.ID, "x"); {
+				case err == nil:
+					made.Add(1)
+				case errors.Is(err, ErrTooMany):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if made.Load() != MaxTokens || refused.Load() != 64-MaxTokens {
+		t.Fatalf("%d made, %d refused", made.Load(), refused.Load())
+	}
+	if _, err := a.pool.Exec(t.Context(), `insert into api_tokens (user_id, name, secret_hash, revoked_at)
+		select $1, 'old', sha256(n::text::bytea), now() from generate_series(1, 1000) n`, u.ID); err != nil {
+		t.Fatal(err)
+	}
+	list, err := a.TokensOf(t.Context(), u.ID)
+	active := 0
+	for i, k := range list {
+		if k.RevokedAt == nil {
+			active++
+		}
+		if i > 0 && k.ID >= list[i-1].ID {
+			t.Error("not the newest first")
+		}
+	}
+	if err != nil || active != MaxTokens || len(list) != 2*MaxTokens {
+		t.Errorf("%d tokens are listed, of them %d active, %v", len(list), active, err)
 	}
 }

@@ -93,6 +93,7 @@ func (v *visit) checkPassword(f *form, field, page string, data any) bool {
 		v.renderPage(http.StatusTooManyRequests, page, data, f)
 		return false
 	}
+	v.leave() // hashing may have to wait
 	_, err := v.d.rooms.Accounts.Login(v.ctx(), v.session.User.Email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):

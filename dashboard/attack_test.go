@@ -213,6 +213,7 @@ func TestBruteForce(t *testing.T) {
 	const limit = 3
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		r.Tries.Account = throttle.New(client, throttle.Options{Prefix: prefix, Limit: limit, Timeout: 5 * time.Second})
+		r.Tries.Mails = throttle.New(client, throttle.Options{Prefix: prefix + ":mails", Limit: limit, Timeout: 5 * time.Second})
 	})
 	u := w.user("aline@example.com", false)
 	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
@@ -232,7 +233,8 @@ func TestBruteForce(t *testing.T) {
 		newClient(w).post("/password", "email", "aline@example.com")
 	}
 	c := newClient(w)
-	c.wants(c.post("/password", "email", "aline@example.com"), http.StatusTooManyRequests)
+	c.wants(c.post("/password", "email", " Aline@Example.com"), http.StatusTooManyRequests, "within the hour")
+	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests, "within the hour")
 
 	secret, err := w.accounts.BeginSecondFactor(t.Context(), u.ID)
 	if err != nil {

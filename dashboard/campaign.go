@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	maxUpload     = maxSheet + maxForm // octets of a form with a file
-	uploadMemory  = maxUpload          // all of it: nothing is written to disk
-	uploadsAtOnce = 4
-	previewed     = 5  // messages that a page shows
-	listed        = 20 // campaigns that a page shows
+	maxUpload        = maxSheet + maxForm // octets of a form with a file
+	uploadMemory     = maxUpload          // all of it: nothing is written to disk
+	uploadsOfAll     = 16                 // files that are read at the same time, some megabytes each
+	uploadsOfCompany = 2
+	previewed        = 5  // messages that a page shows
+	listed           = 20 // campaigns that a page shows
 )
 
 type campaignsPage struct {
@@ -64,15 +65,13 @@ func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) {
-	select { // a file takes some megabytes of memory while it is read
-	case d.uploads <- struct{}{}:
-		defer func() { <-d.uploads }()
-	case <-v.ctx().Done():
-		v.handleError("waiting to read a file", v.ctx().Err())
+	if !d.uploads.enter(t.id()) {
+		v.busy(http.StatusTooManyRequests)
 		return
 	}
+	defer d.uploads.leave(t.id())
 	f, file := v.upload()
-	if f == nil {
+	if f == nil || !v.takeTurn() {
 		return
 	}
 	data, ok := v.campaignsPage(t)

@@ -39,6 +39,8 @@ type Options struct {
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
 	TestQuota      int // test segments an account
+	AtOnce         int // requests that ask the database at the same time; 8 if 0
+	AtOnceOfOne    int // of them, of one user, or of one network address without a session; 4 if 0
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
@@ -62,9 +64,11 @@ type Rooms struct {
 
 // Tries limits tries in a quarter of an hour, most of them without a session. Nil: not limited.
 type Tries struct {
-	Account *throttle.Throttle // sign-ins to one account; codes of one user; links to one address of mail
-	Address *throttle.Throttle // all of these from one network address
+	Account *throttle.Throttle // sign-ins to one account; codes of one user
+	Address *throttle.Throttle // all of these, and links, from one network address
+	Mails   *throttle.Throttle // links to one address of mail, in an hour
 	Tests   *throttle.Throttle // test events to one company's endpoint
+	Changes *throttle.Throttle // changes by one user that are kept on record for ever
 }
 
 // Dashboard serves the pages.
@@ -78,9 +82,10 @@ type Dashboard struct {
 	metrics     *metrics
 	crossOrigin *http.CrossOriginProtection
 
-	downloads   downloads
+	turns       *throttle.Turns // at the database
+	downloads   *transfers
 	counter     *messages.Store // counts messages for the charts, in the background
-	uploads     chan struct{}   // one slot for each file that is being read
+	uploads     *transfers
 	board       *board
 	streams     *streams
 	lettersWake chan struct{} // wakes runLetters
@@ -96,9 +101,16 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.SessionIdle == 0 {
 		opts.SessionIdle = 12 * time.Hour
 	}
+	if opts.AtOnce == 0 {
+		opts.AtOnce = turnsOfAll
+	}
+	if opts.AtOnceOfOne == 0 {
+		opts.AtOnceOfOne = turnsOfOne
+	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
-		counter: messages.New(rooms.Pool), uploads: make(chan struct{}, uploadsAtOnce), lettersWake: make(chan struct{}, 1)}
+		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
+		uploads: newTransfers(uploadsOfAll, uploadsOfCompany), downloads: newTransfers(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
 	d.board, d.streams = newBoard(d), newStreams()
 	var err error
 	if d.words, err = words.Load(); err != nil {

@@ -4,12 +4,10 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
-	"intumwa/sms"
 )
 
 const (
@@ -19,36 +17,6 @@ const (
 	exportsOfAll       = 8
 	exportPart         = 500 // rows between flushes
 )
-
-// downloads limits the concurrent downloads. The zero value is ready.
-type downloads struct {
-	mu  sync.Mutex
-	all int
-	by  map[sms.CompanyID]int
-}
-
-func (e *downloads) enter(company sms.CompanyID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.by == nil {
-		e.by = map[sms.CompanyID]int{}
-	}
-	if e.all >= exportsOfAll || e.by[company] >= exportsOfCompany {
-		return false
-	}
-	e.all++
-	e.by[company]++
-	return true
-}
-
-func (e *downloads) leave(company sms.CompanyID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.all--
-	if e.by[company]--; e.by[company] == 0 {
-		delete(e.by, company)
-	}
-}
 
 // export responds with a CSV file and streams the rows of write, so that its memory does not depend on the length. The
 // file is UTF-8 with a byte order mark, without which Excel assumes another encoding. The separator is the one that
@@ -61,6 +29,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		return
 	}
 	defer v.d.downloads.leave(t.id())
+	v.leave()
 	out := csv.NewWriter(v.c.Writer)
 	out.UseCRLF = true // RFC 4180
 	if v.lang.Tag != "en" {
@@ -120,13 +89,34 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 }
 
+// formulaStart are the characters that a formula begins with.
+const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
+
 // cell returns text for a file that spreadsheets open: an apostrophe in front keeps them from executing it as a formula.
-// (OWASP, CSV injection: https://owasp.org/www-community/attacks/CSV_Injection.)
+// (OWASP, CSV injection: https://owasp.org/www-community/attacks/CSV_Injection.) There is one within the text as well,
+// where a program that expects another separator, and so does not see the quotation marks around the cell, begins a cell.
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20", []rune(text)[0]) {
-		return "'" + text
+	if text == "" || !strings.ContainsAny(text, formulaStart+"\t\r\n") {
+		return text
 	}
-	return text
+	var safe strings.Builder
+	if strings.IndexByte("\t\r\n", text[0]) >= 0 {
+		safe.WriteByte('\'')
+	}
+	begins := true // a cell, for some program
+	for _, r := range text {
+		switch {
+		case begins && strings.ContainsRune(formulaStart, r):
+			safe.WriteByte('\'')
+			begins = false
+		case strings.ContainsRune(",;\t\r\n", r):
+			begins = true
+		case r != '"':
+			begins = false
+		}
+		safe.WriteRune(r)
+	}
+	return safe.String()
 }
 
 // cellTime returns a time in Burundi in a form that every spreadsheet understands; empty for nil.

@@ -20,8 +20,15 @@ type form struct {
 
 func newForm() *form { return &form{values: url.Values{}, wrong: map[string]string{}} }
 
-// form reads the request's body. When it cannot, it writes the response and returns nil.
-func (v *visit) form() *form {
+// readForm reads the body of a request with a form: before the request takes a turn, because the client may send it
+// slowly. Without a session it is short. When it cannot be read, readForm writes the response and returns false.
+func (v *visit) readForm() bool {
+	if v.c.Request.Method != http.MethodPost || v.c.Request.PostForm != nil {
+		return true
+	}
+	if v.session == nil {
+		v.c.Request.Body = http.MaxBytesReader(v.c.Writer, v.c.Request.Body, maxOpenForm)
+	}
 	if err := v.c.Request.ParseForm(); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
@@ -29,6 +36,14 @@ func (v *visit) form() *form {
 		} else {
 			v.renderError(http.StatusForbidden)
 		}
+		return false
+	}
+	return true
+}
+
+// form returns the form of the request.
+func (v *visit) form() *form {
+	if !v.readForm() {
 		return nil
 	}
 	f := newForm()

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -53,21 +54,12 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 		return
 	}
 	name := f.name("name")
-	active := 0
-	for _, k := range data.Keys {
-		if k.RevokedAt == nil {
-			active++
-		}
-	}
-	if active >= accounts.MaxTokens {
-		f.notice("keys.many", active)
-	}
 	if !f.ok() {
 		v.renderForm("keys", data, f)
 		return
 	}
 	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
-		made, key, err := d.rooms.Accounts.In(tx).CreateToken(v.ctx(), s.User.Email, name)
+		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name)
 		if err != nil {
 			return err
 		}
@@ -77,11 +69,15 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID),
 			Company: companyOf(s), After: map[string]any{"user_id": s.User.ID, "name": name}})
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, accounts.ErrTooMany):
+		f.notice("keys.many", accounts.MaxTokens)
+		v.renderForm("keys", data, f)
+	case err != nil:
 		v.handleError("creating a key", err)
-		return
+	default:
+		v.redirect("/keys", "")
 	}
-	v.redirect("/keys", "")
 }
 
 // revokeKey is POST /keys/:id/revoke.

@@ -19,8 +19,8 @@ func (d *Dashboard) askReset(v *visit) {
 		return
 	}
 	email := f.email("email")
-	if f.ok() && !v.allowTry("mail", email) {
-		f.notice("error.tries")
+	if f.ok() && !v.allowTry(tryMail, email) {
+		f.notice("error.mails")
 		v.renderPage(http.StatusTooManyRequests, "forgotten", nil, f)
 		return
 	}
@@ -69,6 +69,7 @@ func (d *Dashboard) doReset(v *visit) {
 		v.renderForm("choose", v.resetChoice(link), f)
 		return
 	}
+	v.leave() // hashing may have to wait
 	user, err := d.rooms.Accounts.FinishReset(v.ctx(), v.c.Param("token"), password)
 	if err != nil {
 		v.linkGone(err)
@@ -90,6 +91,7 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
 		return
 	}
 	if f.ok() {
+		v.leave() // hashing may have to wait
 		err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
 		switch {
 		case errors.Is(err, accounts.ErrUnauthenticated):

@@ -22,8 +22,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.NoRoute(d.open(func(v *visit) { v.renderError(http.StatusNotFound) }))
 	r.NoMethod(d.open(func(v *visit) { v.renderError(http.StatusMethodNotAllowed) }))
 
-	r.GET("/assets/:name", d.open(d.asset))
-	r.GET("/robots.txt", d.open(d.robots))
+	r.GET("/assets/:name", d.plain(d.asset))
+	r.GET("/robots.txt", d.plain(d.robots))
 	r.POST("/language", d.open(d.chooseLanguage))
 
 	r.GET("/sign-up", d.open(d.signUp))
@@ -126,12 +126,24 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	return r, nil
 }
 
-// open is the handler of a page that needs no session.
+// plain is the handler of what is the same for everybody and asks no database.
+func (d *Dashboard) plain(page func(*visit)) gin.HandlerFunc {
+	return func(c *gin.Context) { page(d.visit(c)) }
+}
+
+// open is the handler of a page that needs no session. The page has a turn at the database; one whose form has a file reads
+// it first, and takes the turn by itself.
 func (d *Dashboard) open(page func(*visit)) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if v := d.visit(c); v.loadSession() {
-			page(v)
+		v := d.visit(c)
+		defer v.leave()
+		if !v.loadSession() {
+			return
 		}
+		if _, file := larger[c.Request.Method+" "+c.FullPath()]; !file && (!v.readForm() || !v.takeTurn()) {
+			return
+		}
+		page(v)
 	}
 }
 
@@ -143,6 +155,8 @@ func (d *Dashboard) signedIn(page func(*visit, *accounts.Session)) gin.HandlerFu
 			v.redirectToSignIn("/sign-in")
 		case !v.session.Passed:
 			v.redirectToSignIn("/sign-in/code")
+		case !v.allowChange():
+			v.renderWrong(http.StatusTooManyRequests, "error.changes")
 		default:
 			page(v, v.session)
 		}

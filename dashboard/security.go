@@ -15,6 +15,7 @@ import (
 
 const (
 	maxForm        = 64 << 10 // octets of a form
+	maxOpenForm    = 8 << 10  // of one without a session
 	requestTimeout = 15 * time.Second
 )
 
@@ -44,6 +45,19 @@ var (
 		"GET /opt-outs.csv": exportTime}
 	larger = map[string]int64{"POST /campaigns": maxUpload}
 )
+
+// recordedRoutes are the changes of customers of which a row stays for ever, in the record of acts or elsewhere.
+var recordedRoutes = map[string]bool{
+	"POST /company/new": true, "POST /keys": true, "POST /keys/:id/revoke": true, "POST /senders": true,
+	"POST /webhook": true, "POST /webhook/active": true, "POST /webhook/events": true, "POST /webhook/rotate": true, "POST /webhook/rotate/end": true,
+	"POST /deliveries/recovery": true, "POST /deliveries/of/:id/resend": true, "POST /opt-outs": true, "POST /opt-outs/remove": true,
+}
+
+// allowChange counts a change that is recorded for its user, and reports whether it is allowed.
+func (v *visit) allowChange() bool {
+	changes := v.d.rooms.Tries.Changes
+	return changes == nil || !recordedRoutes[v.c.Request.Method+" "+v.c.FullPath()] || changes.Allow(v.ctx(), v.session.User.ID).Allowed
+}
 
 // bound limits a request in time and size.
 func bound(c *gin.Context) {
@@ -95,11 +109,18 @@ func (d *Dashboard) sameOrigin(c *gin.Context) {
 func (v *visit) allowTry(kind, account string) bool {
 	t := v.d.rooms.Tries
 	allowed := t.Address == nil || t.Address.Allow(v.ctx(), tryKey("address", networkOf(v.c.ClientIP()))).Allowed
-	if allowed && t.Account != nil {
-		allowed = t.Account.Allow(v.ctx(), tryKey(kind, strings.ToLower(strings.TrimSpace(account)))).Allowed
+	of := t.Account
+	if kind == tryMail {
+		of = t.Mails
+	}
+	if allowed && of != nil {
+		allowed = of.Allow(v.ctx(), tryKey(kind, strings.ToLower(strings.TrimSpace(account)))).Allowed
 	}
 	return allowed
 }
+
+// tryMail is the kind of a try that sends a mail to the account's address: whoever asks for many wants to flood it.
+const tryMail = "mail"
 
 func tryKey(kind, who string) int64 {
 	sum := sha256.Sum256([]byte("dashboard\x00" + kind + "\x00" + who))

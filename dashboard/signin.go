@@ -35,6 +35,7 @@ func (d *Dashboard) doSignIn(v *visit) {
 		v.renderPage(http.StatusTooManyRequests, "signin", v.next(), f)
 		return
 	}
+	v.leave() // hashing may have to wait
 	user, err := d.rooms.Accounts.Login(v.ctx(), email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):

@@ -24,8 +24,8 @@ func (d *Dashboard) askSignUp(v *visit) {
 		return
 	}
 	name, email := f.name("name"), f.email("email")
-	if f.ok() && !v.allowTry("mail", email) {
-		f.notice("error.tries")
+	if f.ok() && !v.allowTry(tryMail, email) {
+		f.notice("error.mails")
 		v.renderPage(http.StatusTooManyRequests, "signup", nil, f)
 		return
 	}
@@ -104,6 +104,7 @@ func (d *Dashboard) doSignUp(v *visit) {
 		v.renderForm("choose", v.signUpChoice(link), f)
 		return
 	}
+	v.leave() // hashing may have to wait
 	user, err := d.rooms.Accounts.FinishSignUp(v.ctx(), v.c.Param("token"), password)
 	if err != nil {
 		v.linkGone(err)

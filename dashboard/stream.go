@@ -85,6 +85,7 @@ func (d *Dashboard) streamLinks(v *visit, o operator) {
 		return
 	}
 	defer d.streams.end(o.User.ID)
+	v.leave()
 	ctx, cancel := context.WithTimeout(v.openEnded(), streamLongest)
 	defer cancel()
 	out := http.NewResponseController(v.c.Writer)

@@ -27,6 +27,8 @@ type visit struct {
 	lang    *words.Language
 	token   string            // of the session; empty without one
 	session *accounts.Session // nil: not signed in
+
+	leaveTurn func() // ends the turn at the database; nil: the request has none
 }
 
 const visitKey = "visit"
@@ -55,13 +57,16 @@ func (v *visit) loadSession() bool {
 	if err != nil || token == "" || v.session != nil {
 		return true
 	}
+	if !v.takeTurn() { // of the address: anybody can invent a cookie
+		return false
+	}
+	defer v.leave()
 	s, err := v.d.rooms.Accounts.SessionByToken(v.ctx(), token, v.d.opts.SessionIdle)
 	switch {
 	case err == nil:
 		v.token, v.session = token, &s
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		v.dropCookie(sessionCookie)
-	case strings.HasPrefix(v.c.Request.URL.Path, "/assets/"): // assets need no session
 	default:
 		v.handleError("reading a session", err)
 		return false
@@ -115,6 +120,7 @@ func (v *visit) renderPage(status int, name string, data any, f *form) {
 		v.c.Data(http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(v.lang.T("error.500.title")))
 		return
 	}
+	v.leave() // the client may read slowly
 	v.c.Header("Content-Language", v.lang.Tag)
 	v.c.Header("Vary", "Accept-Language, Cookie")
 	v.c.Data(status, "text/html; charset=utf-8", out.Bytes())
@@ -182,6 +188,11 @@ func (v *visit) renderError(status int) {
 	}
 	text := texts[status]
 	v.render(status, "error", struct{ Title, Text string }{v.lang.T(text[0]), v.lang.T(text[1])})
+}
+
+// renderWrong responds with the error page of a text.
+func (v *visit) renderWrong(status int, key string) {
+	v.render(status, "error", struct{ Title, Text string }{v.lang.T(key + ".title"), v.lang.T(key + ".text")})
 }
 
 // handleError responds to an error that the user cannot correct: 404 if a row does not exist or belongs to another company.

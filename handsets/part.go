@@ -12,12 +12,13 @@ import (
 const (
 	MaxParts  = 30
 	maxOctets = MaxParts * 140 // of a message that came as a whole
+	maxPart   = 254            // of a part: what short_message holds (SMPP 3.4, 5.2.22)
 )
 
 // Fits reports whether a message is short enough to be taken.
 func (m *Inbound) Fits() bool {
 	if m.Part != nil {
-		return m.Part.Total <= MaxParts
+		return m.Part.Total <= MaxParts && len(m.Octets) <= maxPart
 	}
 	return len(m.Octets) <= maxOctets
 }

@@ -122,6 +122,15 @@ func TestTooLong(t *testing.T) {
 	if got := w.outcomes(); !slices.Equal(got, []string{"too_long", "too_long", "too_long"}) {
 		t.Errorf("outcomes %v", got)
 	}
+	first, second := part(from("25779000001", "8080", "x"), 9, 1, 2), part(from("25779000001", "8080", "x"), 9, 2, 2)
+	first.Octets, second.Octets = make([]byte, 39_000), make([]byte, 39_000)
+	w.takes(first, second)
+	if got := w.outcomes()[3:]; !slices.Equal(got, []string{"too_long", "too_long"}) {
+		t.Errorf("long parts: outcomes %v", got)
+	}
+	if n := ask[int](w, `SELECT count(*) FROM inbound_messages`); n != 0 {
+		t.Errorf("%d messages", n)
+	}
 }
 
 // TestRepetition: a carrier that did not hear us delivers again, and the company gets

@@ -577,3 +577,33 @@ func TestNobodysAndEverybodys(t *testing.T) {
 		t.Errorf("%d, %v", company, err)
 	}
 }
+
+// TestListsHaveTheirPool: what customers look up takes no connection from the pool of the commits.
+func TestListsHaveTheirPool(t *testing.T) {
+	pool := batchPool(t)
+	lookups, err := pgxpool.New(t.Context(), pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lookups.Close()
+	w := New(pool, Options{AllowPrivate: true, Lookups: lookups})
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	giveUp(t, w, 1, 1, 3)
+	for range pool.Config().MaxConns { // none is left
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, f := range []Filter{{}, {State: StateFailed}, {State: StateDelivered}, {Event: Sent, State: StatePending}, {MessageID: 1}} {
+		if err := errOf2(w.Deliveries(ctx, 1, f, 0, 10)); err != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	if err := errOf(w.Delivery(ctx, 1, idSpan)); err != nil {
+		t.Error(err)
+	}
+}

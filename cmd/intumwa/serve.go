@@ -288,6 +288,9 @@ const (
 	triesOfAccount = 10
 	triesOfAddress = 100
 	testsOfCompany = 30 // test events to one company's endpoint
+	changesOfUser  = 300
+	mailsOfAddress = 5 // links to one address of mail, in mailsWindow
+	mailsWindow    = time.Hour
 )
 
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
@@ -298,16 +301,18 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("mail: %w", err)
 	}
-	tries := func(name string, limit int) *throttle.Throttle {
-		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: triesWindow, Log: g.log})
+	within := func(window time.Duration, name string, limit int) *throttle.Throttle {
+		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: window, Log: g.log})
 	}
+	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
 	rooms.Mailer = mailer
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
-		Tests: tries("webhook-tests", testsOfCompany)}
+		Mails: within(mailsWindow, "mails", mailsOfAddress), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
 			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
+			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log: g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)

@@ -1,0 +1,88 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"intumwa/sms"
+	"intumwa/throttle"
+)
+
+// A page asks the database while it holds a turn: a user has few at a time, and without a session a network address has. So
+// however many connections somebody opens, and whatever they claim to be, the database's connections are left for sends and
+// for others. Not held is a turn while a form is read, a password is hashed, an endpoint is called, a file is downloaded,
+// and while the response is written.
+const (
+	turnsOfAll = 8 // if Options.AtOnce is not set
+	turnsOfOne = 4
+)
+
+// takeTurn waits for a turn of the user, or of the network address where nobody is signed in, and ends the one that the
+// request has. When there is none, it writes the response and returns false.
+func (v *visit) takeTurn() bool {
+	v.leave()
+	who := "address " + networkOf(v.c.ClientIP())
+	if v.session != nil {
+		who = "user " + strconv.FormatInt(v.session.User.ID, 10)
+	}
+	leave, err := v.d.turns.Enter(v.ctx(), tryKey("turn", who))
+	if err == nil {
+		v.leaveTurn = leave
+		return true
+	}
+	status := http.StatusServiceUnavailable
+	if errors.Is(err, throttle.ErrOwnTurns) {
+		status = http.StatusTooManyRequests
+	}
+	v.busy(status)
+	return false
+}
+
+// busy responds that there is too much under way.
+func (v *visit) busy(status int) {
+	v.c.Header("Retry-After", "1")
+	v.renderWrong(status, "error.busy")
+}
+
+// leave ends the turn, if the request has one.
+func (v *visit) leave() {
+	if v.leaveTurn != nil {
+		v.leaveTurn()
+		v.leaveTurn = nil
+	}
+}
+
+// transfers limits how many files are read or written at the same time, which takes as long as the client likes.
+type transfers struct {
+	ofAll, ofCompany int
+
+	mu  sync.Mutex
+	all int
+	by  map[sms.CompanyID]int
+}
+
+func newTransfers(ofAll, ofCompany int) *transfers {
+	return &transfers{ofAll: ofAll, ofCompany: ofCompany, by: map[sms.CompanyID]int{}}
+}
+
+func (e *transfers) enter(company sms.CompanyID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all >= e.ofAll || e.by[company] >= e.ofCompany {
+		return false
+	}
+	e.all++
+	e.by[company]++
+	return true
+}
+
+func (e *transfers) leave(company sms.CompanyID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all--
+	if e.by[company]--; e.by[company] == 0 {
+		delete(e.by, company)
+	}
+}

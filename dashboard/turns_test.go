@@ -1,0 +1,243 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"intumwa/internal/testenv"
+	"intumwa/throttle"
+)
+
+// hold locks a table against everybody until the returned function is called.
+func (w *world) hold(table string) (release func()) {
+	w.t.Helper()
+	ctx := context.WithoutCancel(w.t.Context())
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+		w.t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
+	w.t.Cleanup(release)
+	return release
+}
+
+// ask sends requests at the same time and returns the channel of their answers.
+func (c *client) ask(n int, path string) <-chan answer {
+	answers := make(chan answer, n)
+	for range n {
+		go func() { answers <- c.get(path) }()
+	}
+	return answers
+}
+
+func (w *world) next(answers <-chan answer) answer {
+	w.t.Helper()
+	select {
+	case a := <-answers:
+		return a
+	case <-time.After(patience):
+		w.t.Fatal("no answer: more than their turns are at the database")
+		return answer{}
+	}
+}
+
+// TestTurnsOfOneUser: pages of one user that take long are few at a time, and another's are not delayed.
+func TestTurnsOfOneUser(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
+	greedy, _, _ := w.customer("aline", "ISOKO", 0)
+	other, _, _ := w.customer("bob", "BOBCO", 0)
+	for _, path := range []string{"/messages?status=failed", "/deliveries?state=delivered"} {
+		release := w.hold(map[bool]string{true: "messages", false: "webhook_deliveries"}[strings.HasPrefix(path, "/messages")])
+		answers := greedy.ask(8, path)
+		for range 6 {
+			if a := w.next(answers); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d", path, a.StatusCode)
+			}
+		}
+		for range 5 {
+			other.wants(other.get("/account"), http.StatusOK)
+		}
+		release()
+		for range 2 {
+			if a := w.next(answers); a.StatusCode != http.StatusOK {
+				t.Errorf("%s afterwards: %d", path, a.StatusCode)
+			}
+		}
+	}
+}
+
+// TestInventedSessions: whoever invents sessions and links keeps no connection of the database from others, and what is the
+// same for everybody asks no database.
+func TestInventedSessions(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
+	for table, path := range map[string]string{"sessions": "/sign-in", "mail_links": "/sign-up/x"} {
+		stranger := newClient(w)
+		if table == "sessions" {
+			stranger.plant(strings.Repeat("x", 43))
+		}
+		release := w.hold(table)
+		answers := stranger.ask(8, path)
+		for range 6 {
+			if a := w.next(answers); a.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("%s: %d", path, a.StatusCode)
+			}
+		}
+		stranger.wants(stranger.get("/robots.txt"), http.StatusOK)
+		stranger.wants(stranger.get(w.d.assets.paths["style.css"]), http.StatusOK)
+		release()
+		w.next(answers)
+		w.next(answers)
+	}
+}
+
+// drip opens a connection that announces a body, and returns once the server has begun to read it, or has refused it; the
+// line is the first of the server's answer.
+func (c *client) drip(path, contentType string, length int) (conn net.Conn, line string) {
+	c.t.Helper()
+	address, err := url.Parse(c.w.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if conn, err = net.Dial("tcp", address.Host); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = conn.Close() })
+	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+		path, address.Host, contentType, c.cookie("intumwa-session"), length)
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err = bufio.NewReader(conn).ReadString('\n'); err != nil {
+		c.t.Fatal(err)
+	}
+	return conn, line
+}
+
+// TestSlowForms: a form or a file that comes slowly takes no turn from anybody, and one company's files leave room for
+// another's.
+func TestSlowForms(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 2, 1 })
+	slow, _, _ := w.customer("aline", "ISOKO", 0)
+	other, _, _ := w.customer("bob", "BOBCO", 0)
+	for range 2 {
+		for _, path := range []string{"/opt-outs", "/sign-in", "/webhook", "/keys"} {
+			if _, line := slow.drip(path, "application/x-www-form-urlencoded", 1000); !strings.Contains(line, " 100 ") {
+				t.Errorf("%s: %s", path, line)
+			}
+		}
+	}
+	refused := 0
+	for range 6 {
+		if _, line := slow.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+			refused++
+		}
+	}
+	if refused != 6-uploadsOfCompany {
+		t.Errorf("%d files of 6 were refused", refused)
+	}
+	for range 3 {
+		slow.wants(slow.get("/account"), http.StatusOK)
+		other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
+	}
+}
+
+// TestOpenFormsAreShort: without a session a form is short, so that connections which send it slowly cost little memory.
+func TestOpenFormsAreShort(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, _ := w.customer("aline", "ISOKO", 0)
+	long := strings.Repeat("x", maxOpenForm)
+	for _, path := range []string{"/sign-in", "/sign-up", "/password", "/messages/new", "/language"} {
+		stranger := newClient(w)
+		stranger.wants(stranger.post(path, "email", long), http.StatusRequestEntityTooLarge)
+	}
+	c.wants(c.post("/messages/new", "message", long, "do", "check"), http.StatusOK)
+}
+
+// unrecorded are the changes of customers of which no row stays for ever; of the others there are only so many.
+var unrecorded = map[string]bool{
+	"POST /language": true, "POST /sign-up": true, "POST /sign-up/:token": true, "POST /sign-in": true, "POST /sign-in/code": true, "POST /sign-out": true,
+	"POST /password": true, "POST /password/:token": true, "POST /account/password": true, "POST /account/sessions/:id/end": true, "POST /account/sign-out": true,
+	"POST /account/two-step": true, "POST /account/two-step/codes": true, "POST /account/two-step/off": true, "POST /webhook/test": true,
+	"POST /statement/threshold": true, "POST /campaigns": true, "POST /campaigns/drafts/:draft/send": true, "POST /campaigns/drafts/:draft/without": true,
+	"POST /campaigns/drafts/:draft/drop": true, "POST /test-number": true, "POST /test-number/verify": true, "POST /first": true, "POST /messages/new": true,
+}
+
+// TestChangesAreFew: what is recorded for ever is recorded so often and no more, whoever changes to and fro.
+func TestChangesAreFew(t *testing.T) {
+	redis, prefix := testenv.Redis(t)
+	const limit = 6
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		r.Tries.Changes = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: limit, Timeout: 5 * time.Second})
+	})
+	for _, route := range w.d.handler.(*gin.Engine).Routes() {
+		name := route.Method + " " + route.Path
+		if route.Method == http.MethodPost && !strings.HasPrefix(route.Path, "/admin/") && unrecorded[name] == recordedRoutes[name] {
+			t.Errorf("%s is recorded for ever, or it is not: recorded %v, unrecorded %v", name, recordedRoutes[name], unrecorded[name])
+		}
+	}
+	c, u, _ := w.customer("aline", "ISOKO", 0)
+	other, _, _ := w.customer("bob", "BOBCO", 0)
+	for range limit / 2 {
+		c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
+		c.wants(c.post("/opt-outs/remove", "number", "79000001"), http.StatusSeeOther)
+	}
+	c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusTooManyRequests, "a lot of changes")
+	c.wants(c.post("/keys", "name", "one more"), http.StatusTooManyRequests)
+	c.wants(c.post("/messages/new", "message", "x", "do", "check"), http.StatusOK)
+	other.wants(other.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
+	var n int
+	if err := w.pool.QueryRow(t.Context(), `select count(*) from acts where actor = $1`, fmt.Sprintf("user %d", u.ID)).Scan(&n); err != nil || n != limit {
+		t.Errorf("%d acts, %v", n, err)
+	}
+}
+
+// TestNoTextIsNoAccount: what the database takes for no text is a wrong password, and no outage.
+func TestNoTextIsNoAccount(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("aline@example.com", false)
+	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} {
+		c := newClient(w)
+		c.wants(c.post("/sign-in", "email", email, "password", testPassword), http.StatusUnprocessableEntity)
+	}
+}
+
+// TestCellsForEverySeparator: a program that expects another separator than the file's, and so splits cells, finds no formula
+// either.
+func TestCellsForEverySeparator(t *testing.T) {
+	for text, want := range map[string]string{
+		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1", `a,"=1`: `a,"'=1`,
+		"a\n=1": "a\n'=1", "\t=1": "'\t'=1", "a;;\"\"@x": "a;;\"\"'@x", "a;\uff1d1": "a;'\uff1d1", "\r\n": "'\r\n",
+	} {
+		if got := cell(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	formulas := regexp.MustCompile("^\"*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+	for _, evil := range []string{`hi;=HYPERLINK("http://evil.example","x")`, "hi,=1+1", "hi\t+1+1", "hi\n@SUM(A1)", `hi;"=1+1"`, `=1;=2,=3`, `;;"";-1`} {
+		for _, comma := range []rune{',', ';'} {
+			var file strings.Builder
+			out := csv.NewWriter(&file)
+			out.Comma = comma
+			_ = out.Write([]string{"1", cell(evil), "end"}) // a strings.Builder never fails
+			out.Flush()
+			for _, piece := range strings.FieldsFunc(file.String(), func(r rune) bool { return strings.ContainsRune(",;\t\r\n", r) }) {
+				if formulas.MatchString(piece) {
+					t.Errorf("%q, separated by %q: a formula in %q", evil, comma, file.String())
+				}
+			}
+		}
+	}
+}
