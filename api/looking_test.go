@@ -199,6 +199,9 @@ func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := tx.Exec(ctx, `SELECT FROM users WHERE id = $1 FOR UPDATE`, w.users["greedy"]); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -40,7 +41,7 @@ type Options struct {
 	TestSender     string
 	TestQuota      int // test segments an account
 	AtOnce         int // requests that ask the database at the same time; 8 if 0
-	AtOnceOfOne    int // of them, of one user, or of one network address without a session; 4 if 0
+	AtOnceOfOne    int // of them, of one user, or of one network address without a session; if 0, 4, and half of AtOnce at most
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
@@ -90,6 +91,8 @@ type Dashboard struct {
 	streams     *streams
 	lettersWake chan struct{} // wakes runLetters
 
+	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
+
 	handler http.Handler
 }
 
@@ -105,7 +108,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.AtOnce = turnsOfAll
 	}
 	if opts.AtOnceOfOne == 0 {
-		opts.AtOnceOfOne = turnsOfOne
+		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one leaves some to others
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),

@@ -28,7 +28,7 @@ func (w *world) hold(table string) (release func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(ctx, `LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		w.t.Fatal(err)
 	}
 	release = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })

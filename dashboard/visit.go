@@ -203,7 +203,10 @@ func (v *visit) handleError(doing string, err error) {
 	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // the client has disconnected
 		v.c.AbortWithStatus(499)
 	default:
-		v.d.log.Error("request failed: "+doing, "path", v.c.FullPath(), "error", err)
+		// One line a second: during an outage every request fails in the same way.
+		if now := time.Now().Unix(); v.d.failureLogged.Swap(now) != now {
+			v.d.log.Error("request failed: "+doing, "path", v.c.FullPath(), "error", err)
+		}
 		v.c.Header("Retry-After", "5")
 		v.renderError(http.StatusServiceUnavailable)
 	}

@@ -278,7 +278,7 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) {
 		refuse(http.StatusTooManyRequests, "webhook.test.many")
 		return
 	}
-	v.leave() // the endpoint may take its time
+	v.leave()                                                                 // the endpoint may take its time
 	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
 	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)

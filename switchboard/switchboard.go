@@ -56,8 +56,10 @@ const (
 	errorPause  = 2 * time.Second
 	atOnce      = 100 // messages of a transaction
 	roundWithin = 30 * time.Second
-	lockWait    = "1s"             // for a row that somebody has locked
+	lockWait    = time.Second      // for a row that somebody has locked
+	heldWait    = lockWait / 10    // the same while messages wait for one already: there may be many
 	heldPause   = 5 * time.Second  // before a handset's message that waits for one is tried again
+	heldShare   = 4                // and at least so many times as long as trying all of them takes
 	sweepEvery  = 10 * time.Second // between looks for parts whose others do not come
 	lock        = 0x73776274       // advisory lock: one process of a database at a time
 
@@ -257,7 +259,7 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 	var ids []int64
 	err = postgres.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		w = &work{tx: tx, store: b.handsets.In(tx), outcomes: map[handsets.Outcome]int{}, changes: map[string]int{}}
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock, lockWait).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock, b.lockWait().String()).Scan(&mine); err != nil || !mine {
 			return err
 		}
 		if err := do(ctx, w); err != nil {
@@ -309,6 +311,14 @@ func (b *Switchboard) committed(w *work) {
 	}
 }
 
+// lockWait is how long a transaction waits for a row that somebody has locked.
+func (b *Switchboard) lockWait() time.Duration {
+	if len(b.held) > 0 {
+		return heldWait
+	}
+	return lockWait
+}
+
 // waiting are the handsets whose messages wait.
 func (b *Switchboard) waiting() []string {
 	return slices.AppendSeq([]string{}, maps.Keys(b.held))
@@ -323,7 +333,7 @@ func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 			return err
 		}
 		if postgres.Locked(failure) {
-			b.held[fresh[0].Source] = time.Now().Add(heldPause)
+			b.held[fresh[0].Source] = time.Now().Add(max(heldPause, heldShare*heldWait*time.Duration(len(b.held))))
 			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "inbound", fresh[0].ID)
 			return nil
 		}

@@ -2,6 +2,7 @@ package switchboard
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -334,6 +335,47 @@ func TestLockedRow(t *testing.T) {
 	}
 	if got := w.optOuts(); len(got) != 0 {
 		t.Errorf("listed %v", got)
+	}
+}
+
+// TestManyLockedRows: a company's row is locked, and very many opt out of it; whoever writes to another company does not
+// wait for them.
+func TestManyLockedRows(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.route("8080", "", "", 1)
+	w.route("9191", "", "", 2)
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM companies WHERE id = 1 FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	const many = 60
+	var inbound []handsets.Inbound
+	for i := range many {
+		inbound = append(inbound, from(fmt.Sprintf("257790000%02d", i), "8080", "STOP"))
+	}
+	begin := time.Now()
+	w.takes(append(inbound, from("25779000099", "9191", "Yego"))...)
+	if took := time.Since(begin); took > many*lockWait/2 {
+		t.Errorf("the others waited %v", took)
+	}
+	if got := w.outcomes(); got[many] != "routed" || slices.Contains(got[:many], "routed") || len(w.board.held) != many {
+		t.Fatalf("outcomes %v, %d wait", got, len(w.board.held))
+	}
+	rest := time.Until(slices.MaxFunc(slices.Collect(maps.Values(w.board.held)), time.Time.Compare))
+	if rest < heldShare*heldWait*many/2 {
+		t.Errorf("they are tried again after %v", rest)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clear(w.board.held) // their time is over
+	w.look()
+	if got := w.optOuts(); len(got) != many {
+		t.Errorf("%d are listed", len(got))
 	}
 }
 

@@ -44,7 +44,9 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 		INSERT INTO webhook_recoveries (company_id, since, found)
 		SELECT $1, $2, count(*) FROM (
 			SELECT FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
-			WHERE u.company_id = $1 AND u.due = 'infinity' AND d.at >= $2 LIMIT $3) f
+			WHERE u.company_id = $1 AND u.due = 'infinity' AND d.at >= $2
+				AND NOT EXISTS (SELECT FROM webhook_recoveries WHERE company_id = $1 AND finished_at IS NULL) -- whoever asks again has nothing counted
+			LIMIT $3) f
 		ON CONFLICT (company_id) WHERE finished_at IS NULL DO NOTHING
 		RETURNING `+recoveryColumns, int64(company), since, foundAtMost)
 	if err != nil {

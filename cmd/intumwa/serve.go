@@ -313,7 +313,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
 			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
-			Log: g.log, Metrics: g.registry})
+			Log:    g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
