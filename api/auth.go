@@ -157,13 +157,6 @@ func (a *API) limitRate(c *gin.Context) {
 func (a *API) companyOf(c *gin.Context) (*accounts.Company, bool) {
 	p := caller(c)
 	if p.Company == nil { // it may have been created a moment ago
-		if _, held := c.Get(releaseKey); !held {
-			leave, ok := a.enterLookup(c)
-			if !ok {
-				return nil, false
-			}
-			defer leave()
-		}
 		fresh, err := a.accounts.Fresh(c.Request.Context(), p)
 		switch {
 		case errors.Is(err, accounts.ErrUnauthenticated):

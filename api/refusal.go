@@ -34,7 +34,7 @@ const (
 	onCancels operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed              = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
 	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut " + onCancels
-	onLooks              = onAsked + " resendWebhookDelivery addOptOuts previewSms putTestNumber verifyTestNumber"
+	onLooks              = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
 	onAll                = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
