@@ -134,11 +134,16 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 // ServeHTTP handles a request; HEAD as GET, whose body net/http does not send.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
-		r = r.Clone(r.Context())
+		r = r.Clone(context.WithValue(r.Context(), headKey{}, true))
 		r.Method = http.MethodGet
 	}
 	d.handler.ServeHTTP(w, r)
 }
+
+type headKey struct{}
+
+// headOnly reports whether the request is HEAD: no row of a file is read for it, and nothing is shown once.
+func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 
 const sweepEvery = time.Hour
 

@@ -58,6 +58,9 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		}
 		return control.Flush()
 	}
+	if v.headOnly() {
+		write = func(func(...string) error) error { return nil }
+	}
 	err := write(func(cells ...string) error {
 		if rows == 0 {
 			if err := begin(); err != nil {

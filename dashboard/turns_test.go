@@ -241,3 +241,22 @@ func TestCellsForEverySeparator(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadTakesNothing: a request for the head alone reads no row of a file, and leaves what is shown once.
+func TestHeadTakesNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, _ := w.customer("aline", "ISOKO", 0)
+	for table, path := range map[string]string{"messages": "/messages.csv", "opt_outs": "/opt-outs.csv", "ledger": "/statement.csv", "inbound_messages": "/received.csv"} {
+		release := w.hold(table)
+		if a := c.do(http.MethodHead, path, nil); a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.Header.Get("Content-Type"))
+		}
+		release()
+	}
+	c.wants(c.post("/keys", "name", "for my shop"), http.StatusSeeOther)
+	c.wants(c.do(http.MethodHead, "/keys", nil), http.StatusOK)
+	shown := regexp.MustCompile(`\d+\|[0-9A-Za-z]{40}`)
+	if a := c.get("/keys"); !shown.MatchString(a.body) {
+		t.Errorf("the new key is not shown:\n%s", a.body)
+	}
+}

@@ -224,6 +224,9 @@ func (v *visit) keepOnceIn(tx pgx.Tx, kind, text string) error {
 
 // takeOnce returns and deletes the stored secret; empty when there is none of that kind.
 func (v *visit) takeOnce(kind string) (string, error) {
+	if v.headOnly() {
+		return "", nil
+	}
 	kept, err := v.d.rooms.Accounts.TakeOnce(v.ctx(), v.token)
 	if err != nil {
 		return "", err
