@@ -167,6 +167,7 @@ func (a *API) companyOf(c *gin.Context) (*accounts.Company, bool) {
 			return nil, false
 		}
 		p = fresh
+		c.Set(principalKey, p)
 	}
 	if p.Company == nil {
 		a.writeError(c, "reading an account", intake.ErrNoCompany)

@@ -248,3 +248,64 @@ func TestWhatIsNoTextIsNoReference(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingForACompanyHoldsNoTurn: who has no company, and waits for the next time that it is looked for, keeps nobody from
+// looking up.
+func TestWaitingForACompanyHoldsNoTurn(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	w.customer("nobody", nil)
+	w.customer("other", &accounts.NewCompany{Approved: true})
+	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rooms := w.rooms
+	rooms.Accounts = accounts.New(pool, accounts.Options{TestSender: testSender, OTPKey: []byte("key")})
+	handler, err := New(rooms, Options{Plan: w.plan, TestSender: testSender, Lookups: 1, LookupsPerUser: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(name string) int {
+		r := httptest.NewRequest(http.MethodGet, "/v1/balance", nil)
+		r.Header.Set("Authorization", "Bearer "+w.tokens[name])
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		return answer.Code
+	}
+	try := func() (undisturbed bool) {
+		if code := do("nobody"); code != http.StatusBadRequest {
+			t.Fatalf("without a company: %d", code)
+		}
+		if code := do("other"); code != http.StatusOK { // its token is known for two seconds from now on
+			t.Fatalf("alone: %d", code)
+		}
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer conn.Release()
+		for range 3 {
+			all.Go(func() { do("nobody") })
+		}
+		for range 5 {
+			r := httptest.NewRequest(http.MethodGet, "/v1/balance", nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			r.Header.Set("Authorization", "Bearer "+w.tokens["other"])
+			answer := httptest.NewRecorder()
+			if handler.ServeHTTP(answer, r.WithContext(ctx)); answer.Code != http.StatusOK {
+				return false
+			}
+		}
+		return true
+	}
+	for range 20 { // on a busy machine the two seconds may be over
+		if try() {
+			return
+		}
+	}
+	t.Error("the look-ups of others wait")
+}

@@ -92,11 +92,6 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	done()
-	leave, ok := a.enterLookup(c)
-	if !ok {
-		return
-	}
-	defer leave()
 	company, ok := a.companyOf(c)
 	if !ok {
 		return
@@ -116,6 +111,11 @@ func (a *API) addOptOuts(c *gin.Context) {
 			return
 		}
 	}
+	leave, ok := a.enterLookup(c)
+	if !ok {
+		return
+	}
+	defer leave()
 	added, err := a.handsets.OptOutWithin(background(c), sms.CompanyID(company.ID), entries)
 	switch {
 	case errors.Is(err, handsets.ErrListFull):
