@@ -288,8 +288,8 @@ const (
 	triesOfAccount = 10
 	triesOfAddress = 100
 	testsOfCompany = 30 // test events to one company's endpoint
-	changesOfUser  = 300
-	mailsOfAddress = 5 // links to one address of mail, in mailsWindow
+	changesOfUser  = 300 // that are kept on record for ever; a person makes far fewer
+	mailsOfAddress = 5   // links to one address of mail, in mailsWindow
 	mailsWindow    = time.Hour
 )
 
