@@ -66,14 +66,25 @@ func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f Stateme
 
 // Entries iterates over a company's statement from the oldest row on, reading page by
 // page: for downloads of any length. Rows that are written meanwhile are included if
-// they match the filter. It ends with the first error.
-func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter) iter.Seq2[Entry, error] {
+// they match the filter. It ends with the first error. Each page is read within a call of
+// turn, by which the caller limits how many are read at the same time; nil: no limit.
+func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter, turn func(read func() error) error) iter.Seq2[Entry, error] {
+	if turn == nil {
+		turn = func(read func() error) error { return read() }
+	}
 	return func(yield func(Entry, error) bool) {
-		from, to, err := l.idRange(ctx, company, f)
+		var from, to int64
+		err := turn(func() (err error) {
+			from, to, err = l.idRange(ctx, company, f)
+			return err
+		})
 		for err == nil && from < to {
 			var page []Entry
 			var next int64
-			page, next, err = l.readRange(ctx, company, f, from, to, statementPage, false)
+			err = turn(func() (err error) {
+				page, next, err = l.readRange(ctx, company, f, from, to, statementPage, false)
+				return err
+			})
 			for i := range page {
 				if !yield(page[i], nil) {
 					return

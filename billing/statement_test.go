@@ -66,7 +66,7 @@ func TestStatement(t *testing.T) {
 				before = next
 			}
 			var streamed []Entry
-			for e, err := range l.Entries(t.Context(), 1, try.filter) {
+			for e, err := range l.Entries(t.Context(), 1, try.filter, nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,17 +120,17 @@ func TestStatementsAreStreamed(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := New(pool)
 	book(t, pool, 1, 3*statementPage+7)
-	count := 0
-	for _, err := range l.Entries(t.Context(), 1, StatementFilter{}) {
+	count, turns := 0, 0
+	for _, err := range l.Entries(t.Context(), 1, StatementFilter{}, func(read func() error) error { turns++; return read() }) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		count++
 	}
-	if count != 3*statementPage+7 {
-		t.Errorf("%d rows", count)
+	if count != 3*statementPage+7 || turns != 1+4 {
+		t.Errorf("%d rows in %d turns", count, turns)
 	}
-	for _, err := range l.Entries(t.Context(), 1, StatementFilter{}) {
+	for _, err := range l.Entries(t.Context(), 1, StatementFilter{}, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestStatementsAreStreamed(t *testing.T) {
 	defer cancel()
 	count = 0
 	var failed error
-	for _, err := range l.Entries(ctx, 1, StatementFilter{}) {
+	for _, err := range l.Entries(ctx, 1, StatementFilter{}, nil) {
 		if failed = err; err == nil {
 			if count++; count == 10 {
 				cancel()

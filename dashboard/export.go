@@ -14,8 +14,8 @@ const (
 	exportTime         = 10 * time.Minute // for a whole file
 	exportWriteTimeout = 30 * time.Second // for the client to read the next part
 	exportsOfCompany   = 2                // concurrent downloads of a company, in one process
-	exportsOfAll       = 8
-	exportPart         = 500 // rows between flushes
+	exportsOfAll       = 32               // so that a few companies that read slowly leave room for others
+	exportPart         = 500              // rows between flushes
 )
 
 // export responds with a CSV file and streams the rows of write, so that its memory does not depend on the length. The
@@ -29,7 +29,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		return
 	}
 	defer v.d.downloads.leave(t.id())
-	v.leave()
+	v.leave() // write takes a turn for each page that it reads
 	out := csv.NewWriter(v.c.Writer)
 	out.UseCRLF = true // RFC 4180
 	if v.lang.Tag != "en" {

@@ -59,8 +59,12 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) {
 		v.lang.T("csv.reason"), v.lang.T("csv.text"), v.lang.T("csv.reference")}
 	v.export(t, "messages", heads, func(row func(...string) error) error {
 		for before := int64(0); some; {
-			page, next, err := d.rooms.Messages.List(v.ctx(), t.id(), f, before, messagesAtOnce)
-			if err != nil {
+			var page []messages.Record
+			var next int64
+			if err := v.inTurn(func() (err error) {
+				page, next, err = d.rooms.Messages.List(v.ctx(), t.id(), f, before, messagesAtOnce)
+				return err
+			}); err != nil {
 				return err
 			}
 			for i := range page {

@@ -200,8 +200,12 @@ func (d *Dashboard) exportOptOuts(v *visit, t tenant) {
 	heads := []string{v.lang.T("csv.number"), v.lang.T("csv.sender"), v.lang.T("optouts.by"), v.lang.T("csv.time")}
 	v.export(t, "opt-outs", heads, func(row func(...string) error) error {
 		for before := int64(0); f.ok(); {
-			page, next, err := d.rooms.Handsets.OptOuts(v.ctx(), t.company(), filter, before, messagesAtOnce)
-			if err != nil {
+			var page []handsets.OptOut
+			var next int64
+			if err := v.inTurn(func() (err error) {
+				page, next, err = d.rooms.Handsets.OptOuts(v.ctx(), t.company(), filter, before, messagesAtOnce)
+				return err
+			}); err != nil {
 				return err
 			}
 			for _, e := range page {

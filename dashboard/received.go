@@ -114,8 +114,12 @@ func (d *Dashboard) exportReceived(v *visit, t tenant) {
 	heads := []string{v.lang.T("csv.id"), v.lang.T("csv.time"), v.lang.T("received.from"), v.lang.T("received.to"), v.lang.T("csv.carrier"), v.lang.T("csv.text")}
 	v.export(t, "received", heads, func(row func(...string) error) error {
 		for before := int64(0); f.ok(); {
-			page, next, err := v.listReceived(t, filter, before, messagesAtOnce)
-			if err != nil {
+			var page []handsets.Message
+			var next int64
+			if err := v.inTurn(func() (err error) {
+				page, next, err = v.listReceived(t, filter, before, messagesAtOnce)
+				return err
+			}); err != nil {
 				return err
 			}
 			for _, m := range page {

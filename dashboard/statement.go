@@ -174,7 +174,7 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) {
 	heads := []string{v.lang.T("csv.time"), v.lang.T("statement.kind"), v.lang.T("statement.amount"), v.lang.T("statement.balance"),
 		v.lang.T("statement.reference"), v.lang.T("statement.note")}
 	v.export(t, "statement", heads, func(row func(...string) error) error {
-		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.id(), f) {
+		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.id(), f, v.inTurn) {
 			if err == nil {
 				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
 					entry{Entry: e}.Reference(), cell(e.Note))

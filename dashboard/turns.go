@@ -12,8 +12,8 @@ import (
 
 // A page asks the database while it holds a turn: a user has few at a time, and without a session a network address has. So
 // however many connections somebody opens, and whatever they claim to be, the database's connections are left for sends and
-// for others. Not held is a turn while a form is read, a password is hashed, an endpoint is called, a file is downloaded,
-// and while the response is written.
+// for others. Not held is a turn while a form is read, a password is hashed, an endpoint is called, and while the response is
+// written; a download takes one for each page of rows that it reads.
 const (
 	turnsOfAll = 8 // if Options.AtOnce is not set
 	turnsOfOne = 4
@@ -23,11 +23,7 @@ const (
 // request has. When there is none, it writes the response and returns false.
 func (v *visit) takeTurn() bool {
 	v.leave()
-	who := "address " + networkOf(v.c.ClientIP())
-	if v.session != nil {
-		who = "user " + strconv.FormatInt(v.session.User.ID, 10)
-	}
-	leave, err := v.d.turns.Enter(v.ctx(), tryKey("turn", who))
+	leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
 	if err == nil {
 		v.leaveTurn = leave
 		return true
@@ -38,6 +34,28 @@ func (v *visit) takeTurn() bool {
 	}
 	v.busy(status)
 	return false
+}
+
+// turnKey is whose turns the visitor has.
+func (v *visit) turnKey() int64 {
+	if v.session != nil {
+		return tryKey("turn", "user "+strconv.FormatInt(v.session.User.ID, 10))
+	}
+	return tryKey("turn", "address "+networkOf(v.c.ClientIP()))
+}
+
+// inTurn calls read in a turn, for which it waits as long as the request lives.
+func (v *visit) inTurn(read func() error) error {
+	for {
+		leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
+		if err == nil {
+			defer leave()
+			return read()
+		}
+		if err := v.ctx().Err(); err != nil {
+			return err
+		}
+	}
 }
 
 // busy responds that there is too much under way.
