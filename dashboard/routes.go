@@ -156,7 +156,7 @@ func (d *Dashboard) signedIn(page func(*visit, *accounts.Session)) gin.HandlerFu
 		case !v.session.Passed:
 			v.redirectToSignIn("/sign-in/code")
 		case !v.allowChange():
-			v.renderWrong(http.StatusTooManyRequests, "error.changes")
+			v.renderWrong(http.StatusTooManyRequests, "error.changes.title", "error.changes.text")
 		default:
 			page(v, v.session)
 		}

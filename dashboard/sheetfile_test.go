@@ -105,8 +105,8 @@ func FuzzReadSheet(f *testing.F) {
 
 func TestCell(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "Aline": "Aline", "=1+1": "'=1+1", "+257": "'+257", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1",
-		"\n=1": "'\n=1", "\uff1d1": "'\uff1d1", "a=1": "a=1", " =1": " =1",
+		"": "", "Aline": "Aline", "=1+1": "'=1+1", "+257": "'+257", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t'=1", "\r=1": "'\r'=1",
+		"\n=1": "'\n'=1", "\uff1d1": "'\uff1d1", "a=1": "a=1", " =1": " =1",
 	} {
 		if got := cell(text); got != want {
 			t.Errorf("%q becomes %q", text, got)

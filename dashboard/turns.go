@@ -61,7 +61,7 @@ func (v *visit) inTurn(read func() error) error {
 // busy responds that there is too much under way.
 func (v *visit) busy(status int) {
 	v.c.Header("Retry-After", "1")
-	v.renderWrong(status, "error.busy")
+	v.renderWrong(status, "error.busy.title", "error.busy.text")
 }
 
 // leave ends the turn, if the request has one.

@@ -190,9 +190,9 @@ func (v *visit) renderError(status int) {
 	v.render(status, "error", struct{ Title, Text string }{v.lang.T(text[0]), v.lang.T(text[1])})
 }
 
-// renderWrong responds with the error page of a text.
-func (v *visit) renderWrong(status int, key string) {
-	v.render(status, "error", struct{ Title, Text string }{v.lang.T(key + ".title"), v.lang.T(key + ".text")})
+// renderWrong responds with the error page of other texts than the status has.
+func (v *visit) renderWrong(status int, title, text string) {
+	v.render(status, "error", struct{ Title, Text string }{v.lang.T(title), v.lang.T(text)})
 }
 
 // handleError responds to an error that the user cannot correct: 404 if a row does not exist or belongs to another company.
