@@ -67,6 +67,7 @@ type Rooms struct {
 type Tries struct {
 	Account *throttle.Throttle // sign-ins to one account; codes of one user
 	Address *throttle.Throttle // all of these, and links, from one network address
+	Codes   *throttle.Throttle // codes of one user's second factor, in a day
 	Mails   *throttle.Throttle // links to one address of mail, in an hour
 	Tests   *throttle.Throttle // test events to one company's endpoint
 	Changes *throttle.Throttle // changes by one user that are kept on record for ever

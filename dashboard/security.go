@@ -116,11 +116,17 @@ func (v *visit) allowTry(kind, account string) bool {
 	if allowed && of != nil {
 		allowed = of.Allow(v.ctx(), tryKey(kind, strings.ToLower(strings.TrimSpace(account)))).Allowed
 	}
+	if allowed && kind == tryCode && t.Codes != nil {
+		allowed = t.Codes.Allow(v.ctx(), tryKey(kind, account)).Allowed
+	}
 	return allowed
 }
 
-// tryMail is the kind of a try that sends a mail to the account's address: whoever asks for many wants to flood it.
-const tryMail = "mail"
+// Kinds of tries with limits of their own.
+const (
+	tryMail = "mail" // it sends a mail to the account's address: whoever asks for many wants to flood it
+	tryCode = "code" // of a second factor: whoever tries has the password, and three codes in a million are right at a time
+)
 
 func tryKey(kind, who string) int64 {
 	sum := sha256.Sum256([]byte("dashboard\x00" + kind + "\x00" + who))

@@ -116,7 +116,7 @@ func (v *visit) checkCode(f *form, field, page string, data any) bool {
 		v.renderForm(page, data, f)
 		return false
 	}
-	if !v.allowTry("code", strconv.FormatInt(v.session.User.ID, 10)) {
+	if !v.allowTry(tryCode, strconv.FormatInt(v.session.User.ID, 10)) {
 		f.notice("error.tries")
 		v.renderPage(http.StatusTooManyRequests, page, data, f)
 		return false

@@ -91,7 +91,7 @@ func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
 		return
 	}
 	code := f.required("code")
-	if f.ok() && !v.allowTry("code", strconv.FormatInt(s.User.ID, 10)) {
+	if f.ok() && !v.allowTry(tryCode, strconv.FormatInt(s.User.ID, 10)) {
 		f.notice("error.tries")
 	}
 	if f.ok() {

@@ -287,10 +287,12 @@ const (
 	triesWindow    = 15 * time.Minute
 	triesOfAccount = 10
 	triesOfAddress = 100
-	testsOfCompany = 30 // test events to one company's endpoint
+	testsOfCompany = 30  // test events to one company's endpoint
 	changesOfUser  = 300 // that are kept on record for ever; a person makes far fewer
 	mailsOfAddress = 5   // links to one address of mail, in mailsWindow
 	mailsWindow    = time.Hour
+	codesOfUser    = 100 // of a second factor, in codesWindow: ten in triesWindow would be a thousand a day
+	codesWindow    = 24 * time.Hour
 )
 
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
@@ -307,7 +309,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
 	rooms.Mailer = mailer
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
-		Mails: within(mailsWindow, "mails", mailsOfAddress), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
+		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
