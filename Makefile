@@ -43,8 +43,11 @@ attack: build ## what hostile people and neighbours tried, played again in short
 chaos: ## the stories that kill, flush and drop, many times over
 	@exec scripts/stories.sh chaos
 
-fleet: ## servers that fail over, networks that are cut, clocks that are wrong, an upgrade from PREVIOUS, under load
+fleet: ## servers that fail over, cut networks, wrong clocks, an upgrade from PREVIOUS, under load; what more processes cost
 	@PREVIOUS='$(PREVIOUS)' exec scripts/stories.sh fleet
+ifeq (,$(findstring -run,$(TESTFLAGS))) # no stories were chosen
+	@$(MAKE) --no-print-directory bench BENCH=fleet OUT=bin/fleet.json BENCHFLAGS='-limit 10m'
+endif
 
 soak: build ## the long run, for SOAK (10m)
 	@exec scripts/stories.sh soak

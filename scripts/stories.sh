@@ -7,7 +7,8 @@
 #   stories.sh chaos   everything that is killed, flushed or dropped, many times over
 #   stories.sh fleet   servers that fail over: PostgreSQL to its standby, Redis by Sentinel
 #                      and in a Cluster, many times over; four gateways on hosts of their
-#                      own, with cut networks, wrong clocks and an upgrade from PREVIOUS
+#                      own, with cut networks, wrong clocks and an upgrade from PREVIOUS;
+#                      make fleet then measures one, two and three processes
 #   stories.sh soak    the long run, for SOAK (10m)
 #
 # TESTFLAGS goes to go test as it is, e.g. TESTFLAGS='-run Redis'.

@@ -147,12 +147,16 @@ func (b *bench) record(name, about string, n, runs int, once func() (measurement
 	return b.report.write(b.out)
 }
 
-// load records a load, and where its CPU time goes within the gateway.
+// load records a load, and where its CPU time goes within the gateway. A message of it that
+// was lost, or came twice, is an error: what that costs says nothing.
 func (b *bench) load(ctx context.Context, w *world, name, about string, n int, load work) error {
 	var took float64
 	if err := b.record(name, about, n, b.runs, func() (measurement, error) {
 		m, err := w.measured(ctx, n, load)
 		took = m.elapsed
+		if err == nil {
+			err = w.once(n)
+		}
 		return m, err
 	}); err != nil || b.profiles == "" {
 		return err

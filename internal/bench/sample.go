@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -34,9 +35,9 @@ type sample struct {
 	lsn         string    // where the log of PostgreSQL ends
 	syncs       *int64    // of the log, as far as backends have told; nil: not counted
 	redis       map[string]int64
-	trips, asks int64              // where a relay counts them
-	roles       map[string]float64 // of a fleet: CPU by role, seconds
-	network     float64            // octets over the loopback, anybody's
+	trips, asks int64                // where a relay counts them
+	roles       map[string][]float64 // of a fleet: CPU of each process by role, seconds
+	network     float64              // octets over the loopback, anybody's
 }
 
 func (w *world) sample(ctx context.Context) (sample, error) {
@@ -142,12 +143,20 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		}
 	}
 	per1000 := 1000 / float64(n)
-	m.add("CPU, gateway + PostgreSQL + Redis", "s/1,000", sum*per1000)
+	m.add(allCPU, "s/1,000", sum*per1000)
 	for i, part := range parts {
 		m.add(cpuOf(part), "s/1,000", used[i]*per1000)
 	}
 	for _, role := range slices.Sorted(maps.Keys(after.roles)) {
-		m.add(cpuOf(role), "s/1,000", (after.roles[role]-before.roles[role])*per1000)
+		all, least := 0.0, math.Inf(1)
+		for i, now := range after.roles[role] {
+			spent := now - before.roles[role][i]
+			all, least = all+spent, min(least, spent)
+		}
+		m.add(cpuOf(roleOf(role)), "s/1,000", all*per1000)
+		if n := len(after.roles[role]); n > 1 {
+			m.add(cpuOf(idlest(role, n)), "s/1,000", least*per1000)
+		}
 	}
 	m.add("PostgreSQL's share of a core", "", used[1]/elapsed)
 
@@ -191,8 +200,8 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	}
 	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
 	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
-	m.add("over the network, by all of them", "octets/message", (after.network-before.network)*each)
-	m.add("the machine's CPU that others had", "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
+	m.add(overTheNetwork, "octets/message", (after.network-before.network)*each)
+	m.add(othersHad, "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
 	return m, nil
 }
 

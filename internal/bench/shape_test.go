@@ -1,14 +1,6 @@
 package main
 
-import (
-	"os/exec"
-	"path/filepath"
-	"testing"
-
-	"intumwa/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
+import "testing"
 
 // slack is what a figure may be above what it was when it was written down here.
 const slack = 1.15
@@ -23,15 +15,7 @@ const slack = 1.15
 // transaction depends on speed, so these have a bound that says only that they do.
 func TestWhatAMessageCosts(t *testing.T) {
 	ctx := t.Context()
-	binary := filepath.Join(t.TempDir(), "intumwa")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-race", "-o", binary, "../../cmd/intumwa").CombinedOutput(); err != nil {
-		t.Fatalf("building the gateway: %v\n%s", err, out)
-	}
-	s, err := openServers(ctx, testenv.NewPostgresServer(t).URL(), testenv.NewRedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
+	s, binary := measurable(t)
 	w, err := shapeWorld(ctx, s, binary, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

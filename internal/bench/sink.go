@@ -158,6 +158,13 @@ func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
 	}
 }
 
+// told is of how many messages it was told since begin, and how often again of one.
+func (s *sink) told() (messages, again int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen), s.doubled
+}
+
 func (s *sink) close() {
 	if err := s.listener.Close(); errors.Is(err, net.ErrClosed) {
 		return

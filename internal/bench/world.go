@@ -29,7 +29,8 @@ type setup struct {
 	other        neighbour
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
-	still        bool          // PostgreSQL writes nothing of its own accord, and a relay counts what it is asked
+	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
+	relayed      bool          // a relay stands before PostgreSQL and counts what it is asked
 	fleet        *fleet        // a process for each role; nil: one has all
 }
 
@@ -77,7 +78,7 @@ func (b *bench) inWorld(ctx context.Context, s setup, do func(w *world) error) e
 		return err
 	}
 	defer w.close()
-	if _, err := w.singles(warming)(ctx); err != nil {
+	if _, err := w.spread(warming)(ctx); err != nil {
 		return fmt.Errorf("warming up: %w\n%s", err, w.gateway.Tail())
 	}
 	return do(w)
@@ -118,7 +119,7 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if err := w.set(ctx, "autovacuum = "+housekeeping, "full_page_writes = "+housekeeping); err != nil {
 		return nil, err
 	}
-	if s.still {
+	if s.still || s.relayed {
 		if w.relay, err = openRelay(w.url); err != nil {
 			return nil, err
 		}
@@ -256,12 +257,20 @@ func (w *world) bound() bool {
 	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1) && (w.twin == nil || w.twin.stats().Sessions == 1)
 }
 
-func (w *world) carriers() []int {
-	pids := []int{w.carrier.process.PID()}
-	for _, other := range []*carrier{w.neighbour, w.twin} {
-		if other != nil {
-			pids = append(pids, other.process.PID())
-		}
+// ours are the carriers to which messages of a measurement go.
+func (w *world) ours() []*carrier {
+	if w.twin == nil {
+		return []*carrier{w.carrier}
+	}
+	return []*carrier{w.carrier, w.twin}
+}
+
+func (w *world) carriers() (pids []int) {
+	for _, c := range w.ours() {
+		pids = append(pids, c.process.PID())
+	}
+	if w.neighbour != nil {
+		pids = append(pids, w.neighbour.process.PID())
 	}
 	return pids
 }
@@ -278,8 +287,10 @@ func (w *world) take(n int) int {
 // messages are final, which says when the last became so.
 func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) {
 	w.sink.begin()
-	if err := w.carrier.forget(); err != nil {
-		return nil, err
+	for _, c := range w.ours() {
+		if err := c.forget(); err != nil {
+			return nil, err
+		}
 	}
 	if w.endpoint {
 		return func(ctx context.Context) (time.Time, error) { return w.sink.await(ctx, n) }, nil
