@@ -16,10 +16,10 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// growthPage is docs/growth.md, its tables cell by cell under the words of their first lines.
-func growthPage(t *testing.T) map[string][][]string {
+// pageTables are a page of docs, its tables cell by cell under the words of their first lines.
+func pageTables(t *testing.T, page string) map[string][][]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/growth.md")
+	text, err := os.ReadFile("../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,17 @@ func growthPage(t *testing.T) map[string][][]string {
 		case head == "":
 			head = line
 		case !strings.HasPrefix(line, "|---"):
-			var cells []string
-			for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
-				cells = append(cells, strings.TrimSpace(cell))
-			}
-			tables[head] = append(tables[head], cells)
+			tables[head] = append(tables[head], cellsOf(line))
 		}
 	}
 	return tables
+}
+
+func cellsOf(line string) (cells []string) {
+	for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+		cells = append(cells, strings.TrimSpace(cell))
+	}
+	return cells
 }
 
 // quoted is what stands in backquotes in a cell.
@@ -118,9 +121,10 @@ func evaluate(names map[string]float64, formula string) (v float64, err error) {
 	return v, err
 }
 
-// TestGrowthFigures: every figure of the page follows from the inputs by the formula that stands beside it.
+// TestGrowthFigures: every figure of the page follows from the inputs by the formula that stands beside it, the costs are those
+// that were measured with one process of each role, and the page on capacity has the same figures.
 func TestGrowthFigures(t *testing.T) {
-	page := growthPage(t)
+	page := pageTables(t, "growth.md")
 	inputs := map[string]float64{}
 	for _, head := range []string{"| input | value | what |", "| cost | value | what |"} {
 		for _, row := range page[head] {
@@ -162,13 +166,73 @@ func TestGrowthFigures(t *testing.T) {
 			t.Errorf("nothing follows from %s", name)
 		}
 	}
+	measuredOnce(t, page, inputs)
+	figures := map[string][]string{} // as they are written, a cell for each load
+	for _, row := range page[head] {
+		figures[quoted(t, row[0])] = row[2:]
+	}
+	capacityRepeats(t, cellsOf(head)[2:], figures)
+}
+
+// measuredOnce compares costs at full load with the first line of the table of processes, which has one of each.
+func measuredOnce(t *testing.T, page map[string][][]string, costs map[string]float64) {
+	t.Helper()
+	const head = "| api | dispatchers | carriers | api, ms | dispatcher, ms | PostgreSQL, ms | all with Redis, ms | commits a message | WAL, octets | others had of the machine |"
+	if len(page[head]) != 5 || !slices.Equal(page[head][0][:3], []string{"1", "1", "1"}) {
+		t.Fatalf("the page's table of processes does not begin with one of each: %q", page[head])
+	}
+	one := page[head][0]
+	for i, cost := range map[int]float64{3: costs["api"], 4: costs["dispatcher"], 5: costs["pg"], 8: costs["wal"],
+		6: costs["api"] + costs["dispatcher"] + costs["webhooks"] + costs["pg"] + costs["redis"]} {
+		if got := numeral(t, one[i]); math.Abs(got-cost) > 0.01*cost+0.0015 { // of figures that were rounded
+			t.Errorf("%s was measured as %v, and the costs say %v", cellsOf(head)[i], got, cost)
+		}
+	}
+}
+
+// capacityRepeats compares the table of loads in the page on capacity, whose columns name the figures.
+func capacityRepeats(t *testing.T, loads []string, figures map[string][]string) {
+	t.Helper()
+	for head, rows := range pageTables(t, "capacity.md") {
+		columns := cellsOf(head)
+		if columns[0] != "load" {
+			continue
+		}
+		if len(rows) != len(loads) {
+			t.Fatalf("the page on capacity has %d loads, not %d", len(rows), len(loads))
+		}
+		said := map[string]bool{}
+		for _, column := range columns[1:] {
+			said[quoted(t, column)] = true
+		}
+		for _, name := range []string{"apis", "dispatchers", "pg_cores", "wal_day", "disk"} {
+			if !said[name] {
+				t.Errorf("the page on capacity does not say %s", name)
+			}
+		}
+		for i, load := range loads {
+			if len(rows[i]) != len(columns) || !strings.HasPrefix(rows[i][0], load) {
+				t.Fatalf("the page on capacity has %q where %s belongs", rows[i], load)
+			}
+			for at, column := range columns[1:] {
+				name := quoted(t, column)
+				if of := figures[name]; of == nil {
+					t.Errorf("the page on capacity speaks of %s, which is no figure of the page on growth", name)
+				} else if got := rows[i][1+at]; got != of[i] {
+					t.Errorf("%s, %s: the page on capacity says %s, that on growth %s", load, name, got, of[i])
+				}
+			}
+		}
+		return
+	}
+	t.Error("the page on capacity has no table of loads")
 }
 
 // TestGrowthKeys: the page speaks of every unique key of the schema, and of no other; and of each says what a database would
 // make of it that is distributed by company.
 func TestGrowthKeys(t *testing.T) {
 	said := map[string]bool{}
-	for _, row := range growthPage(t)["| table | unique key | distributed by `company_id` |"] {
+	for _, row := range pageTables(t, "growth.md")["| table | unique key | distributed by `company_id` |"] {
 		for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			said[quoted(t, row[0])+" ("+key[1]+")"] = true
 			if verdict, _, _ := strings.Cut(row[2], ":"); !slices.Contains([]string{"holds", "copied", "bends", "breaks"}, verdict) {
