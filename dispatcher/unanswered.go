@@ -126,7 +126,7 @@ const (
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund) (settled int, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
-		final, pays := messages.Final{Status: sms.Sent, At: time.Now()}, refund.pays
+		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.pays
 		switch as {
 		case WasFailed:
 			final.Status, final.Reason = sms.Failed, submission.ReasonNoAnswer

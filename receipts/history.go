@@ -63,6 +63,21 @@ func QueueHistory(b *pgx.Batch, messages []int64, segment func(message int64, s 
 	})
 }
 
+// FirstSince returns the id of the first of the receipts that no message was found for and that
+// came, or came again, at a moment or later: [Inbox] has none of these with a smaller id.
+// Without any it is larger than all ids.
+func FirstSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) (id int64, err error) {
+	if since.IsZero() {
+		return 0, nil
+	}
+	// Materialized, or the planner may walk from the first id there is until it meets one.
+	if err := pool.QueryRow(ctx, `WITH came AS MATERIALIZED (SELECT id FROM receipts WHERE received_at >= $1 AND message_id IS NULL)
+		SELECT coalesce(min(id), $2) FROM came`, since, int64(math.MaxInt64)).Scan(&id); err != nil {
+		return 0, fmt.Errorf("looking for the first receipt of no message since: %w", err)
+	}
+	return id, nil
+}
+
 // inboxScanned is how many kept receipts one page of Inbox looks through.
 const inboxScanned = 5_000
 

@@ -54,7 +54,8 @@ type operator struct {
 	pool   *pgxpool.Pool
 }
 
-// run opens the database, lets work do its part and prints the result, which may come beside an error.
+// run opens the database, lets work do its part and prints the result, which may come beside an error. What time it is says
+// the database ([postgres.Now]), as to any process of the gateway.
 func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (any, error)) error {
 	config, err := p.config()
 	if err != nil {
@@ -67,6 +68,9 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 	defer pool.Close()
 	if err := postgres.Current(ctx, pool); err != nil {
 		return fmt.Errorf("looking at the database's schema: %w", err)
+	}
+	if err := postgres.ReadClock(ctx, pool); err != nil {
+		return err
 	}
 	result, err := work(&operator{program: p, config: config, pool: pool})
 	if result == nil {
@@ -168,19 +172,30 @@ const listPage = 500
 
 // instant reads RFC 3339, a date for its first moment in UTC, or a duration back
 // from now; the zero time for nothing.
-type instant struct{ time.Time }
+type instant struct {
+	at   time.Time
+	back *time.Duration // from now; nil: it is at
+}
+
+// moment is the time that is meant, once the database has said what time it is.
+func (i instant) moment() time.Time {
+	if i.back != nil {
+		return postgres.Now().Add(-*i.back)
+	}
+	return i.at
+}
 
 // UnmarshalText is how kong reads it.
 func (i *instant) UnmarshalText(text []byte) error {
 	s := string(text)
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
-			i.Time = t
+			*i = instant{at: t}
 			return nil
 		}
 	}
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		i.Time = time.Now().Add(-d)
+		*i = instant{back: &d}
 		return nil
 	}
 	return fmt.Errorf("%q is no time: 2026-03-01T10:00:00+02:00, 2026-03-01, or 24h for a day ago", s)
@@ -225,9 +240,9 @@ type adminAct struct {
 // Run lists who changed what, the latest first.
 func (c *adminLogCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		list := []adminAct{}
+		list, since := []adminAct{}, c.Since.moment()
 		for before := int64(0); len(list) < c.Limit; {
-			page, next, err := acts.List(ctx, o.pool, acts.Filter{Company: sms.CompanyID(c.Company), Since: c.Since.Time}, before, min(listPage, c.Limit-len(list)))
+			page, next, err := acts.List(ctx, o.pool, acts.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
 			if err != nil {
 				return nil, err
 			}

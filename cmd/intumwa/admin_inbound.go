@@ -52,8 +52,9 @@ func (c *adminInboundListCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 			return nil, err
 		}
 		list := []adminInbound{} // [] in JSON, not null
+		since := c.Since.moment()
 		for _, m := range inbound {
-			if m.At.Before(c.Since.Time) {
+			if m.At.Before(since) {
 				continue
 			}
 			shown := adminInbound{ID: m.ID, ReceivedAt: m.At, Carrier: m.Carrier, Link: m.Link, From: m.Source, To: m.Destination,

@@ -248,7 +248,7 @@ func (c *adminTopCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 		return errors.New("--limit must be from 1 to 1000")
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		spenders, all, err := billing.New(o.pool).Spenders(ctx, c.Since.UTC().Truncate(time.Second), c.Limit)
+		spenders, all, err := billing.New(o.pool).Spenders(ctx, c.Since.moment().UTC().Truncate(time.Second), c.Limit)
 		if err != nil {
 			return nil, err
 		}

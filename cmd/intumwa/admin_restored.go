@@ -49,7 +49,7 @@ func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 			return nil, err
 		}
 		if c.Pending == "hold" {
-			if result.Held, err = o.holdPending(ctx, c.Stopped.Time); err != nil {
+			if result.Held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
 				return nil, fmt.Errorf("%w; %d messages are held: say it again", err, result.Held)
 			}
 		}

@@ -227,18 +227,23 @@ func (c *adminUnmatchedCmd) Run(ctx context.Context, p *program, a *adminCmd) er
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		list := []adminUnmatched{} // [] in JSON, not null
+		since := c.Since.moment()
+		first, err := receipts.FirstSince(ctx, o.pool, since)
+		if err != nil {
+			return nil, err
+		}
 		for before := c.Before; len(list) < c.Limit; {
 			page, next, err := receipts.Inbox(ctx, o.pool, before, listPage)
 			if err != nil {
 				return nil, err
 			}
 			for _, r := range page {
-				if (c.Carrier == "" || r.Carrier == c.Carrier) && !r.At.Before(c.Since.Time) && len(list) < c.Limit {
+				if (c.Carrier == "" || r.Carrier == c.Carrier) && !r.At.Before(since) && len(list) < c.Limit {
 					list = append(list, adminUnmatched{ID: r.ID, ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link, CarrierID: r.CarrierID,
 						Number: r.Number, State: r.State, Error: r.Error})
 				}
 			}
-			if before = next; next == 0 {
+			if before = next; next <= first {
 				break
 			}
 		}

@@ -191,10 +191,10 @@ func (c *adminDeliveriesCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 			return nil, err
 		}
 		hooks := o.openWebhooks()
-		list := []adminDelivery{}
+		list, since := []adminDelivery{}, c.Since.moment()
 		for before := int64(0); len(list) < c.Limit; {
 			page, next, err := hooks.Deliveries(ctx, sms.CompanyID(c.Company),
-				webhooks.Filter{State: c.State, Since: c.Since.Time}, before, min(listPage, c.Limit-len(list)))
+				webhooks.Filter{State: c.State, Since: since}, before, min(listPage, c.Limit-len(list)))
 			if err != nil {
 				return nil, err
 			}
@@ -278,10 +278,10 @@ func (c *adminRecoverCmd) Run(ctx context.Context, p *program, a *adminCmd) erro
 		hooks := o.openWebhooks()
 		company := sms.CompanyID(c.Company)
 		var r webhooks.Recovery
-		begun := false
+		begun, since := false, c.Since.moment()
 		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
 			var err error
-			if r, begun, err = hooks.In(tx).Recover(ctx, company, c.Since.Time); err == nil && !begun {
+			if r, begun, err = hooks.In(tx).Recover(ctx, company, since); err == nil && !begun {
 				err = fmt.Errorf("a recovery of company %d since %s is under way: %d of %d are sent again", company, r.Since.Format(time.RFC3339), r.Resent, r.Found)
 			}
 			return acts.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
