@@ -19,8 +19,9 @@ const (
 	// A lease without a heartbeat for leaseValid starts no call: the process may have
 	// been frozen and replaced.
 	leaseValid = 5 * time.Second
-	// The connection of an owner without a heartbeat for ownerDeadAfter, by the server's
-	// clock, is cut: the owner is frozen or its host has vanished.
+	// The connection of an owner whose heartbeat stands still for ownerDeadAfter, while a
+	// process that waits looks at it all the time, is cut: the owner is frozen or its host has
+	// vanished.
 	ownerDeadAfter = 10 * time.Second
 )
 
@@ -47,14 +48,29 @@ func (t *lease) valid() bool {
 	return time.Since(processStart)-time.Duration(t.beat.Load()) < leaseValid
 }
 
+// candidate is a process that waits to be the owner, and what it saw of the one that is. For
+// how long is measured by this machine's monotonic clock: the database's may be set.
+type candidate struct {
+	conn  *pgx.Conn     // nil: none
+	dead  time.Duration // ownerDeadAfter
+	epoch int64         // the owner's
+	beat  time.Time     // its last heartbeat: a mark, which is compared with itself only
+	heard time.Time     // when that was first seen
+	asked time.Time     // when it was last looked for
+}
+
+// drop closes the connection.
+func (c *candidate) drop(ctx context.Context) {
+	if c.conn != nil {
+		closeConn(ctx, c.conn)
+		c.conn = nil
+	}
+}
+
 // acquire waits until this process is the owner, or ctx ends.
 func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
-	var conn *pgx.Conn
-	defer func() {
-		if conn != nil {
-			closeConn(ctx, conn)
-		}
-	}()
+	c := candidate{dead: d.opts.ownerDeadAfter}
+	defer func() { c.drop(ctx) }()
 	// The last owner asks more often than others: it still has in memory which calls
 	// were made while the database was away.
 	trouble, pause := false, acquireEvery
@@ -62,9 +78,9 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 		pause = acquireEvery / 5
 	}
 	for {
-		t, err := d.tryAcquire(ctx, &conn)
+		t, err := d.tryAcquire(ctx, &c)
 		if t != nil {
-			conn = nil
+			c.conn = nil // it is the lease's
 			return t, nil
 		}
 		if ctx.Err() != nil {
@@ -73,9 +89,8 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 		d.logOutage(&trouble, err)
 		if err == nil {
 			pause = acquireEvery
-		} else if conn != nil {
-			closeConn(ctx, conn)
-			conn = nil
+		} else {
+			c.drop(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -85,24 +100,24 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 	}
 }
 
-// tryAcquire asks for the lock on *conn, and connects first when *conn is nil.
-func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*lease, error) {
+// tryAcquire asks for the lock, and connects first where there is no connection.
+func (d *deliverer) tryAcquire(ctx context.Context, c *candidate) (*lease, error) {
 	var err error
-	if *conn == nil {
-		if *conn, err = postgres.Connect(ctx, d.owners, heartbeatTimeout); err != nil {
+	if c.conn == nil {
+		if c.conn, err = postgres.Connect(ctx, d.owners, heartbeatTimeout); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	var mine bool
-	if err := (*conn).QueryRow(ctx, `SELECT pg_try_advisory_lock(`+ownerLock+`)`).Scan(&mine); err != nil {
+	if err := c.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(`+ownerLock+`)`).Scan(&mine); err != nil {
 		return nil, fmt.Errorf("taking the lock of the webhook owner: %w", err)
 	}
 	if !mine {
-		return nil, d.cutDeadOwner(ctx, *conn)
+		return nil, d.cutDeadOwner(ctx, c)
 	}
-	t := &lease{conn: *conn, lost: make(chan struct{}), gone: make(chan struct{})}
+	t := &lease{conn: c.conn, lost: make(chan struct{}), gone: make(chan struct{})}
 	err = t.conn.QueryRow(ctx, `UPDATE webhook_owner SET epoch = epoch + 1, beat = now()
 		RETURNING epoch, read, (SELECT coalesce(max(seq), 0) FROM webhook_deliveries)`).Scan(&t.epoch, &t.read, &t.head)
 	if err != nil {
@@ -116,15 +131,29 @@ func (d *deliverer) tryAcquire(ctx context.Context, conn **pgx.Conn) (*lease, er
 	return t, nil
 }
 
-// cutDeadOwner cuts the connection of an owner without a heartbeat for ownerDeadAfter.
-func (d *deliverer) cutDeadOwner(ctx context.Context, conn *pgx.Conn) error {
-	tag, err := conn.Exec(ctx, `
+// cutDeadOwner cuts the connection of an owner whose heartbeat stands still for ownerDeadAfter.
+// A process that did not look for a while begins to count anew: what kept it from it may have
+// kept the owner from its heartbeat.
+func (d *deliverer) cutDeadOwner(ctx context.Context, c *candidate) error {
+	asked := time.Now()
+	var epoch int64
+	var beat time.Time
+	if err := c.conn.QueryRow(ctx, `SELECT epoch, beat FROM webhook_owner`).Scan(&epoch, &beat); err != nil {
+		return fmt.Errorf("looking at the webhook owner: %w", err)
+	}
+	if epoch != c.epoch || !beat.Equal(c.beat) || asked.Sub(c.asked) > c.dead/2 {
+		c.epoch, c.beat, c.heard = epoch, beat, time.Now()
+	}
+	if c.asked = asked; asked.Sub(c.heard) < c.dead {
+		return nil
+	}
+	tag, err := c.conn.Exec(ctx, `
 		SELECT pg_terminate_backend(l.pid) FROM webhook_owner o, pg_locks l
-		WHERE o.beat < now() - $1::interval AND l.locktype = 'advisory' AND l.granted
+		WHERE o.epoch = $1 AND o.beat = $2 AND l.locktype = 'advisory' AND l.granted
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND (l.classid, l.objid) = (`+ownerLock+`) AND l.objsubid = 2`, ownerDeadAfter)
+			AND (l.classid, l.objid) = (`+ownerLock+`) AND l.objsubid = 2`, epoch, beat)
 	if err != nil {
-		return fmt.Errorf("looking for a dead webhook owner: %w", err)
+		return fmt.Errorf("cutting off a dead webhook owner: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
 		d.log.Warn("the process that delivers webhooks stopped its heartbeat; its connection was cut")

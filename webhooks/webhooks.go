@@ -60,7 +60,8 @@ type Options struct {
 	Log     *slog.Logger          // nil: discarded
 	Metrics prometheus.Registerer // nil: not registered
 
-	resolver *net.Resolver // for endpoints' names; nil: the system's
+	resolver       *net.Resolver // for endpoints' names; nil: the system's
+	ownerDeadAfter time.Duration // 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -76,6 +77,7 @@ func (o Options) withDefaults() Options {
 	set(&o.Retention, 30*24*time.Hour)
 	set(&o.Idle, 250*time.Millisecond)
 	set(&o.Drain, 5*time.Second)
+	set(&o.ownerDeadAfter, ownerDeadAfter)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
