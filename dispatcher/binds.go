@@ -28,8 +28,9 @@ type binds struct {
 }
 
 // newBinds makes a link's binds. The first is called like the link, the others
-// by its name and a number. Of callbacks only the functions are used.
-func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*binds, error) {
+// by its name and a number. Of callbacks only the functions are used. retries are where the
+// attempts had come to of whoever had the link before; nil: none were made.
+func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options, retries []smpp.Retry) (*binds, error) {
 	n := max(conf.Binds, 1)
 	b := &binds{tps: conf.TPS, may: true, changed: make(chan struct{})}
 	for i := range n {
@@ -39,6 +40,9 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options)
 		}
 		options.Carrier, options.Log, options.Metrics, options.Allowance = carrier, d.log, d.smpp, d.unsettled
 		options.Deliver, options.OnLate, options.OnCongestion, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.OnCongestion, callbacks.Class
+		if options.Again = callbacks.Again; len(retries) > 0 {
+			options.Retry = retries[min(i, len(retries)-1)]
+		}
 		b.window = options.Window
 		bind, err := smpp.New(options)
 		if err != nil {
@@ -198,6 +202,29 @@ func (b *binds) balance() {
 		bind.SetWindow(max(window, 1))
 		bind.SetTPS(b.tps / float64(len(up)))
 	}
+}
+
+// failing is how a link fares that may not come up.
+type failing struct {
+	up      time.Duration // for how long one of its binds has been up; 0: none is
+	down    time.Duration // for how long none has been, while they might; 0: one is
+	resting bool          // some attempt has failed since, and none is under way
+	retries []smpp.Retry
+}
+
+// failing says how the link fares.
+func (b *binds) failing() (f failing) {
+	failed, trying := 0, false
+	for i, bind := range b.all {
+		at := bind.Failing()
+		f.retries = append(f.retries, at.Retry)
+		failed, trying, f.up = failed+at.Failed, trying || at.Trying, max(f.up, at.Up)
+		if i == 0 || at.Down < f.down {
+			f.down = at.Down
+		}
+	}
+	f.resting = failed > 0 && !trying && f.up == 0
+	return f
 }
 
 func (b *binds) pause(paused bool) {

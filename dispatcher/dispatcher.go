@@ -77,8 +77,10 @@ type Options struct {
 	NumberRetention  time.Duration // of whom they went to; 0: as long as they are kept
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
 	Heartbeat        time.Duration // default 1 s
-	DeadAfter        time.Duration // a dispatcher unseen for so long is dead; default 5 s
+	DeadAfter        time.Duration // a dispatcher whose heartbeat stands still for so long is dead; default 5 s
 	AbsentFor        time.Duration // so is one whose session lock is gone for so long; default absentFor
+	GiveUpAfter      time.Duration // a link that cannot be bound for so long goes to another dispatcher that would take it; default 10 s
+	RestFirst        time.Duration // and is left to the others for so long the first time, a third of it by who had it bound last; default 1 min
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
@@ -154,6 +156,8 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	setDefault(&opts.Heartbeat, time.Second)
 	setDefault(&opts.DeadAfter, 5*time.Second)
 	setDefault(&opts.AbsentFor, absentFor)
+	setDefault(&opts.GiveUpAfter, giveUpAfter)
+	setDefault(&opts.RestFirst, restFirst)
 	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -201,7 +205,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newBinds(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}); err != nil {
+			if _, err := newBinds(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}, nil); err != nil {
 				return nil, err
 			}
 		}

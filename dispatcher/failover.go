@@ -10,11 +10,17 @@ import (
 	"intumwa/queue"
 )
 
+// sinceServed is for how long a link has carried nothing. Of one that somebody holds it is
+// told by two moments of one heartbeat, which both are from before a step of the database's
+// clock, or both from after it. One that nobody holds serves nobody, whatever the clock says.
+const sinceServed = `CASE WHEN EXISTS (SELECT FROM dispatchers d WHERE d.id = links.owner) THEN updated_at - served_at
+	ELSE greatest(now() - served_at, served_at - now()) END`
+
 // failover hands the messages of a carrier none of whose links has served for
 // FailoverAfter to the first of its stand-ins that serves. Throttling is not
 // down.
 func (d *Dispatcher) failover(ctx context.Context) error {
-	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM now() - max(served_at))::float8 FROM links GROUP BY carrier`)
+	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8 FROM links GROUP BY carrier`)
 	if err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
 	}
@@ -114,7 +120,7 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 			continue
 		}
 		var serves bool
-		if err := d.pool.QueryRow(ctx, `SELECT coalesce(now() - max(served_at) < $2::interval, false) FROM links WHERE carrier = $1`,
+		if err := d.pool.QueryRow(ctx, `SELECT coalesce(min(`+sinceServed+`) < $2::interval, false) FROM links WHERE carrier = $1`,
 			c.name, min(2*d.opts.Heartbeat, config.FailoverAfter)).Scan(&serves); err != nil {
 			return fmt.Errorf("asking whether %s serves: %w", c.name, err)
 		}

@@ -15,6 +15,10 @@ var ErrNoLink = errors.New("no such link")
 // staleAfter is the age past which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
 
+// unheld says that nobody holds a link, or that its state is older than $1, or was reported
+// before the database's clock was set back by more.
+const unheld = `(owner IS NULL OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval)`
+
 // LinkState is one link as operators see it (rule choices 11.4).
 type LinkState struct {
 	Carrier   string    `json:"carrier"`
@@ -38,9 +42,9 @@ type LinkState struct {
 func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
-			CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR updated_at < now() - $1::interval THEN 'down' ELSE state END,
+			CASE WHEN paused THEN 'paused' WHEN `+unheld+` THEN 'down' ELSE state END,
 			"window", in_flight, tps, since, last_error, accepted, throttled, overdue, broken, served_at,
-			owner IS NULL OR updated_at < now() - $1::interval
+			`+unheld+`
 		FROM links ORDER BY carrier, name`, staleAfter)
 	if err != nil {
 		return nil, fmt.Errorf("reading the links: %w", err)

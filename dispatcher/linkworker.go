@@ -35,6 +35,8 @@ type linkWorker struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	ending atomic.Bool
+	parts  atomic.Bool    // the link is given up once the worker has ended
+	takers atomic.Bool    // another dispatcher would take the link, by the last heartbeat
 	open   sync.WaitGroup // messages not yet settled
 	paused atomic.Bool
 
@@ -46,11 +48,13 @@ type linkWorker struct {
 // written.
 const settleWait = 2 * time.Second
 
-func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
+// newLinkWorker makes a worker. retries are where the attempts to bind had come to of whoever
+// had the link before.
+func newLinkWorker(d *Dispatcher, c *carrier, conf *Link, retries []smpp.Retry) (*linkWorker, error) {
 	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, name: identity() + "/" + conf.Name, done: make(chan struct{})}
 	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
 		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
-		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }})
+		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }, Again: w.tryAgain}, retries)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +107,7 @@ func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
 func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
+	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
 	w.joinShares(w.conf.Weight)
 	w.d.hold(w.link, w.binds)
 	go w.run(ctx)
@@ -113,6 +118,10 @@ func (w *linkWorker) end() {
 	w.ending.Store(true)
 	w.cancel()
 }
+
+// leave ends the binds within yieldWithin, whatever is unanswered, because another dispatcher
+// may have the link; end is to follow.
+func (w *linkWorker) leave() { w.binds.allow(false, yieldWithin) }
 
 func (w *linkWorker) wait() { <-w.done }
 func (w *linkWorker) ended() bool {
@@ -140,7 +149,12 @@ func (w *linkWorker) setPaused(paused bool) {
 // prefetched goes back, then the link drains its window and unbinds, then the
 // settler writes what was answered.
 func (w *linkWorker) run(ctx context.Context) {
-	defer close(w.done)
+	defer func() {
+		close(w.done)
+		if w.parts.Load() {
+			w.d.member.kick()
+		}
+	}()
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
 	defer w.d.hold(w.link, nil)
@@ -194,6 +208,16 @@ func (w *linkWorker) watch(ctx context.Context) {
 			if !w.binds.up() || !w.d.member.fresh() || !w.breaker.ready(now) || w.slots.stalled(now) {
 				w.giveBack(w.prefetch.takeAll())
 			}
+		}
+	}
+}
+
+// tryAgain holds up an attempt to bind of a link that is to be given up: the next is the
+// other dispatcher's.
+func (w *linkWorker) tryAgain(ctx context.Context) {
+	for w.takers.Load() && w.d.member.fresh() && w.binds.failing().down >= w.d.opts.GiveUpAfter {
+		if sleep(ctx, 50*time.Millisecond) != nil {
+			return
 		}
 	}
 }

@@ -15,10 +15,10 @@ import (
 // member is this process among the dispatchers of one database.
 //
 // Every heartbeat it says that it lives, and asks for the lease of each of its
-// configured links. Whose session lock is gone (sessionLock) or who has not been seen for
-// DeadAfter is dead: its leases and its claims are anybody's. The session ends
-// with a process that is killed, at once; the silence finds one that sleeps, or
-// whose machine is gone. A process that was asleep longer than that finds itself
+// configured links. Whose session lock is gone (sessionLock) or whose heartbeat has stood
+// still for DeadAfter, as the others see it, is dead: its leases and its claims are anybody's.
+// The session ends with a process that is killed, at once; the silence finds one that sleeps,
+// or whose machine is gone. A process that was asleep longer than that finds itself
 // replaced; until its first heartbeat succeeds again it submits nothing (fresh),
 // and the database refuses whatever it still writes under its old id.
 type member struct {
@@ -29,24 +29,26 @@ type member struct {
 	start   time.Time
 	lock    atomic.Pointer[sessionLock]
 	workers map[string]*linkWorker // by link name; owned by run
-	wake    chan struct{}          // beat now: the configuration changed
+	wake    chan struct{}          // beat now: the configuration changed, or a link can be given up
 
-	minutes   minutes   // what the links did lately; run's
-	announced bool      // the links that are configured now; run's
-	healed    time.Time // when heartbeats began to succeed again; run's
-	last      time.Time // the last one that succeeded; run's
+	// run's
+	minutes   minutes   // what the links did lately
+	announced bool      // the links that are configured now
+	since     time.Time // when they were
+	healed    time.Time // when heartbeats last began to succeed again, after a time in which none did
+	last      time.Time // the last one that succeeded
 
-	others map[int64]sight // the dispatchers on the list; run's
-	died   bool            // a dispatcher was taken off the list since the leases were last asked for; run's
+	others map[int64]sight // the dispatchers on the list
+	died   bool            // a dispatcher was taken off the list since the leases were last asked for
+
+	givenUp map[string]*givenUp     // by link, what this process could not bind
+	ending  map[string]bool         // links whose workers end in order to be given up
+	retries map[string][]smpp.Retry // by link that is ours and has no worker yet, where its attempts had come to
 }
 
 func newMember(d *Dispatcher) *member {
-	now := time.Now()
-	// A process that starts does not know how long the others have been silent:
-	// they get two heartbeats to be seen.
-	healed := now.Add(2*d.opts.Heartbeat - d.opts.DeadAfter)
-	return &member{d: d, start: now, healed: healed, workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
-		others: make(map[int64]sight)}
+	return &member{d: d, start: time.Now(), workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
+		others: make(map[int64]sight), givenUp: make(map[string]*givenUp), ending: make(map[string]bool), retries: make(map[string][]smpp.Retry)}
 }
 
 func (m *member) kick() {
@@ -85,6 +87,7 @@ func (m *member) register(ctx context.Context) error {
 			m.lock.Store(taken)
 			m.id.Store(taken.id)
 			m.beat.Store(int64(sent))
+			m.heard.Store(int64(sent))
 			m.announced = false
 			return nil
 		}
@@ -115,7 +118,7 @@ func (m *member) announce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
 	}
-	m.announced = true
+	m.announced, m.since = true, time.Now()
 	return nil
 }
 
@@ -162,11 +165,15 @@ func (m *member) heartbeat(ctx context.Context) error {
 	defer cancel()
 	sent := time.Since(m.start)
 	id := m.id.Load()
-	tag, err := m.d.pool.Exec(ctx, `UPDATE dispatchers SET seen_at = now() WHERE id = $1`, id)
+	links, rests := m.wants(time.Now())
+	tag, err := m.d.pool.Exec(ctx, `UPDATE dispatchers SET seen_at = now(), links = $2, rests = $3 WHERE id = $1`, id, links, rests)
 	if err != nil {
 		return fmt.Errorf("saying that this dispatcher lives: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
+		for _, at := range m.workers {
+			at.leave() // another may have the links
+		}
 		m.stop() // whatever they still write goes by the old id and changes nothing
 		if l := m.lock.Load(); l != nil {
 			l.release()
@@ -180,17 +187,13 @@ func (m *member) heartbeat(ctx context.Context) error {
 		m.heard.Store(int64(sent))
 	}
 	m.beat.Store(int64(sent))
+	m.beaten(time.Now())
 	if !m.announced {
 		if err := m.announce(ctx); err != nil {
 			return err
 		}
 	}
-	if m.mayDeclareDead() {
-		if err := m.removeSilent(ctx); err != nil {
-			return err
-		}
-	}
-	if err := m.removeAbsent(ctx); err != nil {
+	if err := m.removeDead(ctx); err != nil {
 		return err
 	}
 	if m.died {
@@ -207,7 +210,11 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	var since []time.Time
 	var windows, inFlight, accepted, throttled, overdue []int32
 	var tps []float64
-	var broken []bool
+	var broken, rests []bool
+	now := time.Now()
+	if err := m.giveUp(ctx, id); err != nil {
+		return err
+	}
 	for _, c := range m.d.running() {
 		config := c.config()
 		for i := range config.Links {
@@ -222,20 +229,23 @@ func (m *member) lease(ctx context.Context, id int64) error {
 			names, states, since = append(names, l.Name), append(states, snap.State.String()), append(since, postgres.Moment(snap.Since))
 			windows, inFlight, tps = append(windows, int32(snap.Window)), append(inFlight, int32(snap.InFlight)), append(tps, snap.TPS)
 			lastErrors, broken = append(lastErrors, snap.LastError), append(broken, open)
+			rests = append(rests, m.rests(l.Name, now))
 		}
 	}
 	rows, err := m.d.pool.Query(ctx, `
 		UPDATE links l SET owner = $1, state = u.state, since = CASE WHEN l.state = u.state THEN l.since ELSE u.since END,
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
-			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
-			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT l.paused THEN now() ELSE l.served_at END
+			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, failures = '{}', retry_in = '{}',
+			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE l.bound_by END,
+			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT l.paused THEN now() ELSE least(l.served_at, now()) END -- the clock may have been set back
 		FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::float8[], $8::text[], $9::boolean[],
-				$10::int[], $11::int[], $12::int[])
-			u(name, state, since, "window", in_flight, tps, last_error, broken, accepted, throttled, overdue)
-			JOIN (SELECT name FROM links WHERE name = ANY($2) ORDER BY name FOR UPDATE) locked USING (name) -- one order in all processes
-		WHERE l.name = u.name AND (l.owner IS NULL OR l.owner = $1 OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
-		RETURNING l.name, l.paused, l.id_format`, id, names, states, since, windows, inFlight, tps, lastErrors, broken,
-		accepted, throttled, overdue)
+				$10::int[], $11::int[], $12::int[], $13::boolean[])
+			u(name, state, since, "window", in_flight, tps, last_error, broken, accepted, throttled, overdue, rests)
+			JOIN (SELECT name, failures, retry_in FROM links WHERE name = ANY($2) ORDER BY name FOR UPDATE) before USING (name) -- one order in all processes
+		WHERE l.name = u.name AND (l.owner = $1 OR ((l.owner IS NULL OR NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner))
+			AND NOT (u.rests AND `+othersWant+`)))
+		RETURNING l.name, l.paused, l.id_format, `+othersWant+`, coalesce(l.bound_by = $1, false), before.failures, before.retry_in`, id, names, states, since, windows, inFlight, tps, lastErrors, broken,
+		accepted, throttled, overdue, rests)
 	if err != nil {
 		return fmt.Errorf("asking for links: %w", err)
 	}
@@ -244,8 +254,13 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	for rows.Next() {
 		var name string
 		var h leasedLink
-		if err := rows.Scan(&name, &h.paused, &h.format); err != nil {
+		var failures []int32
+		var in []float64
+		if err := rows.Scan(&name, &h.paused, &h.format, &h.wanted, &h.boundHere, &failures, &in); err != nil {
 			return fmt.Errorf("asking for links: %w", err)
+		}
+		if len(failures) > 0 {
+			m.retries[name] = retriesOf(failures, in)
 		}
 		held[name] = h
 	}
@@ -255,19 +270,25 @@ func (m *member) lease(ctx context.Context, id int64) error {
 	if err := m.arrange(wishes, held); err != nil {
 		return err
 	}
+	m.chooseGivenUp(held, now)
 	return m.disown(ctx, id, names)
 }
 
 // disown takes links off the list that are no longer configured, once their
 // workers have ended: one's own, and those that no living dispatcher has had for
-// long, unless an operator has paused them: an operator may want them back.
+// long, unless an operator has paused them: an operator may want them back. One that
+// another dispatcher is configured with stays, for that one: a link that leaves the
+// configuration of all at the same time gets two heartbeats to leave all of them.
 func (m *member) disown(ctx context.Context, id int64, names []string) error {
 	keep := names
 	for name := range m.workers {
 		keep = append(keep, name)
 	}
-	if _, err := m.d.pool.Exec(ctx, `DELETE FROM links l WHERE name <> ALL($2) AND (owner = $1
-		OR (NOT paused AND updated_at < now() - $3::interval AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner)))`, id, keep, m.d.opts.StrandedAfter); err != nil {
+	own := time.Since(m.since) >= 2*m.d.opts.Heartbeat
+	if _, err := m.d.pool.Exec(ctx, `WITH theirs AS (UPDATE links l SET owner = NULL, state = 'down', in_flight = 0, accepted = 0, throttled = 0, overdue = 0, updated_at = now()
+			WHERE $4 AND name <> ALL($2) AND owner = $1 AND `+othersHave+`)
+		DELETE FROM links l WHERE name <> ALL($2) AND NOT `+othersHave+` AND (($4 AND owner = $1)
+			OR (NOT paused AND updated_at < now() - $3::interval AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner)))`, id, keep, m.d.opts.StrandedAfter, own); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)
 	}
 	return nil
@@ -282,6 +303,9 @@ type (
 	leasedLink struct {
 		paused bool
 		format string
+		wanted bool // another dispatcher would take it
+
+		boundHere bool // this one was the last that had it bound
 	}
 )
 
@@ -290,8 +314,12 @@ type (
 func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLink) error {
 	for name, at := range m.workers {
 		w, wanted := wishes[name]
-		if _, ok := held[name]; !ok || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
-			at.end() // another dispatcher has the link, or it is another link now
+		_, ours := held[name]
+		if wanted && !ours {
+			at.leave() // another dispatcher has the link
+		}
+		if !ours || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
+			at.end() // or it is another link now
 		}
 		if at.ended() {
 			delete(m.workers, name)
@@ -299,7 +327,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 	}
 	for name, h := range held {
 		at, w := m.workers[name], wishes[name]
-		if at == nil && m.drains(w.link) {
+		if m.ending[name] || (at == nil && m.drains(w.link)) {
 			continue
 		}
 		if at == nil {
@@ -307,14 +335,20 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 				m.d.metrics.showFormat(w.carrier.name, name, known)
 			}
 			var err error
-			if at, err = newLinkWorker(m.d, w.carrier, w.link); err != nil {
+			if at, err = newLinkWorker(m.d, w.carrier, w.link, m.retries[name]); err != nil {
 				return err
 			}
+			delete(m.retries, name)
 			m.workers[name] = at
 			at.start()
 		}
 		w.carrier.matcher.Configure(name, w.carrier.config().IDFormat)
 		at.setPaused(h.paused)
+	}
+	for name := range m.retries {
+		if _, ours := held[name]; !ours {
+			delete(m.retries, name)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type metrics struct {
 	rerouted        *prometheus.CounterVec // carrier
 	sentOn          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
+	givenUp         *prometheus.CounterVec // carrier, link
 	idFormat        *prometheus.GaugeVec   // carrier, link, mode
 	released        *prometheus.CounterVec // lane
 	scheduled       *prometheus.GaugeVec   // lane
@@ -81,6 +82,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Messages that failed at their carrier and for which its second carrier was asked, by why: unroutable, undelivered.", "carrier", "second", "reason"),
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
+		givenUp: counter("intumwa_link_given_up_total",
+			"Times that a link was given up to another dispatcher because this one could not bind it.", "carrier", "link"),
 		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),
@@ -100,7 +103,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
+			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.givenUp, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))

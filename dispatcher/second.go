@@ -108,7 +108,7 @@ func (s *settler) sentOnBefore(ctx context.Context, tx pgx.Tx, w *settlement, p 
 
 // serves reports whether a link of a carrier can carry messages, wherever it is.
 func (d *Dispatcher) serves(ctx context.Context, tx pgx.Tx, carrier string) (serves bool, err error) {
-	if err := tx.QueryRow(ctx, `SELECT coalesce(now() - max(served_at) < $2::interval, false) FROM links WHERE carrier = $1`,
+	if err := tx.QueryRow(ctx, `SELECT coalesce(min(`+sinceServed+`) < $2::interval, false) FROM links WHERE carrier = $1`,
 		carrier, d.opts.DeadAfter).Scan(&serves); err != nil {
 		return false, fmt.Errorf("asking whether %s serves: %w", carrier, err)
 	}

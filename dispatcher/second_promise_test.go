@@ -34,7 +34,7 @@ func (b *bench) beside(id int64) *bench {
 	other.d.member.id.Store(id)
 	at := other.d.running()[0]
 	at.matcher.Hold("l1", IDSame, "")
-	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0]); err != nil {
+	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0], nil); err != nil {
 		b.Fatal(err)
 	}
 	other.s = at.settler

@@ -23,7 +23,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	}
 	at := b.d.running()[1]
 	at.matcher.Hold("leo-1", IDSame, "")
-	worker, err := newLinkWorker(b.d, at, &at.config().Links[0])
+	worker, err := newLinkWorker(b.d, at, &at.config().Links[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

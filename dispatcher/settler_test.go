@@ -58,7 +58,7 @@ func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
 	at.matcher.Hold("l1", IDSame, "")
-	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0]); err != nil {
+	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	b.s = at.settler
@@ -482,7 +482,7 @@ func BenchmarkSettler(b *testing.B) {
 	}
 	at := d.running()[0]
 	at.matcher.Hold("l1", IDSame, "")
-	l, err := newLinkWorker(d, at, &at.config().Links[0])
+	l, err := newLinkWorker(d, at, &at.config().Links[0], nil)
 	if err != nil {
 		b.Fatal(err)
 	}

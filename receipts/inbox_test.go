@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -98,6 +99,35 @@ func TestInboxPages(t *testing.T) {
 	}
 	if unmatched != 6 || pages < 3 {
 		t.Errorf("%d unmatched on %d pages", unmatched, pages)
+	}
+}
+
+// TestFirstSince: the inbox since a moment begins at the first receipt of no message that came
+// then or later, or came again, however small its id is.
+func TestFirstSince(t *testing.T) {
+	d := newTest(t, Same, "")
+	d.exec(`INSERT INTO receipts (id, carrier, link, key, carrier_id, number, state, error, message_id, outcome, received_at) OVERRIDING SYSTEM VALUE
+		SELECT n, 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2 = 0 THEN 1 END, CASE WHEN n % 2 = 0 THEN 'duplicate' ELSE 'unmatched' END,
+			now() - (11 - n) * interval '1 hour' FROM generate_series(1, 10) n`)
+	first := func(ago time.Duration) int64 {
+		t.Helper()
+		id, err := FirstSince(t.Context(), d.pool, time.Now().Add(-ago))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	for ago, want := range map[time.Duration]int64{12 * time.Hour: 1, 5*time.Hour + time.Minute: 7, 2*time.Hour + time.Minute: 9, 90 * time.Minute: math.MaxInt64} {
+		if id := first(ago); id != want {
+			t.Errorf("since %v ago the first is %d, want %d", ago, id, want)
+		}
+	}
+	if id, err := FirstSince(t.Context(), d.pool, time.Time{}); id != 0 || err != nil {
+		t.Errorf("ever since the first is %d, %v", id, err)
+	}
+	d.exec(`UPDATE receipts SET received_at = now() WHERE id = 3`) // the carrier repeats it
+	if id := first(90 * time.Minute); id != 3 {
+		t.Errorf("the first is %d, one that came again is 3", id)
 	}
 }
 

@@ -28,7 +28,8 @@ type Bind struct {
 	pace    *pacer
 	metrics *bindMetrics
 	dial    func(context.Context) (net.Conn, error)
-	retry   backoff // its state at the beginning of each Run
+	retry   backoff       // its state at the beginning of the next Run
+	first   time.Duration // the next Run makes its first attempt after it
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
@@ -50,6 +51,7 @@ type Bind struct {
 	sessions   []*session
 	lastError  error
 	moved      chan struct{} // closed and replaced at every change of state
+	attempts   attempts
 }
 
 type totals struct {
@@ -71,6 +73,7 @@ func New(opts Options) (*Bind, error) {
 		since:   time.Now(),
 		moved:   make(chan struct{}),
 	}
+	b.retry.failures, b.first = opts.Retry.Failures, opts.Retry.In
 	b.window.Store(int64(opts.Window))
 	b.dial = b.dialCarrier
 	return b, nil

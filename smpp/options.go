@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -91,6 +92,12 @@ type Options struct {
 	// Allowance limits the unanswered deliver_sm of all binds that share it; nil: this
 	// bind has its own.
 	Allowance *Allowance
+
+	// Retry is where another Bind's attempts had come to, which this one goes on from.
+	Retry Retry
+	// Again is called before an attempt that follows one that failed, and may hold it up until
+	// its context ends; nil: nothing holds it up.
+	Again func(context.Context)
 
 	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its
 	// Key) that already ended as NoAnswer, in the same session. The session's reader

@@ -37,12 +37,19 @@ func (b *Bind) Run(ctx context.Context) error {
 
 // keepBound binds again and again until ctx ends.
 func (b *Bind) keepBound(ctx context.Context) {
-	retry := b.retry
+	retry := b.begins(ctx)
+	defer b.ends()
 	for ctx.Err() == nil {
+		if b.tries(ctx); ctx.Err() != nil {
+			break
+		}
 		b.setPhase(Connecting, nil)
+		what := attemptFailed
 		group, err := b.bind(ctx)
 		if err == nil {
+			what = bindLost
 			bound := time.Now()
+			b.holds(bound)
 			err = b.serve(ctx, group)
 			retry.served(time.Since(bound))
 		}
@@ -50,6 +57,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 			break
 		}
 		delay := retry.next(err)
+		b.waits(retry.failures, delay, what)
 		b.setPhase(Down, err)
 		level := slog.LevelWarn
 		if bindStatus(err) != StatusOK {

@@ -59,12 +59,16 @@ func TestOwnerBehindSilentHost(t *testing.T) {
 	eventually(t, "it delivers", func() bool { return epochOf(t, w) == 1 })
 }
 
-// TestFrozenOwner: an owner that holds the lock and is not heard of any more has
-// its connection cut.
+// TestFrozenOwner: an owner that holds the lock and whose heartbeat stands still has its
+// connection cut, and no other: not one whose heartbeats go on while the database's clock is
+// set ahead and back, and not later because the last heartbeat is in the future.
 func TestFrozenOwner(t *testing.T) {
 	pool := batchPool(t)
+	clock := testenv.NewClock(t, pool)
 	s := newSink(t, nil)
-	w := New(pool, quickly())
+	opts := quickly()
+	opts.ownerDeadAfter = 4 * time.Second
+	w := New(pool, opts)
 	setEndpoint(t, w, 1, s.URL)
 	frozen, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
@@ -75,12 +79,57 @@ func TestFrozenOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, w)
+	for i, end := 0, time.Now().Add(6*time.Second); time.Now().Before(end); i++ {
+		clock.Set([]time.Duration{0, time.Hour, -time.Hour}[i%3])
+		if _, err := frozen.Exec(t.Context(), `UPDATE webhook_owner SET beat = now()`); err != nil {
+			t.Fatalf("an owner that lives was cut off: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	perform(t, w, `UPDATE webhook_owner SET beat = now() + interval '1 hour'`)
+	clock.Set(0)
 	enqueue(t, w, 1, 1, 1)
 	if d := only(t, w, 1); d.State != StatePending {
 		t.Error("two deliver at a time")
 	}
-	perform(t, w, `UPDATE webhook_owner SET beat = now() - interval '1 minute'`)
 	inState(t, w, 1, StateDelivered)
+}
+
+// TestDeafCandidate: a process that did not look for a while, because it slept or the database
+// was away, does not take the owner for dead before it had the time to be heard.
+func TestDeafCandidate(t *testing.T) {
+	pool := batchPool(t)
+	d := &deliverer{Webhooks: New(pool, quickly())}
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = conn.Close(context.Background()), owner.Close(context.Background()) }()
+	if _, err := owner.Exec(t.Context(), `SELECT pg_advisory_lock(`+ownerLock+`)`); err != nil {
+		t.Fatal(err)
+	}
+	c := candidate{conn: conn, dead: time.Minute}
+	looks := func() {
+		t.Helper()
+		if err := d.cutDeadOwner(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks()
+	c.heard, c.asked = c.heard.Add(-2*time.Minute), c.asked.Add(-2*time.Minute)
+	looks()
+	if err := owner.Ping(t.Context()); err != nil {
+		t.Fatalf("an owner was cut off by one that did not look: %v", err)
+	}
+	c.heard = c.heard.Add(-61 * time.Second)
+	looks()
+	if err := owner.Ping(t.Context()); err == nil {
+		t.Error("an owner whose heartbeat stands still has its connection")
+	}
 }
 
 // TestSleeperWritesNothing: what a process has in hand when another takes over

@@ -1,0 +1,148 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"intumwa/smpp"
+)
+
+// A link whose carrier one machine alone cannot reach goes to another dispatcher: whoever
+// holds it and cannot bind it for GiveUpAfter gives it up, if another would take it, and
+// leaves it to the others for a while (rests). Nobody can know from one machine whether it or
+// the carrier is to blame. So the carrier must not notice: the other goes on with the attempts
+// where this one stopped, at the pause that they had come to (smpp.Retry), and while the
+// others rest the link stays with whoever has it.
+//
+// Who had the link bound last is the likeliest to bind it again when the carrier is back:
+// another may never have reached it. So that one rests shortly, and the others for longer each
+// time that they could not bind it.
+//
+// As with any lease one dispatcher has the link at a time: it is given up when the worker has
+// ended, and with it every session.
+
+const (
+	giveUpAfter = 10 * time.Second
+	// restFirst and restLongest are how long a link that was given up is left to the others; a
+	// part of restFirst, if it was bound here last.
+	restFirst, restLongest = time.Minute, 5 * time.Minute
+	restPart               = 3
+	// The next rest is the first again when the link has been bound here for restForgets, or
+	// was not given up for restForgetsUnheld after the last one.
+	restForgets, restForgetsUnheld = time.Minute, 30 * time.Minute
+)
+
+// givenUp is a link that this process could not bind.
+type givenUp struct {
+	until time.Time // it is left to the others
+	rest  time.Duration
+}
+
+// again has the link rest once more, from now on: shortly if it was bound here last, else twice
+// as long as the last time, if that is not long ago.
+func (g *givenUp) again(first time.Duration, boundHere bool, now time.Time) {
+	if now.Sub(g.until) > restForgetsUnheld {
+		g.rest = 0
+	}
+	if boundHere {
+		g.until = now.Add(first / restPart)
+		return
+	}
+	g.rest = min(max(2*g.rest, first), max(first, restLongest))
+	g.until = now.Add(g.rest)
+}
+
+// othersHave says that another dispatcher than $1 is configured with the link l, othersWant
+// that one would take it.
+const (
+	othersHave = `EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND l.name = ANY(d.links))`
+	othersWant = `EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND l.name = ANY(d.links) AND l.name <> ALL(d.rests))`
+)
+
+// wants returns the links that are configured, and those of them that are left to others.
+func (m *member) wants(now time.Time) (links, rests []string) {
+	links, rests = []string{}, []string{}
+	for _, c := range m.d.running() {
+		for _, l := range c.config().Links {
+			if links = append(links, l.Name); m.rests(l.Name, now) {
+				rests = append(rests, l.Name)
+			}
+		}
+	}
+	return links, rests
+}
+
+// rests reports whether this process leaves a link to the others.
+func (m *member) rests(link string, now time.Time) bool {
+	g := m.givenUp[link]
+	return g != nil && now.Before(g.until)
+}
+
+// chooseGivenUp ends the workers of links that could not be bound for GiveUpAfter and that another
+// dispatcher would take; they are given up once they have ended.
+func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
+	for name, at := range m.workers {
+		h, ours := held[name]
+		if !ours || at.ending.Load() {
+			continue
+		}
+		at.takers.Store(h.wanted)
+		failing := at.binds.failing()
+		if failing.up >= restForgets {
+			delete(m.givenUp, name)
+		}
+		if !h.wanted || !failing.resting || failing.down < m.d.opts.GiveUpAfter {
+			continue
+		}
+		g := m.givenUp[name]
+		if g == nil {
+			g = &givenUp{}
+			m.givenUp[name] = g
+		}
+		g.again(m.d.opts.RestFirst, h.boundHere, now)
+		m.ending[name], m.retries[name] = true, failing.retries
+		at.parts.Store(true)
+		at.end()
+		m.d.metrics.givenUp.WithLabelValues(at.carrier.name, name).Inc()
+		m.d.log.Warn("link is given up to another dispatcher: this one cannot bind it", "carrier", at.carrier.name, "link", name,
+			"for", failing.down.Round(time.Second).String(), "rests", g.until.Sub(now).String(), "error", at.binds.snapshot().LastError)
+	}
+}
+
+// giveUp gives up the links whose workers have ended for it.
+func (m *member) giveUp(ctx context.Context, id int64) error {
+	for name := range m.ending {
+		if at := m.workers[name]; at != nil && !at.ended() {
+			continue
+		}
+		failures, in := []int32{}, []float64{}
+		for _, r := range m.retries[name] {
+			failures, in = append(failures, int32(r.Failures)), append(in, r.In.Seconds())
+		}
+		if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, accepted = 0, throttled = 0, overdue = 0, updated_at = now(),
+				failures = $3, retry_in = $4
+			WHERE name = $2 AND owner = $1`, id, name, failures, in); err != nil {
+			return fmt.Errorf("giving up a link: %w", err)
+		}
+		delete(m.workers, name)
+		delete(m.ending, name)
+		delete(m.retries, name)
+	}
+	return nil
+}
+
+// The bounds of what is believed of another's attempts.
+const (
+	failuresMost = 1000
+	retryMost    = 10 * time.Minute
+)
+
+func retriesOf(failures []int32, in []float64) []smpp.Retry {
+	retries := make([]smpp.Retry, min(len(failures), len(in)))
+	for i := range retries {
+		retries[i].Failures = int(min(max(failures[i], 0), failuresMost))
+		retries[i].In = time.Duration(min(max(in[i], 0), retryMost.Seconds()) * float64(time.Second))
+	}
+	return retries
+}
