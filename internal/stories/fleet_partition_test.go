@@ -42,22 +42,23 @@ func TestFleetPartition(t *testing.T) {
 		from  []*testenv.Host // nil: the dispatcher that waits
 		lasts time.Duration
 		twice bool // what was on the wire may arrive twice
+		moves bool // another has the link by the end
 	}
 	cuts := []cut{
-		{"the dispatcher that leads, from PostgreSQL", leading, []*testenv.Host{w.postgres}, long, true},
-		{"the dispatcher that leads, from the carrier", leading, []*testenv.Host{w.lumitel.host}, short, true},
-		{"the dispatcher that leads, from Redis", leading, []*testenv.Host{w.stores}, short, false},
-		{"the two dispatchers, from each other", leading, nil, short, false},
-		{"one API, from PostgreSQL", api, []*testenv.Host{w.postgres}, short, false},
-		{"one API, from Redis", api, []*testenv.Host{w.stores}, short, false},
-		{"one API, from everything but its customers", api, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, short, false},
+		{"the dispatcher that leads, from PostgreSQL", leading, []*testenv.Host{w.postgres}, long, true, false},
+		{"the dispatcher that leads, from the carrier", leading, []*testenv.Host{w.lumitel.host}, short, true, false},
+		{"the dispatcher that leads, from Redis", leading, []*testenv.Host{w.stores}, short, false, false},
+		{"the two dispatchers, from each other", leading, nil, short, false, false},
+		{"one API, from PostgreSQL", api, []*testenv.Host{w.postgres}, short, false, false},
+		{"one API, from Redis", api, []*testenv.Host{w.stores}, short, false, false},
+		{"one API, from everything but its customers", api, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, short, false, false},
 	}
 	for _, more := range []cut{
-		{"the dispatcher that leads, from PostgreSQL, for a blink", leading, []*testenv.Host{w.postgres}, time.Second, true},
-		{"the dispatcher that waits, from PostgreSQL", waiting, []*testenv.Host{w.postgres}, long, false},
-		{"the dispatcher that leads, from the carrier, for longer than a lease", leading, []*testenv.Host{w.lumitel.host}, 15 * time.Second, true},
-		{"the dispatcher that leads, from all three", leading, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, long, true},
-		{"one API, from PostgreSQL, for longer", api, []*testenv.Host{w.postgres}, 20 * time.Second, false},
+		{"the dispatcher that leads, from PostgreSQL, for a blink", leading, []*testenv.Host{w.postgres}, time.Second, true, false},
+		{"the dispatcher that waits, from PostgreSQL", waiting, []*testenv.Host{w.postgres}, long, false, false},
+		{"the dispatcher that leads, from the carrier, until another has its link", leading, []*testenv.Host{w.lumitel.host}, time.Minute, true, true},
+		{"the dispatcher that leads, from all three", leading, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, long, true, false},
+		{"one API, from PostgreSQL, for longer", api, []*testenv.Host{w.postgres}, 20 * time.Second, false, false},
 	} {
 		if chaos(2) > 1 {
 			cuts = append(cuts, more)
@@ -80,6 +81,9 @@ func TestFleetPartition(t *testing.T) {
 			w.network.Cut(host, other)
 		}
 		<-time.After(c.lasts)
+		if holds, _ := w.leader("lumitel-1"); c.moves && (holds == nil || holds.host == host) {
+			t.Errorf("%s: nobody else has its link after %v", c.what, c.lasts)
+		}
 		for _, other := range from {
 			w.network.Heal(host, other)
 		}
