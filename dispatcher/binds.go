@@ -207,8 +207,8 @@ func (b *binds) balance() {
 // failing is how a link fares that may not come up.
 type failing struct {
 	up      time.Duration // for how long one of its binds has been up; 0: none is
-	down    time.Duration // for how long none has been, while they might; 0: one is
-	resting bool          // some attempt has failed since, and none is under way
+	down    time.Duration // for how long the carrier was not reached by any, while they might; 0: it is
+	resting bool          // some attempt has failed in that time, and none is under way
 	retries []smpp.Retry
 }
 

@@ -79,7 +79,7 @@ type Options struct {
 	Heartbeat        time.Duration // default 1 s
 	DeadAfter        time.Duration // a dispatcher whose heartbeat stands still for so long is dead; default 5 s
 	AbsentFor        time.Duration // so is one whose session lock is gone for so long; default absentFor
-	GiveUpAfter      time.Duration // a link that cannot be bound for so long goes to another dispatcher that would take it; default 10 s
+	GiveUpAfter      time.Duration // a link whose carrier cannot be reached for so long goes to another dispatcher that would take it; default 10 s
 	RestFirst        time.Duration // and is left to the others for so long the first time, a third of it by who had it bound last; default 1 min
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger

@@ -9,7 +9,7 @@ import (
 )
 
 // A link whose carrier one machine alone cannot reach goes to another dispatcher: whoever
-// holds it and cannot bind it for GiveUpAfter gives it up, if another would take it, and
+// holds it and for GiveUpAfter can neither bind it nor is refused gives it up, if another would take it, and
 // leaves it to the others for a while (rests). Nobody can know from one machine whether it or
 // the carrier is to blame. So the carrier must not notice: the other goes on with the attempts
 // where this one stopped, at the pause that they had come to (smpp.Retry), and while the
@@ -33,7 +33,7 @@ const (
 	restForgets, restForgetsUnheld = time.Minute, 30 * time.Minute
 )
 
-// givenUp is a link that this process could not bind.
+// givenUp is a link whose carrier this process could not reach.
 type givenUp struct {
 	until time.Time // it is left to the others
 	rest  time.Duration
@@ -79,8 +79,8 @@ func (m *member) rests(link string, now time.Time) bool {
 	return g != nil && now.Before(g.until)
 }
 
-// chooseGivenUp ends the workers of links that could not be bound for GiveUpAfter and that another
-// dispatcher would take; they are given up once they have ended.
+// chooseGivenUp ends the workers of links whose carrier was not reached for GiveUpAfter and that
+// another dispatcher would take; they are given up once they have ended.
 func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
 	for name, at := range m.workers {
 		h, ours := held[name]
@@ -105,7 +105,7 @@ func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
 		at.parts.Store(true)
 		at.end()
 		m.d.metrics.givenUp.WithLabelValues(at.carrier.name, name).Inc()
-		m.d.log.Warn("link is given up to another dispatcher: this one cannot bind it", "carrier", at.carrier.name, "link", name,
+		m.d.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "carrier", at.carrier.name, "link", name,
 			"for", failing.down.Round(time.Second).String(), "rests", g.until.Sub(now).String(), "error", at.binds.snapshot().LastError)
 	}
 }

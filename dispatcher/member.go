@@ -41,7 +41,7 @@ type member struct {
 	others map[int64]sight // the dispatchers on the list
 	died   bool            // a dispatcher was taken off the list since the leases were last asked for
 
-	givenUp map[string]*givenUp     // by link, what this process could not bind
+	givenUp map[string]*givenUp     // by link, those whose carrier this process could not reach
 	ending  map[string]bool         // links whose workers end in order to be given up
 	retries map[string][]smpp.Retry // by link that is ours and has no worker yet, where its attempts had come to
 }

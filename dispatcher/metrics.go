@@ -83,7 +83,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		givenUp: counter("intumwa_link_given_up_total",
-			"Times that a link was given up to another dispatcher because this one could not bind it.", "carrier", "link"),
+			"Times that a link was given up to another dispatcher because this one could not reach its carrier.", "carrier", "link"),
 		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
 			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),

@@ -95,8 +95,8 @@ type Options struct {
 
 	// Retry is where another Bind's attempts had come to, which this one goes on from.
 	Retry Retry
-	// Again is called before an attempt that follows one that failed, and may hold it up until
-	// its context ends; nil: nothing holds it up.
+	// Again is called before an attempt that follows one that did not reach the carrier, or was
+	// not answered, and may hold it up until its context ends; nil: nothing holds it up.
 	Again func(context.Context)
 
 	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its

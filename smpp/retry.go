@@ -16,15 +16,15 @@ type Retry struct {
 // Failing is how a bind fares that may not come up.
 type Failing struct {
 	Up     time.Duration // for how long it has been bound; 0: it is not
-	Down   time.Duration // for how long it has not been bound, in this Run; 0: it is, or does not run
-	Failed int           // attempts that failed in that time
+	Down   time.Duration // for how long it has neither been bound nor been refused by the carrier, in this Run; 0: it is bound, or does not run
+	Failed int           // attempts in that time that did not reach the carrier, or were not answered
 	Trying bool          // an attempt is under way
 	Retry  Retry
 }
 
 // attempts is what Failing is made of.
 type attempts struct {
-	up, down time.Time // since when it is bound, or is not; zero: it is not so
+	up, down time.Time // since when it is bound, or the carrier was not heard; zero: it is not so
 	failed   int
 	trying   bool
 	failures int
@@ -58,7 +58,7 @@ func (b *Bind) begins(ctx context.Context) backoff {
 	return retry
 }
 
-// tries waits until another attempt may be made, if the last one failed, and notes that it is.
+// tries waits until another attempt may be made, if the last one reached nobody, and notes that it is.
 func (b *Bind) tries(ctx context.Context) {
 	b.mu.Lock()
 	again := b.attempts.failed > 0
@@ -88,7 +88,8 @@ func (b *Bind) waits(failures int, delay time.Duration, what func(*attempts)) {
 
 func attemptFailed(a *attempts) { a.failed++ }
 
-func bindLost(a *attempts) { *a = attempts{down: time.Now()} }
+// carrierHeard is for a bind that was lost or refused.
+func carrierHeard(a *attempts) { *a = attempts{down: time.Now()} }
 
 // ends notes that no Run is under way.
 func (b *Bind) ends() {

@@ -103,9 +103,9 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestFailingIsNotBound: a bind that is up does not fail, and one that was lost has failed no
-// attempt yet.
-func TestFailingIsNotBound(t *testing.T) {
+// TestFailingIsUnreached: a bind that is up does not fail, one that was lost has failed no
+// attempt yet, and one that the carrier refuses has reached it.
+func TestFailingIsUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)
 		stop := start(t, b)
@@ -124,6 +124,16 @@ func TestFailingIsNotBound(t *testing.T) {
 		synctest.Wait()
 		if f := b.Failing(); f.Up != 0 || f.Failed != 0 || f.Trying || f.Retry.Failures != 1 {
 			t.Errorf("lost: %+v", f)
+		}
+		for i := range 3 {
+			p = c.accept()
+			bind := p.expect(9)
+			time.Sleep(time.Second)
+			p.send(0x80000009, uint32(StatusAlreadyBound), bind.sequence)
+			synctest.Wait()
+			if f := b.Failing(); f.Failed != 0 || f.Down != 0 || f.Retry.Failures != i+2 || f.Retry.In < alreadyBoundHold {
+				t.Errorf("refused: %+v", f)
+			}
 		}
 		stop()
 	})

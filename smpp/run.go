@@ -46,8 +46,10 @@ func (b *Bind) keepBound(ctx context.Context) {
 		b.setPhase(Connecting, nil)
 		what := attemptFailed
 		group, err := b.bind(ctx)
+		if err == nil || bindStatus(err) != StatusOK {
+			what = carrierHeard
+		}
 		if err == nil {
-			what = bindLost
 			bound := time.Now()
 			b.holds(bound)
 			err = b.serve(ctx, group)
