@@ -11,6 +11,17 @@ import (
 	"intumwa/smpp/carriersim"
 )
 
+// sendLasting sends short texts that are valid for days: this process does not hear what time it
+// is by the database's clock that the test has set.
+func (w *world) sendLasting(n int) []int64 {
+	w.Helper()
+	notes := make([]note, n)
+	for i := range notes {
+		notes[i] = note{to: w.number("00"), validity: 72 * time.Hour}
+	}
+	return w.send(notes...)
+}
+
 // TestClockSteps: the database's clock is set ahead by an hour, back by two, and ahead again,
 // while two dispatchers work: nobody is taken for dead, no link changes hands, and what is
 // sent is carried at once.
@@ -24,11 +35,11 @@ func TestClockSteps(t *testing.T) {
 	w.until("there are two", func() bool { return w.count(`SELECT count(*) FROM dispatchers`) == 2 })
 	const who = `SELECT string_agg(id::text, ' ' ORDER BY id) || ', ' || (SELECT string_agg(owner::text, ' ') FROM links) FROM dispatchers`
 	before := w.text(who)
-	w.await("sent", 10*time.Second, w.sendTo("00"))
+	w.await("sent", 10*time.Second, w.sendLasting(1)...)
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 0, 24 * time.Hour} {
 		clock.Set(ahead)
 		w.stays(1500*time.Millisecond, "both live, and the link stays where it is", func() bool { return w.text(who) == before })
-		w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
+		w.await("sent", 10*time.Second, w.sendLasting(5)...)
 		if at := w.linkState("lumitel-1"); at.State != "bound" || at.Unheld {
 			t.Errorf("the clock is %v ahead, and the link %+v", ahead, at)
 		}
@@ -83,7 +94,7 @@ func TestFailoverAfterTheClockWentBack(t *testing.T) {
 	first.stop()
 	w.until("it is down", func() bool { return w.linkState("lumitel-1").State != "bound" })
 	clock.Set(-time.Hour)
-	w.await("sent", 20*time.Second, w.sendMany(3, "00")...)
+	w.await("sent", 20*time.Second, w.sendLasting(3)...)
 	if n := second.Stats().Accepted; n != 3 {
 		t.Errorf("the stand-in carried %d", n)
 	}
@@ -106,8 +117,8 @@ func TestBacklogAfterTheClockWentBack(t *testing.T) {
 	w := newWorld(t)
 	clock := testenv.NewClock(t, w.pool, w.hot)
 	mno := w.carrier(carriersim.Options{NoFates: true})
-	ids := w.sendMany(10, "00")
-	quiet := w.sendTo("00")
+	ids := w.sendLasting(10)
+	quiet := w.sendLasting(1)[0]
 	exec := func(statement string, args ...any) {
 		t.Helper()
 		if _, err := w.pool.Exec(t.Context(), statement, args...); err != nil {
@@ -117,7 +128,7 @@ func TestBacklogAfterTheClockWentBack(t *testing.T) {
 	clock.Set(-time.Hour)
 	exec(`UPDATE outbox SET due_at = now() + interval '30 minutes', since = now() + interval '30 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)
 	w.start(mno.mno())
-	w.await("sent", 10*time.Second, w.sendTo("00")) // what comes now is not delayed
+	w.await("sent", 10*time.Second, w.sendLasting(1)...) // what comes now is not delayed
 	w.stays(time.Second, "what waited waits", func() bool { return mno.Stats().Accepted == 1 })
 	exec("update outbox" + statement)
 	w.await("sent", 10*time.Second, ids...)

@@ -169,6 +169,34 @@ func TestReplaced(t *testing.T) {
 	w.clean(mno)
 }
 
+// TestReplacedUnbindsAtOnce: who was taken for dead, or whose link another has, waits for no
+// answer before it unbinds: the other may have bound already.
+func TestReplacedUnbindsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, taken := range map[string]string{
+		"replaced": `DELETE FROM dispatchers`,
+		"taken": `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7777, 'other');
+			UPDATE links SET owner = 7777`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
+			w.startWith(dispatcher.Options{DeadAfter: time.Minute}, mno.mno(func(c *dispatcher.Carrier) {
+				c.Links[0].DrainTimeout, c.Links[0].UnknownHold = 2*time.Minute, 5*time.Minute
+			}))
+			w.awaitLink("lumitel-1", "bound")
+			defer mno.stop() // else the end drains, too
+			w.sendTo("00")
+			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
+			if _, err := w.pool.Exec(t.Context(), taken); err != nil {
+				t.Fatal(err)
+			}
+			w.until("it unbinds", func() bool { return mno.Stats().Unbinds == 1 })
+		})
+	}
+}
+
 // TestReloadUnderLoad: pace, window and weight change while messages flow,
 // without another bind.
 func TestReloadUnderLoad(t *testing.T) {
