@@ -132,7 +132,7 @@ func TestUnreachableFromOneMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, MaxSessions: 1})
-	ways := twoWays(w, dispatcher.Options{GiveUpAfter: time.Second, RestFirst: time.Second}, mno)
+	ways := twoWays(w, dispatcher.Options{GiveUpAfter: time.Second, RestFirst: 9 * time.Second}, mno)
 	var ids []int64
 	for round := range 2 {
 		from, to := ways[round%2], ways[(round+1)%2]

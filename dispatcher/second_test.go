@@ -27,7 +27,8 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`INSERT INTO links (name, carrier, served_at) VALUES ('leo-1', 'leo', now() + interval '1 day')`) // however slow the machine is
+	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link serves, however slow the machine is
+	b.exec(`INSERT INTO links (name, carrier, owner) VALUES ('leo-1', 'leo', 1000000)`)
 	return b, worker
 }
 
