@@ -58,13 +58,14 @@ func (m *member) beaten(now time.Time) {
 func (m *member) deafAfter() time.Duration { return m.d.opts.DeadAfter / 2 }
 
 // silentSince reports whether a dispatcher has been silent for so long that it is dead: for
-// DeadAfter its heartbeat has stood still, while this process's own went on.
+// DeadAfter its heartbeat has stood still, while this process's own went on; and for half a
+// heartbeat more, in which one that is late may still unbind (linkWorker.yield).
 func (m *member) silentSince(seen sight, now time.Time) bool {
 	since := seen.heard
 	if m.healed.After(since) {
 		since = m.healed
 	}
-	return now.Sub(since) >= m.d.opts.DeadAfter && now.Sub(m.last) <= m.deafAfter()
+	return now.Sub(since) >= m.d.opts.DeadAfter+m.d.opts.Heartbeat/2 && now.Sub(m.last) <= m.deafAfter()
 }
 
 // removeDead takes those off the list whose sessions have been gone for Options.AbsentFor

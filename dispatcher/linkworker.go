@@ -40,7 +40,7 @@ type linkWorker struct {
 	open   sync.WaitGroup // messages not yet settled
 	paused atomic.Bool
 
-	// watch's: when the binds were ended because this process may be taken for dead
+	// watchSilence's: when the binds were ended because this process may be taken for dead
 	yielded yielding
 }
 
@@ -164,6 +164,7 @@ func (w *linkWorker) run(ctx context.Context) {
 	loops.Go(func() { w.feed(ctx, queue.Batch) })
 	loops.Go(func() { w.submitPrefetched(ctx) })
 	loops.Go(func() { w.watch(ctx) })
+	loops.Go(func() { w.watchSilence(ctx) })
 	loops.Go(func() { w.watchEchoes(ctx) })
 	loops.Wait()
 	for _, share := range w.carrier.shares {
@@ -202,7 +203,6 @@ func (w *linkWorker) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			w.yield(now)
 			w.pace.tick(now)
 			w.binds.balance()
 			if !w.binds.up() || !w.d.member.fresh() || !w.breaker.ready(now) || w.slots.stalled(now) {
@@ -218,6 +218,21 @@ func (w *linkWorker) tryAgain(ctx context.Context) {
 	for w.takers.Load() && w.d.member.fresh() && w.binds.failing().down >= w.d.opts.GiveUpAfter {
 		if sleep(ctx, 50*time.Millisecond) != nil {
 			return
+		}
+	}
+}
+
+// watchSilence unbinds in time when the database does not hear of this process. It asks the
+// database nothing itself: an answer that does not come would hold it up when it is needed.
+func (w *linkWorker) watchSilence(ctx context.Context) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			w.yield(now)
 		}
 	}
 }
