@@ -36,6 +36,22 @@ func (d *Database) Whole() URL {
 	return over.laid(d.URL, query)
 }
 
+// Pooled says that [Database.Whole] leads to a pooler, past which [Database.Sessions] leads.
+func (d *Database) Pooled() bool { return d.SessionURL != "" }
+
+// Sessions is where connections go that need a session of PostgreSQL for themselves: [Database.Whole], unless that leads
+// to a pooler. Of the parts that are given as keys, host and port are the pooler's; the others are laid over this URL, too.
+func (d *Database) Sessions() URL {
+	if !d.Pooled() {
+		return d.Whole()
+	}
+	over := parts{user: d.User, password: d.Password, path: d.Name}
+	if over == (parts{}) && d.SSLMode == "" {
+		return d.SessionURL
+	}
+	return over.laid(d.SessionURL, map[string]string{"sslmode": d.SSLMode})
+}
+
 // Whole is where a single Redis is, as [Database.Whole]; empty when there are Addresses.
 func (r *Redis) Whole() URL {
 	over := parts{host: string(r.Host), port: r.Port, user: r.Username, password: r.Password}
@@ -181,31 +197,31 @@ func inURL(template string, at int) func(string) string {
 const strayAtText = "has an @ behind the host: in the user and the password, write / as %%2F, ? as %%3F, # as %%23 and @ as %%40"
 
 func (k *checker) database(d *Database) {
-	raw := string(d.URL)
-	pairs := strings.Contains(raw, "=") && !strings.Contains(raw, "://") // keyword/value form, which Postgres' client reads
+	raw := d.URL
 	if raw == "" && d.Host != "" {
-		raw = string(d.Whole())
+		raw = d.Whole()
 	}
-	parsed, err := url.Parse(oneHost(raw))
-	switch {
-	case raw == "":
+	if raw == "" {
 		k.problem("database.url", "is required, or database.host")
-	case pairs && d.Whole() != d.URL:
-		k.problem("database.url", "must be a URL (postgres://) when host, port, name, user, password or sslmode are given beside it")
-	case pairs:
-	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
-		k.problem("database.url", "must be postgres://user:password@host:port/database")
-	case strayAt(parsed):
-		k.problem("database.url", strayAtText)
+	} else {
+		k.databaseURL("database.url", raw, d.Whole() != d.URL, "host, port, name")
+	}
+	if d.Pooled() {
+		k.databaseURL("database.session_url", d.SessionURL, d.Sessions() != d.SessionURL, "name")
+		if mode := parameter(d.Whole(), "default_query_exec_mode"); mode != "" {
+			k.problem("database.url", "must not have default_query_exec_mode beside database.session_url: with a pooler there is one that works")
+		}
+		if parameter(d.Whole(), "options") != "" {
+			k.problem("database.url", "must not have options beside database.session_url: a pooler may drop them; write each setting as a parameter of its own (?search_path=x)")
+		}
 	}
 	k.host("database", d.Host)
 	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
 		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
 	}
-	switch attrs := parameter(d.Whole(), "target_session_attrs"); attrs {
-	case "", "any", "read-write", "primary":
-	default:
-		k.problem("database.url", "must not have target_session_attrs=%s: the gateway writes; without it the host that can be written to is used", attrs)
+	k.sessionAttrs("database.url", d.Whole())
+	if d.Pooled() {
+		k.sessionAttrs("database.session_url", d.Sessions())
 	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
 		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
@@ -213,6 +229,30 @@ func (k *checker) database(d *Database) {
 	}
 	if n, err := strconv.Atoi(parameter(d.Whole(), "pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
 		k.problem("database.url", "must not have pool_max_conns below %d; use database.max_connections", leastConnections)
+	}
+}
+
+// databaseURL checks a URL; parts says that keys are laid over it, and which keys these may be.
+func (k *checker) databaseURL(at string, whole URL, parts bool, which string) {
+	raw := string(whole)
+	pairs := strings.Contains(raw, "=") && !strings.Contains(raw, "://") // keyword/value form, which Postgres' client reads
+	parsed, err := url.Parse(oneHost(raw))
+	switch {
+	case pairs && parts:
+		k.problem(at, "must be a URL (postgres://) when %s, user, password or sslmode are given beside it", which)
+	case pairs:
+	case err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql"):
+		k.problem(at, "must be postgres://user:password@host:port/database")
+	case strayAt(parsed):
+		k.problem(at, strayAtText)
+	}
+}
+
+func (k *checker) sessionAttrs(at string, whole URL) {
+	switch attrs := parameter(whole, "target_session_attrs"); attrs {
+	case "", "any", "read-write", "primary":
+	default:
+		k.problem(at, "must not have target_session_attrs=%s: the gateway writes; without it the host that can be written to is used", attrs)
 	}
 }
 
@@ -263,8 +303,7 @@ func hostsOf(u URL) (hosts []string) {
 // readable tells whether somebody on the way to the database could read what
 // goes there, and nobody said so: another machine, and no encryption that is
 // insisted on.
-func (d *Database) readable() bool {
-	where := d.Whole()
+func readable(where URL) bool {
 	switch parameter(where, "sslmode") {
 	case "require", "verify-ca", "verify-full", "disable": // the last was meant, so say nothing of it
 		return false

@@ -66,9 +66,13 @@ func (c *Config) Warnings(roles ...string) []Problem {
 		warn("accounts.encryption_key", "is empty, so the secrets of second factors stand readable in the database; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
 	}
-	if c.Database.readable() {
-		warn("database.url", "has no sslmode that insists on encryption and names another host, so the password and the messages may cross "+
-			"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone")
+	const inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
+		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
+	if readable(c.Database.Whole()) {
+		warn("database.url", inTheOpen)
+	}
+	if c.Database.Pooled() && readable(c.Database.Sessions()) {
+		warn("database.session_url", inTheOpen)
 	}
 	if c.Webhooks.EncryptionKey == "" && needs(roles, "webhooks.encryption_key") {
 		warn("webhooks.encryption_key", "is empty, so customers' signing secrets stand readable in the database; "+

@@ -93,6 +93,9 @@ type Options struct {
 	// Route returns which carrier takes a number now: messages that wait for a
 	// carrier which is no more go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
+	// Sessions is a pool of the same database whose connections are sessions of their own: the
+	// session lock is held on one. nil: the first pool of New is.
+	Sessions *pgxpool.Pool
 	// Inbound is called when messages from handsets have been stored. It must not
 	// block. nil: nobody waits for them.
 	Inbound func()
@@ -161,6 +164,9 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Sessions == nil {
+		opts.Sessions = pool
 	}
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),

@@ -70,7 +70,7 @@ func (d *Dispatcher) takeSessionLock(ctx context.Context) (*sessionLock, error) 
 
 // connect tries every host of the URL in turn, each for sessionTimeout.
 func (l *sessionLock) connect(ctx context.Context) (err error) {
-	l.conn, err = postgres.Connect(ctx, l.d.pool, sessionTimeout)
+	l.conn, err = postgres.Connect(ctx, l.d.opts.Sessions, sessionTimeout)
 	return err
 }
 

@@ -32,6 +32,10 @@ type Options struct {
 	DisableAfter  time.Duration
 	DisableOnGone bool
 
+	// Sessions is a pool of the same database whose connections are sessions of their own:
+	// the owner's lock is held on one. nil: the pool of New is.
+	Sessions *pgxpool.Pool
+
 	// Name returns the ULID of a message for the log; "" when it is not known. nil: the
 	// log has the message's id only.
 	Name func(ctx context.Context, messageID int64) string
@@ -141,6 +145,9 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	}
 	if opts.Lookups != nil {
 		w.lookups = opts.Lookups
+	}
+	if opts.Sessions != nil {
+		w.owners = opts.Sessions
 	}
 	return w
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
@@ -73,8 +74,8 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	memory := limitMemory(os.DirFS("/"), os.Getenv, log)
 	g := &gateway{program: p, config: config, log: log, memory: memory, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
-		if err := postgres.Migrate(ctx, string(config.Database.Whole())); err != nil {
-			return fmt.Errorf("migrating the database: %w", err)
+		if err := postgres.Migrate(ctx, string(config.Database.Sessions())); err != nil {
+			return fmt.Errorf("migrating the database: %w", sessionError(&config.Database, err))
 		}
 	}
 	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
@@ -111,14 +112,29 @@ func (g *gateway) serve(ctx context.Context) error {
 	connections := int32(c.Database.MaxConnections)
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
-	where, primary := string(c.Database.Whole()), postgres.NewPrimary(g.log)
+	where, primary := string(c.Database.Sessions()), postgres.NewPrimary(g.log)
 	primary.Look(ctx, where)
-	pool, err := postgres.Open(ctx, where, postgres.Options{MaxConns: connections, Primary: primary})
+	// What needs a session for itself connects past a pooler, and knows the primary first.
+	var sessions *pgxpool.Pool
+	if c.Database.Pooled() {
+		past, err := openSessions(ctx, &c.Database, primary)
+		if err != nil {
+			return fmt.Errorf("opening the database: %w", err)
+		}
+		defer past.Close()
+		sessions = past
+	}
+	pool, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: connections, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer pool.Close()
-	hot, err := postgres.Open(ctx, where, postgres.Options{MaxConns: connections, BatchUpdates: true, Primary: primary})
+	if sessions == nil {
+		sessions = pool
+	} else if err := oneDatabase(ctx, &c.Database, sessions, pool); err != nil {
+		return err
+	}
+	hot, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: connections, BatchUpdates: true, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -129,14 +145,14 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	// What customers look up has no part in the connections of the sends.
-	lookups, err := postgres.Open(ctx, where, postgres.Options{MaxConns: lookupConnections(&c.Database),
+	lookups, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: lookupConnections(&c.Database),
 		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer lookups.Close()
 	// Whether the database is there is asked on a connection that nobody else takes.
-	probing, err := postgres.Open(ctx, where, postgres.Options{MaxConns: 1, Primary: primary})
+	probing, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: 1, Primary: primary})
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
@@ -172,7 +188,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: sessions, Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -188,7 +204,7 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	defer life.end()
 
-	heard := notices.New(pool, notices.Options{Log: g.log, Metrics: g.registry})
+	heard := notices.New(sessions, notices.Options{Log: g.log, Metrics: g.registry})
 	heard.On(notices.Account, users.ForgetUser)
 	heard.On(notices.Company, users.ForgetCompany)
 	heard.On(notices.Endpoint, hooks.EndpointChanged)
@@ -207,7 +223,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
-		options.Route = in.Route
+		options.Route, options.Sessions = in.Route, sessions
 		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
 		options.Inbound = board.Kick
 		options.QuietHours, options.QuietCompanies = quiet, users.QuietHours

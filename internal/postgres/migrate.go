@@ -53,7 +53,7 @@ const lockWait = 300
 // turns (a session advisory lock, at most five minutes), and all but the first
 // find nothing to do. It changes nothing and returns ErrSchemaNewer when a newer
 // release was here before, ErrSchemaForeign when somebody else's tables have our
-// names.
+// names, ErrPooled when the lock would not be ours.
 func Migrate(ctx context.Context, url string) error {
 	_, err := migrate(ctx, url, migrations())
 	return err
@@ -107,6 +107,9 @@ func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, e
 	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	if err := ownSession(ctx, cfg.ConnConfig); err != nil {
+		return versions, err
+	}
 	db := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { err = errors.Join(err, db.Close()) }()
 
