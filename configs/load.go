@@ -52,6 +52,9 @@ func Load(path string, env []string) (*Config, error) {
 	return c, r.problems.orNil()
 }
 
+const inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
+	"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
+
 // Warnings are things that are no mistakes but look like some, for a process with these roles: INTUMWA_ variables that name
 // no key, codes, second factors and signing secrets stored under no key, a database elsewhere without encryption, a
 // reference that a static TLV takes the place of.
@@ -66,8 +69,6 @@ func (c *Config) Warnings(roles ...string) []Problem {
 		warn("accounts.encryption_key", "is empty, so the secrets of second factors stand readable in the database; "+
 			"set it to 32 random octets, the same in every process: openssl rand -base64 32")
 	}
-	const inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
-		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
 	if readable(c.Database.Whole()) {
 		warn("database.url", inTheOpen)
 	}

@@ -142,7 +142,7 @@ func checkLent(ctx context.Context, conn *pgxpool.Conn) error {
 	if !ok {
 		return errors.New("postgres: a connection that is not made for a pooler")
 	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		first, err := process(ctx, tx.Conn())
 		if err != nil {
 			return err
@@ -157,6 +157,10 @@ func checkLent(ctx context.Context, conn *pgxpool.Conn) error {
 		}
 		return err
 	})
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pgErr.Message, "transaction blocks not allowed") { // PgBouncer
+		return fmt.Errorf("%w: %s", ErrNoTransactions, pgErr.Message)
+	}
+	return err
 }
 
 // togetherLock is the first key of Together's advisory locks.

@@ -12,14 +12,15 @@ import (
 // company is a customer: it has a user with a token, a sender and, if it wants,
 // a webhook endpoint.
 type company struct {
-	w       *world
-	id      int64
-	email   string
-	sender  string
-	tokenID int64
-	token   string
-	secret  string // of its webhook endpoint
-	granted int64  // credits
+	w        *world
+	id       int64
+	email    string
+	password string // of the dashboard
+	sender   string
+	tokenID  int64
+	token    string
+	secret   string // of its webhook endpoint
+	granted  int64  // credits
 }
 
 // company makes an approved and verified customer with a webhook endpoint that
@@ -35,7 +36,7 @@ func (w *world) company(sender string, credits int64) *company {
 func (w *world) silentCompany(sender string, credits int64) *company {
 	w.t.Helper()
 	password := word()
-	c := &company{w: w, sender: sender, email: word() + "@example.com", granted: credits}
+	c := &company{w: w, sender: sender, email: word() + "@example.com", password: password, granted: credits}
 	var user struct {
 		UserID int64 `json:"user_id"`
 	}

@@ -33,6 +33,7 @@ type gateway struct {
 
 	config, log string // files
 	api, ops    string // addresses
+	dashboard   string
 	started     time.Time
 	cmd         *exec.Cmd // nil: it does not run
 	ended       chan struct{}
@@ -65,11 +66,10 @@ func newGateway(w *world, name string, extra tree) *gateway {
 // configure writes the configuration with fresh ports. (JSON is YAML.)
 func (g *gateway) configure() {
 	g.w.t.Helper()
-	board := ""
 	if g.host != nil {
-		g.api, g.ops, board = g.host.Address+":8080", g.host.Address+":9090", g.host.Address+":8081"
+		g.api, g.ops, g.dashboard = g.host.Address+":8080", g.host.Address+":9090", g.host.Address+":8081"
 	} else {
-		g.api, g.ops, board = freeAddress(), freeAddress(), freeAddress()
+		g.api, g.ops, g.dashboard = freeAddress(), freeAddress(), freeAddress()
 	}
 	var carriers []tree
 	for _, c := range g.w.carriers {
@@ -78,9 +78,9 @@ func (g *gateway) configure() {
 	config := tree{
 		"api":       tree{"listen": g.api, "rate_limit_per_minute": 10_000_000},
 		"ops":       tree{"listen": g.ops},
-		"dashboard": tree{"listen": board, "secure_cookies": false},
+		"dashboard": tree{"listen": g.dashboard, "secure_cookies": false},
 		"log":       tree{"format": "json"},
-		"database":  tree{"url": g.w.database},
+		"database":  g.w.databaseSection(),
 		"redis":     g.w.redisSection(),
 		"accounts":  tree{"otp_key": "a key of this world alone, for codes"},
 		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
