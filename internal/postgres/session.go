@@ -37,7 +37,7 @@ func refusedByPooler(err error) error {
 
 // looks is how often two connections are compared: while others use the pooler, sessions
 // change hands, and one look may show nothing.
-const looks = 8
+const looks = 16
 
 // checkOwn returns ErrPooled when the session behind conn is not its own.
 //
@@ -175,7 +175,7 @@ func Together(ctx context.Context, sessions, pool *pgxpool.Pool) error {
 		return fmt.Errorf("connecting to the database: %w", err)
 	}
 	defer conn.Release()
-	key := rand.Int32() //nolint:gosec // not a secret, only unlikely to be somebody else's
+	key := rand.Int32() // not a secret, only unlikely to be somebody else's
 	var locked, seen bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, togetherLock, key).Scan(&locked); err != nil {
 		return fmt.Errorf("taking a lock: %w", err)

@@ -143,11 +143,19 @@ func (b *PgBouncer) configure(dir, database string) error {
 		text = strings.Replace(text, "\nintumwa = ", "\n"+config.Database+" = ", 1)
 	}
 	text += "unix_socket_dir =\n" + strings.Join(b.settings, "\n") + "\n" // the last of a name counts
-	if err := os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(text), 0o644); err != nil {
-		return fmt.Errorf("writing its configuration: %w", err)
+	identity, err := unprivileged()
+	if err != nil {
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "userlist.txt"), fmt.Appendf(nil, "%q %q\n", user, password), 0o644); err != nil {
-		return fmt.Errorf("writing its users: %w", err)
+	for name, text := range map[string]string{"pgbouncer.ini": text, "userlist.txt": fmt.Sprintf("%q %q\n", user, password)} {
+		path := filepath.Join(dir, name)
+		err := os.WriteFile(path, []byte(text), 0o600)
+		if err == nil && identity != nil {
+			err = os.Chown(path, int(identity.Uid), int(identity.Gid))
+		}
+		if err != nil {
+			return fmt.Errorf("writing its configuration: %w", err)
+		}
 	}
 	return nil
 }
