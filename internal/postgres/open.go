@@ -178,10 +178,14 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
+// setDefault leaves what the URL says, in whichever letters (TimeZone).
 func setDefault(params map[string]string, key, value string) {
-	if _, ok := params[key]; !ok {
-		params[key] = value
+	for there := range params {
+		if strings.EqualFold(there, key) {
+			return
+		}
 	}
+	params[key] = value
 }
 
 func milliseconds(d time.Duration) string {

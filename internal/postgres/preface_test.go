@@ -147,7 +147,7 @@ func TestPrefaceText(t *testing.T) {
 			t.Errorf("%s is not left to the pooler, which keeps it for each client", name)
 		}
 	}
-	if n := len(config.ConnConfig.RuntimeParams); n > 3 { // the default of timezone, too
+	if n := len(config.ConnConfig.RuntimeParams); n != 2 {
 		t.Errorf("a pooler would refuse some of %v", config.ConnConfig.RuntimeParams)
 	}
 	conn, err := config.ConnConfig.AfterNetConnect(t.Context(), &config.ConnConfig.Config, &wire{})
