@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/receipts"
 )
 
@@ -34,14 +36,11 @@ type Audit struct {
 // on a large database.
 func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error) {
 	var a Audit
-	tx, err := s.pool.Begin(ctx)
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return a, fmt.Errorf("auditing messages: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing was written
-	if _, err := tx.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
-		return a, fmt.Errorf("auditing messages: %w", err)
-	}
 	if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on; SET LOCAL enable_seqscan = on`); err != nil {
 		return a, fmt.Errorf("auditing messages: %w", err)
 	}
