@@ -81,6 +81,36 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
+// The primary dies behind a PgBouncer, its standby is promoted, and PgBouncer is told of the
+// new one. Dispatchers keep their links; every 200 arrives, and sending goes on within ten
+// seconds.
+func TestPgBouncerFailsOver(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true, sessions: 8, config: tree{"database": tree{"require_standby": true}}})
+	shop := w.company("Isoko", 1_000_000)
+	deaths := chaos(3)
+	l := shop.sendsMany(&load{messages: 4000 * deaths, pause: 40 * time.Millisecond})
+	for death := range deaths {
+		l.reaches(int(l.accepted.Load()) + 400)
+		before := l.answered()[http.StatusServiceUnavailable]
+		w.postgresPair.Crash()
+		w.eventually(15*time.Second, "customers are told that the service is away", func() bool {
+			return l.answered()[http.StatusServiceUnavailable] > before
+		})
+		w.goesOnAfter(l, death, func() {
+			w.postgresPair.Promote()
+			w.pooler.Lead(databaseOf(w.postgresPair.Primary))
+		})
+		w.pool.Reset()
+		w.postgresPair.Follow()
+	}
+	l.ends()
+	w.drains()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(window * deaths)
+}
+
 // visits signs in at the first gateway's dashboard and opens a page of it.
 func (c *company) visits(page string) string {
 	c.w.t.Helper()

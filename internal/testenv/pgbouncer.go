@@ -24,8 +24,9 @@ import (
 type PgBouncer struct {
 	*Server
 
-	port     int
-	settings []string
+	port           int
+	user, password string // of whom it lets in
+	settings       []string
 }
 
 // NewPgBouncer starts one before the database of a URL; its own URL leads to the same
@@ -35,12 +36,21 @@ func NewPgBouncer(t testing.TB, database string, settings ...string) *PgBouncer 
 	t.Helper()
 	program := Tool(t, "pgbouncer")
 	b := &PgBouncer{port: freePort(), settings: settings}
-	b.Server = newServer(t, func() (*process, error) { return b.startAt(program, database) })
+	parsed, err := url.Parse(oneHost(database))
+	if err != nil {
+		t.Fatal("the database's URL cannot be read") // it may hold a password
+	}
+	b.user, b.password = parsed.User.Username(), "none"
+	if password, has := parsed.User.Password(); has {
+		b.password = password
+	}
+	b.Server = newServer(t, func() (*process, error) { return b.startAt(program, database, parsed.Path) })
 	return b
 }
 
 // Lead has it lead to the database of another URL, as an operator does after a failover:
-// sessions of the server before are closed when their transactions end.
+// sessions of the server before are closed when their transactions end. It lets in whom it
+// let in before.
 func (b *PgBouncer) Lead(database string) {
 	b.t.Helper()
 	err := b.configure(b.process.dir, database)
@@ -52,7 +62,7 @@ func (b *PgBouncer) Lead(database string) {
 	}
 }
 
-func (b *PgBouncer) startAt(program, database string) (*process, error) {
+func (b *PgBouncer) startAt(program, database, path string) (*process, error) {
 	identity, err := unprivileged()
 	if err != nil {
 		return nil, err
@@ -64,12 +74,7 @@ func (b *PgBouncer) startAt(program, database string) (*process, error) {
 	if err := b.configure(dir, database); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	parsed, err := url.Parse(oneHost(database))
-	if err != nil {
-		return nil, errors.Join(errors.New("the database's URL cannot be read"), os.RemoveAll(dir)) // it may hold a password
-	}
-	user, password := userOf(parsed)
-	through := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: parsed.Path,
+	through := url.URL{Scheme: "postgres", User: url.UserPassword(b.user, b.password), Path: path,
 		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)), RawQuery: "sslmode=disable"}
 	p := &process{
 		name: "PgBouncer",
@@ -98,15 +103,6 @@ func (b *PgBouncer) startAt(program, database string) (*process, error) {
 	return p, nil
 }
 
-// userOf is whom a URL names, and the password.
-func userOf(u *url.URL) (user, password string) {
-	password, _ = u.User.Password()
-	if password == "" {
-		password = "none"
-	}
-	return u.User.Username(), password
-}
-
 // severalHosts are a URL's first host with what is before it, and the others.
 var severalHosts = regexp.MustCompile(`^([a-z]+://(?:[^/?#]*@)?[^/?#,@]*)(,[^/?#@]*)`)
 
@@ -124,11 +120,6 @@ func (b *PgBouncer) configure(dir, database string) error {
 	if err != nil {
 		return errors.New("the database's URL cannot be read")
 	}
-	parsed, err := url.Parse(oneHost(database))
-	if err != nil {
-		return errors.New("the database's URL cannot be read")
-	}
-	user, password := userOf(parsed)
 	text := string(example)
 	for name, value := range map[string]string{
 		"intumwa":     fmt.Sprintf("host=%s port=%d dbname=%s", config.Host, config.Port, config.Database),
@@ -147,7 +138,7 @@ func (b *PgBouncer) configure(dir, database string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"pgbouncer.ini": text, "userlist.txt": fmt.Sprintf("%q %q\n", user, password)} {
+	for name, text := range map[string]string{"pgbouncer.ini": text, "userlist.txt": fmt.Sprintf("%q %q\n", b.user, b.password)} {
 		path := filepath.Join(dir, name)
 		err := os.WriteFile(path, []byte(text), 0o600)
 		if err == nil && identity != nil {
