@@ -33,7 +33,7 @@ fleet)
 	export INTUMWA_CHAOS=1
 	INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "${PREVIOUS:?the release before}")
 	export INTUMWA_STORIES_PREVIOUS
-	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade'
+	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade|PgBouncer'
 	;;
 soak)
 	export INTUMWA_SOAK=${SOAK:-10m}
