@@ -330,7 +330,8 @@ func TestTogether(t *testing.T) {
 
 // TestPoolerOldPrimary: a pooler that lends sessions of an old primary again, to
 // connections that were made when it led to the new one: they are ended before anything
-// is done in them. When it leads to the new one, all is well.
+// is done in them. When it leads to the new one, all is well. (With TLS, through which
+// connections must be known as well.)
 func TestPoolerOldPrimary(t *testing.T) {
 	t.Parallel()
 	pair := testenv.NewPostgresPair(t)
@@ -343,7 +344,7 @@ func TestPoolerOldPrimary(t *testing.T) {
 		return parsed.String()
 	}
 	old := pair.Primary
-	bouncer := testenv.NewPgBouncer(t, in(old))
+	bouncer := testenv.NewPgBouncer(t, in(old), "client_tls_sslmode = require")
 	known := postgres.NewPrimary(nil)
 	known.Look(t.Context(), pair.URL("none"))
 	pool := open(t, bouncer.URL(), postgres.Options{Pooler: true, Primary: known, MaxConns: 2})
@@ -384,6 +385,9 @@ func TestPoolerOldPrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
+	if timeline := postgres.TimelineOf(known, conn.Conn().PgConn()); timeline != 2 {
+		t.Errorf("the connection leads to timeline %d for all that is known, want 2", timeline)
+	}
 	bouncer.Lead(in(old))
 	eventually("the pooler leads back", func() error {
 		if _, err := conn.Exec(t.Context(), `INSERT INTO sweeps (name, up_to) VALUES ($1, 1) ON CONFLICT DO NOTHING`, "late"); err == nil {

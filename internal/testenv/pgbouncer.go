@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,11 +28,13 @@ type PgBouncer struct {
 	port           int
 	user, password string // of whom it lets in
 	settings       []string
+	cert, key      string // files, where it speaks TLS
 }
 
 // NewPgBouncer starts one before the database of a URL; its own URL leads to the same
 // through it, with the same user and password ("none" where there is none). Settings
-// are lines of its configuration, which win over the example's: "pool_mode = session".
+// are lines of its configuration, which win over the example's: "pool_mode = session". With
+// "client_tls_sslmode = require" it has a certificate for localhost, and its URL insists on TLS.
 func NewPgBouncer(t testing.TB, database string, settings ...string) *PgBouncer {
 	t.Helper()
 	program := Tool(t, "pgbouncer")
@@ -44,9 +47,14 @@ func NewPgBouncer(t testing.TB, database string, settings ...string) *PgBouncer 
 	if password, has := parsed.User.Password(); has {
 		b.password = password
 	}
+	if slices.Contains(settings, secured) {
+		b.cert, b.key = Certificate(t)
+	}
 	b.Server = newServer(t, func() (*process, error) { return b.startAt(program, database, parsed.Path) })
 	return b
 }
+
+const secured = "client_tls_sslmode = require"
 
 // Lead has it lead to the database of another URL, as an operator does after a failover:
 // sessions of the server before are closed when their transactions end. It lets in whom it
@@ -76,6 +84,9 @@ func (b *PgBouncer) startAt(program, database, path string) (*process, error) {
 	}
 	through := url.URL{Scheme: "postgres", User: url.UserPassword(b.user, b.password), Path: path,
 		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)), RawQuery: "sslmode=disable"}
+	if b.cert != "" {
+		through.RawQuery = "sslmode=require"
+	}
 	p := &process{
 		name: "PgBouncer",
 		dir:  dir,
@@ -138,7 +149,22 @@ func (b *PgBouncer) configure(dir, database string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"pgbouncer.ini": text, "userlist.txt": fmt.Sprintf("%q %q\n", b.user, b.password)} {
+	files := map[string]string{"userlist.txt": fmt.Sprintf("%q %q\n", b.user, b.password)}
+	for name, from := range map[string]string{"server.crt": b.cert, "server.key": b.key} {
+		if from == "" {
+			continue
+		}
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return fmt.Errorf("reading its certificate: %w", err)
+		}
+		files[name] = string(content)
+	}
+	if b.cert != "" {
+		text += "client_tls_cert_file = " + filepath.Join(dir, "server.crt") + "\nclient_tls_key_file = " + filepath.Join(dir, "server.key") + "\n"
+	}
+	files["pgbouncer.ini"] = text
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		err := os.WriteFile(path, []byte(text), 0o600)
 		if err == nil && identity != nil {
