@@ -82,8 +82,7 @@ func TestPgBouncer(t *testing.T) {
 }
 
 // The primary dies behind a PgBouncer, its standby is promoted, and PgBouncer is told of the
-// new one. Dispatchers keep their links; every 200 arrives, and sending goes on within ten
-// seconds.
+// new one. Every 200 arrives, and sending goes on within ten seconds.
 func TestPgBouncerFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
