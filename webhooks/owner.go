@@ -67,8 +67,9 @@ func (c *candidate) drop(ctx context.Context) {
 	}
 }
 
-// acquire waits until this process is the owner, or ctx ends.
-func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
+// acquire waits until this process is the owner and returns its lease, which has begun;
+// nil when ctx ends.
+func (d *deliverer) acquire(ctx context.Context) *lease {
 	c := candidate{dead: d.opts.ownerDeadAfter}
 	defer func() { c.drop(ctx) }()
 	// The last owner asks more often than others: it still has in memory which calls
@@ -81,10 +82,10 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 		t, err := d.tryAcquire(ctx, &c)
 		if t != nil {
 			c.conn = nil // it is the lease's
-			return t, nil
+			return t
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil
 		}
 		d.logOutage(&trouble, err)
 		if err == nil {
@@ -94,13 +95,14 @@ func (d *deliverer) acquire(ctx context.Context) (*lease, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil
 		case <-time.After(pause):
 		}
 	}
 }
 
-// tryAcquire asks for the lock, and connects first where there is no connection.
+// tryAcquire asks for the lock, connecting first where there is no connection, and begins
+// the lease.
 func (d *deliverer) tryAcquire(ctx context.Context, c *candidate) (*lease, error) {
 	var err error
 	if c.conn == nil {
@@ -117,14 +119,26 @@ func (d *deliverer) tryAcquire(ctx context.Context, c *candidate) (*lease, error
 	if !mine {
 		return nil, d.cutDeadOwner(ctx, c)
 	}
-	t := &lease{conn: c.conn, lost: make(chan struct{}), gone: make(chan struct{})}
-	err = t.conn.QueryRow(ctx, `UPDATE webhook_owner SET epoch = epoch + 1, beat = now()
+	d.leasing.Lock()
+	defer d.leasing.Unlock()
+	t, err := beginLease(ctx, c.conn)
+	if err != nil {
+		return nil, err
+	}
+	d.takeOver(context.WithoutCancel(ctx), t)
+	return t, nil
+}
+
+// beginLease makes the holder of the lock the owner.
+func beginLease(ctx context.Context, conn *pgx.Conn) (*lease, error) {
+	t := &lease{conn: conn, lost: make(chan struct{}), gone: make(chan struct{})}
+	err := conn.QueryRow(ctx, `UPDATE webhook_owner SET epoch = epoch + 1, beat = now()
 		RETURNING epoch, read, (SELECT coalesce(max(seq), 0) FROM webhook_deliveries)`).Scan(&t.epoch, &t.read, &t.head)
 	if err != nil {
 		return nil, fmt.Errorf("starting the lease of the webhook owner: %w", err)
 	}
 	// Heartbeats need not survive a crash of the server: the next one follows within a second.
-	if _, err := t.conn.Exec(ctx, `SET synchronous_commit = off`); err != nil {
+	if _, err := conn.Exec(ctx, `SET synchronous_commit = off`); err != nil {
 		return nil, fmt.Errorf("starting the lease of the webhook owner: %w", err)
 	}
 	t.beat.Store(int64(time.Since(processStart)))

@@ -167,6 +167,40 @@ func TestSleeperWritesNothing(t *testing.T) {
 	}
 }
 
+// TestLeaseBeginsAmidStoring: a process that loses its lease and begins the next one while
+// it stores results stores them, although the statement carries the epoch before.
+func TestLeaseBeginsAmidStoring(t *testing.T) {
+	const n = 20
+	s := newSink(t, nil)
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	eventually(t, "it delivers", func() bool { return epochOf(t, w) == 1 })
+	attempts, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = attempts.Rollback(context.Background()) }()
+	if _, err := attempts.Exec(t.Context(), `LOCK webhook_attempts`); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, w, 1, 1, n)
+	eventually(t, "results wait to be stored", func() bool {
+		var waits bool
+		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'webhook_attempts'::regclass)`).Scan(&waits)
+		return err == nil && waits
+	})
+	perform(t, w, `SELECT pg_terminate_backend(pid)`+holdsLock)
+	eventually(t, "the next lease", func() bool { return epochOf(t, w) == 2 })
+	if err := attempts.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all stored", func() bool { return countState(t, w, delivered) == n })
+	if s.count() != n {
+		t.Errorf("%d calls of %d deliveries", s.count(), n)
+	}
+}
+
 // TestStoredOnce: a batch that was stored although no answer came is not stored
 // a second time.
 func TestStoredOnce(t *testing.T) {

@@ -65,13 +65,15 @@ func (d *deliverer) record(ctx context.Context) {
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for failures := 0; ; failures++ {
+		stored, epoch := false, d.epoch.Load() // before the term, which changes with it
 		batch = d.currentTerm(batch)
-		stored := false
 		err := postgres.Retry(ctx, func() (err error) {
-			stored, err = d.store(ctx, d.epoch.Load(), batch, failures > 0)
+			stored, err = d.store(ctx, epoch, batch, failures > 0)
 			return err
 		})
 		switch {
+		case err == nil && !stored && d.leasedAgain(epoch):
+			continue // with the new epoch
 		case err == nil && !stored:
 			d.log.Warn("webhook results are not stored: another process delivers", "count", len(batch))
 			return
@@ -102,6 +104,14 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 		}
 		pause = min(2*pause, maxRecordPause)
 	}
+}
+
+// leasedAgain reports whether this process has begun another lease since the one of an
+// epoch: then it was its own epoch that refused a result. It waits for a lease that begins.
+func (d *deliverer) leasedAgain(epoch int64) bool {
+	d.leasing.Lock()
+	defer d.leasing.Unlock()
+	return d.epoch.Load() != epoch
 }
 
 // currentTerm returns the results of the current term: another process has taken over

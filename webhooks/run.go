@@ -25,6 +25,7 @@ type deliverer struct {
 	calls   sync.WaitGroup
 	lease   atomic.Pointer[lease] // nil: this process is not the owner
 	epoch   atomic.Int64          // of the last lease
+	leasing sync.Mutex            // held while a lease begins, until epoch is its
 
 	mu         sync.Mutex
 	term       int // counts leases before which another process was the owner; jobs of an earlier term belong to that process
@@ -81,14 +82,10 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		if last != nil {
 			last.release()
 		}
-		t, err := d.acquire(ctx)
-		if err != nil {
-			last = nil
+		if last = d.acquire(ctx); last == nil {
 			break // ctx has ended
 		}
-		last = t
-		d.takeOver(background, t)
-		d.take(ctx, t.lost)
+		d.take(ctx, last.lost)
 	}
 
 	defer time.AfterFunc(w.opts.Drain, endCalls).Stop()
