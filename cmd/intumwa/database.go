@@ -12,6 +12,61 @@ import (
 	"intumwa/internal/postgres"
 )
 
+// pools are a serving process's connections to the database, by what takes them.
+type pools struct {
+	general  *pgxpool.Pool // requests, pages, tasks
+	batch    *pgxpool.Pool // statements over many rows
+	lookups  *pgxpool.Pool // what customers look up has no part in the connections of the sends
+	probing  *pgxpool.Pool // whether the database is there is asked on a connection that nobody else takes
+	sessions *pgxpool.Pool // what needs a session for itself; general, but where a pooler is in between
+	opened   []*pgxpool.Pool
+}
+
+// openPools opens them; the caller closes them. The pool past a pooler is the first, so that
+// primary is known to the others.
+func openPools(ctx context.Context, c *configs.Database, primary *postgres.Primary) (*pools, error) {
+	p := new(pools)
+	if c.Pooled() {
+		past, err := openSessions(ctx, c, primary)
+		if err != nil {
+			return nil, err
+		}
+		p.sessions, p.opened = past, append(p.opened, past)
+	}
+	connections := int32(c.MaxConnections)
+	for _, next := range []struct {
+		pool    **pgxpool.Pool
+		options postgres.Options
+	}{
+		{&p.general, postgres.Options{MaxConns: connections}},
+		{&p.batch, postgres.Options{MaxConns: connections, BatchUpdates: true}},
+		{&p.lookups, postgres.Options{MaxConns: lookupConnections(c), StatementTimeout: c.LookupTimeout, BatchUpdates: true}},
+		{&p.probing, postgres.Options{MaxConns: 1}},
+	} {
+		next.options.Primary = primary
+		pool, err := openDatabase(ctx, c, next.options)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		*next.pool, p.opened = pool, append(p.opened, pool)
+	}
+	if p.sessions == nil {
+		p.sessions = p.general
+	} else if err := oneDatabase(ctx, c, p.sessions, p.general); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// close closes them, the last first.
+func (p *pools) close() {
+	for _, pool := range slices.Backward(p.opened) {
+		pool.Close()
+	}
+}
+
 // openSessions opens the pool that leads past a pooler, for what needs a session: few
 // connections, most of them outside the pool (postgres.Connect).
 func openSessions(ctx context.Context, c *configs.Database, primary *postgres.Primary) (*pgxpool.Pool, error) {

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
@@ -109,55 +108,22 @@ func (g *gateway) serve(ctx context.Context) error {
 	c := g.config
 	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 
-	connections := int32(c.Database.MaxConnections)
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
 	where, primary := string(c.Database.Sessions()), postgres.NewPrimary(g.log)
 	primary.Look(ctx, where)
-	// What needs a session for itself connects past a pooler, and knows the primary first.
-	var sessions *pgxpool.Pool
-	if c.Database.Pooled() {
-		past, err := openSessions(ctx, &c.Database, primary)
-		if err != nil {
-			return fmt.Errorf("opening the database: %w", err)
-		}
-		defer past.Close()
-		sessions = past
-	}
-	pool, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: connections, Primary: primary})
+	db, err := openPools(ctx, &c.Database, primary)
 	if err != nil {
 		return fmt.Errorf("opening the database: %w", err)
 	}
-	defer pool.Close()
-	if sessions == nil {
-		sessions = pool
-	} else if err := oneDatabase(ctx, &c.Database, sessions, pool); err != nil {
-		return err
-	}
-	hot, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: connections, BatchUpdates: true, Primary: primary})
-	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
-	}
-	defer hot.Close()
+	defer db.close()
+	pool, hot, lookups := db.general, db.batch, db.lookups
 	// What cannot work does not say that it is ready. A newer release's schema is
 	// one that this one works on.
 	if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 		return err
 	}
-	// What customers look up has no part in the connections of the sends.
-	lookups, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: lookupConnections(&c.Database),
-		StatementTimeout: c.Database.LookupTimeout, BatchUpdates: true, Primary: primary})
-	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
-	}
-	defer lookups.Close()
-	// Whether the database is there is asked on a connection that nobody else takes.
-	probing, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: 1, Primary: primary})
-	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
-	}
-	defer probing.Close()
-	if err := postgres.ReadClock(ctx, probing); err != nil {
+	if err := postgres.ReadClock(ctx, db.probing); err != nil {
 		return err
 	}
 	g.registry.MustRegister(slices.Concat(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))...)
@@ -188,7 +154,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: sessions, Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: db.sessions, Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -204,14 +170,14 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	defer life.end()
 
-	heard := notices.New(sessions, notices.Options{Log: g.log, Metrics: g.registry})
+	heard := notices.New(db.sessions, notices.Options{Log: g.log, Metrics: g.registry})
 	heard.On(notices.Account, users.ForgetUser)
 	heard.On(notices.Company, users.ForgetCompany)
 	heard.On(notices.Endpoint, hooks.EndpointChanged)
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	ops := newOps(pool, g.registry, g.log)
-	watched := newStores(probing, q, g.log, g.registry)
+	watched := newStores(db.probing, q, g.log, g.registry)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
 	ops.standby = c.Database.RequireStandby
 	life.run("stores", watched.Run)
@@ -223,7 +189,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
-		options.Route, options.Sessions = in.Route, sessions
+		options.Route, options.Sessions = in.Route, db.sessions
 		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
 		options.Inbound = board.Kick
 		options.QuietHours, options.QuietCompanies = quiet, users.QuietHours

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -101,13 +100,7 @@ func (b *PgBouncer) startAt(program, database, path string) (*process, error) {
 		stop: syscall.SIGTERM,
 		kill: syscall.SIGKILL,
 	}
-	p.ready = func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, p.url)
-		if err != nil {
-			return fmt.Errorf("connecting: %w", err)
-		}
-		return conn.Close(ctx)
-	}
+	p.ready = p.takesSessions
 	if err := p.start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -95,17 +95,20 @@ func (n postgresNode) start() (*process, error) {
 		stop: syscall.SIGINT,  // fast shutdown
 		kill: syscall.SIGQUIT, // immediate shutdown: no checkpoint, recovery at the next start
 	}
-	p.ready = func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, p.url)
-		if err != nil {
-			return fmt.Errorf("connecting: %w", err)
-		}
-		return conn.Close(ctx)
-	}
+	p.ready = p.takesSessions
 	if err := p.start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return p, nil
+}
+
+// takesSessions is ready of a PostgreSQL server, and of what stands before one.
+func (p *process) takesSessions(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.url)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	return conn.Close(ctx)
 }
 
 func appendLine(file, line string) error {
