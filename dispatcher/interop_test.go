@@ -138,7 +138,8 @@ func TestNodeSMPP(t *testing.T) {
 		}))
 	}
 	w.start(carriers...)
-	if bind := node.events("bind"); len(bind) != len(forms) || bind[0].SystemID != "intumwa" || bind[0].Version != 0x34 {
+	w.until("node-smpp says the binds", func() bool { return len(node.events("bind")) == len(forms) })
+	if bind := node.events("bind"); bind[0].SystemID != "intumwa" || bind[0].Version != 0x34 {
 		t.Errorf("node-smpp was bound as %+v", bind)
 	}
 
@@ -155,9 +156,11 @@ func TestNodeSMPP(t *testing.T) {
 	failed := w.sendVia("udh8", 3, "01")
 	w.await("sent", 20*time.Second, ids...)
 	w.await("failed", 20*time.Second, failed...)
-	if form := w.text(`SELECT id_format FROM links WHERE name = 'udh8-1'`); form != "hex_to_decimal" {
-		t.Errorf("the form of ids was learnt as %q", form)
-	}
+	w.until("the form of ids is learnt", func() bool { // it is written after what settles the messages
+		return w.text(`SELECT id_format FROM links WHERE name = 'udh8-1'`) == "hex_to_decimal"
+	})
+	segments := w.count(`SELECT count(*) FROM segments`)
+	w.until("node-smpp says the segments", func() bool { return len(node.events("submit")) >= segments })
 	got := map[string]string{}
 	for _, e := range node.events("submit") { // segments come in order
 		got[e.Dest] += e.Text + e.Payload
@@ -224,6 +227,8 @@ func TestNetSMPP(t *testing.T) {
 		ids = append(ids, w.send(note{to: to, text: text})...)
 	}
 	w.await("sent", 20*time.Second, ids...)
+	segments := w.count(`SELECT count(*) FROM segments`)
+	w.until("Net::SMPP says the segments", func() bool { return len(saw("submit ")) >= segments })
 	parts := map[string][][]byte{}
 	encodings := map[string]sms.Encoding{}
 	for _, line := range saw("submit ") {
