@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -262,24 +263,29 @@ func TestLateCommit(t *testing.T) {
 // delivered in its turn, once.
 func TestMoreThanMemoryHolds(t *testing.T) {
 	const n = maxWaiting + 1000
-	s := newSink(t, nil)
+	answers := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(answers) })
+	defer answer()
+	s := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		<-answers
+		rw.WriteHeader(http.StatusNoContent)
+	})
 	opts := quickly()
 	opts.Timeout = patience
 	w := New(batchPool(t), opts)
 	setEndpoint(t, w, 1, s.URL)
 	enqueue(t, w, 1, 1, n)
 	run(t, w)
-	parked := false
-	eventually(t, "all delivered", func() bool {
-		var waits bool
-		if err := w.pool.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM webhook_undelivered)`).Scan(&waits); err != nil {
+	eventually(t, "some wait in the database alone", func() (parked bool) {
+		if err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM webhook_undelivered)`).Scan(&parked); err != nil {
 			t.Fatal(err)
 		}
-		parked = parked || waits
-		return countState(t, w, delivered) == n
+		return parked
 	})
-	if !parked || s.count() != n {
-		t.Errorf("parked %v, %d calls of %d deliveries", parked, s.count(), n)
+	answer()
+	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == n })
+	if s.count() != n {
+		t.Errorf("%d calls of %d deliveries", s.count(), n)
 	}
 }
 
