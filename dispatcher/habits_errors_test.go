@@ -163,9 +163,7 @@ func TestHabitOfWrongConfiguration(t *testing.T) {
 			ids := append(twice, w.sendMany(40, "00")...)
 			w.until("the breaker opens", func() bool { return w.metric("intumwa_link_breaker_open") == 1 })
 			w.until("operators see it", func() bool { return strings.Contains(w.linkState("lumitel-1").LastError, "stopped") })
-			if !w.log.has("level=ERROR", "link stopped") {
-				t.Error("no alarm was raised")
-			}
+			w.until("the alarm is raised", func() bool { return w.log.has("level=ERROR", "link stopped") })
 			at := mno.Stats().Submits
 			w.stays(700*time.Millisecond, "no flood while it is open", func() bool { return mno.Stats().Submits <= at+10 })
 			w.until("a probe went", func() bool { return mno.Stats().Submits > at })
@@ -192,13 +190,15 @@ func TestHabitOfFullHandset(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 200 }))
-	stuck := w.send(note{to: w.number("43"), validity: time.Minute})
-	ids := w.sendMany(300, "00")
-	w.await("sent", 10*time.Second, ids...)
-	w.until("the full handset is tried again", func() bool { return len(mno.Submits())-len(ids) >= 2 })
-	if tps := w.metric("intumwa_smpp_pace_limit_per_second"); tps < 130 {
+	ids := w.sendMany(400, "00")
+	w.until("others pass", func() bool { return mno.Stats().Accepted > 20 })
+	full := w.number("43")
+	stuck := w.send(note{to: full, validity: time.Minute})
+	w.until("the full handset is tried again", func() bool { return len(mno.submitsTo(full)) >= 3 })
+	if tps := w.metric("intumwa_smpp_pace_limit_per_second"); tps < 130 { // while others pass: without them it may be the carrier's queue
 		t.Errorf("one full handset slowed the link to %v a second", tps)
 	}
+	w.await("sent", 10*time.Second, ids...)
 	if status, _ := w.statusOf(stuck[0]); status != "pending" {
 		t.Errorf("it is %s", status)
 	}

@@ -101,11 +101,14 @@ func TestHabitOfDeafCarrier(t *testing.T) {
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 20 * time.Millisecond})
 	w.start(mno.mno(func(c *dispatcher.Carrier) {
 		c.NoReference = true
-		holds(c, 2*time.Second, 500*time.Millisecond)
+		holds(c, 10*time.Second, 500*time.Millisecond)
 		c.Links[0].Window, c.Links[0].TPS = window, 200
 	}))
-	ids := w.sendMany(100, "00")
+	ids := w.sendMany(50, "00")
 	w.until("it is in the middle", func() bool { return mno.Stats().Accepted > 20 })
+	mno.Faults(func(f *carriersim.Faults) { f.SubmitSilent, f.HoldReceipts = true, true })
+	ids = append(ids, w.sendMany(50, "00")...)
+	w.until("its window is out", func() bool { return mno.Stats().Silent == window })
 	// The next session has to wait until the carrier hears again: one is deaf.
 	deaf := func(is bool) {
 		mno.Faults(func(f *carriersim.Faults) {

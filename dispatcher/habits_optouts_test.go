@@ -98,15 +98,17 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	if got := len(mno.submitsTo(busy)); got != tried {
 		t.Errorf("it was tried %d times after it had failed", got-tried)
 	}
-	if n, times := w.paidBack(1); n != 4 || times != 4 {
-		t.Errorf("%d messages are paid back, %d times", n, times)
+	// Two carriers' settlers may have had their balance at the same time: then one of them is paid behind.
+	w.until("they are paid back", func() bool { n, _ := w.paidBack(1); return n == 4 })
+	if _, times := w.paidBack(1); times != 4 {
+		t.Errorf("4 messages are paid back %d times", times)
 	}
 	if n, _ := w.paidBack(2); n != 0 {
 		t.Errorf("%d of the other company's are paid back", n)
 	}
-	if n := w.metric("intumwa_messages_final_total", "reason_class", "opted_out", "status", "failed"); n != 4 {
-		t.Errorf("%v are counted", n)
-	}
+	w.until("they are counted", func() bool {
+		return w.metric("intumwa_messages_final_total", "reason_class", "opted_out", "status", "failed") == 4
+	})
 	w.settledAll()
 	w.stop()
 	w.clean(mno, late)
@@ -147,8 +149,9 @@ func TestStopAmidACampaign(t *testing.T) {
 	if n := len(mno.submitsTo(numbers[1])); n != many/2 {
 		t.Errorf("the other number got %d of %d", n, many/2)
 	}
-	if n, times := w.paidBack(1); n != out || times != out {
-		t.Errorf("%d messages are paid back, %d times, want %d", n, times, out)
+	w.until("they are paid back", func() bool { n, _ := w.paidBack(1); return n == out })
+	if _, times := w.paidBack(1); times != out {
+		t.Errorf("%d messages are paid back %d times", out, times)
 	}
 	w.settledAll()
 	w.stop()

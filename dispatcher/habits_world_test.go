@@ -130,8 +130,8 @@ func (w *world) listen(c *carriersim.Carrier, secure *tls.Config, captured bool)
 // link is the configuration of a link to the carrier, quick in all it does.
 func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
 	l := dispatcher.Link{Options: smpp.Options{Name: name, Address: s.address, SystemID: "intumwa", Password: "secret",
-		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: time.Second, ResponseTimeout: time.Second,
-		UnknownHold: 10 * time.Second, BindTimeout: 2 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
+		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
+		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
 	for _, c := range change {
 		c(&l)
 	}

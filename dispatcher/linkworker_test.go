@@ -81,7 +81,9 @@ func TestEnd(t *testing.T) {
 		}
 	}
 	ids := w.send(notes...)
-	w.start(mno.mno())
+	w.start(mno.mno(func(c *dispatcher.Carrier) { // a busy machine answers within
+		c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout = 10*time.Second, 10*time.Second
+	}))
 	w.until("some are out", func() bool { return mno.Stats().Accepted > 100 })
 	w.stop()
 	if left := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); left != 0 {
