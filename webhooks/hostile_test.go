@@ -163,6 +163,7 @@ func endpoint(t testing.TB, answer func(net.Conn)) (url string, open *atomic.Int
 // behind.
 func TestHostileAnswers(t *testing.T) {
 	opts := quickly()
+	opts.Timeout = 3 * time.Second
 	opts.RetryDelays = []time.Duration{20 * time.Millisecond}
 	w := New(batchPool(t), opts)
 	names := map[int64]string{}

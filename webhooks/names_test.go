@@ -154,7 +154,6 @@ func TestManyAddresses(t *testing.T) {
 // and what is recorded tells nothing of addresses.
 func TestHandshakes(t *testing.T) {
 	opts := quickly()
-	opts.Timeout = 300 * time.Millisecond
 	for name, try := range map[string]struct {
 		behave func(net.Conn)
 		result string
@@ -168,6 +167,10 @@ func TestHandshakes(t *testing.T) {
 			_ = c.(*net.TCPConn).SetLinger(0)
 		}, resultTLS},
 	} {
+		opts.Timeout = patience
+		if try.result == resultTimeout {
+			opts.Timeout = 300 * time.Millisecond
+		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

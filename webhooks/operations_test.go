@@ -171,7 +171,9 @@ func TestTestEvent(t *testing.T) {
 
 // TestTestsAreBounded: one of an endpoint at a time, however long it hangs.
 func TestTestsAreBounded(t *testing.T) {
-	w := New(batchPool(t), quickly())
+	opts := quickly()
+	opts.Timeout = 3 * time.Second
+	w := New(batchPool(t), opts)
 	s := newSink(t, hang)
 	setEndpoint(t, w, 1, s.URL)
 	var first sync.WaitGroup
@@ -344,11 +346,11 @@ func TestSwitchedOffElsewhere(t *testing.T) {
 	defer ended.Wait()
 	defer cancel()
 	<-listening
-	var answering atomic.Bool
-	answering.Store(true)
+	const answered = 20
+	var calls atomic.Int64
 	held := make(chan struct{})
 	s := newSink(t, func(rw http.ResponseWriter, r *http.Request) {
-		if !answering.Load() {
+		if calls.Add(1) > answered {
 			select {
 			case <-held:
 			case <-r.Context().Done():
@@ -359,8 +361,7 @@ func TestSwitchedOffElsewhere(t *testing.T) {
 	setEndpoint(t, w, 1, s.URL)
 	run(t, w)
 	enqueue(t, w, 1, 1, 200)
-	eventually(t, "the first calls", func() bool { return s.count() > 20 })
-	answering.Store(false) // those that are taken wait now
+	eventually(t, "the calls that wait for an answer", func() bool { return calls.Load() > answered })
 	off := false
 	if _, err := elsewhere.SetEndpoint(t.Context(), 1, Setting{Active: &off}); err != nil {
 		t.Fatal(err)
@@ -494,6 +495,10 @@ func TestDisabled(t *testing.T) {
 			enqueue(t, w, 1, 1, 1)
 			if try.reason == "" {
 				inState(t, w, 1, StateFailed)
+				eventually(t, "it is noted", func() bool {
+					f, err := w.Failing(t.Context(), time.Now().Add(-time.Hour), 10)
+					return err == nil && len(f) == 1
+				})
 				if e, err := w.Endpoint(t.Context(), 1); err != nil || !e.Active || e.DisabledReason != "" {
 					t.Errorf("%+v, %v", e, err)
 				}

@@ -49,9 +49,9 @@ func TestShutdown(t *testing.T) {
 		<-release
 	})
 	opts := quickly()
-	opts.Timeout = 10 * time.Second
-	opts.Drain = 300 * time.Millisecond
-	w := New(batchPool(t), opts)
+	opts.Timeout, opts.Drain = patience, patience
+	pool := batchPool(t)
+	w := New(pool, opts)
 	setEndpoint(t, w, 1, s.URL)
 	stop := run(t, w)
 	enqueue(t, w, 1, 1, 10)
@@ -63,6 +63,8 @@ func TestShutdown(t *testing.T) {
 	}
 
 	hanging.Store(true)
+	opts.Drain = 300 * time.Millisecond
+	w = New(pool, opts)
 	stop = run(t, w)
 	eventually(t, "hanging calls", func() bool { return s.count() == 2 })
 	start := time.Now()
