@@ -154,7 +154,6 @@ func TestPeerStopsReading(t *testing.T) {
 		}
 		sent++
 	}
-	_ = c.ln.Close()
 	until(t, "a reason", func() bool { return strings.Contains(b.Snapshot().LastError, "stopped reading") })
 	stop()
 	mu.Lock()

@@ -1,12 +1,16 @@
 package carriersim
 
 import (
+	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
 
-var again = Options{Seed: 1, AckTimeout: 30 * time.Millisecond, RedeliverDelay: 10 * time.Millisecond, ReceiptWindow: 2}
+// again delivers again soon what is refused for the moment, and what is not answered when a busy
+// machine had the time to.
+var again = Options{Seed: 1, AckTimeout: 2 * time.Second, RedeliverDelay: 10 * time.Millisecond, ReceiptWindow: 2}
 
 // TestRedelivery: refused for the moment, unanswered or lost with the
 // connection means delivered again; refused for good does not.
@@ -59,6 +63,35 @@ func TestRedeliveryEnds(t *testing.T) {
 	}()
 	until(t, "given up", func() bool { s := c.Stats(); return s.Discarded == 1 && s.ReceiptsWaiting == 0 })
 	c.DropAll()
+}
+
+// TestLateScheduler: a receipt that is due before its response goes before it, and one that is
+// due with it behind it, also where all have been due for a while.
+func TestLateScheduler(t *testing.T) {
+	c := New(Options{Seed: 1})
+	s := newSession(c, nil, 1)
+	s.mode, s.systemID = cmdBindTransceiver, "demo"
+	c.join(s)
+	for i, of := range []*session{nil, s, s, nil} { // receipt, response; response, receipt
+		e := c.queue.fresh()
+		e.session, e.systemID, e.command, e.due = of, "demo", cmdDeliverSM, int64(1+i/2)
+		if of != nil {
+			e.command = cmdSubmitSM | cmdResponse
+		}
+		e.pdu = finish(appendHeader(e.pdu[:0], e.command, OK, uint32(i)), 0)
+		c.queue.push(e)
+	}
+	touched := map[*session]struct{}{}
+	c.runDue(9, touched)
+	c.deliverDue(9, touched)
+	var commands []uint32
+	for rest := s.out; len(rest) > 0; rest = rest[headerLen:] {
+		commands = append(commands, binary.BigEndian.Uint32(rest[4:]))
+	}
+	const response = cmdSubmitSM | cmdResponse
+	if want := []uint32{cmdDeliverSM, response, response, cmdDeliverSM}; !slices.Equal(commands, want) {
+		t.Errorf("it sends %#x, want %#x", commands, want)
+	}
 }
 
 // TestReceiptWindow: never more than ReceiptWindow unanswered.

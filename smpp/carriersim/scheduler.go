@@ -137,8 +137,10 @@ func (c *Carrier) scheduler(ctx context.Context) {
 }
 
 // runDue processes due events, only so many that c.mu is not held for long, and reports
-// whether more are due.
+// whether more are due. However late it comes to them, a delivery that is due before a
+// response goes out before it.
 func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
+	ahead := false // deliveries are ahead of what comes next
 	for range 2048 {
 		e := c.queue.pop(now)
 		if e == nil {
@@ -146,7 +148,12 @@ func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 		}
 		if e.session == nil {
 			c.account(e.systemID).ready.push(e)
+			ahead = true
 			continue
+		}
+		if ahead {
+			c.deliverDue(now, touched)
+			ahead = false
 		}
 		s := e.session
 		delete(s.open, e.answers)

@@ -37,6 +37,11 @@ func TestSoak(t *testing.T) {
 		for k.next().odd == "" {
 		}
 	}()
+	until(t, "all is read of those that broke off", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.stats.Connections == 8*10+1 && len(c.sessions) == 1
+	})
 	until(t, "every receipt answered", func() bool { return c.Stats().ReceiptsWaiting == 0 })
 	s := c.Stats()
 	if s.Confirmed+s.Discarded != 2*s.Accepted || s.Accepted+s.Refused[Throttled] != s.Submits {
