@@ -145,14 +145,14 @@ func TestAuditTakesItsTime(t *testing.T) {
 	pool := testenv.Pool(t)
 	open(t, pool, 5)
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE balances RENAME TO real_balances;
-		CREATE VIEW balances AS SELECT r.* FROM real_balances r, LATERAL (SELECT pg_sleep(0.2)) nap`); err != nil {
+		CREATE VIEW balances AS SELECT r.* FROM real_balances r, LATERAL (SELECT pg_sleep(1)) nap`); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), `SELECT set_config('statement_timeout', '50', false)`); err != nil {
+	if _, err := conn.Exec(t.Context(), `SELECT set_config('statement_timeout', '500', false)`); err != nil {
 		t.Fatal(err)
 	}
 	conn.Release() // the pool hands the last one released out first

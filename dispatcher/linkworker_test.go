@@ -102,7 +102,8 @@ func TestEnd(t *testing.T) {
 		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM segments`))
 	}
 	mno.stop()
-	goleak.VerifyNone(t, before)
+	// The driver reads ahead on a connection that was slow to write, and until it is asked the next.
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
 
 	again := w.listen(mno.Carrier, nil, true)
 	w.start(again.mno())

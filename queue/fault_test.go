@@ -349,8 +349,8 @@ func TestPatience(t *testing.T) {
 	options.ContextTimeoutEnabled = true
 	client := redis.NewClient(options)
 	defer client.Close()
+	push(t, queue.New(client, queue.Options{Prefix: "test", Patience: time.Minute}), batchOf(1, 1, 1))
 	q := queue.New(client, queue.Options{Prefix: "test", Patience: 200 * time.Millisecond})
-	push(t, q, batchOf(1, 1, 1))
 	if err := client.Do(t.Context(), "CLIENT", "PAUSE", "60000", "ALL").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,16 @@ func TestOldPrimary(t *testing.T) {
 		_, err := pool.Exec(context.Background(), `SELECT pg_sleep(60)`)
 		asked <- err
 	}()
+	other := opened(t, old.URL(), nil)
+	for end, asks := time.Now().Add(30*time.Second), 0; asks == 0; {
+		if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(60)'`).Scan(&asks); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatal("the old primary is asked nothing")
+		}
+	}
+	other.Close()
 	pair.Promote()
 	known.Look(t.Context(), url)
 	select {
@@ -95,7 +105,7 @@ func TestSilentHost(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `SELECT 1`); err != nil {
 		t.Error(err)
 	}
-	conn, err := postgres.Connect(t.Context(), pool, time.Second)
+	conn, err := postgres.Connect(t.Context(), pool, 4*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
