@@ -143,14 +143,13 @@ func TestSinglesPassLongMessages(t *testing.T) {
 // Source: rule choices 7.9.
 func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	t.Parallel()
-	const window = 10
 	tps, recipients, singles := 40, 1000, 40 // little to compute: a busy machine carries it, too
 	if chaos {
 		tps, recipients, singles = 100, 100_000, 600
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 20 * time.Millisecond})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = float64(tps), window }))
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = float64(tps), tps }))
 	w.campaign(1, recipients, "")
 	w.until("the campaign runs", func() bool { return int(mno.Stats().Accepted) > tps })
 	type reading struct {
@@ -198,7 +197,7 @@ func TestSinglesDoNotWaitBehindCampaigns(t *testing.T) {
 	if rate < 0.7*float64(tps) {
 		t.Errorf("the link carried %.0f a second of %d", rate, tps)
 	}
-	if most := mno.Stats().Peak; most > tps+window { // what was out may have been read late
+	if most := mno.Stats().Peak; most > 2*tps { // a window of them may have been read late
 		t.Errorf("%d segments in one second, %d are configured", most, tps)
 	}
 	w.stop()
