@@ -2,6 +2,7 @@ package stories
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,11 +37,9 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 		}
 		t.Logf("%s: %d arrived", when, len(ids))
 	}
+	const all = 2 // lanes of the carrier
 	usable := func() float64 { return w.gateway.metric("intumwa_queue_usable") }
-	all := usable()
-	if all == 0 {
-		t.Fatal("the queue is not usable to begin with")
-	}
+	w.eventually(onTheWayWithin, "the queue is relied upon", func() bool { return usable() == all })
 
 	if err := client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
@@ -53,14 +52,17 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 	w.eventually(90*time.Second, "the queue is relied upon again", func() bool { return usable() == all })
 	arrive("Redis has room again")
 
-	keys, err := client.Keys(t.Context(), w.prefix+":*").Result()
-	if err != nil || len(keys) == 0 {
-		t.Fatalf("%d keys, %v", len(keys), err)
-	}
-	counters := 0
+	isCounter := func(key string) bool { return strings.Contains(key, ":throttle:") }
+	var keys []string
+	w.eventually(finalWithin, "requests are counted in Redis again", func() bool {
+		shop.sends(w.number(), "Amahoro mwese")
+		if keys, err = client.Keys(t.Context(), w.prefix+":*").Result(); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(keys, isCounter)
+	})
 	for _, key := range keys {
-		if strings.Contains(key, ":throttle:") {
-			counters++
+		if isCounter(key) {
 			err = client.Set(t.Context(), key, limit, 365*24*time.Hour).Err()
 		} else {
 			err = client.Set(t.Context(), key, "mine", 0).Err()
@@ -69,11 +71,12 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if counters == 0 {
-		t.Error("no counter was found")
-	}
-	a := shop.tries(w.number(), "Amahoro mwese")
-	if wait, _ := strconv.Atoi(a.header.Get("Retry-After")); a.status != http.StatusTooManyRequests || wait < 1 || wait > 61 {
+	var a answer
+	w.eventually(finalWithin, "the neighbour's counter refuses", func() bool { // but not what Redis does not answer for in time
+		a = shop.tries(w.number(), "Amahoro mwese")
+		return a.status == http.StatusTooManyRequests
+	})
+	if wait, _ := strconv.Atoi(a.header.Get("Retry-After")); wait < 1 || wait > 61 {
 		t.Errorf("past the neighbour's counter: %d, Retry-After %d", a.status, wait)
 	}
 	for range 10 {

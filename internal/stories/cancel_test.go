@@ -124,7 +124,8 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{carriers: []carrier{{link: tree{"tps": 20, "window": 5}}}})
 	shop, other := w.company("Isoko", 1000), w.company("Ikawa", 1000)
-	shop.campaign(150)
+	const queued = 300 // for a quarter of a minute
+	shop.campaign(queued)
 	var result map[string]any
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
 	waiting := func(what string) int {
@@ -151,7 +152,8 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 		t.Errorf("%d are held; %+v", held, stopped)
 	}
 	w.settles(finalWithin)
-	if got, want := shop.credits(), int64(1000-150)+stopped.Cancelled; got != want {
+	w.paidBack()
+	if got, want := shop.credits(), int64(1000-queued)+stopped.Cancelled; got != want {
 		t.Errorf("%d credits, want %d", got, want)
 	}
 	if n := ask[int](w, `SELECT count(*) FROM acts WHERE act LIKE 'company.cancel%' AND after::text LIKE '%spam%'`); n != 1 {

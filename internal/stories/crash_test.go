@@ -112,7 +112,7 @@ func TestTerminatedMidLoad(t *testing.T) {
 		if code != 0 || took > endWithin {
 			t.Errorf("the gateway ended with code %d, %v after SIGTERM; want 0 within %v", code, took, endWithin)
 		}
-		w.eventually(time.Second, "the carrier saw an unbind", func() bool { return w.lumitel.Stats().Unbinds > before })
+		w.eventually(finalWithin, "the carrier saw an unbind", func() bool { return w.lumitel.Stats().Unbinds > before })
 		t.Logf("end %d took %v", end+1, took.Round(time.Millisecond))
 		w.gateway.start()
 	}

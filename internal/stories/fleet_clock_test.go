@@ -127,7 +127,7 @@ func (w *world) keepTime() {
 		}
 		last = a.ID
 		sent = append(sent, sending{a.ID, to, time.Time{}, time.Time{}})
-		<-time.After(60 * time.Millisecond) // ids that are as old as each other may stand in any order
+		<-time.After(300 * time.Millisecond) // ids that are as old as each other may stand in any order
 	}
 	key, to := []string{"Idempotency-Key", word()}, w.number()
 	first, again := shop.triesAt(w.apis()[0], to, "Amahoro mwese", key...), shop.triesAt(w.apis()[1], to, "Amahoro mwese", key...)

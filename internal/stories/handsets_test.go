@@ -95,6 +95,7 @@ func TestStopAndStart(t *testing.T) {
 		w.eventually(refusedWithin, g.name+" refuses", func() bool { return shop.triesAt(g, to, "Amahoro twese").status == http.StatusBadRequest })
 	}
 	w.settles(settledWithin) // the last that was accepted may be paid back
+	w.paidBack()
 	credits, entries := shop.credits(), len(shop.entries())
 	a := shop.tries(to, "Amahoro twese")
 	if want := "The recipient has opted out of messages from this sender."; a.status != http.StatusBadRequest || a.Message != want {

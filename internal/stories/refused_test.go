@@ -85,6 +85,7 @@ func TestExpiredInTheQueueIsRefundedOnce(t *testing.T) {
 			want = status
 		}
 		m = w.becomes(id, want)
+		w.paidBack()
 		refunds := ask[int](w, `SELECT count(*) FROM ledger l JOIN messages m ON m.ulid = l.ref WHERE l.kind = 'refund' AND m.id = $1`, m.MessageID)
 		if refunds != returned[m.To] {
 			t.Errorf("message %s (%s, %s) was paid back %d times, want %d", m.ID, m.Status, m.FailureReason, refunds, returned[m.To])

@@ -321,13 +321,16 @@ func (w *world) eventually(within time.Duration, what string, condition func() b
 	}
 }
 
+// comesTrue looks for the last time when the time is over: one look may take long, as a
+// command does.
 func (w *world) comesTrue(within time.Duration, condition func() bool) bool {
 	deadline := time.Now().Add(within)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		over := time.Now().After(deadline)
 		if condition() {
 			return true
 		}
-		if time.Now().After(deadline) {
+		if over {
 			return false
 		}
 		time.Sleep(pause)
