@@ -339,15 +339,15 @@ func TestStream(t *testing.T) {
 // TestStreamOutlivesTimeouts: what bounds other requests does not end it; the server's end does, at once.
 func TestStreamOutlivesTimeouts(t *testing.T) {
 	w := newWorld(t, nil)
+	w.exec(`INSERT INTO links (name, carrier, state, owner) VALUES ('lumitel-1', 'lumitel', 'bound', 1)`)
+	c := newClient(w)
+	c.inside("root@example.com") // which has its time: passwords are slow
 	server := httptest.NewUnstartedServer(w.d)
-	server.Config.ReadTimeout, server.Config.WriteTimeout = time.Second, time.Second
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 2*time.Second, 2*time.Second
 	server.Config.RegisterOnShutdown(w.d.EndStreams) // as the binary does
 	server.Start()
 	t.Cleanup(server.Close)
 	w.url = server.URL
-	w.exec(`INSERT INTO links (name, carrier, state, owner) VALUES ('lumitel-1', 'lumitel', 'bound', 1)`)
-	c := newClient(w)
-	c.inside("root@example.com")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, lines := c.stream(ctx)

@@ -50,14 +50,7 @@ func TestConnect(t *testing.T) {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}
 	}
-	nobody := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}()
+	nobody := freeAddress(t)
 	host, port, _ := net.SplitHostPort(nobody)
 	ill := config(fmt.Sprintf("host: %s, port: %s, user: u, password: 'ge@heim/#'", host, port), fmt.Sprintf("host: %s, port: %s, password: geheim", host, port),
 		fmt.Sprintf("address: %q", nobody), fmt.Sprintf("address: %q, tls: {server_name: localhost}", door.Addr()), fmt.Sprintf("address: %q, tls: {ca: %q}", door.Addr(), cert),

@@ -38,15 +38,10 @@ func openDoor(t *testing.T, most, perAddress int, proxies []string, handler http
 	if change != nil {
 		change(w.door)
 	}
-	port, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.address = port.Addr().String()
-	_ = port.Close()
+	w.address = freeAddress(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	life := newLife(ctx)
-	err = life.listen(ctx, "door", w.address, w.door, &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second})
+	err := life.listen(ctx, "door", w.address, w.door, &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +110,19 @@ func databaseOf(t *testing.T, s *shell) string {
 		t.Fatal(err)
 	}
 	return string(c.Database.URL)
+}
+
+// freeAddress is a loopback address that nobody listens on: below the range from which
+// systems choose ports, so that nobody else is given it before it is used.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
+		if listener, err := net.Listen("tcp", at); err == nil {
+			_ = listener.Close()
+			return at
+		}
+	}
 }
 
 func TestUsage(t *testing.T) {

@@ -279,16 +279,6 @@ func programs(t *testing.T, s *shell) string {
 	return dir
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // send sends one message and answers its ULID.
 func send(t *testing.T, api, token, sender string) string {
 	t.Helper()

@@ -79,16 +79,8 @@ func TestReload(t *testing.T) {
 	leo, leoAt := playCarrier(t, "leo")
 	lumitel, lumitelAt := playCarrier(t, "lumitel")
 	rdb, prefix := testenv.Redis(t)
-	listen := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
 	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
-		testenv.Database(t), redisURL(rdb), prefix, listen(), listen(), listen())
+		testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), freeAddress(t))
 	carrier := func(name, address, prefixes string, tps int) string {
 		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: demo, tps: %d}]}\n", name, prefixes, name, address, tps)
 	}
@@ -330,12 +322,7 @@ func TestReloadTakesSecrets(t *testing.T) {
 		}
 	}
 	put("wrong\n")
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opsAt := port.Addr().String()
-	port.Close()
+	opsAt := freeAddress(t)
 	rdb, prefix := testenv.Redis(t)
 	s := newShell(t, fmt.Sprintf(`
 database: {url: %q}

@@ -114,20 +114,9 @@ func TestOpsOfRoles(t *testing.T) {
 	}
 }
 
-// freeLoopback is a loopback address that nobody listens on at this moment.
-func freeLoopback(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // TestServeDashboard: the role dashboard serves the pages, and its mails go to the mail catcher, whose page shows them.
 func TestServeDashboard(t *testing.T) {
-	door, smtp, page := freeLoopback(t), freeLoopback(t), freeLoopback(t)
+	door, smtp, page := freeAddress(t), freeAddress(t), freeAddress(t)
 	client, prefix := testenv.Redis(t)
 	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
@@ -241,12 +230,7 @@ func TestOneMessageInTheLog(t *testing.T) {
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer sink.Close()
 
-	door, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := door.Addr().String()
-	_ = door.Close()
+	address := freeAddress(t)
 	client, prefix := testenv.Redis(t)
 	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +167,7 @@ func TestRedisModes(t *testing.T) {
 func TestRedisOverTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := testenv.Certificate(t)
-	port := strconv.Itoa(freePort(t))
+	_, port, _ := net.SplitHostPort(freeAddress(t))
 	server := testenv.NewRedisServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
 		"--tls-auth-clients", "no")
 	_ = optionsOf(t, server)
@@ -345,14 +344,4 @@ func queueWorks(t *testing.T, q *queue.Queue) {
 	if err := q.Reset(ctx, "lumitel", queue.Batch); err != nil {
 		t.Error(err)
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
