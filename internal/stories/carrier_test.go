@@ -126,6 +126,14 @@ func (s *smsc) section() tree {
 	return tree{"name": s.Name(), "prefixes": []string{s.prefix}, "links": links}.over(s.carrier.config)
 }
 
+// left is how many segments the carrier has taken when it has read all that gateways had
+// written which were killed, and nobody is bound.
+func (s *smsc) left() (accepted uint64) {
+	s.w.t.Helper()
+	s.w.eventually(finalWithin, "nobody is bound to "+s.Name(), func() bool { return s.Stats().Sessions == 0 })
+	return s.Stats().Accepted
+}
+
 // accepted lists the submit_sm that the carrier took, in their order.
 func (s *smsc) accepted() []carriersim.Submit {
 	var taken []carriersim.Submit

@@ -55,6 +55,7 @@ func (l *load) adds(duplicates int) {
 	w.t.Helper()
 	l.finishes()
 	w.settles(settledWithin)
+	w.drains() // of a message that has failed another segment may be on its way
 	c := checker{load: l, t: w, records: map[string]record{}, arrived: map[string]int{}}
 	for _, r := range l.from.records() {
 		c.spent += r.Segments

@@ -41,7 +41,7 @@ func TestKilledMidLoad(t *testing.T) {
 		share := messages / (kills + 1)
 		l.reaches(kill*share + share/2 + rand.IntN(share/2))
 		w.gateway.kill()
-		before := w.lumitel.Stats().Accepted
+		before := w.lumitel.left()
 		waiting := ask[int](w, `SELECT count(*) FROM outbox`)
 		w.gateway.start()
 		if !w.comesTrue(submittingWithin-time.Since(w.gateway.started), func() bool { return w.lumitel.Stats().Accepted > before }) {
@@ -73,7 +73,7 @@ func TestKilledWithHold(t *testing.T) {
 		share := messages / (kills + 1)
 		l.reaches(kill*share + share/2 + rand.IntN(share/2))
 		w.gateway.kill()
-		before := w.lumitel.Stats().Accepted
+		before := w.lumitel.left()
 		w.gateway.start()
 		w.eventually(submittingWithin, "the gateway submits again", func() bool { return w.lumitel.Stats().Accepted > before })
 	}

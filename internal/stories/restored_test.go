@@ -153,8 +153,7 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	if err := os.RemoveAll(keeps.data); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(finalWithin, "the carrier has read all that was on its way", func() bool { return w.lumitel.Stats().Sessions == 0 })
-	carried := w.lumitel.Stats().Accepted
+	carried := w.lumitel.left()
 	keeps.does("restore", moment)
 	w.postgresServer.Start()
 	keeps.does("finish")

@@ -117,7 +117,7 @@ func TestKilledWhileSendingOn(t *testing.T) {
 	for kill := range kills {
 		l.reaches((kill + 1) * n / (kills + 1))
 		w.gateway.kill()
-		before := leo.Stats().Accepted
+		before := leo.left()
 		w.gateway.start()
 		w.eventually(submittingWithin+onTheWayWithin, "the second carrier is asked again", func() bool { return leo.Stats().Accepted > before })
 	}
