@@ -122,16 +122,16 @@ func TestCancelRacesWithDispatch(t *testing.T) {
 // whole. The messages of others go their way.
 func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	t.Parallel()
-	w := play(t, scene{carriers: []carrier{{link: tree{"tps": 20, "window": 5}}}})
+	w := play(t, scene{carriers: []carrier{{link: tree{"tps": 10, "window": 5}}}})
 	shop, other := w.company("Isoko", 1000), w.company("Ikawa", 1000)
-	const queued = 300 // for a quarter of a minute
+	const queued = 500 // for longer than the walk over the outbox rests at most
 	shop.campaign(queued)
 	var result map[string]any
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
 	waiting := func(what string) int {
 		return ask[int](w, `SELECT count(*) FROM outbox WHERE company_id = `+shop.number()+what)
 	}
-	w.eventually(finalWithin, "all that waits is held", func() bool { return waiting("") > 0 && waiting(` AND due_at < now() + interval '1 year'`) == 0 })
+	w.eventually(settledWithin, "all that waits is held", func() bool { return waiting("") > 0 && waiting(` AND due_at < now() + interval '1 year'`) == 0 })
 	held := waiting("")
 	if held < 30 {
 		t.Errorf("only %d are held: it is not said in time", held)
@@ -142,9 +142,9 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 		t.Errorf("%d were held, %d are", held, n)
 	}
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
-	w.eventually(finalWithin, "they go on", func() bool { return waiting("") < held })
+	w.eventually(settledWithin, "they go on", func() bool { return waiting("") < held })
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
-	w.eventually(finalWithin, "all that waits is held again", func() bool { return waiting(` AND due_at < now() + interval '1 year'`) == 0 })
+	w.eventually(settledWithin, "all that waits is held again", func() bool { return waiting(` AND due_at < now() + interval '1 year'`) == 0 })
 	held = waiting("")
 	var stopped cancelled
 	w.orders(&stopped, "", "company", "cancel", "--id", shop.number(), "--reason", "spam")
@@ -160,7 +160,7 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 		t.Errorf("%d acts say why", n)
 	}
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
-	w.eventually(finalWithin, "nothing is held any more", func() bool { return ask[int](w, `SELECT count(*) FROM holds`) == 0 })
+	w.eventually(settledWithin, "nothing is held any more", func() bool { return ask[int](w, `SELECT count(*) FROM holds`) == 0 })
 	b := shop.sends(w.number(), "Amahoro mwese")
 	w.becomes(b.ID, "sent")
 	w.audited()
