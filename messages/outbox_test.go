@@ -524,13 +524,17 @@ func TestClaimCost(t *testing.T) {
 	for range 2 { // the first reads catalogues and sets hints
 		cost(without)
 	}
-	pages, records := cost(without)
-	more, recorded := cost(messages.ClaimStatement)
-	t.Logf("FIGURE a claim of %d: %d pages and %d records, %d and %d without asking", len(ids), more, recorded, pages, records)
-	if more-pages > 4*len(ids) { // the depth of an index
-		t.Errorf("asking looks at %d pages for %d messages", more-pages, len(ids))
-	}
-	if recorded > records+len(ids)/5 {
-		t.Errorf("asking writes %d records", recorded-records)
+	// While another session has an old snapshot (autovacuum's ANALYZE of what is new), rows
+	// need new pages, and those are looked at as well: it is measured again when that is gone.
+	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
+		pages, records := cost(without)
+		more, recorded := cost(messages.ClaimStatement)
+		t.Logf("FIGURE a claim of %d: %d pages and %d records, %d and %d without asking", len(ids), more, recorded, pages, records)
+		if more-pages <= 4*len(ids) && recorded <= records+len(ids)/5 { // the depth of an index
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("asking looks at %d pages for %d messages and writes %d records", more-pages, len(ids), recorded-records)
+		}
 	}
 }
