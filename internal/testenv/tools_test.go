@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -161,5 +162,43 @@ func TestVulnerabilities(t *testing.T) {
 		if found != (err != nil) || !strings.Contains(string(out), want) || !found && string(out) != want {
 			t.Errorf("%s: %v\n%s", database, err, out)
 		}
+	}
+}
+
+// TestFuzzScript: what a fuzzer finds fails the script at once, and so does what does not
+// compile; an end of its time that the go command takes for a failure is tried again.
+func TestFuzzScript(t *testing.T) {
+	const late = "--- FAIL: FuzzReceipt (3.01s)\n    context deadline exceeded\nFAIL\nexit status 1\n"
+	for name, test := range map[string]struct {
+		says, code string
+		always     bool // else the first time
+		exit, runs int
+	}{
+		"late once":        {late, "1", false, 0, 2},
+		"late every time":  {late, "1", true, 1, 3},
+		"found something":  {"--- FAIL: FuzzReceipt (0.01s)\n    --- FAIL: FuzzReceipt (0.00s)\n        receipt_test.go:3: wrong\n    Failing input written to testdata/fuzz/FuzzReceipt/1\nFAIL\n", "1", true, 1, 1},
+		"found a deadline": {"--- FAIL: FuzzReceipt (0.01s)\n    context deadline exceeded\nFAIL\n    Failing input written to testdata/fuzz/FuzzReceipt/1\n", "1", true, 1, 1},
+		"another's end":    {strings.ReplaceAll(late, "FuzzReceipt", "FuzzOther"), "1", true, 1, 1},
+		"does not compile": {"FAIL\tintumwa/smpp [build failed]\n", "2", true, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			runs := filepath.Join(dir, "runs")
+			script := fmt.Sprintf("#!/bin/sh\necho run >>'%s'\n[ %t = true ] || [ $(wc -l <'%s') -eq 1 ] || exit 0\nprintf '%%s' '%s'\nexit %s\n",
+				runs, test.always, runs, test.says, test.code)
+			if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), Tool(t, "bash"), "../../scripts/fuzz.sh", "^FuzzReceipt$")
+			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, _ := cmd.CombinedOutput()
+			said, err := os.ReadFile(runs)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if exit, n := cmd.ProcessState.ExitCode(), strings.Count(string(said), "run"); exit != test.exit || n != test.runs {
+				t.Errorf("exit %d after %d runs, want %d after %d\n%s", exit, n, test.exit, test.runs, out)
+			}
+		})
 	}
 }
