@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,6 +34,10 @@ var ErrSchemaNewer = errors.New("the database schema is newer than this binary")
 // ErrSchemaOlder means that migrations are pending.
 var ErrSchemaOlder = errors.New("the database schema is older than this binary: run `intumwa migrate`")
 
+// ErrSchemaTooOld means that this binary has no migrations from the database's schema:
+// it is left unchanged.
+var ErrSchemaTooOld = errors.New("the database schema is too old for this binary")
+
 // ErrSchemaForeign means that the database has tables with our names that are not
 // ours: it is left unchanged.
 var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a database of its own")
@@ -44,32 +49,41 @@ var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema 
 // program that uses goose in the same database does not interfere.
 const versionTable = "intumwa_schema"
 
-// lockWait is how long Migrate waits for another instance's migration, in seconds; it
-// checks once a second.
-const lockWait = 300
+// oldestSchema is the oldest schema version that Migrate accepts. It refuses an older
+// schema before it changes anything, because not every migration is able to convert
+// the rows of an older build. 0, an empty database, is accepted.
+const oldestSchema = 150
+
+// migrationLock is the key of the advisory lock of whoever migrates; lockWait is how
+// long another instance waits for it.
+const (
+	migrationLock = lock.DefaultLockID
+	lockWait      = 5 * time.Minute
+)
 
 // Migrate brings the schema at url to this binary's version. Migrations only
 // go forward, each in its own transaction. Instances that start together take
 // turns (a session advisory lock, at most five minutes), and all but the first
-// find nothing to do. It changes nothing and returns ErrSchemaNewer when a newer
-// release was here before, ErrSchemaForeign when somebody else's tables have our
-// names, ErrPooled when the lock would not be ours.
+// find nothing to do. It changes nothing and returns ErrSchemaTooOld for a schema
+// older than oldestSchema, ErrSchemaNewer when a newer release was here before,
+// ErrSchemaForeign when somebody else's tables have our names, ErrPooled when the
+// lock would not be ours.
 func Migrate(ctx context.Context, url string) error {
-	_, err := migrate(ctx, url, migrations())
+	_, err := migrate(ctx, url, migrations(), oldestSchema)
 	return err
 }
 
 // MigrateFrom is Migrate, and returns the schema's version before and after: the same when there was nothing to do.
 func MigrateFrom(ctx context.Context, url string) (versions [2]int64, err error) {
-	return migrate(ctx, url, migrations())
+	return migrate(ctx, url, migrations(), oldestSchema)
 }
 
 // Current returns nil when the schema is exactly this binary's and all its tables
-// exist; otherwise ErrSchemaOlder, ErrSchemaIncomplete or ErrSchemaNewer, wrapped with
+// exist; otherwise ErrSchemaOlder, ErrSchemaTooOld, ErrSchemaIncomplete or ErrSchemaNewer, wrapped with
 // the details, or a database error. With ErrSchemaNewer all tables that this binary
 // knows exist.
 func Current(ctx context.Context, pool *pgxpool.Pool) error {
-	return current(ctx, pool, migrations())
+	return current(ctx, pool, migrations(), oldestSchema)
 }
 
 // Checksum is a short hexadecimal digest of the embedded migrations: two
@@ -95,7 +109,7 @@ func migrations() fs.FS {
 	return sub
 }
 
-func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, err error) {
+func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versions [2]int64, err error) {
 	primary := NewPrimary(nil)
 	primary.Look(ctx, url)
 	cfg, err := poolConfig(url, Options{Primary: primary})
@@ -107,43 +121,55 @@ func migrate(ctx context.Context, url string, files fs.FS) (versions [2]int64, e
 	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	if err := ownSession(ctx, cfg.ConnConfig); err != nil {
+	conn, err := ownSession(ctx, cfg.ConnConfig)
+	if err != nil {
+		return versions, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // this unlocks
+	if err := lockMigrations(ctx, conn); err != nil {
+		return versions, err
+	}
+	if err := refuseForeign(ctx, conn, files); err != nil {
+		return versions, err
+	}
+	want, err := latest(files)
+	if err != nil {
+		return versions, err
+	}
+	have, err := schemaVersion(ctx, conn)
+	if err != nil {
+		return versions, err
+	}
+	versions = [2]int64{have, want}
+	if err := judgeSchema(have, want, oldest); err == nil || !errors.Is(err, ErrSchemaOlder) {
 		return versions, err
 	}
 	db := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { err = errors.Join(err, db.Close()) }()
-
 	provider, err := newProvider(db, files)
 	if err != nil {
 		return versions, err
 	}
-	if err := refuseForeign(ctx, db, files); err != nil {
-		return versions, err
-	}
-	if err := refuseNewer(ctx, provider); err != nil {
-		return versions, err
-	}
-	done, err := provider.Up(ctx)
-	if err != nil {
+	if _, err := provider.Up(ctx); err != nil {
 		return versions, fmt.Errorf("migrating the database: %w", err)
 	}
-	if versions[1], _, err = provider.GetVersions(ctx); err != nil {
-		return versions, fmt.Errorf("reading the schema version: %w", err)
+	return versions, nil
+}
+
+// lockMigrations waits until no other instance migrates, lockWait at most. The lock ends with the session.
+func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait), int64(migrationLock)))
+	if Locked(err) {
+		return fmt.Errorf("another instance has been migrating the database for %s; migrate again when it has ended", lockWait)
 	}
-	if versions[0] = versions[1]; len(done) > 0 {
-		versions[0] = done[0].Source.Version - 1
+	if err != nil {
+		return fmt.Errorf("locking the migrations: %w", err)
 	}
-	// A newer release may have migrated while this one waited for the lock.
-	return versions, refuseNewer(ctx, provider)
+	return nil
 }
 
 func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, lockWait))
-	if err != nil {
-		return nil, fmt.Errorf("making the migration lock: %w", err)
-	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker),
 		goose.WithTableName(versionTable),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
@@ -153,63 +179,65 @@ func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// refuseForeign returns ErrSchemaForeign for a database with tables of our names in
-// which none of our migrations was applied. It looks for the version table last:
-// another instance that runs its first migrations creates that table first.
-func refuseForeign(ctx context.Context, db *sql.DB, files fs.FS) error {
+// refuseForeign returns ErrSchemaForeign for a database with tables of our names and
+// without our version table.
+func refuseForeign(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	names, err := tables(files)
 	if err != nil {
 		return err
 	}
 	var there []string
-	for _, name := range names {
-		var known bool
-		if err := db.QueryRowContext(ctx, `SELECT to_regclass(quote_ident($1)) IS NOT NULL`, name).Scan(&known); err != nil {
-			return fmt.Errorf("looking at the database: %w", err)
-		}
-		if known {
-			there = append(there, name)
-		}
-	}
-	if there == nil {
-		return nil
-	}
-	var ours bool
-	if err := db.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, versionTable).Scan(&ours); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT coalesce(array_agg(name), '{}') FROM unnest($1::text[]) name
+		WHERE to_regclass(quote_ident(name)) IS NOT NULL AND to_regclass($2) IS NULL`, names, versionTable).Scan(&there); err != nil {
 		return fmt.Errorf("looking at the database: %w", err)
 	}
-	if !ours {
+	if len(there) > 0 {
 		return fmt.Errorf("%w: %s", ErrSchemaForeign, strings.Join(there, ", "))
 	}
 	return nil
 }
 
-func refuseNewer(ctx context.Context, provider *goose.Provider) error {
-	have, want, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the schema version: %w", err)
+// schemaVersion returns the version of a database's schema, 0 before the first migration.
+func schemaVersion(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+},
+) (version int64, err error) {
+	err = db.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)
+	if SQLState(err) == "42P01" { // undefined_table
+		return 0, nil
 	}
-	if have > want {
+	if err != nil {
+		return 0, fmt.Errorf("reading the schema version: %w", err)
+	}
+	return version, nil
+}
+
+// judgeSchema compares a schema's version with the one that a binary needs, and with the oldest that it migrates from.
+func judgeSchema(have, want, oldest int64) error {
+	switch {
+	case have > want:
 		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaNewer, have, want)
+	case have > 0 && have < oldest:
+		return fmt.Errorf("%w: the schema is version %d, and this binary needs version %d and migrates from version %d or newer. "+
+			"Nothing was changed; docs/upgrade.md (A schema that is too old) describes what to do", ErrSchemaTooOld, have, want, oldest)
+	case have < want:
+		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaOlder, have, want)
 	}
 	return nil
 }
 
-func current(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
+func current(ctx context.Context, pool *pgxpool.Pool, files fs.FS, oldest int64) error {
 	want, err := latest(files)
 	if err != nil {
 		return err
 	}
-	var have int64
-	err = pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&have)
-	if SQLState(err) == "42P01" { // undefined_table: never migrated
-		have, err = 0, nil
+	have, err := schemaVersion(ctx, pool)
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading the schema version: %w", err)
-	case have < want:
-		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaOlder, have, want)
+	verdict := judgeSchema(have, want, oldest)
+	if verdict != nil && !errors.Is(verdict, ErrSchemaNewer) {
+		return verdict
 	}
 	names, err := tables(files)
 	if err != nil {
@@ -225,10 +253,8 @@ func current(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
 		return fmt.Errorf("looking for the tables: %w", err)
 	case len(missing) > 0:
 		return fmt.Errorf("%w: %s", ErrSchemaIncomplete, strings.Join(missing, ", "))
-	case have > want:
-		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaNewer, have, want)
 	}
-	return nil
+	return verdict
 }
 
 var (

@@ -2,12 +2,15 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -68,6 +71,61 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	if err := postgres.CurrentFiles(ctx, pool, newer); err != nil {
 		t.Errorf("Current of the newer binary = %v", err)
 	}
+}
+
+// TestOlderSchemaIsRefused: no migration is applied to a database whose schema is older than the oldest that this binary
+// migrates from; a database at that version is migrated.
+func TestOlderSchemaIsRefused(t *testing.T) {
+	ctx := t.Context()
+	older := []int64{1, 90, 131, postgres.OldestSchema - 1}
+	for _, version := range older {
+		url := emptyDatabase(t)
+		pool := open(t, url, postgres.Options{})
+		if err := postgres.MigrateTo(ctx, url, version); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(ctx, `INSERT INTO intumwa_schema (version_id, is_applied) VALUES ($1, true)`, version); err != nil { // as a migration that is embedded no more
+			t.Fatal(err)
+		}
+		before := catalog(t, pool)
+		for range 2 {
+			err := postgres.Migrate(ctx, url)
+			for _, want := range []string{fmt.Sprintf("schema is version %d,", version), fmt.Sprintf("from version %d ", postgres.OldestSchema), "Nothing was changed", "docs/upgrade.md"} {
+				if !errors.Is(err, postgres.ErrSchemaTooOld) || !strings.Contains(err.Error(), want) {
+					t.Errorf("Migrate at version %d = %v, want ErrSchemaTooOld with %q", version, err, want)
+				}
+			}
+		}
+		if after := catalog(t, pool); after != before {
+			t.Errorf("the refusal changed the database at version %d:\n%s\nbefore:\n%s", version, after, before)
+		}
+		if err := postgres.Current(ctx, pool); !errors.Is(err, postgres.ErrSchemaTooOld) {
+			t.Errorf("Current at version %d = %v, want ErrSchemaTooOld", version, err)
+		}
+	}
+	url := emptyDatabase(t)
+	if err := postgres.MigrateTo(ctx, url, postgres.OldestSchema); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(ctx, url); err != nil {
+		t.Errorf("Migrate at the oldest version = %v", err)
+	}
+	if err := postgres.Current(ctx, open(t, url, postgres.Options{})); err != nil {
+		t.Errorf("Current after Migrate from the oldest version = %v", err)
+	}
+}
+
+// catalog lists the tables, columns, indexes and functions of a database, and its applied migrations.
+func catalog(t *testing.T, pool *pgxpool.Pool) (all string) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
+			SELECT format('%s.%s %s', table_name, column_name, data_type) FROM information_schema.columns WHERE table_schema = 'public'
+			UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+			UNION ALL SELECT proname || md5(prosrc) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+			UNION ALL SELECT format('version %s %s', version_id, is_applied) FROM intumwa_schema) l(line)`).Scan(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestOthersMigrationsSayNothing: a neighbour's goose table, whatever version it

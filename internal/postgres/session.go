@@ -72,16 +72,19 @@ func checkOwn(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// ownSession is checkOwn for whoever has no connection yet.
-func ownSession(ctx context.Context, config *pgx.ConnConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*connectTimeout)
+// ownSession makes a connection that has a session of its own; the caller closes it.
+func ownSession(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*connectTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := pgx.ConnectConfig(limited, config)
 	if err != nil {
-		return fmt.Errorf("connecting to the database: %w", refusedByPooler(err))
+		return nil, fmt.Errorf("connecting to the database: %w", refusedByPooler(err))
 	}
-	defer func() { _ = conn.Close(ctx) }() // nothing is left to be done there
-	return checkOwn(ctx, conn)
+	if err := checkOwn(limited, conn); err != nil {
+		_ = conn.Close(limited) // the first error counts
+		return nil, err
+	}
+	return conn, nil
 }
 
 // process is the number of the server's process that answers.
