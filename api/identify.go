@@ -51,13 +51,3 @@ func isRequestID(text string) bool {
 func (a *API) log(c *gin.Context) *slog.Logger {
 	return a.opts.Log.With("request_id", c.GetString(requestKey))
 }
-
-// RefuseAmbiguous responds to a request that two parsers may read differently (request
-// smuggling). Such a request reaches no handler.
-func RefuseAmbiguous(w http.ResponseWriter, r *http.Request) {
-	w.Header()["X-Error-Code"] = []string{ambiguousRequest.code}
-	w.Header()[requestHeader] = []string{requestID(r)}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(ambiguousRequest.status)
-	_, _ = w.Write(encodeJSON(message{ambiguousRequest.text}))
-}

@@ -234,9 +234,6 @@ var (
 	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onSends, retryNo,
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "Elle n’a pas de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"A UUID will do.", "Un UUID convient."})
-	ambiguousRequest = newRefusal(400, "ambiguous_request", "The request can be read in two ways.", "", retryNo,
-		words{"Its length is said twice or in two ways; the connection is closed.", "Sa longueur est dite deux fois ou de deux façons ; la connexion est fermée."},
-		words{"Leave the framing to your HTTP library.", "Laissez votre bibliothèque HTTP s’en charger."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
 		words{"No token, or one that is mistyped or revoked.", "Pas de jeton, ou un jeton mal écrit ou révoqué."},
 		words{"Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})

@@ -104,17 +104,16 @@ func (l *life) start(name string, part func(context.Context) error) (end func())
 	return func() { cancel(); <-done }
 }
 
-// listen serves HTTP until the process ends, behind a door if there is one. At
-// the end the requests under way are answered first.
-func (l *life) listen(ctx context.Context, name, address string, door *door, server *http.Server) error {
+// listen serves HTTP until the process ends, within limits unless they are nil. At the end
+// the requests under way are answered first.
+func (l *life) listen(ctx context.Context, name, address string, limits *bounds, server *http.Server) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening for %s: %w", name, err)
 	}
-	if door != nil {
-		listener = door.listen(listener)
-		door.behind(server)
+	if limits != nil {
+		listener = limits.listen(listener)
 	}
 	server.ErrorLog = slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)
 	l.listeners = append(l.listeners, l.start(name, func(ctx context.Context) error {

@@ -36,7 +36,7 @@ func api() Dashboard {
 			{`sum(rate(intumwa_intake_commit_requests_sum[5m])) / sum(rate(intumwa_intake_commit_requests_count[5m]))`, "mean"}}}),
 		graph(panel{title: "Look-ups of tokens", unit: "ops", queries: []query{
 			{`sum by (source) (rate(intumwa_token_lookups_total[$__rate_interval]))`, "{{source}}"}}}),
-		graph(panel{title: "The door: connections open and dropped, bodies dropped", queries: []query{
+		graph(panel{title: "Connections open and dropped, bodies dropped", queries: []query{
 			{`sum by (listener) (intumwa_http_connections_open)`, "open: {{listener}}"},
 			{`sum by (reason) (increase(intumwa_http_connections_dropped_total[5m])) or vector(0)`, "dropped in 5 m: {{reason}}"},
 			{`sum(increase(intumwa_http_memory_dropped_total[5m])) or vector(0)`, "bodies dropped in 5 m"}}}),

@@ -294,32 +294,3 @@ func TestAttackTokens(t *testing.T) {
 	}
 	shop.meanwhile(5)
 }
-
-// A request that can be read in two ways is refused, and what follows it is no
-// request.
-func TestAttackFraming(t *testing.T) {
-	t.Parallel()
-	w := play(t, scene{})
-	shop := w.silentCompany("Isoko", 1000)
-	hidden := `{"phone_number":"` + w.number() + `","sender":"Isoko","message":"Amahoro"}`
-	hidden = head(http.MethodPost, "/v1/sms", shop.token, "Content-Length: "+strconv.Itoa(len(hidden))) + hidden
-	for _, headers := range [][]string{
-		{"Content-Length: " + strconv.Itoa(len("0\r\n\r\n"+hidden)), "Transfer-Encoding: chunked"},
-		{"Transfer-Encoding: chunked", "Content-Length: 5"},
-		{"Content-Length: 5", "Content-Length: " + strconv.Itoa(5+len(hidden))},
-		{"Transfer-Encoding: chunked", "Transfer-Encoding: identity"},
-	} {
-		conn := w.gateway.dials(1)
-		if _, err := io.WriteString(conn, head(http.MethodPost, "/v1/sms/preview", shop.token, headers...)+"0\r\n\r\n"+hidden); err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(promptly))
-		said, err := io.ReadAll(conn) // to the end: the connection is closed
-		if n := strings.Count(string(said), "HTTP/1.1 "); err != nil && !strings.Contains(err.Error(), "reset") || n != 1 || !strings.Contains(string(said), " 400 ") && !strings.Contains(string(said), " 501 ") {
-			t.Errorf("%q was answered %q, %v", headers, said, err)
-		}
-	}
-	if n := len(shop.records()); n != 0 {
-		t.Errorf("%d messages were smuggled in", n)
-	}
-}

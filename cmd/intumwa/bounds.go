@@ -1,0 +1,136 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
+)
+
+// bounds limits the open connections of a public listener: all together, and those of
+// one address, so that one host cannot take them all (TestAttackOneHost). A connection above
+// the limit of its address is closed at once. A connection above the limit of all waits in
+// the system's queue until another one ends; the server's timeouts end idle ones.
+type bounds struct {
+	listener   string
+	most       int            // 0: no limit
+	perAddress int            // 0: no limit
+	exempt     []netip.Prefix // the proxies, which only most bounds
+	log        *slog.Logger
+	opened     prometheus.Gauge
+	refused    prometheus.Counter
+
+	mu     sync.Mutex
+	open   map[netip.Prefix]int // by address
+	logged time.Time            // when a refusal was logged last
+}
+
+// newBounds makes the bounds of the listener with that name, which its metrics carry.
+func newBounds(listener string, most, perAddress int, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *bounds {
+	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_connections_dropped_total",
+		Help: "Connections to a public listener that were dropped, by reason."}, []string{"reason"})
+	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
+		Help: "Most open connections to a public listener; 0 is no limit."})
+	limit.Set(float64(most))
+	c := &bounds{listener: listener, most: most, perAddress: perAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
+		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener (api, dashboard)."})}
+	for _, p := range proxies { // checked by configs
+		if prefix, err := netip.ParsePrefix(p); err == nil {
+			c.exempt = append(c.exempt, prefix.Masked())
+		} else if ip, err := netip.ParseAddr(p); err == nil {
+			c.exempt = append(c.exempt, netip.PrefixFrom(ip, ip.BitLen()))
+		}
+	}
+	prometheus.WrapRegistererWith(prometheus.Labels{"listener": listener}, metrics).MustRegister(c.opened, limit, dropped)
+	return c
+}
+
+// listen returns l with these bounds.
+func (c *bounds) listen(l net.Listener) net.Listener {
+	if c.most > 0 {
+		l = netutil.LimitListener(l, c.most)
+	}
+	return &boundListener{Listener: l, of: c}
+}
+
+type boundListener struct {
+	net.Listener
+	of *bounds
+}
+
+// Accept returns the next connection within the bounds.
+func (l *boundListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		key := l.of.address(conn)
+		if l.of.enter(key) {
+			return &boundConn{Conn: conn, leave: sync.OnceFunc(func() { l.of.leave(key) })}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+type boundConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection and frees its place.
+func (c *boundConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+// address is the IPv4 address or the IPv6 network of 64 bits that a connection comes from;
+// the zero prefix for one that is exempt.
+func (c *bounds) address(conn net.Conn) netip.Prefix {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	for _, p := range c.exempt {
+		if p.Contains(ip) {
+			return netip.Prefix{}
+		}
+	}
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	key, _ := ip.Prefix(bits) // an invalid one is exempt
+	return key
+}
+
+// enter counts a connection; false where its address has as many as it may have.
+func (c *bounds) enter(key netip.Prefix) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key.IsValid() && c.perAddress > 0 && c.open[key] >= c.perAddress {
+		c.refused.Inc()
+		if now := time.Now(); now.Sub(c.logged) >= time.Minute {
+			c.logged = now
+			c.log.Warn("connections are refused: one address has too many", "listener", c.listener, "address", key.String(), "limit", c.perAddress)
+		}
+		return false
+	}
+	c.open[key]++
+	c.opened.Inc()
+	return true
+}
+
+func (c *bounds) leave(key netip.Prefix) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened.Dec()
+	if c.open[key]--; c.open[key] == 0 {
+		delete(c.open, key)
+	}
+}
