@@ -133,29 +133,32 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// Repeats reports whether a carrier has delivered the same whole message within
-// window before: from and to the same addresses, octet for octet. It has when our
-// acknowledgement was lost.
+// Repeats reports whether a message that is taken already and m are the same whole
+// message: by the same carrier from and to the same addresses, octet for octet, received
+// at most window apart. The carrier repeats a message when our acknowledgement was lost,
+// or delivers it over two links at once. The ids do not matter: two processes may commit
+// in another order than they inserted, and their clocks differ. The caller holds the
+// switchboard's lock, so no other message is taken meanwhile.
 func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (repeats bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM inbound
-		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2 AND id < $4 AND carrier = $5 AND destination = $6
-			AND part_reference IS NULL AND data_coding = $7 AND esm_class = $8 AND octets = $9 AND outcome <> 'duplicate')`,
-		m.Source, m.At, window, m.ID, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets).Scan(&repeats)
+		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4 AND destination = $5
+			AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate')`, // NULL: not taken yet
+		m.Source, m.At, window, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets).Scan(&repeats)
 	if err != nil {
 		return false, fmt.Errorf("looking for a repetition of a message from a handset: %w", err)
 	}
 	return repeats, nil
 }
 
-// Parts returns the parts of the message that m is a part of which came within
-// window before it and wait, or made up a message already; of very many the latest. m
-// is not among them.
+// Parts returns the parts of the message that m is a part of which are taken already,
+// were received at most window before or after m, and wait or made up a message; of very
+// many the latest.
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
 	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
-		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND id < $4 AND carrier = $5
-			AND destination = $6 AND part_reference = $7 AND part_total = $8 AND outcome IN ('waiting', 'routed', 'unrouted')
-		ORDER BY id DESC LIMIT $9`,
-		m.Source, m.At, window, m.ID, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts))
+		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
+			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted')
+		ORDER BY id DESC LIMIT $8`,
+		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts))
 }
 
 // Overdue returns parts that have waited for the others longer than window, the

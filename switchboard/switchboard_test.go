@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/handsets"
 )
 
@@ -387,5 +389,69 @@ func TestRefusedRow(t *testing.T) {
 	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "poison"), from("25779000001", "8080", "Yego"))
 	if got, want := w.outcomes(), []string{"routed", "unrouted", "routed"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+// TestTwoProcessesAtOnce: two processes store what one carrier delivers over two links. Their
+// clocks differ, and the row with the smaller id may be committed last. A message that came
+// over both links is reported once, and a long message whose parts came over both is put
+// together.
+func TestTwoProcessesAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead time.Duration // the clock of the process that inserts first, before the other's
+		late  bool          // the row with the smaller id is committed last
+	}{
+		"in order":                        {},
+		"the first clock is ahead":        {ahead: time.Millisecond},
+		"the first commit is late":        {late: true},
+		"the late one's clock is ahead":   {ahead: time.Millisecond, late: true},
+		"the late one's clock is behind":  {ahead: -time.Millisecond, late: true},
+		"the first clock is ahead by 90s": {ahead: 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, Options{})
+			w.route("8080", "", "", 1)
+			both := func(first, second handsets.Inbound) {
+				t.Helper()
+				var txs []pgx.Tx
+				for i, m := range []handsets.Inbound{first, second} {
+					m.Carrier, m.Link, m.Octets = "lumitel", fmt.Sprint("l", i), []byte(*m.Body)
+					if m.At = w.clock; i == 0 {
+						m.At = m.At.Add(c.ahead)
+					}
+					tx, err := w.pool.Begin(t.Context())
+					if err == nil {
+						err = w.store.Keep(t.Context(), tx, []handsets.Inbound{m})
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					txs = append(txs, tx)
+				}
+				if c.late {
+					slices.Reverse(txs)
+				}
+				for _, tx := range txs {
+					if err := tx.Commit(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if c.late { // the board takes the one before the other is there
+						w.look()
+					}
+				}
+				w.look()
+			}
+			const number = "25779000001"
+			both(from(number, "8080", "Yego"), from(number, "8080", "Yego"))
+			both(part(from(number, "8080", "one "), 7, 1, 2), part(from(number, "8080", "two"), 7, 2, 2))
+			both(part(from(number, "8080", "one "), 7, 1, 2), part(from(number, "8080", "two"), 7, 2, 2)) // all of it again
+			if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(got, []string{"Yego", "one two"}) {
+				t.Errorf("messages %q", got)
+			}
+			if got := w.received(); len(got) != 2 {
+				t.Errorf("events %v", got)
+			}
+		})
 	}
 }
