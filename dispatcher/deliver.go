@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"intumwa/handsets"
 	"intumwa/internal/postgres"
@@ -74,29 +73,8 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 	if m.Octets == nil {
 		m.Octets = []byte{}
 	}
-	text := pdu.ShortMessage
-	if pdu.ESMClass&esmUDHI != 0 && len(text) > 0 && int(text[0]) < len(text) {
-		text = text[int(text[0])+1:]
-	}
-	switch {
-	case pdu.DataCoding == 0 && w.carrier.config().Alphabet == AlphabetGSM7:
-		if body, err := sms.Join(sms.GSM7, [][]byte{text}); err == nil {
-			m.Body = &body
-		}
-	case pdu.DataCoding == 0 || pdu.DataCoding == 1 || pdu.DataCoding == 3: // the carrier's own, IA5, Latin-1: an octet a character
-		runes := make([]rune, len(text))
-		for i, b := range text {
-			runes[i] = rune(b)
-		}
-		body := string(runes)
-		m.Body = &body
-	case pdu.DataCoding == 8 && len(text)%2 == 0:
-		units := make([]uint16, len(text)/2)
-		for i := range units {
-			units[i] = binary.BigEndian.Uint16(text[2*i:])
-		}
-		body := string(utf16.Decode(units))
-		m.Body = &body
+	if text, ok := sms.Decode(pdu.DataCoding, w.carrier.config().Alphabet != AlphabetGSM7, m.Payload()); ok {
+		m.Body = &text
 	}
 	return m
 }

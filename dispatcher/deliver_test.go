@@ -49,6 +49,13 @@ func TestInboundAlphabet(t *testing.T) {
 		{"Latin-1 behind a UDH", AlphabetLatin1, 0x40, 0, "\x05\x00\x03\x01\x02\x01@\xe9", "@é"},
 		{"data_coding 3 beside GSM-7", AlphabetGSM7, 0, 3, "@\xe9$_", "@é$_"},
 		{"UCS-2 beside Latin-1", AlphabetLatin1, 0, 8, "\x00@\x20\xac", "@€"},
+		{"an escape at the end", AlphabetGSM7, 0, 0, "pay 500\x1b", "pay 500 "},
+		{"an escape before a letter", AlphabetGSM7, 0, 0, "pay \x1bZ 500", "pay Z 500"},
+		{"no septet", AlphabetGSM7, 0, 0, "pay\xff 500", "pay\ufffd 500"},
+		{"half a code unit", AlphabetGSM7, 0, 8, "\x00H\x00i\x00", "Hi\ufffd"},
+		{"GSM-7 with a class", AlphabetGSM7, 0, 0xF0, "STOP\x00", "STOP@"},
+		{"the carrier's alphabet with a class", AlphabetLatin1, 0, 0xF1, "STOP@", "STOP@"},
+		{"UCS-2 with a class", AlphabetGSM7, 0, 0x18, "\x00S\x00T", "ST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &linkWorker{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
@@ -61,11 +68,6 @@ func TestInboundAlphabet(t *testing.T) {
 				t.Errorf("%q is read as %q, want %q", c.octets, *m.Body, c.want)
 			}
 		})
-	}
-	w := &linkWorker{carrier: &carrier{}}
-	w.carrier.conf.Store(&Carrier{})
-	if m := w.inbound(&smpp.Delivery{ShortMessage: []byte("\xff")}); m.Body != nil || string(m.Octets) != "\xff" {
-		t.Errorf("what is no GSM-7 was read; its octets are %q", m.Octets)
 	}
 }
 

@@ -250,8 +250,8 @@ func TestNetSMPP(t *testing.T) {
 		parts[to] = append(parts[to], octets)
 	}
 	for to, text := range want {
-		if got, err := sms.Join(encodings[to], parts[to]); err != nil || got != text {
-			t.Errorf("Net::SMPP read %q, want %q (%v)", got, text, err)
+		if got, ok := sms.Decode(encodings[to].DataCoding(), false, parts[to]...); !ok || got != text {
+			t.Errorf("Net::SMPP read %q, want %q", got, text)
 		}
 	}
 	for _, status := range saw("receipt_answered ") {

@@ -126,10 +126,7 @@ func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
 		return payload
 	}
-	text, err := sms.Join(sms.GSM7, [][]byte{payload})
-	if err != nil {
-		return payload // our own splitter made it; it is decodable
-	}
+	text, _ := sms.Decode(encoding.DataCoding(), false, payload)
 	octets := make([]byte, 0, len(payload))
 	for _, r := range text {
 		octets = append(octets, byte(r)) // encode has seen to it that it fits

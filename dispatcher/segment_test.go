@@ -102,8 +102,8 @@ func TestConcatenation(t *testing.T) {
 					t.Errorf("%s: a segment of %d octets", name, len(p))
 				}
 			}
-			if back, err := sms.Join(encoding, rest); err != nil || back != text {
-				t.Errorf("%s: %d characters came back as %d, %v", name, len(text), len(back), err)
+			if back, ok := sms.Decode(encoding.DataCoding(), false, rest...); !ok || back != text {
+				t.Errorf("%s: %d characters came back as %d", name, len(text), len(back))
 			}
 		}
 		for i, s := range submits {
@@ -140,8 +140,8 @@ func TestConcatenation(t *testing.T) {
 		submits, _ = total(c, text)
 		if len(submits) != 1 || len(submits[0].ShortMessage) != 0 || submits[0].ESMClass != 0 || len(submits[0].TLVs) != 1 || submits[0].TLVs[0].Tag != smpp.TagMessagePayload {
 			t.Errorf("payload: %+v", submits)
-		} else if back, err := sms.Join(encoding, [][]byte{submits[0].TLVs[0].Value}); err != nil || back != text {
-			t.Errorf("payload: %d characters came back as %d, %v", len(text), len(back), err)
+		} else if back, ok := sms.Decode(encoding.DataCoding(), false, submits[0].TLVs[0].Value); !ok || back != text {
+			t.Errorf("payload: %d characters came back as %d", len(text), len(back))
 		}
 	}
 	// What fits into one segment has no mark in any way.

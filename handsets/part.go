@@ -2,10 +2,9 @@ package handsets
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
-	"strings"
-	"unicode/utf16"
+
+	"intumwa/sms"
 )
 
 // What is taken of one message: more than any handset writes.
@@ -67,42 +66,53 @@ func Assemble(m Inbound, earlier []Inbound) (a Assembly) {
 	return a
 }
 
-const (
-	codingUCS2 = 8
-	esmUDHI    = 0x40
-)
+const esmUDHI = 0x40
 
-// Text returns the text of a message by its parts; nil when one of them is not text
-// in a coding we read. UCS-2 is decoded as a whole, because handsets cut a surrogate
-// pair in two.
+// Text returns the text of a message by its parts; nil when none of them is text in a
+// coding that we read. A part that is none is U+FFFD among others. UCS-2 is decoded as a
+// whole, because handsets cut a surrogate pair in two.
 func Text(parts []Inbound) *string {
-	var all strings.Builder
-	if !slices.ContainsFunc(parts, func(p Inbound) bool { return p.DataCoding != codingUCS2 }) {
-		var units []uint16
+	var text string
+	if !slices.ContainsFunc(parts, func(p Inbound) bool { return !sms.IsUCS2(p.DataCoding) }) {
+		var whole []byte
 		for i := range parts {
-			octets := payload(&parts[i])
-			if len(octets)%2 != 0 {
-				return nil
-			}
-			for j := 0; j < len(octets); j += 2 {
-				units = append(units, binary.BigEndian.Uint16(octets[j:]))
+			octets := parts[i].Payload()
+			whole = append(whole, octets...)
+			if len(octets)%2 != 0 { // half a code unit: the next part begins with a whole one
+				whole = append(whole[:len(whole)-1], 0xFF, 0xFD)
 			}
 		}
-		text := clean(string(utf16.Decode(units)))
+		text, _ = sms.Decode(parts[0].DataCoding, false, whole)
+		text = clean(text)
 		return &text
 	}
+	read := false
 	for i := range parts {
 		if parts[i].Body == nil {
-			return nil
+			text += "\uFFFD"
+			continue
 		}
-		all.WriteString(*parts[i].Body)
+		text += *parts[i].Body
+		read = true
 	}
-	text := all.String()
+	if !read {
+		return nil
+	}
 	return &text
 }
 
-// payload returns the octets behind the user data header.
-func payload(m *Inbound) []byte {
+// Words returns the first two words of the message that m is, or is the first part of, and
+// whose text is text. Where m is no text they are those that its octets spell in ASCII: a
+// STOP counts in whatever coding it came.
+func (m *Inbound) Words(text *string) (first, second string) {
+	if m.Body == nil || text == nil {
+		return FirstWords(clean(string(m.Payload())))
+	}
+	return FirstWords(*text)
+}
+
+// Payload returns the octets behind the user data header.
+func (m *Inbound) Payload() []byte {
 	if m.ESMClass&esmUDHI != 0 && len(m.Octets) > 0 && int(m.Octets[0]) < len(m.Octets) {
 		return m.Octets[int(m.Octets[0])+1:]
 	}

@@ -91,23 +91,30 @@ func TestAssembleInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestText: a surrogate pair that a handset cut in two is read; what is no text is
-// none.
+// TestText: a surrogate pair that a handset cut in two is read, in any coding of UCS-2.
+// What cannot be read of one part takes nothing of the others.
 func TestText(t *testing.T) {
-	ucs := func(number int, octets string) handsets.Inbound {
+	ucs := func(number int, coding uint8, octets string) handsets.Inbound {
 		m := part(int64(number), number, 2, octets)
-		m.DataCoding, m.ESMClass, m.Octets = 8, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+octets)
+		m.DataCoding, m.ESMClass, m.Octets = coding, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+octets)
 		return m
-	}
-	if text := handsets.Text([]handsets.Inbound{ucs(1, "\x00H\xd8\x3d"), ucs(2, "\xde\x00\x00!")}); text == nil || *text != "H😀!" {
-		t.Errorf("%v", text)
-	}
-	if text := handsets.Text([]handsets.Inbound{ucs(1, "\x00H\xd8"), ucs(2, "\x00!")}); text != nil {
-		t.Errorf("%q", *text)
 	}
 	binary := part(1, 1, 2, "")
 	binary.Body = nil
-	if text := handsets.Text([]handsets.Inbound{binary, part(2, 2, 2, "b")}); text != nil {
-		t.Errorf("%q", *text)
+	for name, c := range map[string]struct {
+		parts []handsets.Inbound
+		want  string
+	}{
+		"a cut surrogate pair":   {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8\x3d"), ucs(2, 8, "\xde\x00\x00!")}, "H😀!"},
+		"the same with a class":  {[]handsets.Inbound{ucs(1, 0x18, "\x00H\xd8\x3d"), ucs(2, 0x18, "\xde\x00\x00!")}, "H😀!"},
+		"half a code unit":       {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8"), ucs(2, 8, "\x00!")}, "H\ufffd!"},
+		"a part that is no text": {[]handsets.Inbound{binary, part(2, 2, 2, "b")}, "\ufffdb"},
+	} {
+		if text := handsets.Text(c.parts); text == nil || *text != c.want {
+			t.Errorf("%s: %v, want %q", name, text, c.want)
+		}
+	}
+	if text := handsets.Text([]handsets.Inbound{binary, binary}); text != nil {
+		t.Errorf("no text at all is %q", *text)
 	}
 }

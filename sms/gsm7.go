@@ -1,7 +1,5 @@
 package sms
 
-import "fmt"
-
 // escape precedes a character of the extension table. U+001B itself is not a
 // GSM-7 character: sent as it is, it would combine with the next character.
 const escape = 0x1B
@@ -99,27 +97,4 @@ func appendGSM7(dst []byte, text string) []byte {
 		dst = append(dst, byte(code))
 	}
 	return dst
-}
-
-// decodeGSM7 appends the characters of a segment's septets.
-func decodeGSM7(dst []byte, septets []byte) ([]byte, error) {
-	for i := 0; i < len(septets); i++ {
-		code := septets[i]
-		if code > 0x7F {
-			return dst, fmt.Errorf("octet %d is 0x%02X, which is not a septet", i, code)
-		}
-		r := defaultAlphabet[code]
-		if code == escape {
-			i++
-			if i == len(septets) {
-				return dst, fmt.Errorf("the segment ends in the middle of an escape pair")
-			}
-			if septets[i] > 0x7F || extensionCharacters[septets[i]] == 0 {
-				return dst, fmt.Errorf("escape pair at octet %d: 0x%02X is not in the extension table", i-1, septets[i])
-			}
-			r = extensionCharacters[septets[i]]
-		}
-		dst = append(dst, string(r)...)
-	}
-	return dst, nil
 }

@@ -1,9 +1,5 @@
 package sms
 
-import (
-	"fmt"
-)
-
 // Split is a text cut into segments, in the order of sending.
 type Split struct {
 	Encoding Encoding
@@ -68,26 +64,4 @@ func cut(encoding Encoding, payload []byte, septets, units int) Split {
 	}
 	segments = append(segments, payload[:len(payload):len(payload)])
 	return Split{Encoding: encoding, Segments: segments}
-}
-
-// Join returns the text of segments, given without their headers. As on a handset, each
-// segment is decoded by itself: one that is cut inside a pair, or contains a code
-// outside its alphabet, is an error.
-func Join(encoding Encoding, segments [][]byte) (string, error) {
-	decode := decodeGSM7
-	if encoding == UCS2 {
-		decode = decodeUCS2
-	}
-	octets := 0
-	for _, segment := range segments {
-		octets += len(segment)
-	}
-	text := make([]byte, 0, 2*octets)
-	var err error
-	for i, segment := range segments {
-		if text, err = decode(text, segment); err != nil {
-			return "", fmt.Errorf("decoding segment %d as %s: %w", i+1, encoding, err)
-		}
-	}
-	return string(text), nil
 }

@@ -111,27 +111,8 @@ func TestWideSplit(t *testing.T) {
 		if len(split.Segments) != want {
 			t.Errorf("%d characters: %d segments, want %d", utf8.RuneCountInString(text), len(split.Segments), want)
 		}
-		if joined, err := sms.Join(split.Encoding, split.Segments); err != nil || joined != text {
-			t.Errorf("joined %q, %v", joined, err)
-		}
-	}
-}
-
-func TestJoinRefuses(t *testing.T) {
-	for what, tc := range map[string]struct {
-		encoding sms.Encoding
-		parts    [][]byte
-	}{
-		"a cut escape pair":      {sms.GSM7, [][]byte{{0x1B}, {0x65}}},
-		"an unknown escape pair": {sms.GSM7, [][]byte{{0x1B, 0x41}}},
-		"a high second septet":   {sms.GSM7, [][]byte{{0x1B, 0xE5}}},
-		"an octet over 0x7F":     {sms.GSM7, [][]byte{{0x41, 0x80}}},
-		"half a code unit":       {sms.UCS2, [][]byte{{0x00}}},
-		"a cut surrogate pair":   {sms.UCS2, [][]byte{{0xD8, 0x3D}, {0xDE, 0x00}}},
-		"a lone low surrogate":   {sms.UCS2, [][]byte{{0xDE, 0x00, 0x00, 0x41}}},
-	} {
-		if text, err := sms.Join(tc.encoding, tc.parts); err == nil {
-			t.Errorf("%s joined to %q", what, text)
+		if joined, ok := sms.Decode(split.Encoding.DataCoding(), false, split.Segments...); !ok || joined != text {
+			t.Errorf("joined %q", joined)
 		}
 	}
 }
@@ -169,9 +150,9 @@ func checkSplit(t testing.TB, text string) {
 	if size := sms.Measure(text); size.Units != units || size.Characters != utf8.RuneCountInString(text) {
 		t.Fatalf("Measure(%q) = %+v, segments hold %d units", text, size, units)
 	}
-	joined, err := sms.Join(split.Encoding, split.Segments)
-	if want := string([]rune(text)); err != nil || joined != want {
-		t.Fatalf("Join(cutText(%q)) = %q, %v", text, joined, err)
+	joined, ok := sms.Decode(split.Encoding.DataCoding(), false, split.Segments...)
+	if want := string([]rune(text)); !ok || joined != want {
+		t.Fatalf("cutText(%q) is read as %q", text, joined)
 	}
 }
 

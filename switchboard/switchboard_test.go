@@ -201,6 +201,28 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopInOctets: a STOP is found where the octets, or those of one part, are no text.
+func TestStopInOctets(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.route("8080", "", "", 1)
+	octets := func(source string, coding uint8, octets string) handsets.Inbound {
+		m := from(source, "8080", "")
+		m.Body, m.DataCoding, m.Octets = nil, coding, []byte(octets)
+		return m
+	}
+	behind := octets("25779000004", 4, "\x01\x02")
+	w.takes(octets("25779000001", 4, "STOP\xff\x00"), octets("25779000002", 0xF5, "Arret \x01"), octets("25779000003", 0x22, "\x00S\x00T\x00O\x00P"),
+		part(from("25779000004", "8080", "STOP, "), 7, 1, 2), part(behind, 7, 2, 2), octets("25779000005", 4, "\x01STOPPER"),
+		part(octets("25779000006", 4, "STOP "), 8, 1, 2), part(from("25779000006", "8080", "svp"), 8, 2, 2))
+	want := []string{"1 +25779000001 ", "1 +25779000002 ", "1 +25779000003 ", "1 +25779000004 ", "1 +25779000006 "}
+	if got := w.optOuts(); !slices.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+	if got := all[*string](w, `SELECT body FROM inbound_messages ORDER BY id`); len(got) != 6 || got[0] != nil || got[3] == nil || *got[3] != "STOP, \ufffd" {
+		t.Errorf("messages %v", got)
+	}
+}
+
 // TestStopAgain: a STOP that looks like the carrier's repetition holds all the same when
 // a START came between; a START that does is one.
 func TestStopAgain(t *testing.T) {

@@ -131,10 +131,7 @@ type command struct {
 
 // read finds out whose a message is and what it asks for.
 func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, text *string) (c command, err error) {
-	var first, second string
-	if text != nil {
-		first, second = handsets.FirstWords(*text)
-	}
+	first, second := m.Words(text)
 	switch {
 	case first == "":
 	case slices.Contains(b.opts.StopWords, first):

@@ -1,0 +1,116 @@
+package sms
+
+import (
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// alphabet is the character set that a data_coding names.
+type alphabet uint8
+
+const (
+	data   alphabet = iota // no text, or in a character set that we do not read
+	gsm7                   // the default alphabet
+	latin1                 // an octet is a character; IA5 is a part of it
+	ucs2
+)
+
+// alphabetOf returns the character set of a data_coding. SMPP 3.4, 5.2.19 lists 0x00 to
+// 0x0F. The rest is as in 3GPP TS 23.038, 4: a reserved coding is the default alphabet.
+func alphabetOf(dataCoding uint8) alphabet {
+	switch group := dataCoding >> 4; {
+	case dataCoding == 0:
+		return gsm7
+	case dataCoding == 1, dataCoding == 3:
+		return latin1
+	case dataCoding == 8:
+		return ucs2
+	case group == 0:
+		return data
+	case group <= 7: // the general groups, 00xx and 01xx
+		if compressed := dataCoding&0x20 != 0; compressed {
+			return data
+		}
+		return [4]alphabet{gsm7, data, ucs2, gsm7}[dataCoding>>2&3]
+	case group == 0xE: // waiting messages
+		return ucs2
+	case group == 0xF && dataCoding&4 != 0: // a message class and 8-bit data
+		return data
+	}
+	return gsm7
+}
+
+// IsUCS2 reports whether texts in a data_coding are UCS-2.
+func IsUCS2(dataCoding uint8) bool { return alphabetOf(dataCoding) == ucs2 }
+
+// Decode returns the text of segments, given without their headers, each decoded by
+// itself as on a handset. With latin the default alphabet is Latin-1 and not GSM-7. ok is
+// false where the data_coding is that of no text that we read; else all that can be read
+// is in the text, and an octet or code unit that cannot is U+FFFD.
+func Decode(dataCoding uint8, latin bool, segments ...[]byte) (text string, ok bool) {
+	decode := appendGSM7Text
+	switch a := alphabetOf(dataCoding); {
+	case a == data:
+		return "", false
+	case a == ucs2:
+		decode = appendUCS2Text
+	case a == latin1, latin:
+		decode = appendLatin1Text
+	}
+	octets := 0
+	for _, segment := range segments {
+		octets += len(segment)
+	}
+	characters := make([]byte, 0, 2*octets)
+	for _, segment := range segments {
+		characters = decode(characters, segment)
+	}
+	return string(characters), true
+}
+
+// appendGSM7Text appends the characters of septets, one an octet. A code behind an escape
+// that is not in the extension table is its character of the default alphabet (3GPP TS
+// 23.038, 6.2.1.1). An escape with an escape behind it (6.2.1.1, note 1), or with nothing,
+// is a space (6.2.1, note 1).
+func appendGSM7Text(dst, septets []byte) []byte {
+	for i := 0; i < len(septets); i++ {
+		code, extended := septets[i], rune(0)
+		if code == escape && i+1 < len(septets) && septets[i+1] <= 0x7F {
+			i++
+			code = septets[i]
+			extended = extensionCharacters[code]
+		}
+		switch {
+		case extended != 0:
+			dst = utf8.AppendRune(dst, extended)
+		case code == escape:
+			dst = append(dst, ' ')
+		case code > 0x7F:
+			dst = utf8.AppendRune(dst, utf8.RuneError)
+		default:
+			dst = utf8.AppendRune(dst, defaultAlphabet[code])
+		}
+	}
+	return dst
+}
+
+func appendLatin1Text(dst, octets []byte) []byte {
+	for _, octet := range octets {
+		dst = utf8.AppendRune(dst, rune(octet))
+	}
+	return dst
+}
+
+// appendUCS2Text appends the characters of UTF-16BE. Half a surrogate pair, or half a code
+// unit, is U+FFFD.
+func appendUCS2Text(dst, octets []byte) []byte {
+	units := make([]uint16, 0, len(octets)/2+1)
+	for ; len(octets) >= 2; octets = octets[2:] {
+		units = append(units, binary.BigEndian.Uint16(octets))
+	}
+	if len(octets) > 0 {
+		units = append(units, utf8.RuneError)
+	}
+	return append(dst, string(utf16.Decode(units))...)
+}
