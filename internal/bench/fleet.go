@@ -11,13 +11,65 @@ import (
 	"intumwa/internal/rig"
 )
 
-// fleet is how many processes there are of the roles of which there may be several.
-// Webhooks are delivered by one. They are plain processes: that hosts cut off from each
+// twinPrefix begins the second carrier's recipients.
+const twinPrefix = "+25762"
+
+// fleetSends is how many messages each fleet gets.
+const fleetSends = 12_000
+
+// Names of figures of a fleet: the processes of a role, and the one of several that used least CPU.
+func roleOf(role string) string        { return "role " + role }
+func idlest(role string, n int) string { return fmt.Sprintf("role %s, the idlest of %d", role, n) }
+
+const (
+	allCPU    = "CPU, gateway + PostgreSQL + Redis"
+	othersHad = "the machine's CPU that others had"
+)
+
+// playFleet measures what a message costs each role with one, two and three processes of
+// it. All share so few processors that the costs count and not the rates.
+func playFleet(ctx context.Context, b *bench, s scenario) error {
+	for _, f := range fleets {
+		if err := b.inFleet(ctx, s, f, fleetSends); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFleet measures n single sends in a fleet and proves the ledger.
+func (b *bench) inFleet(ctx context.Context, s scenario, f fleet, n int) error {
+	return b.inWorld(ctx, setup{endpoint: true, fleet: &f}, func(w *world) error {
+		if err := b.load(ctx, w, s.name+" "+f.String(), "single sends, 64 connections, a webhook each", n, w.spread(n)); err != nil {
+			return err
+		}
+		if err := w.audited(ctx); err != nil {
+			return fmt.Errorf("%s %s: %w", s.name, f, err)
+		}
+		return nil
+	})
+}
+
+// spread is singles, to two carriers in turn where there are two.
+func (w *world) spread(n int) work {
+	if w.twin == nil {
+		return w.singles(n)
+	}
+	return func(ctx context.Context) (measurement, error) {
+		first := w.take(n)
+		return w.drive(ctx, 64, n, n, func(c *client, i int) error {
+			c.body = appendSingle(c.body[:0], []string{here, twinPrefix}[i%2], first+i)
+			return c.send("/v1/sms", w.tokens[i%len(w.tokens)])
+		})
+	}
+}
+
+// fleet is how many processes there are of the roles of which there may be several. They are plain processes: that hosts cut off from each
 // other lose nothing is shown by the stories, and what a simulated network between them
 // costs is nothing that a message costs elsewhere.
 type fleet struct{ apis, dispatchers, carriers int }
 
-// fleets are those of docs/growth.md, in its order. Of two dispatchers the first holds
+// fleets are those that the scenario fleet measures. Of two dispatchers the first holds
 // the links of both carriers, and the other stands by: what is measured is what that costs.
 var fleets = []fleet{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 2}, {1, 2, 2}}
 

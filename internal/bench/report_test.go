@@ -55,7 +55,7 @@ func TestScenariosAreChosen(t *testing.T) {
 	for names, wants := range map[string]string{
 		"":            "shape singles bulk receipt steady kill",
 		"bulk,steady": "bulk steady",
-		"all":         "shape singles bulk receipt steady kill companies down slow growth fleet snapshot old",
+		"all":         "shape singles bulk receipt steady kill companies down slow fleet snapshot old",
 		"bulk,tea":    "",
 	} {
 		chosen, err := choose(names)

@@ -37,7 +37,6 @@ type sample struct {
 	redis       map[string]int64
 	trips, asks int64                // where a relay counts them
 	roles       map[string][]float64 // of a fleet: CPU of each process by role, seconds
-	network     float64              // octets over the loopback, anybody's
 }
 
 func (w *world) sample(ctx context.Context) (sample, error) {
@@ -72,9 +71,6 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 	}
 	s.cpu[4] = seconds(own.Utime) + seconds(own.Stime)
 	if s.machine, err = machineTime(); err != nil {
-		return s, err
-	}
-	if s.network, err = loopback(); err != nil {
 		return s, err
 	}
 	if s.roles, err = w.byRole(); err != nil {
@@ -200,7 +196,6 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	}
 	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
 	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
-	m.add(overTheNetwork, "octets/message", (after.network-before.network)*each)
 	m.add(othersHad, "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
 	return m, nil
 }

@@ -33,8 +33,7 @@ var scenarios = []scenario{
 	{"companies", "single sends from 100 companies in turn, otherwise as singles", false, plain(setup{endpoint: true, companies: 100}, singleSends, (*world).singles)},
 	{"down", "100 a second while -waiting messages wait for a carrier that is down", false, waiting(down)},
 	{"slow", "100 a second while -waiting messages wait for a carrier that takes ten a second", false, waiting(slow)},
-	{"growth", "single sends and bulk through one, two and three api processes, and two carriers through one and two dispatchers; what a message leaves on the disk and has go over the network", false, playGrowth},
-	{"fleet", "the processes of growth, single sends only and fewer of them: make fleet ends with it", false, playFleet},
+	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers; make fleet ends with it", false, playFleet},
 	{"snapshot", "single sends while a transaction holds a snapshot and every table, as pg_dump does", false, playSnapshot},
 	{"old", "singles and steady with -old messages of before", false, playOld},
 }

@@ -30,7 +30,6 @@ type setup struct {
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
-	relayed      bool          // a relay stands before PostgreSQL and counts what it is asked
 	fleet        *fleet        // a process for each role; nil: one has all
 }
 
@@ -119,7 +118,7 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if err := w.set(ctx, "autovacuum = "+housekeeping, "full_page_writes = "+housekeeping); err != nil {
 		return nil, err
 	}
-	if s.still || s.relayed {
+	if s.still {
 		if w.relay, err = openRelay(w.url); err != nil {
 			return nil, err
 		}
