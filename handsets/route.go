@@ -12,8 +12,8 @@ import (
 // Route says whose the messages to an address are.
 type Route struct {
 	ID        int64
-	Address   string // as Address writes it
-	Keyword   string // the first word of the message, as Word writes it; "": any text
+	Address   string // as RouteAddress returns it
+	Keyword   string // the first word of the message, as Keyword returns it; "": any text
 	Carrier   string // "": any
 	CompanyID int64
 	Sender    string // what STOP under this route means; "": all senders of the company, or the one of the same name as Address
@@ -24,14 +24,18 @@ type Route struct {
 var ErrTaken = errors.New("this address and keyword have a route already")
 
 // AddRoute stores a route and returns it. ErrTaken when there is one of the same
-// address, keyword and carrier. The caller makes sure that company, carrier and
-// sender exist.
-func (s *Store) AddRoute(ctx context.Context, r Route) (Route, error) {
-	r.Address, r.Keyword = Address(r.Address), Word(r.Keyword)
-	if r.Address == "" {
-		return Route{}, errors.New("a route needs an address")
+// address, keyword and carrier; another error when none can match (RouteAddress, Keyword).
+// The caller makes sure that company, carrier and sender exist.
+func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
+	if r.Address, err = RouteAddress(r.Address); err != nil {
+		return Route{}, fmt.Errorf("adding a route from %w", err)
 	}
-	err := s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender) VALUES ($1, $2, $3, $4, $5)
+	if r.Keyword != "" {
+		if r.Keyword, err = Keyword(r.Keyword); err != nil {
+			return Route{}, fmt.Errorf("adding a route from %s: the keyword %w", r.Address, err)
+		}
+	}
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender).Scan(&r.ID, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrTaken

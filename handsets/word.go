@@ -1,8 +1,10 @@
 package handsets
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"intumwa/sms"
 )
@@ -39,8 +41,12 @@ func Word(text string) string {
 	}, text)
 }
 
-// maxWord bounds what is looked at of a word, in octets.
-const maxWord = 80
+// maxWord bounds what is looked at of a word, in octets. A longer one is tooLong, which
+// Word returns of no text.
+const (
+	maxWord = 80
+	tooLong = "?"
+)
 
 // FirstWords returns the first two words of a text, as Word writes them; "" where
 // there is none.
@@ -58,7 +64,7 @@ func FirstWords(text string) (first, second string) {
 			if end <= maxWord {
 				word = Word(text[:end])
 			} else {
-				word = "?" // longer than any that means something, and no word that Word returns
+				word = tooLong
 			}
 			text = text[end:]
 		}
@@ -67,18 +73,79 @@ func FirstWords(text string) (first, second string) {
 	return next(), next()
 }
 
+// Keyword returns the keyword of a route: text as FirstWords returns the first word of a
+// message, so that it matches. The error says why no message begins with it.
+func Keyword(text string) (string, error) {
+	first, second := FirstWords(text)
+	switch {
+	case strings.ContainsFunc(text, sms.IsControl) || !utf8.ValidString(text):
+		return "", fmt.Errorf("%q has a control character", text)
+	case first == "":
+		return "", fmt.Errorf("%q has no letter or digit", text)
+	case second != "":
+		return "", fmt.Errorf("%q is more than one word: only the first word of a message is compared", text)
+	case first == tooLong:
+		return "", fmt.Errorf("%q is longer than %d octets", text, maxWord)
+	}
+	return first, nil
+}
+
 // Address returns an address as routes have it: a number of the country in its
 // international form without a plus (25779000000), any other digits as they are
-// (8080), a name in capitals.
+// (8080) without an international prefix, a name in capitals.
 func Address(text string) string {
-	text = strings.TrimSpace(clean(text))
+	text = compact(strings.TrimSpace(clean(text)))
 	if number, ok := Number(text); ok {
 		return number.Digits()
 	}
 	if digits := strings.TrimPrefix(text, "+"); digits != "" && strings.Trim(digits, "0123456789") == "" {
+		if number := strings.TrimLeft(digits, "0"); len(number) > 8 && len(number) <= len(digits)-2 {
+			return number
+		}
 		return digits
 	}
 	return strings.ToUpper(text)
+}
+
+// The longest addresses (SMPP 3.4, 5.2.9; 3GPP TS 23.040, 9.1.2.5).
+const (
+	maxDigits = 20
+	maxName   = 11
+)
+
+// RouteAddress is Address for an address that messages may be sent to. The error says why
+// none can be sent to this one.
+func RouteAddress(text string) (string, error) {
+	address := Address(text)
+	name := strings.ContainsFunc(address, unicode.IsLetter)
+	switch {
+	case address == "":
+		return "", fmt.Errorf("%q is empty", text)
+	case strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r > '~' }):
+		return "", fmt.Errorf("%q has a character that is not printable ASCII", text)
+	case name && len(address) > maxName:
+		return "", fmt.Errorf("%q has more than %d characters, the most that a name has", text, maxName)
+	case !name && strings.Trim(address, "0123456789*#") != "":
+		return "", fmt.Errorf("%q is neither a number nor a name", text)
+	case !name && len(address) > maxDigits:
+		return "", fmt.Errorf("%q has more than %d digits", text, maxDigits)
+	}
+	return address, nil
+}
+
+// compact returns a number without what people write between its digits: "+257 22 00 11 22"
+// is "+25722001122". Any other text is returned as it is.
+func compact(text string) string {
+	bare := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || strings.ContainsRune("-.()", r) {
+			return -1
+		}
+		return r
+	}, text)
+	if strings.Trim(strings.TrimPrefix(bare, "+"), "0123456789") != "" {
+		return text
+	}
+	return bare
 }
 
 // Number returns the number that an address is, as carriers write them: with or

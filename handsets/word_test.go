@@ -47,6 +47,7 @@ func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080": "8080", "+8080": "8080", "25779000000": "25779000000", "+25779000000": "25779000000", "0025779000000": "25779000000",
 		"79000000": "25779000000", " Acme ": "ACME", "acme\x00": "ACME", "": "",
+		"+257 79 00-00.00": "25779000000", "(80) 80": "8080", "00 250 788 123 456": "250788123456", "0080": "0080", "0079000000": "0079000000", "00025779000000": "25779000000", "My 1-2": "MY 1-2",
 	} {
 		if got := handsets.Address(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
@@ -60,4 +61,25 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q is the number %q (%v), want %q", text, got, ok, want)
 		}
 	}
+}
+
+// TestRoutesMatch: whatever RouteAddress and Keyword take matches a message that is written
+// so. What can match none is an error.
+func TestRoutesMatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\+?[0-9 ().-]{1,24}`), rapid.StringMatching(`[ -~]{1,14}`)).Draw(t, "text")
+		if keyword, err := handsets.Keyword(text); err == nil {
+			if first, _ := handsets.FirstWords(text + " 500"); first != keyword || keyword == "" {
+				t.Fatalf("the keyword %q is %q, a message begins with %q", text, keyword, first)
+			}
+			if again, err := handsets.Keyword(keyword); err != nil || again != keyword {
+				t.Fatalf("the keyword %q is %q, and then %q, %v", text, keyword, again, err)
+			}
+		}
+		if address, err := handsets.RouteAddress(text); err == nil {
+			if again, err := handsets.RouteAddress(address); err != nil || again != address || handsets.Address(address) != address {
+				t.Fatalf("the address %q is %q, and then %q, %v", text, address, again, err)
+			}
+		}
+	})
 }

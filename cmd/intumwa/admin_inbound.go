@@ -80,11 +80,11 @@ type adminInboundRouteCmd struct {
 }
 
 type adminRouteAddCmd struct {
-	Address string `required:"" help:"What handsets send to: a short code, a number, or a name."`
-	Keyword string `help:"Only messages that begin with this word; case and accents do not count."`
-	Carrier string `help:"Only messages that come by this carrier." placeholder:"NAME"`
-	Company int64  `required:"" help:"Whose they are." placeholder:"ID"`
-	Sender  string `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
+	Address string  `required:"" help:"What handsets send to: a short code, a number, or a name."`
+	Keyword *string `help:"Only messages that begin with this word; case and accents do not count."`
+	Carrier string  `help:"Only messages that come by this carrier." placeholder:"NAME"`
+	Company int64   `required:"" help:"Whose they are." placeholder:"ID"`
+	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
 }
 
 type adminRoute struct {
@@ -102,15 +102,22 @@ func routeOf(r handsets.Route) adminRoute {
 
 // Run adds a route. It holds for what comes from then on.
 func (c *adminRouteAddCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	if c.Keyword != "" && handsets.Word(c.Keyword) == "" {
-		return fmt.Errorf("%q is no word", c.Keyword)
+	address, err := handsets.RouteAddress(c.Address)
+	if err != nil {
+		return fmt.Errorf("--address %w", err)
+	}
+	keyword := "" // any text
+	if c.Keyword != nil {
+		if keyword, err = handsets.Keyword(*c.Keyword); err != nil {
+			return fmt.Errorf("--keyword %w", err)
+		}
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
 			return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
 		}
-		if stop, start := o.config.Inbound.Words(); slices.Contains(append(stop, start...), handsets.Word(c.Keyword)) {
-			return nil, fmt.Errorf("%s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", handsets.Word(c.Keyword))
+		if stop, start := o.config.Inbound.Words(); slices.Contains(append(stop, start...), keyword) {
+			return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 		}
 		var result adminRoute
 		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
@@ -127,7 +134,7 @@ func (c *adminRouteAddCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 					return acts.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
 				}
 			}
-			r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: c.Address, Keyword: c.Keyword, Carrier: c.Carrier,
+			r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
 				CompanyID: c.Company, Sender: c.Sender})
 			result = routeOf(r)
 			return acts.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err

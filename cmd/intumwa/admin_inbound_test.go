@@ -30,15 +30,29 @@ func TestInboundRoutes(t *testing.T) {
 	if second["keyword"] != "PAYE" || second["sender"] != "ACME" {
 		t.Errorf("%v", second)
 	}
+	if typed := s.admin("", keys, add("--address", "+257 22 00-11.22", "--keyword", " « paye » ")...); typed["address"] != "25722001122" || typed["keyword"] != "PAYE" {
+		t.Errorf("%v", typed)
+	} else {
+		s.admin("", keys, "inbound", "route", "remove", "--id", number(typed["route_id"]))
+	}
 	for reason, args := range map[string][]string{
-		"have a route already": add("--address", "8080"),
-		"no carrier is called": add("--address", "9090", "--carrier", "nobody"),
-		"has no sender":        add("--address", "9090", "--sender", "OTHER"),
-		"is no word":           add("--address", "9090", "--keyword", "..."),
-		"opt out or in":        add("--address", "9090", "--keyword", "arrêt"),
-		"needs an address":     add("--address", " "),
-		"no company with id":   {"inbound", "route", "add", "--company", "99", "--address", "9090"},
-		"not found":            {"inbound", "route", "remove", "--id", "99"},
+		"have a route already":                                      add("--address", "80-80"),
+		"no carrier is called":                                      add("--address", "9090", "--carrier", "nobody"),
+		"has no sender":                                             add("--address", "9090", "--sender", "OTHER"),
+		`--keyword "..." has no letter or digit`:                    add("--address", "9090", "--keyword", "..."),
+		`--keyword "" has no letter or digit`:                       add("--address", "9090", "--keyword", ""),
+		`--keyword "two words" is more than one word`:               add("--address", "9090", "--keyword", "two words"),
+		`--keyword "pa\u200ey" has a control character`:             add("--address", "9090", "--keyword", "pa\u200ey"),
+		"is longer than 80 octets":                                  add("--address", "9090", "--keyword", strings.Repeat("x", 81)),
+		"opt out or in":                                             add("--address", "9090", "--keyword", "arrêt"),
+		`--address " " is empty`:                                    add("--address", " "),
+		`--address "ABCDEFGHIJKL" has more than 11 characters`:      add("--address", "ABCDEFGHIJKL"),
+		`--address "123456789012345678901" has more than 20 digits`: add("--address", "123456789012345678901"),
+		`--address "+257 / 22" is neither a number nor a name`:      add("--address", "+257 / 22"),
+		`--address "ac\x1bme" has a character`:                      add("--address", "ac\x1bme"),
+		`--address "École" has a character`:                         add("--address", "École"),
+		"no company with id":                                        {"inbound", "route", "add", "--company", "99", "--address", "9090"},
+		"not found":                                                 {"inbound", "route", "remove", "--id", "99"},
 	} {
 		s.refused(reason, "", append([]string{"admin"}, args...)...)
 	}
@@ -57,7 +71,7 @@ func TestInboundRoutes(t *testing.T) {
 			acts = append(acts, fmt.Sprint(act["act"]))
 		}
 	}
-	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_add inbound.route_add]" {
+	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_remove inbound.route_add inbound.route_add inbound.route_add]" {
 		t.Errorf("recorded %s", got)
 	}
 }
