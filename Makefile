@@ -5,8 +5,8 @@ RUN_DIR ?= .run
 RUNS ?= 3
 OUT ?= bin/bench.json
 # The release before this one, from which `make fleet` upgrades: the newest tag below this commit. Before the first
-# release, the first commit whose schema the later ones only add to.
-PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null || echo a5553c1)
+# release it is empty, and `make fleet` replaces each process with the same build.
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null)
 NEW ?= $(OUT)
 
 .DEFAULT_GOAL := help

@@ -31,8 +31,10 @@ chaos)
 	;;
 fleet)
 	export INTUMWA_CHAOS=1
-	INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "${PREVIOUS:?the release before}")
-	export INTUMWA_STORIES_PREVIOUS
+	if [ -n "${PREVIOUS:-}" ]; then # else the story replaces each process with the same build
+		INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "$PREVIOUS")
+		export INTUMWA_STORIES_PREVIOUS
+	fi
 	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade|PgBouncer'
 	;;
 soak)
