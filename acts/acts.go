@@ -169,6 +169,7 @@ type Filter struct {
 	Actor   string // exactly as it is recorded
 	Since   time.Time
 	Until   time.Time // before then
+	Message int64     // whose id is among message_ids of After
 }
 
 // database is a pool or a transaction.
@@ -199,6 +200,10 @@ func List(ctx context.Context, db database, f Filter, before int64, limit int) (
 	if f.Actor != "" {
 		args = append(args, f.Actor)
 		condition += fmt.Sprintf(` AND actor = $%d`, len(args))
+	}
+	if f.Message != 0 {
+		args = append(args, f.Message)
+		condition += fmt.Sprintf(` AND after->'message_ids' @> to_jsonb($%d::bigint)`, len(args))
 	}
 	rows, err := db.Query(ctx, `SELECT id, at, actor, act, subject, coalesce(company_id, 0), before, after FROM acts
 		WHERE `+condition+` ORDER BY id DESC LIMIT $2`, args...)

@@ -75,7 +75,11 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		} else {
 			detail = append(detail, T("life.unanswered"))
 		}
-		l.add(moment{At: s.SubmittedAt, Kind: "good", Title: T("life.submitted", s.Segment, r.Segments), Detail: detail, rank: 2})
+		if s.Submitted() {
+			l.add(moment{At: s.SubmittedAt, Kind: "good", Title: T("life.submitted", s.Segment, r.Segments), Detail: detail, rank: 2})
+		} else {
+			l.add(moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2})
+		}
 		if s.ReceiptAt != nil && s.Receipt != "" {
 			kind := "good"
 			if r.Status == sms.Failed {

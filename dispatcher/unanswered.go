@@ -89,8 +89,10 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 // answered to nor reported of some segment: those segments. One whose validity is over is
 // passed by, and so is what was answered meanwhile. The carrier may have them already.
 // No second carrier is asked for them. It returns which are to be sent. validity is the
-// configuration's.
-func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration) (sent []int64, err error) {
+// configuration's. record is called with them in the transaction; when it fails, nothing
+// is changed, and they are returned beside its error.
+func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
+	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
 		if sent, err = store.Unexpired(ctx, tx, ids); err != nil {
 			return err
@@ -105,7 +107,10 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 		if err := store.NeverSendOn(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
 			return err
 		}
-		return store.PutBack(ctx, tx, carrier, again, validity)
+		if err := store.PutBack(ctx, tx, carrier, again, validity); err != nil {
+			return err
+		}
+		return record(tx, sent)
 	})
 	return sent, err
 }
@@ -122,9 +127,11 @@ const (
 
 // SettleUnanswered makes messages of a carrier, by their ids, final of which it has neither
 // answered to nor reported of some segment; their companies are told. What was answered
-// meanwhile is passed by. It returns how many it made final.
+// meanwhile is passed by. It returns which it made final. record is called with them in
+// the transaction; when it fails, nothing is changed, and they are returned beside its
+// error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
-	as Outcome, refund Refund) (settled int, err error) {
+	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
 		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.pays
 		switch as {
@@ -141,8 +148,14 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 			}
 		}
 		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Ends{})
-		settled = len(done)
-		return err
+		if err != nil {
+			return err
+		}
+		settled = nil // it may be tried again
+		for _, m := range done {
+			settled = append(settled, m.ID)
+		}
+		return record(tx, settled)
 	})
 	return settled, err
 }

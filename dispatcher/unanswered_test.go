@@ -4,8 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/sms"
 )
+
+// unrecorded keeps no record of a decision.
+func unrecorded(pgx.Tx, []int64) error { return nil }
 
 // TestDecideOfUnanswered: what waited when a backup was made is held, whatever its carrier's on_ambiguous says; by the
 // operator's word it is sent again, sent, failed or cancelled, each once; what was answered or decided meanwhile is passed by.
@@ -35,14 +40,14 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour); err != nil || len(sent) != want {
+		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour, unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
 	settle := func(want int, as Outcome, ids ...int64) {
 		t.Helper()
-		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundUnsubmitted); err != nil || n != want {
-			t.Errorf("%d of %v are settled, want %d; %v", n, ids, want, err)
+		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundUnsubmitted, unrecorded); err != nil || len(n) != want {
+			t.Errorf("%v of %v are settled, want %d; %v", n, ids, want, err)
 		}
 	}
 	credits := func(want int) {
@@ -117,7 +122,7 @@ func TestSentAgainIsInDoubt(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour); err != nil || len(sent) != 1 {
+	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.msg.ID, 1)

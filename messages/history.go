@@ -77,7 +77,7 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 }
 
 // Moment is one entry of a message's timeline. Event is from a closed set:
-// accepted, submitted, receipt, sent_on, sent, failed.
+// accepted, submitted, unanswered, receipt, sent_on, sent, failed.
 type Moment struct {
 	At     time.Time
 	Event  string
@@ -88,7 +88,11 @@ type Moment struct {
 func Timeline(r Record, h History) []Moment {
 	moments := []Moment{{At: r.CreatedAt, Event: "accepted"}}
 	for _, s := range h.Segments {
-		moments = append(moments, Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)})
+		moment := Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)}
+		if !s.Submitted() {
+			moment.Event, moment.Detail = "unanswered", fmt.Sprintf("segment %d of %d: %s may have it", s.Segment, r.Segments, s.Carrier)
+		}
+		moments = append(moments, moment)
 		if s.ReceiptAt != nil && s.Receipt != "" {
 			moments = append(moments, Moment{At: *s.ReceiptAt, Event: "receipt", Detail: fmt.Sprintf("segment %d: %s", s.Segment, s.Receipt)})
 		}
@@ -105,7 +109,7 @@ func Timeline(r Record, h History) []Moment {
 	if r.FailedAt != nil {
 		moments = append(moments, Moment{At: *r.FailedAt, Event: "failed", Detail: r.FailureReason})
 	}
-	rank := map[string]int{"accepted": 0, "submitted": 1, "receipt": 2, "sent_on": 2, "sent": 3, "failed": 3}
+	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "receipt": 2, "sent_on": 2, "sent": 3, "failed": 3}
 	slices.SortStableFunc(moments, func(a, b Moment) int {
 		if c := a.At.Compare(b.At); c != 0 && !(rank[a.Event] == 3 || rank[b.Event] == 3) {
 			return c

@@ -103,6 +103,7 @@ func TestTimeline(t *testing.T) {
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
 			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
+			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // held
 		},
 		SentOn:   &messages.SentOnRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
 		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
@@ -113,7 +114,7 @@ func TestTimeline(t *testing.T) {
 	}
 	want := []string{
 		"accepted ", "submitted segment 1 of 2 by l", "submitted segment 2 of 2 by l", "submitted segment 2 of 2 by l",
-		"receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "sent_on from a to b: UNDELIV", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
+		"unanswered segment 2 of 2: leo may have it", "receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "sent_on from a to b: UNDELIV", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("timeline\n%q, want\n%q", got, want)

@@ -22,6 +22,7 @@ type Unanswered struct {
 	Number    sms.Number
 	CreatedAt time.Time
 	ExpiresAt time.Time // until then it can be sent again
+	Segments  int       // that the carrier has neither answered to nor reported of
 }
 
 // Unanswered returns up to limit pending messages with ids above after that were taken off
@@ -29,7 +30,7 @@ type Unanswered struct {
 // by their ids; of one carrier, or with "" of all. What it costs grows with what was taken
 // off so within some validities.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
-	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at
+	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+`
 		FROM held h JOIN messages m ON m.id = h.message_id
 		WHERE h.message_id > $1 AND m.status = 0 AND ($2 = '' OR m.carrier = $2) AND `+receipts.LeftUnanswered("h.message_id")+`
 			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)
@@ -39,7 +40,7 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unanswered, err error) {
 		var id [16]byte
-		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt)
+		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
 		u.ULID = id
 		return u, err
 	})

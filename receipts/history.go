@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// SegmentRecord is one segment that a carrier accepted.
+// SegmentRecord is one segment that a carrier accepted, or may have.
 type SegmentRecord struct {
 	Segment     int
 	Carrier     string
@@ -21,6 +21,11 @@ type SegmentRecord struct {
 	Error       string
 	ReceiptAt   *time.Time
 }
+
+// Submitted reports whether it is recorded that the segment was submitted, by Link at
+// SubmittedAt. Else its dispatcher died, or the database was restored, before that was
+// recorded: the carrier may have it, and SubmittedAt is when that was found.
+func (s *SegmentRecord) Submitted() bool { return s.Link != "" }
 
 // ReceiptRecord is a receipt that settled nothing and was kept.
 type ReceiptRecord struct {

@@ -226,12 +226,28 @@ func TestStrays(t *testing.T) {
 	for i, want := range []struct {
 		count          int
 		state, carrier string
-	}{{2, "DELIVRD", "lumitel"}, {}, {1, "UNDELIV", "leo"}, {}} {
-		if strays[i].Count != want.count || strays[i].Latest.State != want.state || strays[i].Latest.Carrier != want.carrier {
+		sent, failed   int
+	}{{2, "DELIVRD", "lumitel", 1, 0}, {}, {1, "UNDELIV", "leo", 0, 1}, {}} {
+		if got := strays[i]; got.Count != want.count || got.Latest.State != want.state || got.Latest.Carrier != want.carrier || got.Sent != want.sent || got.Failed != want.failed {
 			t.Errorf("%d: %+v, want %+v", i, strays[i], want)
 		}
 	}
 	if none, err := Strays(t.Context(), d.pool, nil); err != nil || len(none) != 0 {
 		t.Errorf("of nothing: %v, %v", none, err)
+	}
+}
+
+// TestStrayMeans: sent needs a receipt for each segment and none that means failed.
+func TestStrayMeans(t *testing.T) {
+	for _, c := range []struct {
+		sent, failed, segments int
+		want                   sms.Status
+	}{
+		{0, 0, 1, sms.Pending}, {1, 0, 1, sms.Sent}, {2, 0, 1, sms.Sent}, {1, 0, 2, sms.Pending}, {2, 0, 2, sms.Sent},
+		{0, 1, 1, sms.Failed}, {0, 1, 2, sms.Failed}, {1, 1, 1, sms.Pending}, {2, 1, 2, sms.Pending}, {0, 0, 0, sms.Pending},
+	} {
+		if got := (Stray{Count: 3, Sent: c.sent, Failed: c.failed}).Means(c.segments); got != c.want {
+			t.Errorf("%+v means %v", c, got)
+		}
 	}
 }

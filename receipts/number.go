@@ -28,7 +28,22 @@ type Sought struct {
 // Stray is what the inbox has of a handset: receipts that no message was found for.
 type Stray struct {
 	Count  int          // 0: none
+	Sent   int          // how many ids of a carrier have one that means sent
+	Failed int          // how many mean failed
 	Latest InboxReceipt // the last of them
+}
+
+// Means returns what the receipts mean for a message with so many segments without an
+// answer: Sent when there is one for each of them that means so, and none that means
+// failed; Failed when there is one that means so, and none that means sent; else Pending.
+func (s Stray) Means(segments int) sms.Status {
+	switch {
+	case s.Failed == 0 && s.Sent > 0 && s.Sent >= segments:
+		return sms.Sent
+	case s.Failed > 0 && s.Sent == 0:
+		return sms.Failed
+	}
+	return sms.Pending
 }
 
 // Strays looks through the inbox for receipts of handsets since a time, whichever carrier
@@ -40,10 +55,13 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	for i, s := range sought {
 		index[i], handsets[i], since[i] = int32(i), handset(string(s.Number)), s.Since
 	}
-	rows, err := pool.Query(ctx, `SELECT DISTINCT ON (u.n) u.n, count(*) OVER (PARTITION BY u.n), r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
-		FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
-		JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
-		WHERE r.message_id IS NULL ORDER BY u.n, r.id DESC`, index, handsets, since)
+	rows, err := pool.Query(ctx, `SELECT g.n, g.count, g.sent, g.failed, r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
+		FROM (
+			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent, count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest
+			FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
+			JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
+			WHERE r.message_id IS NULL GROUP BY u.n
+		) g JOIN receipts r ON r.id = g.latest`, index, handsets, since, sms.Sent, sms.Failed)
 	if err != nil {
 		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
 	}
@@ -51,7 +69,7 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	var i int32
 	var s Stray
 	l := &s.Latest
-	if _, err := pgx.ForEachRow(rows, []any{&i, &s.Count, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
 		strays[i] = s
 		return nil
 	}); err != nil {

@@ -31,6 +31,12 @@ func LeftUnanswered(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
 }
 
+// UnansweredSegments is an expression in SQL: how many segments the message whose id
+// column has that a carrier has neither answered to nor reported of.
+func UnansweredSegments(column string) string {
+	return `(SELECT count(DISTINCT s.segment) FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
+}
+
 // WithoutAnswer returns those segments of messages that a carrier has neither answered to
 // nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
 // of them is answered, or reported of, until its transaction ends.

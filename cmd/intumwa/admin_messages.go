@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ type adminSegment struct {
 	Carrier     string     `json:"carrier"`
 	Link        string     `json:"link"`
 	CarrierID   string     `json:"carrier_id"`
-	SubmittedAt time.Time  `json:"submitted_at"`
+	SubmittedAt *time.Time `json:"submitted_at"` // null: not recorded; the carrier may have it
 	Receipt     string     `json:"receipt"`
 	Error       string     `json:"error"`
 	ReceiptAt   *time.Time `json:"receipt_at"`
@@ -124,8 +125,31 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, err
 		}
-		return describe(r, history, deliveries), nil
+		m := describe(r, history, deliveries)
+		err = m.addDecisions(ctx, o, r)
+		return m, err
 	})
+}
+
+// addDecisions adds to the history what operators decided of a message that its carrier did not answer.
+func (m *adminMessage) addDecisions(ctx context.Context, o *operator, r messages.Record) error {
+	list, _, err := acts.List(ctx, o.pool, acts.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
+	for _, act := range slices.Backward(list) {
+		var after struct{ Reason string }
+		if err := json.Unmarshal(act.After, &after); err != nil {
+			return fmt.Errorf("reading act %d: %w", act.ID, err)
+		}
+		moment := adminMoment{At: act.At, Event: "decided",
+			Detail: fmt.Sprintf("%s, by %s: %s", strings.TrimPrefix(act.Act, actUnanswered), act.Actor, after.Reason)}
+		at := slices.IndexFunc(m.History, func(other adminMoment) bool {
+			return other.At.After(act.At) || other.Event == sms.Sent.String() || other.Event == sms.Failed.String()
+		})
+		if at < 0 {
+			at = len(m.History)
+		}
+		m.History = slices.Insert(m.History, at, moment)
+	}
+	return err
 }
 
 func describe(r messages.Record, history messages.History, deliveries []webhooks.Delivery) adminMessage {
@@ -141,7 +165,11 @@ func describe(r messages.Record, history messages.History, deliveries []webhooks
 		m.Waiting = &waiting
 	}
 	for _, s := range history.Segments {
-		m.Segments = append(m.Segments, adminSegment(s))
+		segment := adminSegment{Segment: s.Segment, Carrier: s.Carrier, Link: s.Link, CarrierID: s.CarrierID, Receipt: s.Receipt, Error: s.Error, ReceiptAt: s.ReceiptAt}
+		if s.Submitted() {
+			segment.SubmittedAt = &s.SubmittedAt
+		}
+		m.Segments = append(m.Segments, segment)
 	}
 	for _, moment := range messages.Timeline(r, history) {
 		m.History = append(m.History, adminMoment(moment))

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/acts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -70,12 +74,9 @@ func TestUnansweredCommands(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for i, state := range []string{"DELIVRD", "DELIVRD", "UNDELIV"} { // of two handsets; two of the first, of two carriers
-		if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
-			VALUES ($1, $2, 'l', $3, $3, '257', $4, 1, '', 'unmatched')`, 61000000+[]int{0, 0, 2}[i], []string{"leo", "lumitel", "lumitel"}[i], fmt.Sprint(i), state); err != nil {
-			t.Fatal(err)
-		}
-	}
+	stray(t, pool, 61000000, "leo", "DELIVRD", "0") // two of the first handset, of two carriers
+	stray(t, pool, 61000000, "lumitel", "DELIVRD", "1")
+	stray(t, pool, 61000002, "lumitel", "UNDELIV", "2")
 	if got := s.admin("", "last_message_id next_message_id held", "restored", "--stopped", "2026-01-01"); number(got["held"]) != "0" {
 		t.Errorf("what was due after the gateway had stopped is held: %v", got)
 	}
@@ -109,12 +110,12 @@ func TestUnansweredCommands(t *testing.T) {
 	says(unanswered(), id(0)+" 2DELIVRD1", id(1)+" 0", id(2)+" 1UNDELIV2", id(3)+" 0", id(4)+" 0")
 	says(unanswered("--receipts", "some"), id(0)+" 2DELIVRD1", id(2)+" 1UNDELIV2")
 	says(unanswered("--receipts", "none", "--carrier", "leo", "--limit", "1"), id(1)+" 0")
-	s.refused("say which", "", "admin", "unanswered", "send", "--reason", "x")
+	s.refused("name the messages", "", "admin", "unanswered", "send", "--reason", "x")
 	s.refused("reason", "", "admin", "unanswered", "send", "--all")
 	s.refused("is no ULID", "", "admin", "unanswered", "send", "--id", "x", "--reason", "x")
 	decided := func(want string, args ...string) {
 		t.Helper()
-		got := s.admin("", "messages passed", append([]string{"unanswered"}, args...)...)
+		got := s.admin("", "messages passed left", append([]string{"unanswered"}, args...)...)
 		if number(got["messages"])+" "+number(got["passed"]) != want {
 			t.Errorf("%v: %v, want %s", args, got, want)
 		}
@@ -135,12 +136,139 @@ func TestUnansweredCommands(t *testing.T) {
 		}
 	}
 	var reasons int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM acts WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`).Scan(&reasons); err != nil || reasons != 6 {
-		t.Errorf("%d decisions are recorded with their reason, %v", reasons, err)
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM acts WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`).Scan(&reasons); err != nil || reasons != 4 {
+		t.Errorf("%d decisions are recorded with their reason, %v; want one for each that changed something", reasons, err)
 	}
 	code, stdout, _ := s.run("", "admin", "unmatched", "--carrier", "lumitel", "--limit", "1", "--json")
 	var strays []struct{ State, Number string }
 	if err := json.Unmarshal([]byte(stdout), &strays); err != nil || code != exitOK || len(strays) != 1 || strays[0].State != "UNDELIV" {
 		t.Errorf("unmatched: %d %s %v", code, stdout, err)
+	}
+}
+
+// stray stores a receipt without a message, with the meaning that the standard gives its state.
+func stray(t *testing.T, pool *pgxpool.Pool, handset int, carrier, state, id string) {
+	t.Helper()
+	status := map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state]
+	if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
+		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, handset, carrier, id, state, status); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSettleByReceipts: `settle --receipts some` decides only of messages whose receipts mean what --as says; a decision without
+// --receipts leaves alone those whose receipts mean something else. A dry run shows the same and changes nothing. The
+// message shows who decided, and why.
+func TestSettleByReceipts(t *testing.T) {
+	s := newAdmin(t)
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	const delivered, undelivered, none, halfway, both, long, longDone = 0, 1, 2, 3, 4, 5, 6
+	var list []*messages.Message
+	for i := range 7 {
+		m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
+			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14}
+		if i == long || i == longDone {
+			m.Body, m.Segments = strings.Repeat("a", 200), 2
+		}
+		list = append(list, m)
+	}
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := messages.New(pool).Insert(t.Context(), tx, list)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n, r := range []struct {
+		message int
+		state   string
+	}{{delivered, "DELIVRD"}, {undelivered, "UNDELIV"}, {halfway, "ENROUTE"}, {both, "UNDELIV"}, {both, "DELIVRD"}, {long, "DELIVRD"}, {longDone, "DELIVRD"}, {longDone, "DELIVRD"}} {
+		stray(t, pool, 61000000+r.message, "lumitel", r.state, fmt.Sprint(n))
+	}
+	s.admin("", "last_message_id next_message_id held", "restored")
+	ids := func(indexes ...int) string {
+		texts := []string{}
+		for _, i := range indexes {
+			texts = append(texts, list[i].ULID.String())
+		}
+		return fmt.Sprint(texts)
+	}
+
+	// The list names what the receipts mean, and a person sees it in groups.
+	code, stdout, stderr := s.run("", "admin", "unanswered", "--json")
+	var shown []struct {
+		ID   string `json:"id"`
+		Mean string `json:"receipts_mean"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != exitOK || len(shown) != 7 {
+		t.Fatalf("list: %d %s %s %v", code, stdout, stderr, err)
+	}
+	for i, want := range []string{"sent", "failed", "none", "unclear", "unclear", "unclear", "sent"} {
+		if shown[i].ID != list[i].ULID.String() || shown[i].Mean != want {
+			t.Errorf("message %d is listed as %+v, want %s", i, shown[i], want)
+		}
+	}
+	_, stdout, _ = s.run("", "admin", "unanswered")
+	for _, heading := range []string{"receipts mean sent: 2 messages\n", "receipts mean failed: 1 message\n", "receipts are unclear: 3 messages\n", "no receipt: 1 message\n"} {
+		if !strings.Contains(stdout, heading) {
+			t.Errorf("the list has no heading %q:\n%s", heading, stdout)
+		}
+	}
+
+	count := func(what, query string, want int) {
+		t.Helper()
+		var n int
+		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d, want %d; %v", what, n, want, err)
+		}
+	}
+	// decides runs a decision dry, then in earnest.
+	decides := func(want string, left int, args ...string) {
+		t.Helper()
+		args = append(append([]string{"unanswered"}, args...), "--reason", "as the receipts say")
+		before := 0
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM messages WHERE status = 0`).Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		dry := s.admin("", "messages passed left dry_run would", append(args, "--dry-run")...)
+		would := []string{}
+		for _, m := range dry["would"].([]any) {
+			would = append(would, m.(map[string]any)["id"].(string))
+		}
+		if fmt.Sprint(would) != want || dry["dry_run"] != true || number(dry["left"]) != fmt.Sprint(left) {
+			t.Errorf("%v would decide of %v and leave %v, want %s and %d", args, would, dry["left"], want, left)
+		}
+		count("pending after a dry run", `SELECT count(*) FROM messages WHERE status = 0`, before)
+		done := s.admin("", "messages passed left", args...)
+		if number(done["messages"]) != fmt.Sprint(len(would)) || number(done["left"]) != fmt.Sprint(left) {
+			t.Errorf("%v: %v, want what the dry run showed: %d and %d left", args, done, len(would), left)
+		}
+	}
+	decides(ids(delivered, longDone), 5, "settle", "--as", "sent", "--receipts", "some", "--all")
+	count("sent", `SELECT count(*) FROM messages WHERE status = 1`, 2)
+	decides(ids(undelivered), 4, "settle", "--as", "failed", "--receipts", "some", "--all")
+	decides(ids(none), 3, "settle", "--as", "failed", "--all")
+	count("failed", `SELECT count(*) FROM messages WHERE status = 2`, 2)
+	decides(ids(both), 0, "send", "--id", list[both].ULID.String())
+	count("waiting", `SELECT count(*) FROM outbox`, 1)
+	decides(ids(halfway, long), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
+
+	// The dry runs left nothing in the audit log; a decision names its messages there.
+	count("acts", `SELECT count(*) FROM acts WHERE act LIKE 'unanswered.%'`, 5)
+	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
+		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", list[delivered].ULID.String())
+	var events []string
+	for _, m := range message["history"].([]any) {
+		events = append(events, fmt.Sprint(m.(map[string]any)["event"], ": ", m.(map[string]any)["detail"]))
+	}
+	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + acts.Operator() + ": as the receipts say", "sent: "}
+	if !slices.Equal(events, want) {
+		t.Errorf("the history is\n%q, want\n%q", events, want)
+	}
+	if segment := message["segments"].([]any)[0].(map[string]any); segment["submitted_at"] != nil {
+		t.Errorf("a segment that nobody recorded as submitted was submitted at %v", segment["submitted_at"])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -37,15 +38,46 @@ type adminUnanswered struct {
 	ReceiptState     string     `json:"receipt_state"`
 	ReceiptCarrierID string     `json:"receipt_carrier_id"`
 	ReceiptAt        *time.Time `json:"receipt_at"`
+	ReceiptsMean     string     `json:"receipts_mean"` // sent, failed, unclear, none
 }
 
-// unansweredChoice says which unanswered messages are meant.
+// unansweredList is what a person sees in groups, by what the receipts mean.
+type unansweredList []adminUnanswered
+
+// human prints each group under its heading.
+func (list unansweredList) human(w io.Writer) error {
+	for _, group := range []struct{ mean, heading string }{
+		{"sent", "receipts mean sent"}, {"failed", "receipts mean failed"}, {"unclear", "receipts are unclear"}, {"none", "no receipt"},
+	} {
+		var some []adminUnanswered
+		for _, m := range list {
+			if m.ReceiptsMean == group.mean {
+				some = append(some, m)
+			}
+		}
+		if len(some) == 0 {
+			continue
+		}
+		unit := "messages"
+		if len(some) == 1 {
+			unit = "message"
+		}
+		if _, err := fmt.Fprintf(w, "%s: %d %s\n", group.heading, len(some), unit); err != nil {
+			return err
+		}
+		if err := printHuman(w, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unansweredChoice selects unanswered messages.
 type unansweredChoice struct {
-	Carrier  string `help:"Only this carrier's." placeholder:"NAME"`
-	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any). When not given: none of those that are sent again, else any." enum:",none,some,any" default:""`
+	Carrier string `help:"Only this carrier's." placeholder:"NAME"`
 }
 
-// each calls do with the messages that are meant, some at a time.
+// each calls do with the selected messages, some at a time.
 func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
 	store := messages.New(pool)
 	for {
@@ -62,21 +94,21 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 		if err != nil {
 			return err
 		}
-		var meant []adminUnanswered
+		list := make([]adminUnanswered, len(page))
 		for i, m := range page {
 			stray := strays[i]
-			if (c.Receipts == "none" && stray.Count > 0) || (c.Receipts == "some" && stray.Count == 0) {
-				continue
-			}
-			shown := adminUnanswered{ID: m.ULID, MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, To: string(m.Number),
-				CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt, Receipts: stray.Count}
+			list[i] = adminUnanswered{ID: m.ULID, MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, To: string(m.Number),
+				CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt, Receipts: stray.Count, ReceiptsMean: "none"}
 			if stray.Count > 0 {
-				shown.ReceiptCarrier, shown.ReceiptState = stray.Latest.Carrier, stray.Latest.State
-				shown.ReceiptCarrierID, shown.ReceiptAt = stray.Latest.CarrierID, &stray.Latest.At
+				list[i].ReceiptCarrier, list[i].ReceiptState = stray.Latest.Carrier, stray.Latest.State
+				list[i].ReceiptCarrierID, list[i].ReceiptAt = stray.Latest.CarrierID, &stray.Latest.At
+				list[i].ReceiptsMean = "unclear"
+				if mean := stray.Means(m.Segments); mean.Final() {
+					list[i].ReceiptsMean = mean.String()
+				}
 			}
-			meant = append(meant, shown)
 		}
-		if more, err := do(meant); err != nil || !more || len(page) < listPage {
+		if more, err := do(list); err != nil || !more || len(page) < listPage {
 			return err
 		}
 	}
@@ -84,8 +116,9 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 
 type adminUnansweredListCmd struct {
 	unansweredChoice
-	After int64 `help:"Only those with larger message_ids: the next part." placeholder:"ID"`
-	Limit int   `help:"How many at most." default:"1000"`
+	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any)." enum:"none,some,any" default:"any"`
+	After    int64  `help:"Only those with larger message_ids: the next part." placeholder:"ID"`
+	Limit    int    `help:"How many at most." default:"1000"`
 }
 
 // Run lists messages that their carriers may have.
@@ -94,33 +127,56 @@ func (c *adminUnansweredListCmd) Run(ctx context.Context, p *program, a *adminCm
 		return errors.New("--limit must be at least 1")
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		list := []adminUnanswered{} // [] in JSON, not null
+		list := unansweredList{} // [] in JSON, not null
 		err := c.each(ctx, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
-			list = append(list, some...)
+			for _, m := range some {
+				if c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") {
+					list = append(list, m)
+				}
+			}
 			return len(list) < c.Limit, nil
 		})
 		return list[:min(len(list), c.Limit)], err
 	})
 }
 
-// unansweredDecision is what is decided of, by whom and why.
+// unansweredDecision is a decision with its reason.
 type unansweredDecision struct {
 	ID []string `help:"One message, by its ULID; may be given several times." placeholder:"ULID"`
 	unansweredChoice
 	All    bool   `help:"Messages of all carriers, if none is named."`
-	Reason string `required:"" help:"Why; it stays in the record of acts."`
+	Reason string `required:"" help:"Why; it stays in the audit log."`
+	DryRun bool   `help:"Print what would happen, and change nothing."`
 }
 
 type adminUnansweredDone struct {
-	Messages int64 `json:"messages"` // that were sent again, or settled
-	Passed   int64 `json:"passed"`   // that were not: answered meanwhile, or their validity is over
+	Messages int64             `json:"messages"` // that were sent again, or settled
+	Passed   int64             `json:"passed"`   // that were not: answered meanwhile, or their validity is over
+	Left     int64             `json:"left"`     // that were left alone because of their receipts
+	DryRun   bool              `json:"dry_run,omitempty"`
+	Would    []adminUnanswered `json:"would,omitempty"` // of a dry run: Messages
 }
 
-// decide calls do with the messages that are meant, of one carrier at a time. It records the act before the first and what
-// came of it after the last.
-func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string, do func(pool *pgxpool.Pool, carrier string, ids []int64) (int, error)) (any, error) {
+// human prints the numbers, and of a dry run the messages as the list does.
+func (d adminUnansweredDone) human(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "messages  %d\npassed    %d\nleft      %d\n", d.Messages, d.Passed, d.Left); err != nil || !d.DryRun {
+		return err
+	}
+	if _, err := fmt.Fprintln(w, "dry run: nothing was changed"); err != nil {
+		return err
+	}
+	return unansweredList(d.Would).human(w)
+}
+
+// errDryRun ends the transaction of a decision that is not to be made.
+var errDryRun = errors.New("dry run")
+
+// decide calls do with the selected messages, of one carrier at a time; a message that is not selected by its id must fit.
+// do calls its last argument in its transaction, which records the act.
+func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string, fits func(adminUnanswered) bool,
+	do func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error)) (any, error) {
 	if len(c.ID) == 0 && c.Carrier == "" && !c.All {
-		return nil, errors.New("say which: --id, --carrier or --all")
+		return nil, errors.New("name the messages: --id, --carrier or --all")
 	}
 	wanted := make([]ulid.ULID, len(c.ID))
 	for i, text := range c.ID {
@@ -130,58 +186,64 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string
 		}
 		wanted[i] = id
 	}
-	if len(wanted) > 0 {
-		c.Receipts = "any" // they are named
-	}
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
-	entry := acts.Entry{Act: act, Subject: "unanswered messages", After: map[string]any{"reason": c.Reason, "ids": c.ID, "carrier": c.Carrier, "receipts": c.Receipts}}
-	if err := o.change(ctx, func(pgx.Tx) (acts.Entry, error) { return entry, nil }); err != nil {
-		return nil, err
-	}
-	var done adminUnansweredDone
+	done := adminUnansweredDone{DryRun: c.DryRun}
 	found := 0
 	err = c.each(ctx, pool, 0, func(some []adminUnanswered) (bool, error) {
 		byCarrier := map[string][]int64{}
 		for _, m := range some {
-			if len(wanted) == 0 || slices.Contains(wanted, m.ID) {
+			switch named := slices.Contains(wanted, m.ID); {
+			case named || len(wanted) == 0 && fits(m):
 				byCarrier[m.Carrier] = append(byCarrier[m.Carrier], m.MessageID)
+			case len(wanted) == 0:
+				done.Left++
 			}
 		}
 		for carrier, ids := range byCarrier {
-			n, err := do(pool, carrier, ids)
-			if err != nil {
+			decided, err := do(pool, carrier, ids, func(tx pgx.Tx, ids []int64) error {
+				switch {
+				case c.DryRun:
+					return errDryRun
+				case len(ids) == 0:
+					return nil
+				}
+				return acts.Record(ctx, tx, acts.Entry{Actor: acts.Operator(), Act: act, Subject: "unanswered messages",
+					After: map[string]any{"reason": c.Reason, "carrier": carrier, "message_ids": ids}})
+			})
+			if err != nil && !errors.Is(err, errDryRun) {
 				return false, err
 			}
 			found += len(ids)
-			done.Messages, done.Passed = done.Messages+int64(n), done.Passed+int64(len(ids)-n)
+			done.Messages, done.Passed = done.Messages+int64(len(decided)), done.Passed+int64(len(ids)-len(decided))
+			for _, m := range some {
+				if c.DryRun && slices.Contains(decided, m.MessageID) {
+					done.Would = append(done.Would, m)
+				}
+			}
 		}
 		return true, nil
 	})
 	if err == nil && found < len(wanted) {
 		err = fmt.Errorf("%d of these messages are not unanswered, or not any more", len(wanted)-found)
 	}
-	return done, errors.Join(err, o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
-		entry.Act += ".done"
-		entry.After = done
-		return entry, nil
-	}))
+	return done, err
 }
 
-type adminUnansweredSendCmd struct{ unansweredDecision }
+type adminUnansweredSendCmd struct {
+	unansweredDecision
+	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any)." enum:"none,some,any" default:"none"`
+}
 
 // Run sends messages again that their carriers may have.
 func (c *adminUnansweredSendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	if c.Receipts == "" { // what a receipt names has arrived: only who says so sends it again
-		c.Receipts = "none"
-	}
+	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		return c.decide(ctx, o, "unanswered.send", func(pool *pgxpool.Pool, carrier string, ids []int64) (int, error) {
-			sent, err := dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity)
-			return len(sent), err
+		return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
+			return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
 		})
 	})
 }
@@ -189,6 +251,20 @@ func (c *adminUnansweredSendCmd) Run(ctx context.Context, p *program, a *adminCm
 type adminUnansweredSettleCmd struct {
 	As string `required:"" help:"sent: the carrier delivered it; failed: it did not, or nobody knows; cancelled: no carrier has it, and its credits come back." enum:"sent,failed,cancelled"`
 	unansweredDecision
+	Receipts string `help:"Only messages whose receipts mean what --as says (some), or that no receipt names (none), or both (fitting), or all, whatever receipts mean (any)." enum:"none,some,fitting,any" default:"fitting"`
+}
+
+// fits reports whether the receipts of a message allow the decision.
+func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
+	switch c.Receipts {
+	case "any":
+		return true
+	case "none":
+		return m.Receipts == 0
+	case "some":
+		return m.ReceiptsMean == c.As
+	}
+	return m.Receipts == 0 || m.ReceiptsMean == c.As
 }
 
 // Run makes messages final that their carriers may have.
@@ -196,11 +272,17 @@ func (c *adminUnansweredSettleCmd) Run(ctx context.Context, p *program, a *admin
 	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		hooks := o.openWebhooks()
-		return c.decide(ctx, o, "unanswered."+c.As, func(pool *pgxpool.Pool, carrier string, ids []int64) (int, error) {
-			return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is)
+		return c.decide(ctx, o, actUnanswered+c.As, c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
+			return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)
 		})
 	})
 }
+
+// What decisions of unanswered messages are called in the audit log.
+const (
+	actUnanswered = "unanswered."
+	actSend       = actUnanswered + "send"
+)
 
 type adminUnmatchedCmd struct {
 	Carrier string  `help:"Only this carrier's." placeholder:"NAME"`
