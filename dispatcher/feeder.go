@@ -86,16 +86,16 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 		ids[i] = e.MessageID
 		byID[e.MessageID] = e.ID
 	}
-	claimed, err := w.d.carrying.Claim(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, ids)
+	ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
+		return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids)
+	})
 	if err != nil {
 		// The entries stay pending on the queue and their rows unclaimed: the walk
-		// finds them. It says nothing about the queue's health.
-		w.d.inFlight.claimFailed()
+		// finds them. The queue is as healthy as before.
 		w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
 		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 		return nil, true
 	}
-	ms = w.inFlight(claimed)
 	held := make(map[string]bool, len(ms))
 	for _, m := range ms {
 		m.entry = byID[m.msg.ID]
@@ -113,22 +113,46 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 
 // takeDirect claims messages in the database, without the queue.
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) []*inFlight {
-	claimed, err := w.d.store.ClaimDue(context.WithoutCancel(ctx), w.d.member.id.Load(), w.carrier.name, int(lane), room)
+	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
+		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room)
+	})
 	if err != nil {
-		w.d.inFlight.claimFailed()
 		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)
 	}
-	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(claimed)))
-	return w.inFlight(claimed)
+	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(ms)))
+	return ms
 }
 
-func (w *linkWorker) inFlight(claimed []*messages.Claimed) []*inFlight {
+// claimTimeout bounds a claim with all that it waits for. The heartbeats of a process
+// whose database is slower than that fail as well.
+const claimTimeout = 5 * time.Second
+
+// claim runs by, which claims messages, and has them in flight. The end of ctx does not
+// stop it.
+//
+// releaseOrphans waits for claims that are under way, so it releases none of these.
+// Another process can get them only when this one was taken for dead, for instance
+// because it was frozen here. When this one wakes it submits nothing: begin checks
+// member.fresh in front of each segment, and the last heartbeat is too old. The next
+// heartbeat finds the process replaced, and ends its workers before it registers anew.
+// So a segment goes out twice only if it had passed the check before: those are at most
+// a window a link. (While a whole machine is suspended, its monotonic clock stands
+// still. Then the check fails with the next heartbeat only.)
+func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
+	defer w.d.inFlight.claiming()()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	claimed, err := by(ctx)
+	if err != nil {
+		signal(w.d.inFlight.failed)
+		return nil, err
+	}
 	ms := make([]*inFlight, len(claimed))
 	for i, m := range claimed {
 		ms[i] = &inFlight{worker: w, msg: m}
 		w.d.inFlight.add(ms[i])
 	}
-	return ms
+	return ms, nil
 }
 
 // turnAway ends the messages whose handsets have opted out since they were accepted, and

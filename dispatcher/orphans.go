@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"intumwa/messages"
@@ -12,19 +11,19 @@ import (
 // inFlightMessages are the messages that this process has in flight: claimed, and
 // not yet settled or given back.
 //
-// The database may know of more: a claim that was committed while its answer
-// was lost. Such a message would not be carried as long as this process lives,
-// so releaseOrphans finds and frees them, when a claim has failed.
+// The database may have more claims of this process: a claim can be committed while
+// its answer is lost. Nobody would carry such a message as long as this process
+// lives. So releaseOrphans gives it back.
 type inFlightMessages struct {
-	unsure atomic.Int64 // until when a claim that failed may be found committed, as time since processStart
+	mu     sync.Mutex
+	byID   map[int64]*inFlight // by message
+	claims *sync.WaitGroup     // that are under way
 
-	mu       sync.Mutex
-	byID     map[int64]*inFlight         // by message
-	suspects map[messages.Claim]struct{} // claimed and not in flight when last looked at
+	failed chan struct{} // a claim failed
 }
 
 func newInFlightMessages() *inFlightMessages {
-	return &inFlightMessages{byID: make(map[int64]*inFlight), suspects: make(map[messages.Claim]struct{})}
+	return &inFlightMessages{byID: make(map[int64]*inFlight), claims: new(sync.WaitGroup), failed: make(chan struct{}, 1)}
 }
 
 func (f *inFlightMessages) add(m *inFlight) {
@@ -50,60 +49,68 @@ func (f *inFlightMessages) get(id int64) *inFlight {
 	return f.byID[id]
 }
 
-// orphaned are the claims that are in flight neither now nor the time
-// before: a claim whose answer is just coming in is not among them.
-func (f *inFlightMessages) orphaned(claims []messages.Claim) []messages.Claim {
+// claiming notes that a claim is under way. The caller calls done when it has added
+// what it got.
+func (f *inFlightMessages) claiming() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	suspects := make(map[messages.Claim]struct{})
-	var orphans []messages.Claim
+	f.claims.Add(1)
+	return f.claims.Done
+}
+
+// orphaned returns those of claims, as the database had them, that no worker has nor
+// will get. It waits for the claims that are under way: each of them either adds its
+// rows or fails.
+func (f *inFlightMessages) orphaned(claims []messages.Claim) (orphans []messages.Claim) {
+	f.mu.Lock()
+	before := f.claims
+	f.claims = new(sync.WaitGroup)
+	f.mu.Unlock()
+	before.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, claim := range claims {
-		if m := f.byID[claim.MessageID]; m != nil && m.msg.Epoch == claim.Epoch {
-			continue
-		}
-		if _, again := f.suspects[claim]; again {
+		if m := f.byID[claim.MessageID]; m == nil || m.msg.Epoch != claim.Epoch {
 			orphans = append(orphans, claim)
 		}
-		suspects[claim] = struct{}{}
 	}
-	f.suspects = suspects
 	return orphans
 }
 
-const (
-	orphanInterval = 5 * time.Second // between two looks for orphaned claims, when there may be some
-	orphanSeldom   = 5 * time.Minute // and when there should be none
-	// unsureFor is how long after its answer was lost a claim may be committed.
-	unsureFor = time.Minute
-)
+// orphanLooks are the pauses before the looks for orphaned claims after a claim has
+// failed. The server may commit that claim after we have given up waiting for it, but
+// not a minute later. A look reads all that waits, so there are few.
+var orphanLooks = [...]time.Duration{5 * time.Second, 10 * time.Second, 45 * time.Second}
 
-// claimFailed notes that a claim's answer was lost.
-func (f *inFlightMessages) claimFailed() { f.unsure.Store(int64(time.Since(processStart) + unsureFor)) }
+// lookTimeout bounds a look.
+const lookTimeout = 15 * time.Second
 
-// mayHaveOrphans reports whether a claim's answer was lost lately.
-func (f *inFlightMessages) mayHaveOrphans() bool {
-	return int64(time.Since(processStart)) < f.unsure.Load()
-}
-
-// runOrphans looks for orphaned claims after a claim has failed: the look reads all
-// that waits.
+// runOrphans looks for orphaned claims after a claim has failed.
 func (d *Dispatcher) runOrphans(ctx context.Context) {
-	pause := orphanInterval
-	for last := time.Now(); sleep(ctx, pause) == nil; {
-		if pause = orphanInterval; !d.inFlight.mayHaveOrphans() && time.Since(last) < orphanSeldom {
-			continue
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.inFlight.failed:
 		}
-		last = time.Now()
-		if err := d.releaseOrphans(ctx); err != nil && ctx.Err() == nil {
-			d.log.Debug("looking for orphaned claims", "error", err)
+		for _, pause := range orphanLooks {
+			if sleep(ctx, pause) != nil {
+				return
+			}
+			if err := d.releaseOrphans(ctx); err != nil {
+				d.log.Debug("looking for orphaned claims; it is tried again", "error", err)
+				signal(d.inFlight.failed)
+			}
 		}
-		pause = max(orphanInterval, min(swept*time.Since(last), restMost))
 	}
 }
 
 // releaseOrphans gives back what the database counts as claimed by this process and
-// this process does not have.
+// this process does not have. What the process got meanwhile, settled or gave back is
+// under another epoch or gone by then: the release does not touch it.
 func (d *Dispatcher) releaseOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	me := d.member.id.Load()
 	claims, err := d.store.ClaimsOf(ctx, me)
 	if err != nil {

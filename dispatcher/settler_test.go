@@ -447,25 +447,6 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	}
 }
 
-// TestStrays: a claim that is nobody's in this process is given back at the
-// second look; what is in hand stays.
-func TestStrays(t *testing.T) {
-	b := newBench(t)
-	held, lost := b.begun(1), b.begun(1)
-	b.d.inFlight.remove(lost)
-	for look, want := range []int{7, 0} {
-		if err := b.d.releaseOrphans(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, lost.msg.ID); got != want {
-			t.Errorf("look %d: the orphan is claimed by %d, want %d", look+1, got, want)
-		}
-	}
-	if got := b.count(`SELECT claimed_by FROM outbox WHERE message_id = $1`, held.msg.ID); got != 7 {
-		t.Errorf("what is in hand is claimed by %d", got)
-	}
-}
-
 // BenchmarkSettler is the settling of 100 accepted segments and their receipts.
 func BenchmarkSettler(b *testing.B) {
 	const n = 100

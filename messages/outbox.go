@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -76,6 +75,8 @@ const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.com
 //
 // The rows are found by their ids whatever the planner knows: with statistics of
 // a time when the lane was empty it would read the whole lane (carrier || ”).
+//
+// After an error dispatcher may have claimed some of them (ClaimsOf).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
 	return s.claim(ctx, claimStatement, dispatcher, ids, carrier)
 }
@@ -122,8 +123,10 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	for _, c := range claimed {
 		c.OptedOut = c.Attempt == 0
 	}
+	// Read behind the commit: a settlement that gave a row back just before it was
+	// claimed also wrote which segments are out.
 	if err := segmentsOut(ctx, s.pool, claimed); err != nil {
-		return nil, errors.Join(err, s.Release(ctx, args[0].(int64), claimsOf(claimed), 0))
+		return nil, err
 	}
 	return claimed, nil
 }
@@ -139,14 +142,6 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	}
 	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
 	return &c, nil
-}
-
-func claimsOf(claimed []*Claimed) []Claim {
-	claims := make([]Claim, len(claimed))
-	for i, c := range claimed {
-		claims[i] = c.Claim()
-	}
-	return claims
 }
 
 // segmentsOut notes in messages that are not at their first attempt which of
@@ -213,7 +208,8 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (be
 	return begun, nil
 }
 
-// ClaimsOf lists what a dispatcher has claimed. It reads all that waits.
+// ClaimsOf lists what a dispatcher has claimed, by the database. It reads all that
+// waits.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
 	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
 	if err != nil {

@@ -1,0 +1,113 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+)
+
+// retried is a message that the carrier refused for now and that is due again: whoever
+// claims it reads, behind the commit, which segments are out.
+func (b *bench) retried() *inFlight {
+	b.Helper()
+	m := b.begun(1)
+	b.settle(settlement{results: []result{ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 1)}})
+	b.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, m.msg.ID)
+	return m
+}
+
+// storeWith is a store with a pool of its own.
+func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
+	b.Helper()
+	config := b.pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
+	change(config)
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	return messages.New(pool)
+}
+
+// TestSlowClaim: a claim that takes long keeps its rows, although another claim fails
+// meanwhile. Two processes would submit the message otherwise.
+func TestSlowClaim(t *testing.T) {
+	b := newBench(t)
+	m := b.retried()
+	if err := b.d.queue.Push(t.Context(), []queue.Item{{MessageID: m.msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
+		t.Fatal(err)
+	}
+	committed, goOn := make(chan struct{}, 10), make(chan struct{})
+	b.d.carrying = b.storeWith(func(c *pgxpool.Config) {
+		c.AfterRelease = func(*pgx.Conn) bool {
+			committed <- struct{}{}
+			<-goOn
+			return true
+		}
+	})
+	taken := make(chan []*inFlight, 1)
+	go func() {
+		got, _ := b.worker.take(t.Context(), queue.Single, 10)
+		taken <- got
+	}()
+	<-committed
+	looked := make(chan error, 1)
+	go func() { looked <- errors.Join(b.d.releaseOrphans(t.Context()), b.d.releaseOrphans(t.Context())) }()
+	select {
+	case err := <-looked:
+		looked <- err
+	case <-time.After(time.Second): // the looks wait for the claim
+	}
+	close(goOn)
+	got := <-taken
+	if err := <-looked; err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`); len(got) != 1 || n != 1 {
+		t.Errorf("%d messages are about to be submitted here, of which %d are claimed", len(got), n)
+	}
+}
+
+// TestLostClaim: a look releases the claim of a caller that got an error behind the commit.
+// What is in flight stays.
+func TestLostClaim(t *testing.T) {
+	b := newBench(t)
+	lost, held := b.retried(), b.begun(1)
+	var connections atomic.Int64
+	b.d.store = b.storeWith(func(c *pgxpool.Config) {
+		c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			if connections.Add(1) > 1 {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		c.AfterRelease = func(*pgx.Conn) bool { return false }
+	})
+	if got := b.worker.takeDirect(t.Context(), queue.Single, 10); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 2 {
+		t.Fatalf("%d are in hand", len(got))
+	}
+	select {
+	case <-b.d.inFlight.failed:
+	default:
+		t.Error("no look follows")
+	}
+	b.d.store = b.d.carrying
+	if err := b.d.releaseOrphans(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[int64]int{lost.msg.ID: 0, held.msg.ID: 7} {
+		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, id); got != want {
+			t.Errorf("message %d is claimed by %d, want %d", id, got, want)
+		}
+	}
+}
