@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -291,6 +292,57 @@ func TestCancel(t *testing.T) {
 	if got := w.do("nobody", "DELETE", "/v1/sms/"+queued, ""); got.status != 400 {
 		t.Errorf("without a company: %d", got.status)
 	}
+}
+
+// Cancelling responds when the credits can be spent again. It waits a while for a balance that another transaction has locked;
+// after that it responds with 503 and has changed nothing.
+func TestCancelReturnsWhatCanBeSpent(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	w.credits("live", 20)
+	var ids []string
+	for range 20 {
+		ids = append(ids, w.sent("live", with(single("79123456", "ACME", "x"), "send_at", in(time.Hour))))
+	}
+	waiting := func() bool {
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+	}
+	lock := func() (letGo func()) {
+		tx, err := w.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `SELECT FROM balances FOR UPDATE`} {
+			if _, err := tx.Exec(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return func() { _ = tx.Rollback(context.Background()) }
+	}
+
+	letGo := lock()
+	got := w.do("live", "DELETE", "/v1/sms/"+ids[0], "")
+	if left := w.count(`SELECT count(*) FROM scheduled`); got.status != 503 || got.header.Get("Retry-After") == "" || left != 20 {
+		t.Errorf("with a balance that stays locked: %d %s, %d messages are scheduled; want 503 and 20", got.status, got.body, left)
+	}
+	replies := make(chan reply, len(ids))
+	go func() { replies <- w.do("live", "DELETE", "/v1/sms/"+ids[0], "") }()
+	for deadline := time.Now().Add(10 * time.Second); !waiting() && len(replies) == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	letGo()
+	if got := <-replies; got.status != 200 || !strings.Contains(got.body, `"credits_returned":1`) {
+		t.Errorf("with a balance that was locked for a moment: %d %s", got.status, got.body)
+	}
+
+	for _, id := range ids[1:] {
+		go func() { replies <- w.do("live", "DELETE", "/v1/sms/"+id, "") }()
+	}
+	for range ids[1:] {
+		if got := <-replies; got.status != 200 || !strings.Contains(got.body, `"credits_returned":1`) {
+			t.Errorf("one of many: %d %s", got.status, got.body)
+		}
+	}
+	w.sentBatch("live", bulk("ACME", repeat(20, item("79123456", "x"))...))
 }
 
 // The same key with the same bytes is one request, scheduled once; other bytes are another.

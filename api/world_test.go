@@ -77,7 +77,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}
 	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
-		return dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, dispatcher.RefundUnsubmitted, nil)
+		return dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
 	}
 	in := intake.Options{TestSender: testSender, TestQuota: 5}
 	if o.Intake != nil {

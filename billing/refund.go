@@ -24,6 +24,18 @@ type TestReturn struct {
 // transaction and paid later by PayOwed. Call it once for each message, in the
 // transaction that makes it failed. It returns how many messages were refunded now.
 func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestReturn) (refunded int, err error) {
+	return giveBack(ctx, tx, refunds, tests, skipLocked)
+}
+
+// GiveBackNow is GiveBack for a caller that reports what came back: it defers nothing. It waits up to two seconds for a
+// locked balance or test pool; after that it returns an error (postgres.Locked), and the transaction must be rolled back.
+func GiveBackNow(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestReturn) error {
+	_, err := giveBack(ctx, tx, refunds, tests, "")
+	return err
+}
+
+// giveBack locks with skipLocked, or, with "", waits for up to refundLockTimeout.
+func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestReturn, how string) (refunded int, err error) {
 	if len(refunds) == 0 && len(tests) == 0 {
 		return 0, nil
 	}
@@ -37,11 +49,14 @@ func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestRetur
 	companies, users = sortedUnique(companies), sortedUnique(users)
 	credits, used := make(map[int64]int64), make(map[int64]int64)
 	batch := &pgx.Batch{}
+	if how != skipLocked {
+		batch.Queue(`SET LOCAL lock_timeout = '` + refundLockTimeout + `'`)
+	}
 	if len(users) > 0 {
-		lockPools(batch, users, skipLocked, used)
+		lockPools(batch, users, how, used)
 	}
 	if len(companies) > 0 {
-		lockBalances(batch, companies, skipLocked, credits)
+		lockBalances(batch, companies, how, credits)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return 0, fmt.Errorf("locking balances and test pools for a refund: %w", err)
@@ -74,7 +89,11 @@ func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, tests []TestRetur
 	return refund(ctx, tx, free, credits)
 }
 
-const skipLocked = "SKIP LOCKED"
+const (
+	skipLocked = "SKIP LOCKED"
+	// refundLockTimeout is how long GiveBackNow waits for each lock.
+	refundLockTimeout = "2s"
+)
 
 // deferredReturns are rows of the table returns: refunds that PayOwed pays later.
 type deferredReturns struct {

@@ -16,17 +16,18 @@ import (
 // cancelAtOnce is how many messages one transaction cancels.
 const cancelAtOnce = 500
 
-// Cancellation is what became of messages that an operator stopped.
+// Cancellation counts the messages that Cancel stopped.
 type Cancellation struct {
 	Cancelled int64 // messages that failed now, with the reason cancelled
-	Credits   int64 // of these, given back or written down to be
+	Credits   int64 // theirs; they are back on the balance
 }
 
-// Cancel stops what has not been handed to any carrier, what waits for its time first: the messages fail with the reason cancelled, their companies are
-// told as of every failure, and unless refund is RefundNever their credits come back, each once, in the same transaction.
-// What a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record who did
-// it; nil: nobody asks. It may be called again, also after an error: what is cancelled stays so.
-func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued, refund Refund,
+// Cancel stops what has not been handed to any carrier, scheduled messages first: the messages fail with the reason
+// cancelled, their companies get the events of a failure, and their credits come back, each once, in the same transaction,
+// whatever billing.refund is. It waits a short while for a locked balance (billing.GiveBackNow); after that it fails. A
+// message that a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record
+// the act; it may be nil. Cancel may be called again, also after an error: what was cancelled before remains cancelled.
+func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
 	for phase, find := range []func(context.Context, pgx.Tx, messages.Queued, int64, int) ([]messages.Final, int64, error){
 		store.CancelledScheduled, store.Cancelled,
@@ -36,7 +37,7 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 			if phase > 0 || after > 0 {
 				record = nil
 			}
-			step, next, err := cancelStep(ctx, pool, store, hooks, refund, record, func(tx pgx.Tx) ([]messages.Final, int64, error) {
+			step, next, err := cancelStep(ctx, pool, store, hooks, record, func(tx pgx.Tx) ([]messages.Final, int64, error) {
 				return find(ctx, tx, q, after, cancelAtOnce)
 			})
 			if err != nil {
@@ -49,8 +50,8 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 	return done, nil
 }
 
-// cancelStep cancels what find brings, in one transaction; record is called in it first, nil: nothing is.
-func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, refund Refund, record func(tx pgx.Tx) error,
+// cancelStep cancels the messages that find returns, in one transaction; it calls record first, unless that is nil.
+func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, record func(tx pgx.Tx) error,
 	find func(tx pgx.Tx) ([]messages.Final, int64, error)) (step Cancellation, next int64, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		step = Cancellation{} // it may be tried again
@@ -78,7 +79,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 			case m.Carrier == sms.SandboxCarrier: // nobody paid for it
 			case m.Test:
 				tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
-			case refund != RefundNever:
+			default:
 				refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
 				step.Credits += int64(m.Segments)
 			}
@@ -86,8 +87,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err
 		}
-		_, err = billing.GiveBack(ctx, tx, refunds, tests)
-		return err
+		return billing.GiveBackNow(ctx, tx, refunds, tests)
 	})
 	return step, next, err
 }

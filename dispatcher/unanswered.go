@@ -122,7 +122,7 @@ type Outcome uint8
 const (
 	WasSent      Outcome = iota // the carrier's records say that it was delivered
 	WasFailed                   // … that it was not, or nobody knows and it is to end
-	WasCancelled                // no carrier has it, and nobody wants it any more: its credits come back, unless a carrier took a segment
+	WasCancelled                // no carrier has it: its credits come back, whatever billing.refund is, unless a carrier took a segment
 )
 
 // SettleUnanswered makes messages of a carrier, by their ids, final of which it has neither
@@ -139,7 +139,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 			final.Status, final.Reason = sms.Failed, submission.ReasonNoAnswer
 		case WasCancelled:
 			final.Status, final.Reason = sms.Failed, messages.ReasonCancelled
-			pays = func(m messages.Settled) bool { return m.Unsubmitted && refund != RefundNever }
+			pays = func(m messages.Settled) bool { return m.Unsubmitted }
 		}
 		var finals []messages.Final
 		for _, id := range ids {

@@ -46,7 +46,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	settle := func(want int, as Outcome, ids ...int64) {
 		t.Helper()
-		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundUnsubmitted, unrecorded); err != nil || len(n) != want {
+		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundNever, unrecorded); err != nil || len(n) != want {
 			t.Errorf("%v of %v are settled, want %d; %v", n, ids, want, err)
 		}
 	}

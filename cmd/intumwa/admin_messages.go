@@ -238,7 +238,7 @@ func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry act
 	}
 	defer pool.Close()
 	entry.Actor, entry.Company = acts.Operator(), sms.CompanyID(queued.Company)
-	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, o.config.Billing.Refund.Is, func(tx pgx.Tx) error {
+	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, func(tx pgx.Tx) error {
 		entry.After = map[string]any{"reason": reason}
 		return acts.Record(ctx, tx, entry)
 	})

@@ -225,7 +225,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("accounts", users.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Cancel: func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
-				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, c.Billing.Refund.Is, nil)
+				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
 				hooks.Kick()
 				return done, err
 			}}
