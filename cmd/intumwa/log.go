@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,178 +19,123 @@ import (
 	"intumwa/sms"
 )
 
-// What goes on failing is one line as it begins and one now and then, each with
-// how many there were meanwhile. The pause between them doubles.
 const (
-	steadyFirst = time.Minute
-	steadyMost  = 16 * time.Minute
-	steadyKeys  = 1024 // different lines that are watched at once; further ones are written as they come
-	steadyLook  = time.Second
+	repeatEvery = time.Minute // between two lines of one failure
+	repeatKeys  = 1024        // failures that are followed at once
 )
 
-// steadySubjects tell one line from another beside its level and text: whose it
-// is. What is not named here may be different each time.
-var steadySubjects = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command"}
+// subjectKeys are the attributes that tell one failure from another, beside level and text.
+// Others may differ from line to line.
+var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command"}
 
-// steadyIDs are what a line about one message bears, or one that has been counted
-// where it was made: such a one is always written.
-var steadyIDs = []string{"id", "message_id", "webhook_id", "delivery", "stack", "count"}
+// messageKeys are the attributes of lines about one message, or of lines that carry a count
+// already. Such a line is always written.
+var messageKeys = []string{"id", "message_id", "webhook_id", "delivery", "stack", "count"}
 
-// steadyErrors is how many different errors of one link are told at once.
-const steadyErrors = 4
-
-// steady is a handler that writes each warning and error once, and then once in
-// a while with the count of those that were the same: the same text, level and
-// subject. Everything else passes as it comes, and a line at level info about the
-// same subject ends what went on: the next one is a beginning.
-type steady struct {
-	inner   slog.Handler
-	subject string // of what With gave
-	link    bool
-	err     string
-	always  bool
-	shared  *steadyLines
+// repeats is a handler that writes a warning or an error at most once a minute while the same
+// failure goes on: the same level, text and subject, and for a link the same error. The next
+// line has the count of those that were left out. A line at level info about the same subject
+// ends the failure.
+type repeats struct {
+	slog.Handler
+	attrs []slog.Attr // of With
+	seen  *failures
 }
 
-// steadyLines are the lines that were written of late.
-type steadyLines struct {
+// failures are those that were written lately.
+type failures struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	lines map[string]*steadyLine
+	byKey map[string]*failure
 }
 
-type steadyLine struct {
+type failure struct {
 	subject string
-	handler slog.Handler
-	last    slog.Record // the latest that was not written
-	errors  []string    // that were written
-	count   int         // that were not written
-	pause   time.Duration
-	next    time.Time // when the count is told
+	written time.Time
+	omitted int
 }
 
-func newSteady(inner slog.Handler) *steady {
-	return &steady{inner: inner, shared: &steadyLines{now: time.Now, lines: make(map[string]*steadyLine)}}
+func newRepeats(inner slog.Handler) *repeats {
+	return &repeats{Handler: inner, seen: &failures{now: time.Now, byKey: make(map[string]*failure)}}
 }
 
-func (s *steady) Enabled(ctx context.Context, level slog.Level) bool {
-	return s.inner.Enabled(ctx, level)
+// WithAttrs keeps the attributes also for the subject.
+func (r *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &repeats{Handler: r.Handler.WithAttrs(attrs), attrs: slices.Concat(r.attrs, attrs), seen: r.seen}
 }
 
-func (s *steady) WithAttrs(attrs []slog.Attr) slog.Handler {
-	other := *s
-	other.inner = s.inner.WithAttrs(attrs)
-	for _, a := range attrs {
-		other.note(a)
-	}
-	return &other
-}
-
-func (s *steady) WithGroup(name string) slog.Handler {
-	other := *s
-	other.inner = s.inner.WithGroup(name)
-	return &other
-}
-
-func (s *steady) note(a slog.Attr) {
-	if slices.Contains(steadySubjects, a.Key) {
-		s.subject += "\x00" + a.Key + "\x00" + a.Value.String()
-	}
-	s.always = s.always || slices.Contains(steadyIDs, a.Key)
-	s.link = s.link || a.Key == "link"
-	if a.Key == "error" {
-		s.err = digits.ReplaceAllString(a.Value.String(), "")
-	}
+// WithGroup keeps the subject.
+func (r *repeats) WithGroup(name string) slog.Handler {
+	return &repeats{Handler: r.Handler.WithGroup(name), attrs: r.attrs, seen: r.seen}
 }
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-func (s *steady) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelInfo {
-		return s.inner.Handle(ctx, r)
+// Handle writes the line unless it repeats another one.
+func (r *repeats) Handle(ctx context.Context, line slog.Record) error {
+	if line.Level < slog.LevelInfo {
+		return r.Handler.Handle(ctx, line)
 	}
-	whose := *s
-	r.Attrs(func(a slog.Attr) bool { whose.note(a); return true })
-	if r.Level < slog.LevelWarn {
-		if r.Level == slog.LevelInfo && !whose.always {
-			s.shared.tell(func(line *steadyLine) bool { return line.subject == whose.subject })
+	attrs := r.attrs
+	line.Attrs(func(a slog.Attr) bool { attrs = append(attrs[:len(attrs):len(attrs)], a); return true })
+	var subject, problem string
+	var message, link bool
+	for _, a := range attrs {
+		if slices.Contains(subjectKeys, a.Key) {
+			subject += "\x00" + a.Key + "\x00" + a.Value.String()
 		}
-		return s.inner.Handle(ctx, r)
+		message = message || slices.Contains(messageKeys, a.Key)
+		link = link || a.Key == "link"
+		if a.Key == "error" {
+			problem = digits.ReplaceAllString(a.Value.String(), "")
+		}
 	}
-	if !whose.link { // another reason why a link is down is another thing to do; a store's outage has many
-		whose.err = ""
-	}
-	if whose.always || s.shared.first(&whose, r) {
-		return s.inner.Handle(ctx, r)
-	}
-	return nil
-}
-
-// first tells whether a line is to be written now; else it is counted.
-func (l *steadyLines) first(s *steady, r slog.Record) bool {
-	key := r.Level.String() + "\x00" + r.Message + s.subject
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := l.lines[key]
 	switch {
-	case line != nil && len(line.errors) < steadyErrors && !slices.Contains(line.errors, s.err):
-		line.errors = append(line.errors, s.err)
-	case line != nil:
-		line.handler, line.last = s.inner, r.Clone()
-		line.count++
-		return false
-	case len(l.lines) < steadyKeys:
-		l.lines[key] = &steadyLine{subject: s.subject, errors: []string{s.err}, pause: steadyFirst, next: l.now().Add(steadyFirst)}
-	}
-	return true
-}
-
-// Run tells the counts when their time has come, until ctx ends, and then what
-// is left.
-func (l *steadyLines) Run(ctx context.Context) error {
-	tick := time.NewTicker(steadyLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			l.tell(func(*steadyLine) bool { return true })
+	case message:
+	case line.Level < slog.LevelWarn:
+		r.seen.end(subject)
+	default:
+		key := line.Level.String() + "\x00" + line.Message + subject
+		if link { // another reason why a link is down needs another action; an outage of a store has many errors
+			key += "\x00" + problem
+		}
+		omitted, due := r.seen.due(key, subject)
+		if !due {
 			return nil
-		case <-tick.C:
-			l.tell(nil)
+		}
+		if omitted > 0 {
+			line.AddAttrs(slog.Int("count", omitted))
 		}
 	}
+	return r.Handler.Handle(ctx, line)
 }
 
-// tell writes the counts whose time has come, and those of the lines that have
-// ended, which are forgotten.
-func (l *steadyLines) tell(ended func(*steadyLine) bool) {
-	type due struct {
-		handler slog.Handler
-		record  slog.Record
-	}
-	var list []due
-	l.mu.Lock()
-	now := l.now()
-	for key, line := range l.lines {
-		switch {
-		case ended != nil && !ended(line), ended == nil && now.Before(line.next):
-			continue
-		case ended != nil || line.count == 0:
-			delete(l.lines, key)
+// due reports whether a failure's line is to be written, and how many were omitted before it.
+func (f *failures) due(key, subject string) (omitted int, due bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	at := f.byKey[key]
+	if at == nil {
+		if len(f.byKey) >= repeatKeys {
+			clear(f.byKey)
 		}
-		if line.count > 0 {
-			line.last.AddAttrs(slog.Int("count", line.count), slog.String("within", now.Sub(line.next.Add(-line.pause)).Round(time.Second).String()))
-			list = append(list, due{line.handler, line.last})
-			line.count, line.pause = 0, min(2*line.pause, steadyMost)
-			line.next = now.Add(line.pause)
-		}
+		at = &failure{subject: subject}
+		f.byKey[key] = at
+	} else if now.Sub(at.written) < repeatEvery {
+		at.omitted++
+		return 0, false
 	}
-	l.mu.Unlock()
-	slices.SortFunc(list, func(a, b due) int { return a.record.Time.Compare(b.record.Time) })
-	for _, d := range list {
-		_ = d.handler.Handle(context.Background(), d.record) // there is nobody to tell
-	}
+	omitted, at.written, at.omitted = at.omitted, now, 0
+	return omitted, true
+}
+
+// end forgets the failures of a subject.
+func (f *failures) end(subject string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.byKey, func(_ string, at *failure) bool { return at.subject == subject })
 }
 
 // plainJSON passes JSON on and escapes in it what encoding/json leaves as it is

@@ -65,8 +65,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	calm := newSteady(newLog(p.stderr, config.Log).Handler())
-	log := slog.New(calm)
+	log := slog.New(newRepeats(newLog(p.stderr, config.Log).Handler()))
 	redisLog.to.Store(log)
 	defer redisLog.to.CompareAndSwap(log, nil)
 	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say without being asked, which peers can make them do
@@ -78,13 +77,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 			return fmt.Errorf("migrating the database: %w", sessionError(&config.Database, err))
 		}
 	}
-	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
-	telling := make(chan struct{})
-	go func() { defer close(telling); _ = calm.shared.Run(told) }()
-	err = g.serve(ctx)
-	stopTelling()
-	<-telling
-	if err != nil && ctx.Err() == nil {
+	if err := g.serve(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	log.Info("ended", "roles", strings.Join(s.Roles, ","))
