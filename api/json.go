@@ -1,33 +1,61 @@
 package api
 
 import (
+	"encoding/json"
 	"iter"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
-
-// maxDepth bounds the nesting of a body: the deepest legal one has four levels.
-const maxDepth = 32
 
 // value is one valid JSON value: its text without surrounding whitespace, "" where
 // there is none. It is parsed only where it is used, so a body costs no memory beyond
-// its own text, whatever it contains. encoding/json would allocate every value.
+// its own text, whatever it contains (TestAttackMemory). encoding/json decides what is valid
+// and would allocate every value if it also decoded them.
 type value string
 
-// parse checks that a body is exactly one JSON value (RFC 8259), in UTF-8,
-// nested at most maxDepth deep, with every escaped surrogate in a pair: a single
-// surrogate is not a character and could not be sent.
+// parse checks that a body is exactly one JSON value (RFC 8259), in UTF-8, with every
+// escaped surrogate in a pair: a single surrogate is not a character and could not be sent.
 func parse(body string) (value, bool) {
-	if !utf8.ValidString(body) {
+	if body == "" || !utf8.ValidString(body) || !json.Valid(unsafe.Slice(unsafe.StringData(body), len(body))) || !paired(body) {
 		return "", false
 	}
-	start := skipSpace(body, 0)
-	end := checkValue(body, start, 0)
-	if end < 0 || skipSpace(body, end) != len(body) {
-		return "", false
+	return value(strings.Trim(body, " \n\r\t")), true
+}
+
+// paired reports whether every escaped surrogate of a valid text is one of a pair.
+func paired(s string) bool {
+	for {
+		at := strings.IndexByte(s, '\\')
+		if at < 0 {
+			return true
+		}
+		s = s[at:]
+		unit, escaped := unitOf(s)
+		switch {
+		case !escaped:
+			s = s[2:]
+		case !utf16.IsSurrogate(unit):
+			s = s[6:]
+		default:
+			low, escaped := unitOf(s[6:])
+			if !escaped || utf16.DecodeRune(unit, low) == utf8.RuneError {
+				return false
+			}
+			s = s[12:]
+		}
 	}
-	return value(body[start:end]), true
+}
+
+// unitOf returns the UTF-16 unit that a text begins with as an escape.
+func unitOf(s string) (unit rune, escaped bool) {
+	if !strings.HasPrefix(s, `\u`) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	return rune(n), err == nil
 }
 
 // isNull reports whether v is null or missing; both count as a missing field.
@@ -37,58 +65,24 @@ func (v value) isObject() bool { return v != "" && v[0] == '{' }
 
 func (v value) isArray() bool { return v != "" && v[0] == '[' }
 
-// text returns a string's text; ok is false for any other value. A text without
-// escapes shares the body's memory.
-func (v value) text() (text string, ok bool) {
-	if v == "" || v[0] != '"' {
-		return "", false
-	}
-	return unescape(string(v[1:len(v)-1]), maxText), true
-}
-
-// maxText is how many octets of a text with escapes are unescaped: more than any
-// field may have. A truncated text ends with U+FFFD, so that it cannot pass for a
-// number or a blank text.
+// maxText is the length of a text with escapes up to which they are resolved: more than any
+// field may have.
 const maxText = 64 << 10
 
-// unescape resolves the escapes of a text, truncated at about most octets.
-func unescape(s string, most int) string {
-	at := strings.IndexByte(s, '\\')
-	if at < 0 {
-		return s
+// text returns a string's text; ok is false for any other value. A text without escapes
+// shares the body's memory. One with escapes that is longer than maxText is cut and ends with
+// U+FFFD, so that it is too long for every field and cannot pass for a number or a blank text.
+func (v value) text() (text string, ok bool) {
+	switch {
+	case v == "" || v[0] != '"':
+		return "", false
+	case strings.IndexByte(string(v), '\\') < 0:
+		return string(v[1 : len(v)-1]), true
+	case len(v) > maxText:
+		return strings.ToValidUTF8(string(v[1:maxText]), "") + string(utf8.RuneError), true
 	}
-	var out strings.Builder
-	out.Grow(min(len(s), most))
-	for ; at >= 0; at = strings.IndexByte(s, '\\') {
-		if out.Len()+at > most {
-			break
-		}
-		out.WriteString(s[:at])
-		c := s[at+1]
-		s = s[at+2:]
-		if c != 'u' {
-			if mean := strings.IndexByte("bfnrt", c); mean >= 0 {
-				c = "\b\f\n\r\t"[mean]
-			}
-			out.WriteByte(c)
-			continue
-		}
-		r, _ := hex4(s, 0)
-		s = s[4:]
-		if utf16.IsSurrogate(r) {
-			low, _ := hex4(s, 2)
-			r = utf16.DecodeRune(r, low)
-			s = s[6:]
-		}
-		out.WriteRune(r)
-	}
-	if room := most - out.Len(); at >= 0 || len(s) > room {
-		out.WriteString(s[:min(len(s), max(0, room))])
-		out.WriteRune(utf8.RuneError)
-		return out.String()
-	}
-	out.WriteString(s)
-	return out.String()
+	err := json.Unmarshal([]byte(v), &text)
+	return text, err == nil
 }
 
 // members iterates over an object's members in the order of the text; any other value
@@ -102,7 +96,7 @@ func (v value) members() iter.Seq2[string, value] {
 		s := string(v)
 		for i := skipSpace(s, 1); s[i] != '}'; {
 			end := skipString(s, i)
-			key := unescape(s[i+1:end-1], maxText)
+			key, _ := value(s[i:end]).text()
 			start := skipSpace(s, skipSpace(s, end)+1)
 			end = skipValue(s, start)
 			if !yield(key, value(s[start:end])) {
@@ -180,169 +174,4 @@ func skipSpace(s string, i int) int {
 		i++
 	}
 	return i
-}
-
-// checkValue returns the end of the value that starts at i, -1 if it is not valid.
-func checkValue(s string, i, depth int) int {
-	if i >= len(s) {
-		return -1
-	}
-	switch s[i] {
-	case '"':
-		return checkString(s, i)
-	case '{':
-		return checkList(s, i, depth+1, '}')
-	case '[':
-		return checkList(s, i, depth+1, ']')
-	case 't':
-		return checkWord(s, i, "true")
-	case 'f':
-		return checkWord(s, i, "false")
-	case 'n':
-		return checkWord(s, i, "null")
-	}
-	return checkNumber(s, i)
-}
-
-// checkList checks an array or, closed by a brace, an object.
-func checkList(s string, i, depth int, closing byte) int {
-	if depth > maxDepth {
-		return -1
-	}
-	if i = skipSpace(s, i+1); i < len(s) && s[i] == closing {
-		return i + 1
-	}
-	for {
-		if closing == '}' {
-			if i >= len(s) || s[i] != '"' {
-				return -1
-			}
-			if i = checkString(s, i); i < 0 {
-				return -1
-			}
-			if i = skipSpace(s, i); i >= len(s) || s[i] != ':' {
-				return -1
-			}
-			i = skipSpace(s, i+1)
-		}
-		if i = checkValue(s, i, depth); i < 0 {
-			return -1
-		}
-		if i = skipSpace(s, i); i >= len(s) {
-			return -1
-		}
-		switch s[i] {
-		case closing:
-			return i + 1
-		case ',':
-			i = skipSpace(s, i+1)
-		default:
-			return -1
-		}
-	}
-}
-
-func checkWord(s string, i int, word string) int {
-	if !strings.HasPrefix(s[i:], word) {
-		return -1
-	}
-	return i + len(word)
-}
-
-func checkNumber(s string, i int) int {
-	if s[i] == '-' {
-		i++
-	}
-	switch {
-	case i < len(s) && s[i] == '0':
-		i++
-	default:
-		if i = checkDigits(s, i); i < 0 {
-			return -1
-		}
-	}
-	if i < len(s) && s[i] == '.' {
-		if i = checkDigits(s, i+1); i < 0 {
-			return -1
-		}
-	}
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			i++
-		}
-		return checkDigits(s, i)
-	}
-	return i
-}
-
-// checkDigits requires at least one digit.
-func checkDigits(s string, i int) int {
-	start := i
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		i++
-	}
-	if i == start {
-		return -1
-	}
-	return i
-}
-
-func checkString(s string, i int) int {
-	for i++; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return i + 1
-		case c < ' ':
-			return -1
-		case c == '\\':
-			if i++; i >= len(s) {
-				return -1
-			}
-			if s[i] != 'u' {
-				if strings.IndexByte(`"\/bfnrt`, s[i]) < 0 {
-					return -1
-				}
-				continue
-			}
-			unit, ok := hex4(s, i+1)
-			if !ok {
-				return -1
-			}
-			i += 4
-			if !utf16.IsSurrogate(unit) {
-				continue
-			}
-			if !strings.HasPrefix(s[i+1:], `\u`) {
-				return -1
-			}
-			low, ok := hex4(s, i+3)
-			if !ok || utf16.DecodeRune(unit, low) == utf8.RuneError {
-				return -1
-			}
-			i += 6
-		}
-	}
-	return -1
-}
-
-// hex4 reads four hexadecimal digits.
-func hex4(s string, i int) (r rune, ok bool) {
-	if i+4 > len(s) {
-		return 0, false
-	}
-	for _, c := range []byte(s[i : i+4]) {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
