@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/receipts"
 	"intumwa/sms"
@@ -58,9 +57,8 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 		p.order = append(p.order, m)
 	}
 	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
-	at := postgres.Moment(r.at)
-	p.attempts[m] = a.Result(state, effect, at)
-	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.worker.link, At: at}
+	p.attempts[m] = a.Result(state, effect, r.at)
+	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.worker.link, At: r.at}
 	switch {
 	case r.segment == 0: // nothing was to be sent
 	case effect.Record == submission.AsAccepted:
@@ -111,14 +109,14 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	if effect.Record == submission.ReplaceUnanswered {
 		p.segments = append(p.segments, s.accepted(receipts.Segment{
-			MessageID: a.messageID, Segment: a.segment, Total: a.total, Link: a.link, At: postgres.Moment(a.at), Late: true,
+			MessageID: a.messageID, Segment: a.segment, Total: a.total, Link: a.link, At: a.at, Late: true,
 		}, a.MessageID))
 	}
 	if effect.Done && a.total == 1 {
 		p.ends.Done = append(p.ends.Done, a.messageID)
 	}
 	if effect.Fail != "" {
-		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: postgres.Moment(a.at), Reason: effect.Fail})
+		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: a.at, Reason: effect.Fail})
 	}
 	if effect.Again {
 		p.putBack = append(p.putBack, messages.Refused{MessageID: a.messageID, Segment: a.segment, Delay: effect.Delay})

@@ -2,12 +2,14 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -72,12 +74,19 @@ func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *pl
 	return sent, nil
 }
 
-// sentOnBefore are the messages of a settlement that a second carrier has taken already:
-// in a transaction whose COMMIT was not answered, of which this is the repetition. It
-// takes the carrier's lock, behind which that one has ended.
-func (s *settler) sentOnBefore(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sentOn, error) {
+// before finds out, for the repetition of a settlement whose COMMIT was not answered, what
+// that transaction has written: everything, where one of its segments is recorded, and else
+// at least the messages that a second carrier has taken. It takes the carrier's lock: the
+// first transaction has ended by then. What is found may be on no standby yet.
+func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent sentOn, written bool, err error) {
 	if !w.again {
-		return nil, nil
+		return nil, false, nil
+	}
+	if err := errors.Join(s.carrier.matcher.Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
+		return nil, false, err
+	}
+	if written, err = s.carrier.matcher.Written(ctx, tx, p.segments); err != nil {
+		return nil, false, err
 	}
 	var ids []int64
 	for _, m := range p.order {
@@ -86,24 +95,18 @@ func (s *settler) sentOnBefore(ctx context.Context, tx pgx.Tx, w *settlement, p 
 	for _, a := range w.late {
 		ids = append(ids, a.messageID)
 	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	if err := s.carrier.matcher.Lock(ctx, tx); err != nil {
-		return nil, err
-	}
 	taken, err := s.d.carrying.SentOn(ctx, tx, s.carrier.name, ids)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	before := make(sentOn, len(taken))
+	sent = make(sentOn, len(taken))
 	for _, id := range taken {
-		before[id] = undelivered
+		sent[id] = undelivered
 		if _, refused := p.elsewhere[id]; refused {
-			before[id] = unroutable
+			sent[id] = unroutable
 		}
 	}
-	return before, nil
+	return sent, written, nil
 }
 
 // serves reports whether a link of a carrier can carry messages, wherever it is.

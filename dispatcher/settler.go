@@ -28,7 +28,9 @@ const settleTimeout = 10 * time.Second
 // reported (receipts). It takes whatever came while its last transaction ran
 // and commits it as one: accepted segments, receipts, verdicts, webhooks,
 // refunds. Only after that commit are slots given back, entries taken off the
-// queue, and receipts acknowledged to the carrier.
+// queue, and receipts acknowledged to the carrier. A commit that may have written
+// nothing, because an earlier one wrote it all, still waits for the standby
+// (postgres.ConfirmWith): the earlier one may be on none.
 //
 // With the database away, results are kept and tried again until they are
 // written; their slots stay taken, so the link stops by itself.
@@ -64,6 +66,7 @@ func newSettler(d *Dispatcher, c *carrier) *settler {
 
 // take accepts the fate of a segment. It never blocks.
 func (s *settler) take(r result) {
+	r.at = postgres.Moment(r.at) // once, so that a repetition writes the same
 	s.mu.Lock()
 	s.results = append(s.results, r)
 	s.mu.Unlock()
@@ -91,6 +94,7 @@ func (s *settler) receive(a arrival) {
 
 // takeLate accepts an answer that came after all. It never blocks.
 func (s *settler) takeLate(a lateAnswer) {
+	a.at = postgres.Moment(a.at)
 	s.mu.Lock()
 	s.late = append(s.late, a)
 	s.mu.Unlock()
@@ -262,13 +266,20 @@ func (s *settler) commit(w settlement) error {
 	var done []int64
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		before, err := s.sentOnBefore(ctx, tx, &w, &whole)
-		if err != nil {
+		settled, recorded, done = nil, receipts.Recorded{}, whole.ends.Done // of a try before
+		before, written, err := s.before(ctx, tx, &w, &whole)
+		if sent = before; err != nil || written {
 			return err
 		}
 		plan := whole.without(before)
 		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
+		}
+		// A receipt that settled nothing may repeat what was written by a COMMIT without an answer.
+		if len(reports) > 0 && !slices.Contains(recorded.Outcomes, receipts.Matched) {
+			if err := postgres.ConfirmWith(ctx, tx); err != nil {
+				return err
+			}
 		}
 		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err

@@ -38,7 +38,12 @@ type bench struct {
 
 func newBench(t *testing.T, change ...func(*Carrier)) *bench {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
+	return newBenchAt(t, testenv.Database(t), change...)
+}
+
+func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}

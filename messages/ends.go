@@ -24,10 +24,11 @@ type Refused struct {
 // release which did not write down how many it had: far above any count.
 const epochUnknown = 1 << 30
 
-// PutBack puts pending messages on the outbox again whose segments a carrier refused
-// late, if they are within their validity and not on it already. Each has the
-// rest of its own validity, and its claims are counted on from the last. validity
-// is only for those that were held by a release which did not write that down. The
+// PutBack forgets the unanswered copies of segments that a carrier refused late, and puts
+// their messages on the outbox again: those that are pending, within their validity and not
+// on it already. A message without such a copy stays where it is: somebody has put it back.
+// Each has the rest of its own validity, and its claims are counted on from the last.
+// validity is only for those that were held by a release which did not write that down. The
 // caller holds the carrier's lock.
 func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused []Refused, validity time.Duration) error {
 	if len(refused) == 0 {
@@ -38,18 +39,16 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused 
 	for i, r := range refused {
 		ids[i], numbers[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
 	}
-	b := &pgx.Batch{}
-	receipts.QueueNotTaken(b, carrier, ids, numbers)
-	b.Queue(`WITH input AS (
-			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id
+	if _, err := tx.Exec(ctx, `WITH gone AS (`+receipts.NotTaken("$1::bigint[]", "$7::smallint[]", "$8")+`), input AS (
+			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) WHERE id IN (SELECT message_id FROM gone) GROUP BY id
 		)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
 		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
 			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval), NULL, coalesce(b.epoch, $6), m.send_at
 		FROM input i JOIN messages m ON m.id = i.id LEFT JOIN held b ON b.message_id = i.id
 		WHERE m.status = 0 AND coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval) > now()
-		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, validity, int16(LaneSingle), int16(LaneBatch), epochUnknown)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		ORDER BY m.id ON CONFLICT DO NOTHING`,
+		ids, delays, validity, int16(LaneSingle), int16(LaneBatch), epochUnknown, numbers, carrier); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)
 	}
 	return nil
@@ -101,10 +100,14 @@ func (e Ends) queue(b *pgx.Batch) {
 				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING o.message_id, o.epoch, o.expires_at
 			) `+holdGone, ids, e.Dispatcher, epochs)
 	}
-	if len(e.Done) > 0 {
+	e.queueRetries(b)
+	if len(e.Done) > 0 { // some of them may have been freed just now
 		slices.Sort(e.Done)
 		b.Queue(`DELETE FROM outbox o WHERE message_id = ANY($1) AND `+freeRow, e.Done)
 	}
+}
+
+func (e Ends) queueRetries(b *pgx.Batch) {
 	if len(e.Retries) == 0 {
 		return
 	}

@@ -46,6 +46,19 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
+// unanswered records that a carrier left the first segment of messages unanswered.
+func (d *testStore) unanswered(ids ...int64) {
+	d.Helper()
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		var segments []receipts.Segment
+		for _, id := range ids {
+			segments = append(segments, accepted(id, "", func(p *receipts.Segment) { p.Unanswered, p.Reference = true, 9 }))
+		}
+		_, err := d.record(ctx, tx, segments)
+		return err
+	})
+}
+
 // TestPutBackKeepsItsOwn: a message that goes back has the time that it was
 // given, not what messages have as a rule, and no claim of it has the epoch of one
 // before; also when it was held by a release that did not write that down, and
@@ -66,6 +79,7 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 		_, err := d.TakeBegun(ctx, tx, carrier, []int64{1}, 10)
 		return err
 	})
+	d.unanswered(ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[0], Segment: 1}, {MessageID: ids[1], Segment: 1}, {MessageID: ids[2], Segment: 1}}, 24*time.Hour)
 	})
@@ -99,6 +113,7 @@ func TestPutBackOfItsTime(t *testing.T) {
 	d.exec(`UPDATE messages SET created_at = now() - interval '30 days'`)
 	d.exec(`UPDATE messages SET created_at = now(), expire_at = now() WHERE id = $1`, ids[0])
 	d.exec(`UPDATE messages SET send_at = now() - interval '1 minute' WHERE id = $1`, ids[1])
+	d.unanswered(ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		var refused []messages.Refused
 		for _, id := range ids {

@@ -129,12 +129,13 @@ func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submi
 	return copies, nil
 }
 
-// QueueNotTaken adds to a pipeline that copies of segments, each by its message and its
-// number from 1, do not count as unanswered any more: the carrier refused them after all.
-// The caller holds its lock (Matcher.Lock).
-func QueueNotTaken(b *pgx.Batch, carrier string, messages []int64, segments []int16) {
-	b.Queue(deleteUnanswered("$3", `SELECT message_id, segment, count(*) AS answers FROM unnest($1::bigint[], $2::smallint[]) u(message_id, segment)
-		GROUP BY message_id, segment`), messages, segments, carrier)
+// NotTaken is a statement in SQL that forgets unanswered copies of segments, each by its
+// message and its number from 1: the carrier has refused them after all. The arguments are
+// SQL, the first two of arrays. It returns the message of each copy that it forgets. The
+// caller holds the carrier's lock (Matcher.Lock).
+func NotTaken(messages, segments, carrier string) string {
+	return deleteUnanswered(carrier, `SELECT message_id, segment, count(*) AS answers FROM unnest(`+messages+`, `+segments+`) u(message_id, segment)
+		GROUP BY message_id, segment`) + ` RETURNING s.message_id`
 }
 
 // QueuePurge adds to a pipeline the deletion of all that is recorded of messages.

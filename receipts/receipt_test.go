@@ -234,6 +234,9 @@ func TestLateAnswer(t *testing.T) {
 	// Recorded together with what it is late for.
 	d.record([]Segment{late(3, "L2"), unanswered(3, 10)})
 	settledAs(t, d.record(nil, receipt("L2", "DELIVRD", numberOf(3))).Settled, sms.Sent, 3)
+	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 0 {
+		t.Errorf("%d segments that were recorded together with their answer are unanswered still", n)
+	}
 }
 
 // TestLateAnswerOfOneCopy: of several copies without an answer one has it now. Of the others, of other segments, and of what
@@ -261,9 +264,8 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 		if err := d.Lock(ctx, tx); err != nil {
 			return err
 		}
-		b := &pgx.Batch{}
-		QueueNotTaken(b, "lumitel", []int64{1}, []int16{1})
-		return tx.SendBatch(ctx, b).Close()
+		_, err := tx.Exec(ctx, NotTaken("ARRAY[1::bigint]", "ARRAY[1::smallint]", "'lumitel'"))
+		return err
 	})
 	left("a refusal", 2)
 	d.record([]Segment{late("L4"), late("L5"), late("L6")})

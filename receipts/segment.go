@@ -3,6 +3,7 @@ package receipts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -102,6 +103,24 @@ func deleteUnanswered(carrier, late string) string {
 			) one WHERE s.ctid = one.address`
 }
 
+// Written reports whether one of segments is recorded exactly so: then the transaction that
+// recorded it was committed, and everything else that it wrote. It is for the repetition of a
+// transaction whose COMMIT was not answered; the caller holds the lock ([Matcher.Lock]).
+func (m *Matcher) Written(ctx context.Context, tx pgx.Tx, segments []Segment) (written bool, err error) {
+	n := len(segments)
+	ids, numbers, links, keys, at := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	for i := range segments {
+		p := &segments[i]
+		ids[i], numbers[i], links[i], keys[i], at[i] = p.MessageID, int16(p.Segment), p.Link, p.key(), p.At
+	}
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM unnest($2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[]) u(message_id, segment, link, key, at)
+			JOIN segments s USING (message_id, segment, link, key) WHERE s.carrier = $1 AND s.submitted_at = u.at)`,
+		m.carrier, ids, numbers, links, keys, at).Scan(&written); err != nil {
+		return false, fmt.Errorf("looking whether %d segments are recorded: %w", n, err)
+	}
+	return written, nil
+}
+
 // recording is the writing of segments, on its way in a pipeline, and the receipts of
 // the inbox that are theirs.
 type recording struct {
@@ -122,7 +141,27 @@ type recorded struct {
 	done    bool     // it is among settled
 }
 
+// replaced returns segments without those unanswered ones whose late answers are among
+// them: these take over the number.
+func replaced(segments []Segment) []Segment {
+	if !slices.ContainsFunc(segments, func(p Segment) bool { return p.Late }) {
+		return segments
+	}
+	segments = slices.Clone(segments)
+	for i := range segments {
+		p := &segments[i]
+		for k := 0; k < len(segments) && p.Late && !p.Unanswered; k++ {
+			if u := &segments[k]; u.Unanswered && u.MessageID == p.MessageID && u.Segment == p.Segment && u.Link == p.Link {
+				p.Late, p.Number = false, u.Number
+				*u = Segment{}
+			}
+		}
+	}
+	return slices.DeleteFunc(segments, func(p Segment) bool { return p.MessageID == 0 })
+}
+
 func (m *Matcher) newRecording(segments []Segment) *recording {
+	segments = replaced(segments)
 	r := &recording{carrier: m.carrier, segments: make([]recorded, len(segments))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,13 +178,6 @@ func (m *Matcher) newRecording(segments []Segment) *recording {
 			r.settled = append(r.settled, SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Status: sms.Sent, At: p.At})
 		}
 		r.segments[i] = one
-	}
-	for i := range r.segments { // one that is late may be recorded together with what it is late for
-		for k := 0; k < len(segments) && r.segments[i].handset == nil; k++ {
-			if segments[k].MessageID == segments[i].MessageID {
-				r.segments[i].handset = r.segments[k].handset
-			}
-		}
 	}
 	return r
 }

@@ -297,11 +297,24 @@ func (p *Primary) watch(pool *pgxpool.Pool) {
 // answer is confirmed, and then read; with pools that share a [Primary] both are done by
 // one server, or the second by the new primary.
 func Confirm(ctx context.Context, pool *pgxpool.Pool) error {
-	if _, err := pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'intumwa', '')`); err != nil {
-		return fmt.Errorf("waiting until what was written is safe: %w", err)
+	if _, err := pool.Exec(ctx, confirm); err != nil {
+		return fmt.Errorf("%s: %w", confirming, err)
 	}
 	return nil
 }
+
+// ConfirmWith has the COMMIT of tx do what [Confirm] does, also if tx writes nothing else: a
+// transaction that writes nothing waits for no standby. It costs no round trip.
+func ConfirmWith(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	b.Queue(confirm)
+	return Later(ctx, tx, confirming, b)
+}
+
+const (
+	confirm    = `SELECT pg_logical_emit_message(true, 'intumwa', '')`
+	confirming = "waiting until what was written is safe"
+)
 
 // Unsafe says why a commit may be lost with the primary's disk, in an operator's words:
 // it waits for no standby. "" means that each commit of this pool is on a standby before

@@ -1,8 +1,11 @@
 package testenv
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,4 +31,38 @@ func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	}
 	t.Cleanup(behind.Close)
 	return behind
+}
+
+// Unheard is a pool of the same database whose connections are lost, while lose is set,
+// with the answer to a COMMIT that succeeded: once for each time that it is set.
+func Unheard(t testing.TB, pool *pgxpool.Pool) (unheard *pgxpool.Pool, lose *atomic.Bool) {
+	t.Helper()
+	lose = new(atomic.Bool)
+	config := pool.Config()
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &losing{conn, lose}, err
+	}
+	unheard, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unheard.Close)
+	return unheard, lose
+}
+
+// losing is a connection of Unheard.
+type losing struct {
+	net.Conn
+	lose *atomic.Bool
+}
+
+func (l *losing) Read(octets []byte) (int, error) {
+	n, err := l.Conn.Read(octets)
+	if bytes.Contains(octets[:n], []byte("COMMIT\x00")) && l.lose.CompareAndSwap(true, false) {
+		_ = l.Conn.Close()
+		return 0, io.EOF
+	}
+	return n, err
 }

@@ -1,0 +1,140 @@
+package dispatcher
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/testenv"
+	"intumwa/sms"
+)
+
+// TestSettledOnce: a settlement whose COMMIT took effect, and whose answer was lost, is
+// settled again and changes nothing: no copy is recorded twice or forgotten, and a second
+// carrier is still used.
+func TestSettledOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready   func(b *bench, m *inFlight) *inFlight // what was settled before
+		settles func(b *bench, m *inFlight) settlement
+		want    []string // the keys of the copies
+	}{
+		"accepted": {
+			settles: func(_ *bench, m *inFlight) settlement {
+				return settlement{results: []result{accepted("a")(m, 1)}}
+			},
+			want: []string{"a"},
+		},
+		"accepted, and an earlier copy without an answer": {
+			ready: (*bench).again,
+			settles: func(_ *bench, m *inFlight) settlement {
+				return settlement{results: []result{accepted("a")(m, 1)}}
+			},
+			want: []string{"?", "a"},
+		},
+		"without an answer": {
+			settles: func(_ *bench, m *inFlight) settlement {
+				return settlement{results: []result{unanswered(m, 1)}}
+			},
+			want: []string{"?"},
+		},
+		"accepted late, one of two copies": {
+			ready: func(b *bench, m *inFlight) *inFlight {
+				second := b.again(m)
+				b.by(second, unanswered)
+				return second
+			},
+			settles: func(_ *bench, m *inFlight) settlement {
+				return settlement{late: []lateAnswer{late(m, 1, 1, "a")}}
+			},
+			want: []string{"?", "a"},
+		},
+		"given up, and accepted after all": {
+			settles: func(_ *bench, m *inFlight) settlement {
+				return settlement{results: []result{unanswered(m, 1)}, late: []lateAnswer{late(m, 1, 1, "a")}}
+			},
+			want: []string{"a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := newSecondBench(t)
+			m := b.begun(1)
+			if c.ready != nil {
+				m = c.ready(b, m)
+			}
+			pool, lose := testenv.Unheard(t, b.pool)
+			b.d.hot = pool
+			lose.Store(true)
+			b.s.settle(t.Context(), c.settles(b, m))
+			if lose.Load() {
+				t.Fatal("no answer was lost")
+			}
+			b.clean()
+			b.hasCopies(m, c.want...)
+			if waits := b.count(`SELECT count(*) FROM outbox`) == 1; waits == slices.Contains(c.want, "a") {
+				t.Errorf("it waits to be sent: %v", waits)
+			}
+		})
+	}
+}
+
+// TestPutBackOnce: a message that was put back because of a late refusal, and sent since, is
+// not put back once more when the refusal is settled again.
+func TestPutBackOnce(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	m := b.begun(1)
+	b.by(m, unanswered)
+	w := settlement{late: []lateAnswer{throttledLate(m, 1, 1)}}
+	b.settle(w)
+	if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET due_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	b.by(b.claim(m.msg.ID, 1), accepted("a"))
+	w.again = true // its COMMIT had no answer
+	b.settle(w)
+	b.hasCopies(m, "a")
+	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
+		t.Error("it is to be sent once more")
+	}
+	b.clean()
+}
+
+// hasCopies checks which copies of a message's segments are recorded, by their keys; "?" is
+// one without an answer.
+func (b *bench) hasCopies(m *inFlight, want ...string) {
+	b.Helper()
+	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.msg.ID)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !slices.Equal(keys, want) {
+		b.Errorf("copies %q are recorded, want %q", keys, want)
+	}
+}
+
+// TestSecondCarrierAfterALostAnswer: the history of a message whose acceptance was settled
+// twice has one copy, and its UNDELIV has a second carrier asked.
+func TestSecondCarrierAfterALostAnswer(t *testing.T) {
+	b, _ := newSecondBench(t)
+	m := b.begun(1)
+	pool, lose := testenv.Unheard(t, b.pool)
+	b.d.hot = pool
+	lose.Store(true)
+	b.s.settle(t.Context(), settlement{results: []result{accepted("a")(m, 1)}})
+	b.reported(b.receipt("a", "UNDELIV"))
+	history, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(history.Segments); n != 1 {
+		t.Errorf("the history has %d copies, want 1: %+v", n, history.Segments)
+	}
+	if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`) != 1 {
+		t.Errorf("it is %v %q, and does not wait for the second carrier", status, reason)
+	}
+	b.clean()
+}

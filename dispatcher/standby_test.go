@@ -1,0 +1,68 @@
+package dispatcher
+
+import (
+	"testing"
+	"time"
+
+	"intumwa/handsets"
+	"intumwa/internal/testenv"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// TestAcknowledgedIsOnTheStandby: what a settlement has written, and the server gave up to
+// bring to its standby, can be seen in the database and is on no other server. Neither its
+// repetition nor a receipt that comes again is done with until it is.
+func TestAcknowledgedIsOnTheStandby(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewPostgresServer(t)
+	b := newBenchAt(t, server.URL())
+	standby := testenv.NewStandby(t, server)
+	said := func(key, state string) func() settlement {
+		return func() settlement { return settlement{receipts: []arrival{b.receipt(key, state)}} }
+	}
+	known := b.begun(1)
+	b.by(known, accepted("known"))
+	open := b.begun(1)
+	answer := settlement{results: []result{accepted("open")(open, 1)}}
+	text := "Amahoro"
+	for _, c := range []struct {
+		name   string
+		comes  func() settlement // the first time
+		repeat func() settlement // as it comes again
+	}{
+		{"a receipt", said("known", "DELIVRD"), said("known", "DELIVRD")},
+		{"a receipt that contradicts", said("known", "UNDELIV"), said("known", "UNDELIV")},
+		{"one of no message", said("unknown", "DELIVRD"), said("unknown", "DELIVRD")},
+		{"a handset's text", func() settlement {
+			return settlement{receipts: []arrival{{pdu: &smpp.Delivery{}, inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25761000001", Destination: "1234", Body: &text, Octets: []byte(text)}}}}
+		}, nil},
+		{"an answer", func() settlement { return answer }, func() settlement { answer.again = true; return answer }},
+	} {
+		if c.repeat == nil {
+			c.repeat = c.comes
+		}
+		commit := func(w settlement) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- b.s.commit(w) }()
+			return done
+		}
+		standby.Away()
+		first := commit(c.comes())
+		standby.Until(c.name+" waits for the standby", func() bool { return standby.Waiting() == 1 }, first)
+		standby.GiveUp()
+		if err := <-first; err == nil {
+			t.Errorf("%s: it is done with, and on no standby", c.name)
+		}
+		again := commit(c.repeat())
+		standby.Until("the repetition of "+c.name+" waits as well", func() bool { return standby.Waiting() == 1 }, again)
+		standby.Back()
+		if err := <-again; err != nil {
+			t.Errorf("%s: when it is safe: %v", c.name, err)
+		}
+	}
+	if status, _ := b.status(known.msg.ID); status != sms.Sent {
+		t.Errorf("the message is %v", status)
+	}
+	b.clean()
+}
