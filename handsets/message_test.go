@@ -99,7 +99,7 @@ func TestIndexes(t *testing.T) {
 			t.Errorf("not by %s:\n%s\n%s", c.index, c.statement, plan)
 		}
 	}
-	forms := handsets.FormsOf("+25761000007")
+	_, forms := handsets.Named("+25761000007")
 	for _, table := range []string{"inbound", "inbound_messages"} {
 		if plan := d.plan(`SELECT id FROM `+table+` WHERE `+handsets.OfNumber+` ORDER BY id`, forms); strings.Contains(plan, "Seq Scan") {
 			t.Errorf("what is of a number reads the whole table %s:\n%s", table, plan)

@@ -12,31 +12,40 @@ import (
 )
 
 // ofNumber selects what came from a number, or went to it, in the forms $1, by the
-// indexes of migration 00140.
-const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]))`
+// indexes of migration 00140. A short code or a name is also an address of companies: what
+// went to it is not of the sender that has the same.
+const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) AND destination !~ '[^+0-9]')`
 
-// FormsOf are the forms in which carriers write a number: those that Number reads.
-func FormsOf(number sms.Number) []string {
-	digits := number.Digits()
-	return []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257")}
+// Named returns the number of the country that text is, "" where it is none, and the forms
+// in which carriers write it, one at least. Text that is no number at all is its own form.
+func Named(text string) (number sms.Number, forms []string) {
+	text = strings.TrimSpace(clean(text))
+	if number, ok := Number(compact(text)); ok {
+		digits := number.Digits()
+		return number, []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257"), text}
+	}
+	if digits := Address(text); digits != "" && len(digits) != 8 && strings.Trim(digits, "0123456789") == "" { // +79000000 is not 79000000
+		return "", []string{"+" + digits, digits, "00" + digits, text}
+	}
+	return "", []string{text}
 }
 
-// InboundOf returns what carriers delivered from a number, or to it.
-func (s *Store) InboundOf(ctx context.Context, number sms.Number) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, FormsOf(number)))
+// InboundOf returns what carriers delivered from a number, or to it, by its forms (Named).
+func (s *Store) InboundOf(ctx context.Context, forms []string) ([]Inbound, error) {
+	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, forms))
 }
 
 // Ref names a company's message.
 type Ref struct{ CompanyID, ID int64 }
 
 // EraseInbound deletes, in a transaction, what carriers delivered from a number, or to
-// it, and what companies have of it. It returns how many deliveries those were. It
+// it, by its forms (Named), and what companies have of it. It returns how many deliveries those were. It
 // leaves, and counts as pending, what nobody has looked at yet and parts that wait for
 // others (they may be a STOP), and the messages that told, which is called once with
 // all of companies', returns. Opt-outs stay: they are what the number's owner asked for.
-func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
+func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
 	var messages []Ref
-	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, FormsOf(number))
+	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)
 	if err == nil {
 		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
 	}
@@ -58,7 +67,7 @@ func (s *Store) EraseInbound(ctx context.Context, number sms.Number, told func([
 			gone AS (DELETE FROM inbound i WHERE `+ofNumber+` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
 				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)
 		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND id NOT IN (SELECT id FROM gone)
-			AND (message_id IS NULL OR message_id <> ALL($3)))`, FormsOf(number), gone, append([]int64{}, left...)).Scan(&deleted, &pending)
+			AND (message_id IS NULL OR message_id <> ALL($3)))`, forms, gone, append([]int64{}, left...)).Scan(&deleted, &pending)
 	if err != nil {
 		return 0, 0, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}

@@ -18,6 +18,7 @@ func TestNumber(t *testing.T) {
 	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "61000001", Destination: "8080"},
 		handsets.Inbound{Source: "25761000002", Destination: "+25761000001"}, handsets.Inbound{Source: "25761000002", Destination: "8080"},
 		handsets.Inbound{Source: "0025761000001", Destination: "8080"}, handsets.Inbound{Source: "32461000001", Destination: "2250161000001"})
+	_, forms := handsets.Named("+25761000001")
 	text := "Yego"
 	id, err := d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000001", To: "8080", Body: &text, Parts: 1})
 	if err == nil {
@@ -29,7 +30,7 @@ func TestNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := d.InboundOf(t.Context(), "+25761000001"); err != nil || len(found) != 4 {
+	if found, err := d.InboundOf(t.Context(), forms); err != nil || len(found) != 4 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END WHERE source <> '0025761000001'`)
@@ -38,7 +39,7 @@ func TestNumber(t *testing.T) {
 		t.Helper()
 		var asked []handsets.Ref
 		d.tx(func(ctx context.Context, tx pgx.Tx) error {
-			deleted, pending, err := d.In(tx).EraseInbound(ctx, "+25761000001", func(of []handsets.Ref) ([]int64, error) {
+			deleted, pending, err := d.In(tx).EraseInbound(ctx, forms, func(of []handsets.Ref) ([]int64, error) {
 				asked = of
 				return told, nil
 			})
@@ -63,5 +64,28 @@ func TestNumber(t *testing.T) {
 	}
 	if left, err := d.OptOutsOf(t.Context(), "+25761000001"); err != nil || len(left[7]) != 1 {
 		t.Errorf("%+v, %v", left, err)
+	}
+}
+
+// TestNamed: every form of a number that carriers write is found by any of them.
+func TestNamed(t *testing.T) {
+	for text, want := range map[string]struct {
+		number string
+		forms  []string
+	}{
+		"+257 79 00 00 00":   {"+25779000000", []string{"+25779000000", "25779000000", "0025779000000", "79000000"}},
+		"79000000":           {"+25779000000", []string{"+25779000000", "25779000000", "0025779000000", "79000000"}},
+		"00 250 788 123 456": {"", []string{"+250788123456", "250788123456", "00250788123456"}},
+		"8080":               {"", []string{"+8080", "8080", "008080"}},
+		"+79000000":          {"", []string{"+79000000"}},
+		"MTN Promo":          {"", []string{"MTN Promo"}},
+		"":                   {"", []string{""}},
+	} {
+		number, forms := handsets.Named(text)
+		for _, form := range append(want.forms, text) {
+			if string(number) != want.number || !slices.Contains(forms, form) || len(forms) > len(want.forms)+1 {
+				t.Errorf("%q is the number %q in the forms %q, want %v", text, number, forms, want)
+			}
+		}
 	}
 }

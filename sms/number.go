@@ -34,12 +34,12 @@ func (n Number) Digits() string {
 	return string(n[len("+"):])
 }
 
-// Masked returns the number as logs may show it: "+25779****56".
+// Masked returns the number as logs may show it, "+25779****56"; of a foreign one, too.
 func (n Number) Masked() string {
-	if len(n) != e164Length {
+	if len(n) < 11 {
 		return "****"
 	}
-	return string(n[:6]) + "****" + string(n[10:])
+	return string(n[:6]) + "****" + string(n[len(n)-2:])
 }
 
 // Obscured returns the number as it is kept when nobody needs it any more:

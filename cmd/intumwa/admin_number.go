@@ -32,33 +32,56 @@ const (
 
 // aboutNumber is what both take.
 type aboutNumber struct {
-	Number string `required:"" help:"The number, in any form that a send accepts."`
+	Number string `required:"" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
 	Reason string `required:"" help:"Why, e.g. the request's reference; it stays in the record of acts."`
 }
 
 // numberPage is how many messages are read, and erased, at a time.
 const numberPage = 500
 
+// subject is what they are about.
+type subject struct {
+	number sms.Number // "": no number of the country, so no message went to it
+	forms  []string   // in which carriers write it
+	valid  bool       // a message could be sent to it
+}
+
 // parse reads the number.
-func (n *aboutNumber) parse(o *operator) (sms.Number, error) {
-	number, ok := planOf(o.config).Parse(n.Number)
-	if !ok {
-		return "", errors.New("--number is not a valid Burundi (+257) number")
+func (n *aboutNumber) parse(o *operator) (subject, error) {
+	number, forms := handsets.Named(n.Number)
+	if forms[0] == "" {
+		return subject{}, errors.New("--number is empty")
 	}
-	return number, nil
+	_, valid := planOf(o.config).Parse(n.Number)
+	return subject{number, forms, valid}, nil
+}
+
+// written is the subject in one form, whatever it is, for what masks or obscures it.
+func (s subject) written() sms.Number { return sms.Number(s.forms[0]) }
+
+// found returns an error where none of n rows is there of what is no valid number: it is
+// perhaps one that was mistyped.
+func (s subject) found(n int64) error {
+	if n > 0 || s.valid {
+		return nil
+	}
+	return errors.New("nothing is kept of --number, which is not a valid Burundi (+257) number")
 }
 
 // record notes who did what, when it begins and when it is done. The record does not have the whole number, as it is
 // kept for ever.
-func (n *aboutNumber) record(ctx context.Context, o *operator, act string, number sms.Number, after map[string]any) error {
+func (n *aboutNumber) record(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
 	after["reason"] = n.Reason
 	return o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
-		return acts.Entry{Act: act, Subject: "number " + number.Masked(), After: after}, nil
+		return acts.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after}, nil
 	})
 }
 
-// each calls do with the messages to a number, page by page from the newest, until none is left.
+// eachTo calls do with the messages to a number, page by page from the newest, until none is left.
 func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms.Number, do func([]messages.Record) error) error {
+	if number == "" {
+		return nil
+	}
 	for before := int64(0); ; {
 		page, _, next, err := store.AnybodysByNumber(ctx, number, before, numberPage)
 		if err != nil {
@@ -124,23 +147,23 @@ type (
 // Run prints what is kept of the number.
 func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		number, err := c.parse(o)
+		about, err := c.parse(o)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.record(ctx, o, actExport, number, map[string]any{}); err != nil {
+		if err := c.record(ctx, o, actExport, about, map[string]any{}); err != nil {
 			return nil, err
 		}
 		lines := json.NewEncoder(plainJSON{o.stdout})
 		lines.SetEscapeHTML(false)
-		counts := map[string]any{}
+		counts, all := map[string]any{}, 0
 		done := func(kind string, n int, err error) error {
 			had, _ := counts[kind].(int)
-			counts[kind] = had + n
+			counts[kind], all = had+n, all+n
 			return err
 		}
 		store, hooks := messages.New(o.pool), webhooks.New(o.pool, webhooks.Options{})
-		err = o.eachTo(ctx, store, number, func(page []messages.Record) error {
+		err = o.eachTo(ctx, store, about.number, func(page []messages.Record) error {
 			for _, r := range page {
 				history, err := store.HistoryOf(ctx, r.ID)
 				if err != nil {
@@ -159,7 +182,7 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err != nil {
 			return nil, err
 		}
-		unmatched, err := receipts.Naming(ctx, o.pool, number)
+		unmatched, err := receipts.Naming(ctx, o.pool, about.number)
 		for _, r := range unmatched {
 			err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
 				CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
@@ -167,7 +190,7 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err := done("receipts", len(unmatched), err); err != nil {
 			return nil, err
 		}
-		inbound, err := handsets.New(o.pool).InboundOf(ctx, number)
+		inbound, err := handsets.New(o.pool).InboundOf(ctx, about.forms)
 		for _, m := range inbound {
 			err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
 				Message: m.Body, Octets: m.Octets}))
@@ -184,14 +207,14 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 			return nil, err
 		}
 		defer busy.Close()
-		events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, handsets.FormsOf(number), upTo)
+		events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, about.forms, upTo)
 		for _, e := range events {
 			err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
 		}
 		if err := done("events", len(events), err); err != nil {
 			return nil, err
 		}
-		lists, err := handsets.New(o.pool).OptOutsOf(ctx, number)
+		lists, err := handsets.New(o.pool).OptOutsOf(ctx, about.number)
 		for company, entries := range lists {
 			for _, e := range entries {
 				err = errors.Join(err, lines.Encode(exportedOptOut{Kind: "opt_out", CompanyID: int64(company), Sender: e.Sender, Source: string(e.Source), CreatedAt: e.CreatedAt}))
@@ -200,14 +223,14 @@ func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd)
 		if err := done("opt_outs", len(lists), err); err != nil {
 			return nil, err
 		}
-		tests, err := o.accounts().TestNumbers(ctx, number)
+		tests, err := o.accounts().TestNumbers(ctx, about.number)
 		for _, t := range tests {
 			err = errors.Join(err, lines.Encode(exportedTestNumber{Kind: "test_number", UserID: t.UserID, Verified: t.Verified}))
 		}
 		if err := done("test_numbers", len(tests), err); err != nil {
 			return nil, err
 		}
-		return nil, c.record(ctx, o, actExportDone, number, counts)
+		return nil, errors.Join(c.record(ctx, o, actExportDone, about, counts), about.found(int64(all)))
 	})
 }
 
@@ -227,16 +250,21 @@ type adminErased struct {
 // Run erases a number. It may be run again, and is to be when messages were pending.
 func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		number, err := c.parse(o)
+		about, err := c.parse(o)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.record(ctx, o, actErase, number, map[string]any{}); err != nil {
+		if err := c.record(ctx, o, actErase, about, map[string]any{}); err != nil {
 			return nil, err
 		}
-		done, err := o.erase(ctx, number)
-		err = errors.Join(err, c.record(ctx, o, actEraseDone, number, map[string]any{"messages": done.Messages, "pending": done.Pending,
+		done, err := o.erase(ctx, about)
+		err = errors.Join(err, c.record(ctx, o, actEraseDone, about, map[string]any{"messages": done.Messages, "pending": done.Pending,
 			"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes}))
+		if err == nil {
+			if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Events + done.TestCodes + done.TestNumbers); err != nil {
+				return nil, err
+			}
+		}
 		if err == nil && done.Pending > 0 {
 			err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
 		}
@@ -248,8 +276,9 @@ func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 const filtersTries = 100
 
 // erase erases what is kept of a number, as far as it gets.
-func (o *operator) erase(ctx context.Context, number sms.Number) (done adminErased, err error) {
-	done.Number = number.Masked()
+func (o *operator) erase(ctx context.Context, about subject) (done adminErased, err error) {
+	number, obscured := about.number, about.written().Obscured()
+	done.Number = about.written().Masked()
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return done, err
@@ -267,7 +296,7 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 				for i, m := range final {
 					subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
 				}
-				return webhooks.Erase(ctx, tx, subjects, number.Obscured())
+				return webhooks.Erase(ctx, tx, subjects, obscured)
 			})
 			if errors.Is(err, messages.ErrFiltersBusy) && try < filtersTries {
 				time.Sleep(50 * time.Millisecond)
@@ -294,7 +323,7 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 	}
 	var gone adminErased
 	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { // by itself: it reads all that has outlived its message
-		gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, number.Obscured())
+		gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, obscured)
 		return err
 	}); err != nil {
 		return done, err
@@ -302,14 +331,13 @@ func (o *operator) erase(ctx context.Context, number sms.Number) (done adminEras
 	done.Events, done.Pending = gone.Events, done.Pending+gone.Pending
 	gone = adminErased{}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		forms := handsets.FormsOf(number)
 		var left int64
-		gone.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, number, func(of []handsets.Ref) ([]int64, error) {
+		gone.Inbound, left, err = handsets.New(pool).In(tx).EraseInbound(ctx, about.forms, func(of []handsets.Ref) ([]int64, error) {
 			subjects := make([]webhooks.Subject, len(of))
 			for i, m := range of {
 				subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
 			}
-			erased, pending, err := webhooks.EraseReceived(ctx, tx, subjects, forms, number.Obscured())
+			erased, pending, err := webhooks.EraseReceived(ctx, tx, subjects, about.forms, obscured)
 			gone.Events += erased
 			return pending, err
 		})

@@ -250,3 +250,75 @@ func TestCompanyBounds(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 }
+
+// TestForeignNumber: what a handset abroad sent, or a short code or a name, is shown and
+// erased as well, whatever form the carrier wrote. A short code and a name are the company's
+// own too: what others sent to them stays.
+func TestForeignNumber(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+	pool := openOf(t, s)
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	received := func(id int, from, to string) {
+		t.Helper()
+		exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES ($1, 1, now(), 'lumitel', $2, $3, 'Yego', 1)`, id, from, to)
+		exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome, message_id) VALUES ('lumitel', 'l', $2, $3, 0, 0, 'Yego', 'Yego', 'routed', $1)`, id, from, to)
+		exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, $1 * 8 + 2, now(), $2, $3)`, id, from,
+			fmt.Sprintf(`{"inbound_id":%d,"from":%q,"to":%q,"message":"Yego","received_at":"2026-03-01T10:00:00+02:00"}`, id, from, to))
+	}
+	received(101, "250788123456", "8080")
+	received(102, "+250788123456", "8080")
+	received(103, "00250788123456", "INTUMWATEST")
+	received(104, "25788123456", "INTUMWATEST") // another's, with the same last eight digits
+	received(105, "8080", "9090")
+	received(106, "MTN Promo", "9090")
+	received(107, "INTUMWATEST", "9090")
+	received(108, "25722001122", "9090") // a fixed line
+	exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25788123456', 88123456, 'DELIVRD', '', 'unmatched')`)
+	exec(`UPDATE webhook_owner SET read = (SELECT max(seq) FROM webhook_deliveries)`)
+	left := 8
+	for _, c := range []struct {
+		number, masked string
+		rows           int
+	}{
+		{"+250 788 123 456", "+25078****56", 3}, {"8080", "****", 1}, {"MTN Promo", "****", 1}, {"INTUMWATEST", "INTUMW****ST", 1}, {"22 00 11 22", "+25722****22", 1},
+	} {
+		about := func(verb string) []string {
+			return []string{"number", verb, "--number", c.number, "--reason", "request 19"}
+		}
+		if kinds := s.lines(about("export")...); len(kinds) != 2 || len(kinds["inbound"]) != c.rows || len(kinds["event"]) != c.rows {
+			t.Errorf("%s: %v", c.number, kinds)
+		}
+		want := fmt.Sprintf(`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"events":%d,"test_codes":0,"test_numbers":0}`, c.masked, c.rows, c.rows)
+		if code, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...), "--json")...); code != exitOK || strings.TrimSpace(stdout) != want {
+			t.Errorf("%s: exit code %d, %s, %s; want %s", c.number, code, stdout, stderr, want)
+		}
+		left -= c.rows
+		for _, table := range []string{"inbound", "inbound_messages", "webhook_deliveries WHERE data LIKE '%Yego%'"} {
+			var n int
+			if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil || n != left {
+				t.Errorf("%s: %d of %s are left, %v; want %d", c.number, n, table, err, left)
+			}
+		}
+	}
+	var receipts int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM receipts`).Scan(&receipts); err != nil || receipts != 1 {
+		t.Errorf("another's receipts: %d, %v", receipts, err)
+	}
+	for _, verb := range []string{"export", "erase"} {
+		s.refused("nothing is kept of", "", "admin", "number", verb, "--number", "7912341", "--reason", "x")      // a digit is missing
+		s.refused("nothing is kept of", "", "admin", "number", verb, "--number", "+25797123412", "--reason", "x") // no such range
+		s.refused("--number is empty", "", "admin", "number", verb, "--number", " ", "--reason", "x")
+	}
+	for _, act := range s.list("log") {
+		if text := fmt.Sprint(act); strings.Contains(text, "788123456") || strings.Contains(text, "788 123 456") {
+			t.Errorf("the record has the number: %s", text)
+		}
+	}
+}
