@@ -207,10 +207,71 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestAmtool checks the configuration of Alertmanager.
+// TestAmtool checks the configuration of Alertmanager, and that it sends each severity where docs/monitoring.md says.
 func TestAmtool(t *testing.T) {
 	amtool := testenv.Tool(t, "amtool")
 	if said, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
 		t.Errorf("amtool: %v\n%s", err, said)
+	}
+	page, err := os.ReadFile("../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(page|warning|info)` \\| `([a-z]+)`").FindAllStringSubmatch(string(page), -1)
+	receivers := map[string]bool{}
+	for _, row := range rows {
+		receivers[row[2]] = true
+		said, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test", "--config.file=prometheus/alertmanager.yaml", "severity="+row[1]).Output()
+		if got := strings.TrimSpace(string(said)); err != nil || got != row[2] {
+			t.Errorf("severity %s goes to %q, and docs/monitoring.md says %s (%v)", row[1], got, row[2], err)
+		}
+	}
+	if len(rows) != 3 || len(receivers) != 3 {
+		t.Errorf("docs/monitoring.md sends three severities to %v", rows)
+	}
+}
+
+// TestTasks: the runbook of tasks lists each task of the dispatchers with what its standstill does to whom, and the alert that
+// the page gives is the one that fires for it.
+func TestTasks(t *testing.T) {
+	source, err := os.ReadFile("../dispatcher/tasks.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/runbooks/task-stalled.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|.*\\| `(\\w+)` \\|$").FindAllStringSubmatch(string(page), -1) {
+		for task := range strings.SplitSeq(row[1], ", ") {
+			said[strings.Trim(task, "`")] = row[2]
+		}
+	}
+	all := alerts(t)
+	tasks := regexp.MustCompile(`\{name: "(\w+)", every:`).FindAllStringSubmatch(string(source), -1)
+	for _, task := range tasks {
+		fires := ""
+		for _, name := range []string{"TaskStalled", "TaskStalledMinor"} {
+			chosen := regexp.MustCompile(`task(=~|!~)"([^"]+)"`).FindStringSubmatch(text(at(all[name], "expr")))
+			if chosen == nil {
+				t.Fatalf("%s: no tasks are chosen", name)
+			}
+			if regexp.MustCompile("^("+chosen[2]+")$").MatchString(task[1]) == (chosen[1] == "=~") {
+				fires += name
+			}
+		}
+		if said[task[1]] != fires {
+			t.Errorf("%s fires %q, and the runbook says %q", task[1], fires, said[task[1]])
+		}
+		delete(said, task[1])
+	}
+	if len(tasks) < 15 || len(said) > 0 {
+		t.Errorf("%d tasks; the runbook has more: %v", len(tasks), said)
+	}
+	for _, quiet := range []string{"purge", "forget"} {
+		if !strings.Contains(text(at(all["TaskStalledMinor"], "expr")), quiet) || text(at(all["TaskStalledMinor"], "labels", "severity")) != "warning" {
+			t.Errorf("%s wakes somebody", quiet)
+		}
 	}
 }
