@@ -36,6 +36,85 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// restartCondition is the one condition under which a dispatcher may be restarted by hand.
+const restartCondition = "Restart a dispatcher only while `intumwa admin links` shows `overdue` 0 for every link: " +
+	"a submit_sm without an answer may be sent twice."
+
+var (
+	restartAdvice = regexp.MustCompile(`(?i)\brestart(?:ing)? (?:the|one|a|each) (?:dispatcher|process)`)
+	safeRestart   = regexp.MustCompile(`(?i)restart[^.]*\bsafe\b`)
+	unitCommand   = regexp.MustCompile(`systemctl ([a-z-]+)( --now| --all)? '?(intumwa[@*a-z]*)`)
+)
+
+// TestAdvice: a page of the manual, or an alert, that has a dispatcher restarted states the condition, and commands about
+// units work whether one unit has all roles or each role has its own.
+func TestAdvice(t *testing.T) {
+	texts := map[string]string{}
+	for name, rule := range alerts(t) {
+		texts[name] = text(at(rule, "annotations", "summary")) + " " + text(at(rule, "annotations", "description"))
+	}
+	for _, page := range append(files(t, "../docs/*.md"), files(t, "../docs/runbooks/*.md")...) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[page] = string(raw)
+	}
+	advised := 0
+	for name, raw := range texts {
+		text := strings.Join(strings.Fields(raw), " ")
+		if found := restartAdvice.FindString(text); found != "" {
+			advised++
+			if !strings.Contains(text, restartCondition) {
+				t.Errorf("%s has %q and does not state: %s", name, found, restartCondition)
+			}
+		}
+		if found := safeRestart.FindString(text); found != "" {
+			t.Errorf("%s: %q", name, found)
+		}
+		for _, found := range unitCommand.FindAllStringSubmatch(text, -1) {
+			install := strings.HasSuffix(name, "/install.md") // which sets up the one, and then the other
+			switch verb, all, unit := found[1], found[2] == " --all", found[3]; {
+			case install:
+			case unit == "intumwa":
+				t.Errorf("%s: %q is for one of the two set-ups", name, found[0])
+			case unit == "intumwa*" && verb == "start" && !all:
+				t.Errorf("%s: %q starts nothing: a pattern matches what runs already", name, found[0])
+			}
+		}
+		if strings.Contains(text, "EnvironmentFile=/") {
+			t.Errorf("%s: the file of EnvironmentFile= need not exist; the units have EnvironmentFile=-", name)
+		}
+	}
+	if advised < 12 {
+		t.Errorf("%d restarts are advised; the test reads them wrongly", advised)
+	}
+}
+
+// TestGoingBack: an older binary runs on a newer schema only with --no-migrate, so every way to run the gateway for good has
+// it, and the pages that send an operator back lead to the one that says how.
+func TestGoingBack(t *testing.T) {
+	for _, unit := range files(t, "systemd/*.service") {
+		raw, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)^ExecStart=.* --no-migrate\b`).Match(raw) {
+			t.Errorf("%s migrates: the release before could not be started by it", unit)
+		}
+	}
+	for _, page := range files(t, "../docs/runbooks/*.md") {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(string(raw)), " ")
+		if strings.Contains(text, "back to the previous release") && !strings.Contains(text, "](../upgrade.md#going-back)") {
+			t.Errorf("%s sends back without the way", page)
+		}
+	}
+}
+
 // provedBy is a test as docs/security.md names it: `TestX` (`room/x_test.go`).
 var provedBy = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)` \\(`([^`]+)`\\)")
 

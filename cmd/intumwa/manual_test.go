@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -13,11 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 	ulids "github.com/oklog/ulid/v2"
 
@@ -28,22 +30,28 @@ import (
 // else a command block names is run as it stands.
 var stand = map[string]struct{ reason, script string }{
 	"systemctl":   {"no systemd runs here; the unit has a test of its own", `exit 0`},
-	"systemd-run": {"no systemd runs here", `exit 0`},
+	"systemd-run": {"no systemd runs here", `while [ "$1" != intumwa ]; do case $1 in EnvironmentFile=-*) ;; EnvironmentFile=*) test -e "${1#*=}" ;; esac || exit 1; shift; done; exec "$@"`},
+	"redis-cli":   {"the Redis here is the tests' own", `PATH=${PATH#*:} exec redis-cli -u "$REDIS" "$@"`},
 	"journalctl":  {"no systemd runs here; the texts that are looked for are those of the source", `cat "$SOURCE_TEXTS"`},
 	"kubectl":     {"no cluster is here; the manifests have tests of their own", `exit 0`},
 	"docker":      {"no docker is here", `exit 0`},
 	"make":        {"it would build, and play faults for half an hour", `exit 0`},
-	"install":     {"it would install on this machine; the files that it takes have to be there", `for last; do :; done; case $last in "$ETC"/*) mkdir -p "$last" ;; esac; for f; do case $f in deployments/*) test -e "$ROOT/$f" || exit 1 ;; esac; done`},
+	"install":     {"it would install on this machine; the files that it takes have to be there", `for f; do case " $* $f" in *" -d "*" ${ETC:-none}/"*|*" -d "*" ${BACKUPS:-none}"*) mkdir -p "$f" ;; esac; case $f in deployments/*) test -e "$ROOT/$f" || exit 1 ;; esac; done`},
 	"chgrp":       {"the group is not here", `exit 0`},
 	"useradd":     {"it would make a user of this machine", `exit 0`},
-	"runuser":     {"the server here is the tests' own, and so is its user", `while [ "$1" != -- ]; do shift; done; shift; exec "$@"`},
+	"runuser":     {"the server here is the tests' own, and so is its user", `AS=$2; shift 3; export AS; exec "$@"`},
+	"psql":        {"Debian's PostgreSQL lets nobody but postgres in", asPostgres},
+	"pg_dump":     {"Debian's PostgreSQL lets nobody but postgres in", asPostgres},
 	"createuser":  {"it asks for a password at a terminal", `exit 0`},
-	"createdb":    {"the database is there", `exit 0`},
+	"createdb":    {"the database is there", `[ "$AS" = postgres ]`},
 	"nginx":       {"no nginx is here", `exit 0`},
 	"ping":        {"raw sockets may be forbidden", `exit 0`},
 	"ip":          {"iproute2 may be missing", `exit 0`},
 	"ss":          {"iproute2 may be missing", `exit 0`},
 }
+
+// asPostgres runs a client of PostgreSQL for those whom peer authentication lets in.
+const asPostgres = `[ "$AS" = postgres ] || { echo "FATAL:  Peer authentication failed" >&2; exit 2; }; PATH=${PATH#*:} exec "${0##*/}" "$@"`
 
 // elsewhere are blocks that another test runs, by a line of theirs.
 var elsewhere = map[string]string{
@@ -134,28 +142,124 @@ func literals(t *testing.T) string {
 	return out.String()
 }
 
+// named matches a command of ours as texts quote it, shown one in a block; what is between quotes or braces is one word.
+var (
+	named    = regexp.MustCompile("`(?:intumwa +)?((?:admin|carrier-sim|config|migrate|serve|version)(?: [^`]*)?)`")
+	shown    = regexp.MustCompile(`(?m)(?:^|[|;&(]) *intumwa +((?:admin|carrier-sim|config|migrate|serve|version)\b[^#|;&)<>\n]*)`)
+	together = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\{\{[^}]*\}\}`)
+)
+
+// TestManualNamesCommands: every command and flag of ours that the manual, the change log and the alerts name exists.
+func TestManualNamesCommands(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(new(commands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	check := func(where, line string) {
+		lines++
+		if err := exists(parser.Model.Node, strings.Fields(together.ReplaceAllString(line, "X"))); err != nil {
+			t.Errorf("%s: %q: %v", where, line, err)
+		}
+	}
+	pages := []string{"../../README.md", "../../CHANGELOG.md", "../../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/runbooks/*.md", "../../deployments/prometheus/rules/*.yaml"} {
+		found, _ := filepath.Glob(pattern)
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+			check(page, found[1])
+		}
+	}
+	for _, b := range blocks(t) {
+		for _, found := range shown.FindAllStringSubmatch(together.ReplaceAllString(b.text, "X"), -1) {
+			check(b.page, found[1])
+		}
+	}
+	if lines < 150 {
+		t.Errorf("%d commands: they are read wrongly", lines)
+	}
+}
+
+// exists follows the words of a command line, of which the end may be left out, down from a node.
+func exists(node *kong.Node, words []string) error {
+	flags := append([]*kong.Flag{}, node.Flags...)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if word == "…" || word == "..." {
+			continue
+		}
+		if name, isFlag := strings.CutPrefix(word, "--"); isFlag {
+			name, value, given := strings.Cut(name, "=")
+			at := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name })
+			if at < 0 {
+				return fmt.Errorf("no flag --%s", name)
+			}
+			if !given && !flags[at].IsBool() && i+1 < len(words) {
+				i++
+				value = words[i]
+			}
+			if enum := flags[at].EnumMap(); flags[at].Enum != "" && value != "" && !enum[value] {
+				return fmt.Errorf("--%s is never %q", name, value)
+			}
+			continue
+		}
+		next := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word })
+		switch {
+		case next >= 0:
+			node = node.Children[next]
+			flags = append(flags, node.Flags...)
+			if node.DefaultCmd != nil {
+				flags = append(flags, node.DefaultCmd.Flags...)
+			}
+		case len(node.Positional) == 0 && (node.DefaultCmd == nil || len(node.DefaultCmd.Positional) == 0):
+			return fmt.Errorf("no command %q", word)
+		}
+	}
+	return nil
+}
+
 // TestManualCommands runs every command block of the manual and the runbooks, as written, against a gateway with one
 // message.
 func TestManualCommands(t *testing.T) {
 	t.Parallel()
-	bash := testenv.Tool(t, "bash")
+	bash, shellcheck := testenv.Tool(t, "bash"), testenv.Tool(t, "shellcheck")
 	list := blocks(t)
 	if len(list) < 35 {
 		t.Fatalf("%d blocks: they are read wrongly", len(list))
 	}
 	carrier, smsc := playCarrier(t, "lumitel")
 	server := testenv.NewPostgresServer(t)
-	rdb, prefix := testenv.Redis(t)
+	rdb := testenv.NewRedisServer(t)
 	ops, api := freeAddress(t), freeAddress(t)
+	user := slices.IndexFunc(list, func(b block) bool { return strings.Contains(b.text, "acl setuser gateway") })
+	if user < 0 {
+		t.Fatal("no page makes a user of Redis")
+	}
 	s := newShell(t, fmt.Sprintf(`
 database: {url: %q}
-redis: {url: %q, prefix: %q}
+redis: {url: %q, username: gateway, password: PASSWORD}
 api: {listen: %q}
 ops: {listen: %q}
 dashboard: {listen: "127.0.0.1:0"}
 log: {level: debug}
 carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: %q, system_id: demo, password: demo}]}]
-`, server.URL(), redisURL(rdb), prefix, api, ops, smsc))
+`, server.URL(), rdb.URL(), api, ops, smsc))
+	shims, etc := programs(t, s), t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(etc, "secrets"), 0o700), os.WriteFile(filepath.Join(etc, "secrets", "redis"), []byte("PASSWORD"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "REDIS="+rdb.URL())
+	makes := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", strings.ReplaceAll(list[user].text, "/etc/intumwa/", etc+"/"))
+	if makes.Env = environment; makes.Run() != nil {
+		t.Fatal("the user of Redis cannot be made")
+	}
 	var log safeBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
@@ -189,7 +293,6 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 		[16]byte(ulids.MustParse(batch)), company); err != nil {
 		t.Fatal(err)
 	}
-	shims := programs(t, s)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -198,22 +301,23 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 	if err := os.WriteFile(texts, []byte(literals(t)+log.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	etc := t.TempDir()
 	host, _, _ := net.SplitHostPort(smsc)
 	config, err := os.ReadFile(s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(etc, "secrets.env"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	names := strings.NewReplacer("LINK", "lumitel-1", "ULID", ulid, "01J9ZK8V5QW3T2N7R4C6H0B1DM", ulid, "01M7…", ulid, "CARRIER", "lumitel",
-		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "-u URL", "-u "+redisURL(rdb), "-h HOST", "", "http://127.0.0.1:9090", "http://"+ops,
+		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "HEXADECIMAL", "1fffffffffffffffff", "DECIMAL", "36893488147419103231", "http://127.0.0.1:9090", "http://"+ops,
 		"/etc/intumwa/", etc+"/", "--seconds 60", "--seconds 1", "--seconds 10", "--seconds 1", "/var/lib/postgresql", "/tmp",
 		"create role intumwa", "create role manual", "--company ID", "--company "+company, "--id ID", "--id "+company, "BATCH", batch, "--sender ACME", "--sender FIRST")
-	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
+	environment = append(environment, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
 		"SOURCE_TEXTS="+texts, "ROOT="+root, "ETC="+etc)
 	for _, b := range list {
+		check := exec.CommandContext(t.Context(), shellcheck, "--shell=bash", "--severity=warning", "-")
+		check.Stdin = strings.NewReader(b.text)
+		if said, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s:%d: %s", b.page, b.line, said)
+		}
 		if why := left(b.text); why != "" {
 			t.Logf("%s:%d is not run here: %s", b.page, b.line, why)
 			continue
@@ -234,6 +338,9 @@ carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: 
 		if err := os.WriteFile(s.config, config, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if said := regexp.MustCompile(`(?m)^.*(?:redis queue is not usable|NOPERM|NOAUTH|WRONGPASS).*$`).FindString(log.String()); said != "" {
+		t.Errorf("the user that runbooks/redis-down.md makes is not enough: %s", said)
 	}
 	for word := range elsewhere {
 		found := false
@@ -434,7 +541,7 @@ func TestRestoreByTheManual(t *testing.T) {
 	earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
 	restore := func(line string) {
 		t.Helper()
-		sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main intumwa-backup restore\n", line, 1))
+		sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore\n", line, 1))
 	}
 	restore(earlier)
 	conn = connect()
