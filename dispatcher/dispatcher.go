@@ -307,8 +307,8 @@ func setDefault(d *time.Duration, value time.Duration) {
 // windows drain, unbinds, settles what was answered, gives back its leases and
 // claims, and returns.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	if err := d.member.register(ctx); err != nil {
-		return err
+	if d.member.register(ctx) != nil {
+		return nil // ctx ended first; nothing has begun
 	}
 	// Settlers and the acker outlive the link workers: they still have to write what
 	// the last answers said.

@@ -458,3 +458,13 @@ func TestStalledSlots(t *testing.T) {
 		t.Error("stalled although one came free just now")
 	}
 }
+
+// TestRegisterUntilTheEnd: a registration that did not succeed is an error.
+func TestRegisterUntilTheEnd(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.d.member.register(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it is registered as %d: %v", b.d.member.id.Load(), err)
+	}
+}

@@ -77,8 +77,8 @@ func (m *member) bindingFor() time.Duration {
 	return time.Since(m.start) - time.Duration(m.heard.Load())
 }
 
-// register adds this process to the dispatchers under a new id, trying until the
-// database takes it.
+// register adds this process to the dispatchers under a new id. It tries until the
+// database takes it, and returns an error if ctx ends before.
 func (m *member) register(ctx context.Context) error {
 	for failing := false; ; {
 		sent := time.Since(m.start)
@@ -95,10 +95,8 @@ func (m *member) register(ctx context.Context) error {
 			m.d.log.Error("registering this dispatcher fails; retrying", "error", err)
 			failing = true
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(m.d.opts.Heartbeat):
+		if ended := sleep(ctx, m.d.opts.Heartbeat); ended != nil {
+			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
 		}
 	}
 }
