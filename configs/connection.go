@@ -224,7 +224,7 @@ func (k *checker) database(d *Database) {
 		k.sessionAttrs("database.session_url", d.Sessions())
 	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
-		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the tasks of a dispatcher hold one connection while they work with another, and heartbeats must not wait for it",
+		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the dispatcher's renewals must not wait for a connection until its tasks and the links are done with theirs",
 			leastConnections, n)
 	}
 	if n, err := strconv.Atoi(parameter(d.Whole(), "pool_max_conns")); err == nil && n < leastConnections && d.MaxConnections == 0 {
@@ -256,9 +256,8 @@ func (k *checker) sessionAttrs(at string, whole URL) {
 	}
 }
 
-// leastConnections is how few connections a pool works with: the tasks hold
-// one for its lock and works with a second, the heartbeat and whoever else asks
-// meanwhile have two.
+// leastConnections is how few connections a pool works with: one for the tasks, one for the
+// renewals of the dispatcher's leases, and two for what else runs meanwhile.
 const leastConnections = 4
 
 // parameter is a parameter of a database URL in either of its forms; "" when it

@@ -264,7 +264,8 @@ func ends(t *testing.T, lines <-chan string) time.Duration {
 // session and the server; there are so many and no more.
 func TestStream(t *testing.T) {
 	w := newWorld(t, nil)
-	w.exec(`INSERT INTO links (name, carrier, state, owner) VALUES ('lumitel-1', 'lumitel', 'bound', 1)`)
+	w.exec(`WITH d AS (INSERT INTO dispatchers (name) VALUES ('x') RETURNING id), l AS (INSERT INTO links (name, carrier, state) VALUES ('lumitel-1', 'lumitel', 'bound'))
+		INSERT INTO leases (name, holder) SELECT 'link lumitel-1', id FROM d`)
 	c := newClient(w)
 	admin := c.inside("root@example.com")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -339,7 +340,8 @@ func TestStream(t *testing.T) {
 // TestStreamOutlivesTimeouts: what bounds other requests does not end it; the server's end does, at once.
 func TestStreamOutlivesTimeouts(t *testing.T) {
 	w := newWorld(t, nil)
-	w.exec(`INSERT INTO links (name, carrier, state, owner) VALUES ('lumitel-1', 'lumitel', 'bound', 1)`)
+	w.exec(`WITH d AS (INSERT INTO dispatchers (name) VALUES ('x') RETURNING id), l AS (INSERT INTO links (name, carrier, state) VALUES ('lumitel-1', 'lumitel', 'bound'))
+		INSERT INTO leases (name, holder) SELECT 'link lumitel-1', id FROM d`)
 	c := newClient(w)
 	c.inside("root@example.com") // which has its time: passwords are slow
 	server := httptest.NewUnstartedServer(w.d)

@@ -33,7 +33,7 @@ func TestClockSteps(t *testing.T) {
 	w.start(mno.mno())
 	w.startWith(dispatcher.Options{}, mno.mno())
 	w.until("there are two", func() bool { return w.count(`SELECT count(*) FROM dispatchers`) == 2 })
-	const who = `SELECT string_agg(id::text, ' ' ORDER BY id) || ', ' || (SELECT string_agg(owner::text, ' ') FROM links) FROM dispatchers`
+	const who = `SELECT string_agg(id::text, ' ' ORDER BY id) || ', ' || (SELECT string_agg(holder::text, ' ') FROM leases WHERE name LIKE 'link %') FROM dispatchers`
 	before := w.text(who)
 	w.await("sent", 10*time.Second, w.sendLasting(1)...)
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 0, 24 * time.Hour} {
@@ -63,8 +63,8 @@ func TestDeathWhileTheClockGoesBack(t *testing.T) {
 			w := newWorld(t)
 			clock := testenv.NewClock(t, w.pool, w.hot)
 			mno := w.carrier(carriersim.Options{NoFates: true})
-			if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name, session) OVERRIDING SYSTEM VALUE VALUES (77, 'sleeps', false);
-				INSERT INTO links (name, carrier, owner) VALUES ('lumitel-1', 'lumitel', 77)`); err != nil {
+			if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (77, 'sleeps');
+				INSERT INTO leases (name, holder) VALUES ('link lumitel-1', 77)`); err != nil {
 				t.Fatal(err)
 			}
 			const deadAfter = 3 * time.Second

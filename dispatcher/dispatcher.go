@@ -4,9 +4,11 @@
 //
 // # Who does what
 //
-//   - The member (member.go) tells the other dispatchers that this one lives
-//     and holds the leases of links: a link is bound by one process at a time,
-//     so its tps and window hold over all of them.
+//   - The leases (leases.go) tell which process leads: each link is bound, and the
+//     tasks are done, by one process at a time, and the others take over from one
+//     that is dead.
+//   - The member (member.go) holds the leases of links and starts and stops their
+//     workers: a link's tps and window hold over all processes.
 //   - A link worker (linkworker.go) carries messages over one leased link: it
 //     takes from the queue no more than it can soon send (prefetch.go), claims in
 //     Postgres, and submits segment by segment.
@@ -17,7 +19,7 @@
 //     usable, for each carrier's lane; while it is not, link workers take straight
 //     from Postgres.
 //   - What is scheduled (scheduled.go) comes to the outbox and the queue when it is due.
-//   - Tasks (tasks.go) are done by one process for all: they refill the queue from
+//   - Tasks (tasks.go) are done by one process at a time for all: they refill the queue from
 //     Postgres, free the claims of dead dispatchers, end messages whose time is
 //     over, and so on. Each has a name, an interval and a metric.
 //
@@ -76,9 +78,8 @@ type Options struct {
 	BodyRetention    time.Duration // of what these say; 0: as long as they are kept
 	NumberRetention  time.Duration // of whom they went to; 0: as long as they are kept
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
-	Heartbeat        time.Duration // default 1 s
-	DeadAfter        time.Duration // a dispatcher whose heartbeat stands still for so long is dead; default 5 s
-	AbsentFor        time.Duration // so is one whose session lock is gone for so long; default absentFor
+	Heartbeat        time.Duration // between two reports of the links; leases are renewed twice as often; default 1 s
+	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
 	GiveUpAfter      time.Duration // a link whose carrier cannot be reached for so long goes to another dispatcher that would take it; default 10 s
 	RestFirst        time.Duration // and is left to the others for so long the first time, a third of it by who had it bound last; default 1 min
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
@@ -93,9 +94,6 @@ type Options struct {
 	// Route returns which carrier takes a number now: messages that wait for a
 	// carrier which is no more go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
-	// Sessions is a pool of the same database whose connections are sessions of their own: the
-	// session lock is held on one. nil: the first pool of New is.
-	Sessions *pgxpool.Pool
 	// Inbound is called when messages from handsets have been stored. It must not
 	// block. nil: nobody waits for them.
 	Inbound func()
@@ -157,16 +155,12 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	setDefault(&opts.InboundRetention, 30*24*time.Hour)
 	setDefault(&opts.StrandedAfter, 10*time.Minute)
 	setDefault(&opts.Heartbeat, time.Second)
-	setDefault(&opts.DeadAfter, 5*time.Second)
-	setDefault(&opts.AbsentFor, absentFor)
+	setDefault(&opts.DeadAfter, deadAfter)
 	setDefault(&opts.GiveUpAfter, giveUpAfter)
 	setDefault(&opts.RestFirst, restFirst)
 	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.Sessions == nil {
-		opts.Sessions = pool
 	}
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
@@ -174,7 +168,8 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
 	d.unsettled = smpp.NewAllowance(unsettledOctets)
-	d.deaths.wake, d.deaths.unfreed = make(chan struct{}, 1), true // who had the tasks before may not have come to it
+	d.deaths.wake = make(chan struct{}, 1)
+	d.deaths.unfreed.Store(true) // who had the tasks before may not have come to it
 	d.walk = newOutboxWalk()
 	d.acker = newAcker(d)
 	d.inFlight = newInFlightMessages()

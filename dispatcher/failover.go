@@ -13,7 +13,7 @@ import (
 // sinceServed is for how long a link has carried nothing. Of one that somebody holds it is
 // told by two moments of one heartbeat, which both are from before a step of the database's
 // clock, or both from after it. One that nobody holds serves nobody, whatever the clock says.
-const sinceServed = `CASE WHEN EXISTS (SELECT FROM dispatchers d WHERE d.id = links.owner) THEN updated_at - served_at
+const sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at
 	ELSE greatest(now() - served_at, served_at - now()) END`
 
 // failover hands the messages of a carrier none of whose links has served for

@@ -19,11 +19,13 @@ import (
 // come, when a dispatcher died, and when the walk over the outbox met a claim of
 // nobody.
 func (d *Dispatcher) freeClaims(ctx context.Context) error {
-	if !d.deaths.unfreed {
+	if !d.deaths.unfreed.Swap(false) {
 		return nil
 	}
 	err := d.free(ctx)
-	d.deaths.unfreed = err != nil
+	if err != nil {
+		d.deaths.unfreed.Store(true)
+	}
 	return err
 }
 

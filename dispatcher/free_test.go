@@ -237,137 +237,17 @@ func TestTasksGoOn(t *testing.T) {
 	}
 }
 
-// listedWith is a member beside another, whose heartbeat it has seen once; and whether the other
-// is on the list after the next of its own.
-func (b *bench) listedWith() (other int64, listed func() bool) {
-	b.Helper()
-	ctx := b.Context()
-	b.d.opts.DeadAfter = time.Minute
-	b.d.member = newMember(b.d)
-	if err := b.d.member.register(ctx); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(b.d.member.leave)
-	b.Cleanup(b.d.member.stop)
-	if err := b.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ('other') RETURNING id`).Scan(&other); err != nil {
-		b.Fatal(err)
-	}
-	listed = func() bool {
-		b.Helper()
-		if err := b.d.member.heartbeat(ctx); err != nil {
-			b.Fatal(err)
-		}
-		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
-	}
-	if !listed() {
-		b.Fatal("it was buried by one that has just come")
-	}
-	return other, listed
-}
-
-// heardAgo has a dispatcher's last heartbeat be seen so long ago.
-func (m *member) heardAgo(id int64, ago time.Duration) {
-	seen := m.others[id]
-	seen.heard = time.Now().Add(-ago)
-	m.others[id] = seen
-}
-
-// TestSilence: a dispatcher is dead when its heartbeat has stood still for DeadAfter as this
-// process saw it, whatever the time of that heartbeat is by the database's clock.
-func TestSilence(t *testing.T) {
-	b := newBench(t)
-	other, listed := b.listedWith()
-	m := b.d.member
-	for _, by := range []string{"-1 hour", "1 hour", "-1 day", "5 seconds"} { // each is a heartbeat, after the clock was set
-		m.heardAgo(other, 2*time.Minute)
-		b.exec(`UPDATE dispatchers SET seen_at = now() + $1::interval WHERE id = $2`, by, other)
-		if !listed() {
-			t.Fatalf("a living one was buried: its clock is %s off", by)
-		}
-	}
-	m.heardAgo(other, 50*time.Second)
-	if !listed() {
-		t.Fatal("it was buried too soon")
-	}
-	b.exec(`UPDATE dispatchers SET seen_at = now() + interval '1 hour' WHERE id = $1`, other)
-	if !listed() {
-		t.Fatal("a living one was buried")
-	}
-	m.heardAgo(other, 61*time.Second)
-	if listed() {
-		t.Error("its last heartbeat is in the future, and it lives for ever")
-	}
-}
-
-// TestSilenceBetweenHeartbeats: the silent are found by the looks between two heartbeats as
-// well, and one that comes back at that moment stays.
-func TestSilenceBetweenHeartbeats(t *testing.T) {
-	b := newBench(t)
-	other, _ := b.listedWith()
-	m := b.d.member
-	m.heardAgo(other, 61*time.Second)
-	stale := []listed{{ID: other, Session: m.others[other].session, Beat: m.others[other].beat.Add(-time.Microsecond)}}
-	if err := m.remove(t.Context(), nil, stale); err != nil || m.died {
-		t.Errorf("one that has come back was buried, %v", err)
-	}
-	if !m.someDied(t.Context()) || b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) != 0 {
-		t.Error("it is on the list still")
-	}
-}
-
-// TestSilenceOfAll: after a time in which nobody could be heard, the first to
-// come back does not take the others for dead before they had the time to.
-func TestSilenceOfAll(t *testing.T) {
-	b := newBench(t)
-	other, listed := b.listedWith()
-	m := b.d.member
-	m.heardAgo(other, 2*time.Minute)
-	m.last = time.Now().Add(-2 * time.Minute) // the database was away so long
-	if m.someDied(t.Context()) {
-		t.Error("it was buried by one that is not heard itself")
-	}
-	if !listed() {
-		t.Error("it was buried by the first to come back")
-	}
-	m.healed = time.Now().Add(-50 * time.Second)
-	if !listed() {
-		t.Error("it was buried before it had its time")
-	}
-	m.healed = time.Now().Add(-61 * time.Second)
-	if listed() {
-		t.Error("it had its time, and is on the list still")
-	}
-}
-
-// TestReplacedBindsAnew: a process that was taken for dead has held no binds since: what it
-// has seen of carriers that are down counts from its new registration.
-func TestReplacedBindsAnew(t *testing.T) {
-	b := newBench(t)
-	b.listedWith()
-	m := b.d.member
-	m.start = m.start.Add(-time.Hour)
-	if d := m.bindingFor(); d < time.Hour {
-		t.Fatalf("it has held binds for %v", d)
-	}
-	b.exec(`DELETE FROM dispatchers WHERE id = $1`, m.id.Load())
-	if err := m.heartbeat(t.Context()); !errors.Is(err, errReplaced) {
-		t.Fatalf("it was replaced: %v", err)
-	}
-	if d := m.bindingFor(); d > time.Minute {
-		t.Errorf("it has held binds for %v", d)
-	}
-}
-
 // TestServedAcrossAStep: a heartbeat from before the database's clock was set, and one from
 // after it, of links that both carry: neither carrier is down, nor does one that nobody holds
 // serve for ever.
 func TestServedAcrossAStep(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other')`)
-	b.exec(`INSERT INTO links (name, carrier, owner, served_at, updated_at) VALUES
-		('l1', 'lumitel', 8, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 8, now(), now()),
-		('gone-1', 'gone', NULL, now() + interval '1 hour', now() + interval '1 hour')`)
-	b.d.member.start = time.Now().Add(-time.Hour)
+	b.exec(`INSERT INTO links (name, carrier, served_at, updated_at) VALUES
+		('l1', 'lumitel', now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', now(), now()),
+		('gone-1', 'gone', now() + interval '1 hour', now() + interval '1 hour')`)
+	b.exec(`INSERT INTO leases (name, holder) VALUES ('link l1', 8), ('link leo-1', 8)`)
+	b.d.member.heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
 	if err := b.d.failover(t.Context()); err != nil {
@@ -456,15 +336,5 @@ func TestStalledSlots(t *testing.T) {
 	}
 	if s.stalled(time.Now().Add(stallAfter / 2)) {
 		t.Error("stalled although one came free just now")
-	}
-}
-
-// TestRegisterUntilTheEnd: a registration that did not succeed is an error.
-func TestRegisterUntilTheEnd(t *testing.T) {
-	b := newBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := b.d.member.register(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("it is registered as %d: %v", b.d.member.id.Load(), err)
 	}
 }

@@ -2,10 +2,9 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
-
-	"intumwa/smpp"
 )
 
 // A link whose carrier one machine alone cannot reach goes to another dispatcher: whoever
@@ -53,26 +52,6 @@ func (g *givenUp) again(first time.Duration, boundHere bool, now time.Time) {
 	g.until = now.Add(g.rest)
 }
 
-// othersHave says that another dispatcher than $1 is configured with the link l, othersWant
-// that one would take it.
-const (
-	othersHave = `EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND l.name = ANY(d.links))`
-	othersWant = `EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND l.name = ANY(d.links) AND l.name <> ALL(d.rests))`
-)
-
-// wants returns the links that are configured, and those of them that are left to others.
-func (m *member) wants(now time.Time) (links, rests []string) {
-	links, rests = []string{}, []string{}
-	for _, c := range m.d.running() {
-		for _, l := range c.config().Links {
-			if links = append(links, l.Name); m.rests(l.Name, now) {
-				rests = append(rests, l.Name)
-			}
-		}
-	}
-	return links, rests
-}
-
 // rests reports whether this process leaves a link to the others.
 func (m *member) rests(link string, now time.Time) bool {
 	g := m.givenUp[link]
@@ -82,17 +61,18 @@ func (m *member) rests(link string, now time.Time) bool {
 // chooseGivenUp ends the workers of links whose carrier was not reached for GiveUpAfter and that
 // another dispatcher would take; they are given up once they have ended.
 func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
+	others := *m.wanted.Load()
 	for name, at := range m.workers {
 		h, ours := held[name]
 		if !ours || at.ending.Load() {
 			continue
 		}
-		at.takers.Store(h.wanted)
+		at.takers.Store(others[name])
 		failing := at.binds.failing()
 		if failing.up >= restForgets {
 			delete(m.givenUp, name)
 		}
-		if !h.wanted || !failing.resting || failing.down < m.d.opts.GiveUpAfter {
+		if !others[name] || !failing.resting || failing.down < m.d.opts.GiveUpAfter {
 			continue
 		}
 		g := m.givenUp[name]
@@ -101,7 +81,7 @@ func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
 			m.givenUp[name] = g
 		}
 		g.again(m.d.opts.RestFirst, h.boundHere, now)
-		m.ending[name], m.retries[name] = true, failing.retries
+		at.left = failing.retries
 		at.parts.Store(true)
 		at.end()
 		m.d.metrics.givenUp.WithLabelValues(at.carrier.name, name).Inc()
@@ -111,38 +91,20 @@ func (m *member) chooseGivenUp(held map[string]leasedLink, now time.Time) {
 }
 
 // giveUp gives up the links whose workers have ended for it.
-func (m *member) giveUp(ctx context.Context, id int64) error {
-	for name := range m.ending {
-		if at := m.workers[name]; at != nil && !at.ended() {
+func (m *member) giveUp(ctx context.Context) error {
+	for name, at := range m.workers {
+		if !at.parts.Load() || !at.ended() {
 			continue
 		}
-		failures, in := []int32{}, []float64{}
-		for _, r := range m.retries[name] {
-			failures, in = append(failures, int32(r.Failures)), append(in, r.In.Seconds())
+		left, err := json.Marshal(at.left)
+		if err == nil {
+			_, err = m.d.pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+linkLease+`' || $2 AND holder = $1 RETURNING 1)
+				UPDATE links SET state = 'down', updated_at = now(), retries = $3::json WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.id.Load(), name, string(left))
 		}
-		if _, err := m.d.pool.Exec(ctx, `UPDATE links SET owner = NULL, state = 'down', in_flight = 0, accepted = 0, throttled = 0, overdue = 0, updated_at = now(),
-				failures = $3, retry_in = $4
-			WHERE name = $2 AND owner = $1`, id, name, failures, in); err != nil {
+		if err != nil {
 			return fmt.Errorf("giving up a link: %w", err)
 		}
 		delete(m.workers, name)
-		delete(m.ending, name)
-		delete(m.retries, name)
 	}
 	return nil
-}
-
-// The bounds of what is believed of another's attempts.
-const (
-	failuresMost = 1000
-	retryMost    = 10 * time.Minute
-)
-
-func retriesOf(failures []int32, in []float64) []smpp.Retry {
-	retries := make([]smpp.Retry, min(len(failures), len(in)))
-	for i := range retries {
-		retries[i].Failures = int(min(max(failures[i], 0), failuresMost))
-		retries[i].In = time.Duration(min(max(in[i], 0), retryMost.Seconds()) * float64(time.Second))
-	}
-	return retries
 }

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ func TestGoesOnWithAttempts(t *testing.T) {
 		t.Errorf("it begins with %+v", r)
 	}
 	m.stop()
-	b.exec(`UPDATE links SET owner = NULL, failures = '{4,7}', retry_in = '{20,30}'`)
+	b.exec(`DELETE FROM leases`)
+	b.exec(`UPDATE links SET retries = '[{"Failures": 4, "In": 20000000000}, {"Failures": 7, "In": 30000000000}]'`)
 	if err := m.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,10 @@ func TestGoesOnWithAttempts(t *testing.T) {
 			t.Errorf("bind %d goes on with %+v, not with %+v", i+1, r, want)
 		}
 	}
-	if n := b.count(`SELECT count(*) FROM links WHERE failures = '{}' AND retry_in = '{}' AND owner = $1`, m.id.Load()); n != 1 {
+	if err := m.heartbeat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM links JOIN leases ON leases.name = 'link l1' WHERE retries::text = '[]' AND holder = $1`, m.id.Load()); n != 1 {
 		t.Error("what it goes on with is there for the next, however long it has the link")
 	}
 }
@@ -70,7 +75,7 @@ func TestGivesUp(t *testing.T) {
 	b.d.opts.GiveUpAfter, b.d.opts.RestFirst = time.Millisecond, time.Hour
 	beat := func() {
 		t.Helper()
-		if err := m.heartbeat(t.Context()); err != nil {
+		if err := errors.Join(m.renew(t.Context()), m.heartbeat(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,24 +88,24 @@ func TestGivesUp(t *testing.T) {
 		}
 	}
 	failed()
-	if beat(); m.ending["l1"] {
+	if beat(); m.workers["l1"].parts.Load() {
 		t.Fatal("it is given up although nobody would take it")
 	}
 	b.exec(`UPDATE dispatchers SET links = '{l1}', rests = '{l1}' WHERE id = $1`, other)
-	if beat(); m.ending["l1"] {
+	if beat(); m.workers["l1"].parts.Load() {
 		t.Fatal("it is given up to one that has given it up")
 	}
 	b.exec(`UPDATE dispatchers SET rests = '{}' WHERE id = $1`, other)
-	for beat(); !m.ending["l1"]; beat() { // an attempt may be under way
+	for beat(); !m.workers["l1"].parts.Load(); beat() { // an attempt may be under way
 		failed()
 	}
 	worker := m.workers["l1"]
 	worker.wait()
-	if n := b.count(`SELECT count(*) FROM links WHERE owner = $1`, m.id.Load()); n != 1 {
+	if n := b.count(`SELECT count(*) FROM leases WHERE name = 'link l1' AND holder = $1`, m.id.Load()); n != 1 {
 		t.Error("it was given up before its worker had ended")
 	}
 	beat()
-	if n := b.count(`SELECT count(*) FROM links WHERE owner IS NULL AND failures[1] > 0 AND cardinality(retry_in) = 1`); n != 1 {
+	if n := b.count(`SELECT count(*) FROM links WHERE (retries -> 0 ->> 'Failures')::int > 0 AND json_array_length(retries) = 1 AND NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link l1')`); n != 1 {
 		t.Error("it is not given up, or without what its attempts have come to")
 	}
 	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND rests = '{l1}'`, m.id.Load()); n != 1 {
@@ -125,14 +130,15 @@ func TestMovedLink(t *testing.T) {
 	other, _ := b.listedWith()
 	m := b.d.member
 	b.exec(`UPDATE dispatchers SET links = '{moved}' WHERE id = $1`, other)
-	b.exec(`INSERT INTO links (name, carrier, owner) VALUES ('moved', 'leo', $1), ('gone', 'leo', $1)`, m.id.Load())
+	b.exec(`INSERT INTO links (name, carrier) VALUES ('moved', 'leo'), ('gone', 'leo')`)
+	b.exec(`INSERT INTO leases (name, holder) VALUES ('link moved', $1), ('link gone', $1)`, m.id.Load())
 	left := func() string {
 		t.Helper()
 		if err := m.heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var s string
-		if err := b.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(name || ' ' || (owner IS NULL)::text, ' ' ORDER BY name), '') FROM links WHERE carrier = 'leo'`).Scan(&s); err != nil {
+		if err := b.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(name || ' ' || (NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link ' || links.name))::text, ' ' ORDER BY name), '') FROM links WHERE carrier = 'leo'`).Scan(&s); err != nil {
 			t.Fatal(err)
 		}
 		return s

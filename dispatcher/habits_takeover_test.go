@@ -207,7 +207,7 @@ func TestReloadWithoutDatabase(t *testing.T) {
 	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(), named("leo", added)}); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the database is missed", func() bool { return w.log.has("level=ERROR", "heartbeat failed") })
+	w.until("the database is missed", func() bool { return w.log.has("level=ERROR", "reporting the links fails") })
 	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO links`); err != nil {
 		t.Fatal(err)
 	}
@@ -221,9 +221,9 @@ func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (77, 'other');
-		INSERT INTO links (name, carrier, owner, updated_at) VALUES
-			('left', 'x', NULL, now() - interval '11 minutes'), ('crashed', 'x', 4711, now() - interval '11 minutes'),
-			('fresh', 'x', NULL, now()), ('living', 'x', 77, now() - interval '11 minutes'), ('lumitel-1', 'lumitel', NULL, now() - interval '1 day')`); err != nil {
+		INSERT INTO links (name, carrier, updated_at) VALUES ('left', 'x', now() - interval '11 minutes'), ('fresh', 'x', now()),
+			('living', 'x', now() - interval '11 minutes'), ('lumitel-1', 'lumitel', now() - interval '1 day');
+		INSERT INTO leases (name, holder) VALUES ('link living', 77)`); err != nil {
 		t.Fatal(err)
 	}
 	mno := w.carrier(carriersim.Options{})

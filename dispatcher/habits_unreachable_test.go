@@ -119,7 +119,7 @@ func (w *world) givenUp(y *way) float64 {
 
 func (w *world) owner() int {
 	w.Helper()
-	return w.count(`SELECT coalesce(max(owner), 0) FROM links WHERE name = 'lumitel-1'`)
+	return w.count(`SELECT coalesce(max(holder), 0) FROM leases WHERE name = 'link lumitel-1'`)
 }
 
 // TestUnreachableFromOneMachine: the carrier cannot be reached from the machine of the

@@ -15,10 +15,6 @@ var ErrNoLink = errors.New("no such link")
 // staleAfter is the age past which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
 
-// unheld says that nobody holds a link, or that its state is older than $1, or was reported
-// before the database's clock was set back by more.
-const unheld = `(owner IS NULL OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval)`
-
 // LinkState is one link as operators see it (rule choices 11.4).
 type LinkState struct {
 	Carrier   string    `json:"carrier"`
@@ -42,10 +38,14 @@ type LinkState struct {
 func Links(ctx context.Context, pool database) ([]LinkState, error) {
 	rows, err := pool.Query(ctx, `
 		SELECT carrier, name,
-			CASE WHEN paused THEN 'paused' WHEN `+unheld+` THEN 'down' ELSE state END,
-			"window", in_flight, tps, since, last_error, accepted, throttled, overdue, broken, served_at,
-			`+unheld+`
-		FROM links ORDER BY carrier, name`, staleAfter)
+			CASE WHEN paused THEN 'paused' WHEN unheld THEN 'down' ELSE state END,
+			"window", CASE WHEN unheld THEN 0 ELSE in_flight END, tps,
+			CASE WHEN unheld AND NOT paused AND state <> 'down' THEN updated_at ELSE since END, last_error,
+			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
+			broken, served_at, unheld
+		FROM (SELECT *, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+			FROM links) l
+		ORDER BY carrier, name`, staleAfter)
 	if err != nil {
 		return nil, fmt.Errorf("reading the links: %w", err)
 	}
@@ -71,7 +71,7 @@ type database interface {
 // reported.
 func SetPaused(ctx context.Context, pool database, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
-		RETURNING CASE WHEN paused THEN 'paused' WHEN owner IS NULL OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
+		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("%s: %w", link, ErrNoLink)
 	}

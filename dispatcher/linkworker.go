@@ -38,6 +38,7 @@ type linkWorker struct {
 	parts  atomic.Bool    // the link is given up once the worker has ended
 	takers atomic.Bool    // another dispatcher would take the link, by the last heartbeat
 	open   sync.WaitGroup // messages not yet settled
+	left   []smpp.Retry   // of a link that is given up: where its attempts have come to; the member's
 	paused atomic.Bool
 
 	// watchSilence's: when the binds were ended because this process may be taken for dead
@@ -280,7 +281,7 @@ func (y *yielding) next(silent bool, now time.Time) (down bool) {
 // at once.
 func (w *linkWorker) yield(now time.Time) {
 	before := w.yielded.now
-	down := w.yielded.next(w.d.member.silent(), now)
+	down := w.yielded.next(!w.d.member.fresh(), now)
 	if down == before {
 		return
 	}

@@ -179,7 +179,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 	for name, taken := range map[string]string{
 		"replaced": `DELETE FROM dispatchers`,
 		"taken": `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7777, 'other');
-			UPDATE links SET owner = 7777`,
+			UPDATE leases SET holder = 7777 WHERE name LIKE 'link %'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,8 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 		t.Fatal(err)
 	}
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link serves, however slow the machine is
-	b.exec(`INSERT INTO links (name, carrier, owner) VALUES ('leo-1', 'leo', 1000000)`)
+	b.exec(`INSERT INTO links (name, carrier) VALUES ('leo-1', 'leo')`)
+	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,10 +22,6 @@ type task struct {
 }
 
 const (
-	tasksLock = 0x696e7475 // advisory lock: one process a database at a time
-	// tasksPatience is how long a round may take before another process may begin
-	// one as well. Two at once would do no harm, only the work twice.
-	tasksPatience = "10s"
 	// worked is the rest of a task whose price is that of what it does, swept of one
 	// that looks for what may be to be done: no more than two in a hundred of the
 	// time, as long as one look takes less than restMost / swept.
@@ -62,52 +59,37 @@ func (d *Dispatcher) runTasks(ctx context.Context) {
 	for _, t := range tasks { // one that never succeeds is missed from here on
 		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
 	}
-	failing := false
-	for {
-		err := d.round(ctx, tasks)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			d.log.Warn("dispatcher tasks fail; retrying", "error", err)
-		case err == nil && failing:
-			d.log.Info("dispatcher tasks succeed again")
-		}
-		failing = err != nil
-		timer := time.NewTimer(d.opts.SweepInterval)
-		select {
-		case <-timer.C:
-		case <-d.deaths.wake:
-		case <-ctx.Done():
-		}
-		if timer.Stop(); ctx.Err() != nil {
-			return
-		}
-	}
+	d.repeat(ctx, "doing the tasks", d.opts.SweepInterval, d.deaths.wake, func(ctx context.Context) error { return d.round(ctx, tasks) })
 }
 
-// round does the tasks that are due, if no other process is doing them. It returns
-// why it could not, or why the database is away; a task's own error is logged
-// with its name.
+// deaths wakes the tasks when a dispatcher died whose claims are to be freed.
+type deaths struct {
+	unfreed atomic.Bool // there may be claims of the dead
+	wake    chan struct{}
+}
+
+func (d *deaths) note() {
+	d.unfreed.Store(true)
+	signal(d.wake)
+}
+
+// round does the tasks that are due, if no other process is doing them. It resigns the lease
+// afterwards: a carrier that another process alone is configured with has its turn. It returns
+// why it could not, or why the database is away; a task's own error is logged with its name.
 func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
-	// The lock is held by a transaction that does nothing else, so that the
-	// server takes it back from a process that sleeps or whose machine is gone.
-	tx, err := d.pool.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("asking for the lock of the tasks: %w", err)
+	held, err := d.member.acquire(ctx, tasksLease)
+	if err != nil || len(held) == 0 {
+		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
-	var mine bool
-	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', $2, true)`,
-		tasksLock, tasksPatience).Scan(&mine); err != nil {
-		return fmt.Errorf("asking for the lock of the tasks: %w", err)
-	}
-	if !mine {
-		return nil
-	}
-	someDied := d.deaths.some.Swap(false)
-	if someDied {
-		tasks[0].next, d.deaths.unfreed = time.Time{}, true // free_claims
+	defer d.member.resign(ctx, tasksLease)
+	ctx, end := d.member.whileFresh(ctx)
+	defer end()
+	return d.doTasks(ctx, tasks)
+}
+
+func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
+	if d.deaths.unfreed.Load() {
+		tasks[0].next = time.Time{} // free_claims
 	}
 	for _, t := range tasks {
 		start := time.Now()
@@ -125,7 +107,7 @@ func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 		}
 		t.next = start.Add(rest - d.opts.SweepInterval/2) // rounds are not quite regular
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil && d.away(ctx) {
 			return fmt.Errorf("task %s: %w", t.name, err)

@@ -22,17 +22,18 @@ func (b *bench) tasks() error {
 			return err
 		}
 	}
-	if err := b.d.round(b.Context(), tasks); err != nil {
+	if err := b.d.doTasks(b.Context(), tasks); err != nil {
 		b.Fatal(err)
 	}
 	return failed
 }
 
 // TestTaskTimes: a task is done when it is due, and rests as long as its price
-// says; one that somebody's death makes due is done at once; who has not the
-// lock does none.
+// says; one that somebody's death makes due is done at once; a
+// process that has not the lease does none.
 func TestTaskTimes(t *testing.T) {
 	b := newBench(t)
+	b.listedWith()
 	b.d.opts.SweepInterval = time.Hour
 	var done []string
 	var dear time.Duration
@@ -50,7 +51,8 @@ func TestTaskTimes(t *testing.T) {
 		return made
 	}
 	tasks := []*task{b.d.newTasks()[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
-	tasks[0].run = other("free", 0, nil).run
+	free := other("free", 0, nil).run
+	tasks[0].run = func(ctx context.Context) error { b.d.deaths.unfreed.Store(false); return free(ctx) }
 	b.d.opts.SweepInterval = 0
 	round := func(want string) {
 		t.Helper()
@@ -70,17 +72,15 @@ func TestTaskTimes(t *testing.T) {
 	tasks[2].next = time.Now()
 	round("often dear")
 
-	tx, err := b.pool.Begin(t.Context())
-	if err != nil {
+	beside := newLeases(b.d)
+	if err := beside.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, tasksLock); err != nil {
-		t.Fatal(err)
+	if held, err := beside.acquire(t.Context(), tasksLease); err != nil || len(held) != 1 {
+		t.Fatal(held, err)
 	}
 	round("")
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	beside.leave()
 	round("often")
 }
 
@@ -92,7 +92,7 @@ func TestTaskTrouble(t *testing.T) {
 	ran := 0
 	forget := &task{name: "forget", run: func(context.Context) error { ran++; return failure }}
 	for range 2 {
-		if err := b.d.round(t.Context(), []*task{forget}); err != nil {
+		if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil {
 			t.Error(err)
 		}
 		forget.next = time.Time{}
@@ -101,7 +101,7 @@ func TestTaskTrouble(t *testing.T) {
 		t.Errorf("metric %v, failing %v, ran %d times", n, forget.failing, ran)
 	}
 	failure = nil
-	if err := b.d.round(t.Context(), []*task{forget}); err != nil || forget.failing {
+	if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil || forget.failing {
 		t.Errorf("%v, failing %v", err, forget.failing)
 	}
 	names := []string{}
@@ -110,5 +110,42 @@ func TestTaskTrouble(t *testing.T) {
 			t.Errorf("two tasks are called %s", task.name)
 		}
 		names = append(names, task.name)
+	}
+}
+
+// TestTasksInOneProcess: while one process does the tasks another does none, also when the
+// server ends every session that is idle in a transaction. A process that may have been
+// replaced ends its round.
+func TestTasksInOneProcess(t *testing.T) {
+	b := newBench(t)
+	other := b.beside(8)
+	for _, d := range []*Dispatcher{b.d, other.d} {
+		if err := d.member.register(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.member.leave)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- b.d.round(ctx, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
+	}()
+	<-began
+	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
+	two := false
+	if err := other.d.round(ctx, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
+		t.Errorf("both processes do the tasks: %v, %v", two, err)
+	}
+	b.d.member.beat.Store(-int64(time.Hour))
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a round that was ended has no error")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a process that may have been replaced does the tasks")
+		cancel()
+		<-ended
 	}
 }

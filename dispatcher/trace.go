@@ -60,7 +60,8 @@ func (d *Dispatcher) hold(link string, b *binds) {
 // holder says as an error who holds a link.
 func (d *Dispatcher) holder(ctx context.Context, link string) error {
 	var name string
-	err := d.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links l LEFT JOIN dispatchers d ON d.id = l.owner WHERE l.name = $1`, link).Scan(&name)
+	err := d.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
+		LEFT JOIN dispatchers d ON d.id = leases.holder WHERE links.name = $1`, link).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", link, ErrNoLink)

@@ -21,9 +21,10 @@ import (
 // a backup was made. The functions here work without a dispatcher, on a pool that was
 // opened with BatchUpdates.
 
-// Alive returns how many dispatchers work on the database at this moment.
+// Alive returns how many dispatchers work on the database at this moment: one that works has
+// renewed its row lately. The rows that a restored backup brought are older.
 func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE `+sessionLocks, sessionLockKey).Scan(&n); err != nil {
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, deadAfter).Scan(&n); err != nil {
 		return 0, fmt.Errorf("asking which dispatchers work: %w", err)
 	}
 	return n, nil

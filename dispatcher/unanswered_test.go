@@ -106,12 +106,13 @@ func TestAlive(t *testing.T) {
 		}
 	}
 	alive(0)
-	lock, err := b.d.takeSessionLock(t.Context())
-	if err != nil {
+	b.exec(`INSERT INTO dispatchers (name, seen_at) VALUES ('of the backup', now() - interval '1 minute'), ('of a clock that was ahead', now() + interval '1 minute')`)
+	alive(0)
+	if err := b.d.member.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	defer b.d.member.leave()
 	alive(1)
-	lock.release()
 }
 
 // TestSentAgainIsInDoubt: what an operator has sent again goes out although several copies of it are unanswered, and no second

@@ -232,7 +232,7 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 	}
 	d.walk.askAgain = start.Add(downRest * time.Since(start)) // it looks below every floor
 	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
-		OR EXISTS (SELECT FROM dispatchers d WHERE d.id = l.owner OR l.name = ANY(d.links))`, d.opts.StrandedAfter)
+		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
 	if err != nil {
 		return fmt.Errorf("asking which carriers have links: %w", err)
 	}

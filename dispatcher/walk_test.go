@@ -154,7 +154,8 @@ func TestWhatARoundReads(t *testing.T) {
 	again := time.Time{}
 	rows := func(what string) (read int) {
 		t.Helper()
-		b.d.deaths.unfreed, b.d.walk.askAgain = false, again // what a death costs is another matter
+		b.d.walk.askAgain = again
+		b.d.deaths.unfreed.Store(false) // what a death costs is another matter
 		for _, l := range b.d.walk.lanes {
 			l.after = 0
 		}

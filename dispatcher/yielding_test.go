@@ -24,8 +24,6 @@ func TestYieldsInTime(t *testing.T) {
 		}
 		w := b.worker
 		w.prefetch.put(queue.Single, []*inFlight{m})
-		w.d.member.lock.Store(&sessionLock{}) // its session was cut
-		w.d.member.beat.Store(int64(time.Since(w.d.member.start)))
 		ctx, cancel := context.WithCancel(t.Context())
 		var loops sync.WaitGroup
 		loops.Go(func() { w.watch(ctx) })

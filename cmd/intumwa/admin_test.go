@@ -193,9 +193,10 @@ func TestLinkResumed(t *testing.T) {
 		}
 		return tag.RowsAffected()
 	}
+	report(`insert into dispatchers (name) values ('x')`)
 	for _, state := range []string{"bound", "connecting", "down"} {
 		t.Run(state, func(t *testing.T) {
-			report(`insert into links (name, carrier, owner, paused, state) values ($1, 'lumitel', 1, true, 'paused')`, state)
+			report(`with l as (insert into links (name, carrier, paused, state) values ($1, 'lumitel', true, 'paused')) insert into leases (name, holder) select 'link ' || $1, min(id) from dispatchers`, state)
 			reported := make(chan struct{})
 			go func() { // the dispatcher, at its second heartbeat
 				defer close(reported)
@@ -209,7 +210,7 @@ func TestLinkResumed(t *testing.T) {
 			<-reported
 		})
 	}
-	report(`insert into links (name, carrier, owner, state) values ('silent', 'lumitel', 1, 'paused')`)
+	report(`with l as (insert into links (name, carrier, state) values ('silent', 'lumitel', 'paused')) insert into leases (name, holder) select 'link silent', min(id) from dispatchers`)
 	if state, err := resumed(t.Context(), pool, "silent", 100*time.Millisecond); state != "paused" || err != nil {
 		t.Errorf("a dispatcher that does not report: %q, %v", state, err)
 	}

@@ -193,7 +193,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
-		options.Route, options.Sessions = in.Route, db.sessions
+		options.Route = in.Route
 		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
 		options.Inbound = board.Kick
 		options.QuietHours, options.QuietCompanies = quiet, users.QuietHours

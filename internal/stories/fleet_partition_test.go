@@ -23,11 +23,11 @@ func TestFleetPartition(t *testing.T) {
 	}
 	const binds = 2
 	one := steady()
-	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "2s", "enquire_timeout": "2s", "response_timeout": "2s"}
+	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "1s", "enquire_timeout": "2s", "response_timeout": "2s"}
 	// The carrier ends what is silent sooner than another dispatcher takes over, which may be
-	// four and a half seconds after a cut, a heartbeat having been just due: of one that cannot
-	// say good-bye it would have both until then.
-	one.sim.IdleTimeout = 3500 * time.Millisecond
+	// three and a half seconds after a cut, if a renewal was just due. Else the carrier has the binds
+	// of both for a while, if the first cannot unbind.
+	one.sim.IdleTimeout = 2500 * time.Millisecond
 	w := fleet(t, scene{carriers: []carrier{one}})
 	machine := watchStalls(t)
 	shop := w.company("Isoko", 1_000_000)

@@ -132,7 +132,7 @@ func TestTwoGateways(t *testing.T) {
 // holder is the gateway that holds a link, and one that does not.
 func (w *world) holder(link string) (holder, other *gateway) {
 	w.t.Helper()
-	name := ask[string](w, `SELECT coalesce((SELECT d.name FROM links l JOIN dispatchers d ON d.id = l.owner WHERE l.name = $1), '')`, link)
+	name := ask[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder WHERE l.name = 'link ' || $1), '')`, link)
 	for _, g := range w.gateways {
 		if g.cmd != nil && strings.HasSuffix(name, "/"+g.process()) {
 			holder = g

@@ -1,0 +1,247 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// deadAfter leaves a process three seconds to renew before it unbinds, and one to unbind.
+const deadAfter = 4 * time.Second
+
+// The names of leases.
+const (
+	tasksLease = "tasks"
+	linkLease  = "link " // and the link's name
+)
+
+// leased is true for a row of links that a dispatcher holds.
+const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + `' || links.name)`
+
+// leases are what this process leads. It has one row of dispatchers while it lives, and one row
+// of leases for each thing that it alone may do: hold a link, do the tasks. A lease ends when
+// its holder resigns it, or with its holder's row.
+//
+// A process renews its row twice a heartbeat, and looks at the rows of the others in the same
+// statement. It removes a row that was not renewed for DeadAfter. The row's time is a mark that
+// is compared with itself only: each process measures by its own monotonic clock from when it
+// saw the mark, so a step of PostgreSQL's clock kills nobody.
+//
+// A process whose own last renewal is older than three quarters of DeadAfter is not fresh. It
+// submits nothing, unbinds (linkWorker.yield) and ends its round of tasks, before another may
+// take its leases.
+//
+// The id fences: a process whose row was removed registers under a new id, and what it still
+// writes under the old one changes nothing.
+type leases struct {
+	d     *Dispatcher
+	id    atomic.Int64
+	beat  atomic.Int64 // when the last renewal that succeeded was sent, as time since processStart
+	heard atomic.Int64 // when renewals began to succeed after a silence, likewise
+
+	others map[int64]sight                 // keep's
+	wanted atomic.Pointer[map[string]bool] // the links that another dispatcher would take
+}
+
+// sight is the last renewal of another dispatcher as this process saw it.
+type sight struct {
+	mark  time.Time
+	since time.Duration // when it was first seen, as time since processStart
+}
+
+// processStart is the origin of times that several goroutines share. They are of the monotonic
+// clock: the machine's other clock may be set.
+var processStart = time.Now()
+
+func newLeases(d *Dispatcher) *leases {
+	l := &leases{d: d, others: make(map[int64]sight)}
+	l.registered(0, time.Since(processStart))
+	return l
+}
+
+func (l *leases) registered(id int64, at time.Duration) {
+	l.id.Store(id)
+	l.beat.Store(int64(at))
+	l.heard.Store(int64(at))
+	l.wanted.Store(&map[string]bool{})
+}
+
+// fresh reports whether this process still has its leases: no other may have removed its row.
+func (l *leases) fresh() bool { return l.freshAt(time.Since(processStart)) }
+
+func (l *leases) freshAt(now time.Duration) bool {
+	return now-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*3/4
+}
+
+// bindingFor is how long this process has been able to hold binds.
+func (l *leases) bindingFor() time.Duration {
+	return time.Since(processStart) - time.Duration(l.heard.Load())
+}
+
+// whileFresh returns a context that ends when this process may have lost its leases.
+func (l *leases) whileFresh(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	id := l.id.Load()
+	go func() {
+		for l.fresh() && l.id.Load() == id && sleep(ctx, freshCheck) == nil {
+		}
+		cancel(errSilent)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+const freshCheck = 100 * time.Millisecond
+
+var (
+	errSilent   = errors.New("the database has not heard of this dispatcher for so long that another may do its work")
+	errReplaced = errors.New("this dispatcher was taken for dead; it starts anew")
+)
+
+// register adds this process to the dispatchers under a new id. It tries until the
+// database takes it, and returns an error if ctx ends before.
+func (l *leases) register(ctx context.Context) error {
+	for failing := false; ; {
+		sent := time.Since(processStart)
+		var id int64
+		err := l.d.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ($1) RETURNING id`, identity()).Scan(&id)
+		if err == nil {
+			l.registered(id, sent)
+			return nil
+		}
+		if !failing {
+			l.d.log.Error("registering this dispatcher fails; retrying", "error", err)
+			failing = true
+		}
+		if ended := sleep(ctx, l.d.opts.Heartbeat); ended != nil {
+			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
+		}
+	}
+}
+
+// keep renews until ctx ends or this process was replaced.
+func (l *leases) keep(ctx context.Context) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.d.repeat(ctx, "renewing the leases", l.d.opts.Heartbeat/2, nil, func(ctx context.Context) error {
+		err := l.renew(ctx)
+		if errors.Is(err, errReplaced) {
+			cancel(err)
+		}
+		return err
+	})
+	cancel(nil)
+}
+
+// listed is another dispatcher's row, or this one's.
+type listed struct {
+	ID     int64
+	Mark   time.Time
+	Wanted []string // links
+}
+
+// renew renews this process's row, and removes the rows of the dead.
+func (l *leases) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.d.opts.DeadAfter/2)
+	defer cancel()
+	me, sent := l.id.Load(), time.Since(processStart)
+	rows, _ := l.d.pool.Query(ctx, `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
+		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(rests)) FROM dispatchers WHERE id <> $1
+		UNION ALL SELECT id, seen_at, '{}' FROM mine`, me)
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[listed]) // an error of the query as well
+	if err != nil {
+		return fmt.Errorf("renewing the row of this dispatcher: %w", err)
+	}
+	others := slices.DeleteFunc(list, func(d listed) bool { return d.ID == me })
+	if len(others) == len(list) {
+		l.beat.Store(int64(sent - l.d.opts.DeadAfter)) // not fresh
+		return errReplaced
+	}
+	// Something that kept this process from renewing may have kept the others from it.
+	deaf := sent-time.Duration(l.beat.Load()) > l.d.opts.DeadAfter/2
+	if !l.freshAt(sent) {
+		l.heard.Store(int64(sent))
+	}
+	l.beat.Store(int64(sent))
+	return l.look(ctx, others, sent, deaf)
+}
+
+// look notes the renewals of the others and removes who is dead. asked is when the list was
+// asked for; deaf: nobody could be seen for a while.
+func (l *leases) look(ctx context.Context, others []listed, asked time.Duration, deaf bool) error {
+	seen, wanted := make(map[int64]sight, len(others)), make(map[string]bool)
+	var dead []int64
+	var marks []time.Time
+	for _, d := range others {
+		s, known := l.others[d.ID]
+		if !known || deaf || !s.mark.Equal(d.Mark) {
+			s = sight{d.Mark, time.Since(processStart)}
+		}
+		if seen[d.ID] = s; asked-s.since >= l.d.opts.DeadAfter {
+			dead, marks = append(dead, d.ID), append(marks, d.Mark)
+		}
+		for _, link := range d.Wanted {
+			wanted[link] = true
+		}
+	}
+	gone := false
+	for id := range l.others {
+		_, there := seen[id]
+		gone = gone || !there
+	}
+	l.others = seen
+	l.wanted.Store(&wanted)
+	if len(dead) > 0 {
+		// One that has renewed its row since stays.
+		tag, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers d USING unnest($1::bigint[], $2::timestamptz[]) u(id, mark)
+			WHERE d.id = u.id AND d.seen_at = u.mark`, dead, marks)
+		if err != nil {
+			return fmt.Errorf("removing dead dispatchers: %w", err)
+		}
+		if n := tag.RowsAffected(); n > 0 {
+			gone = true
+			l.d.log.Warn("a dispatcher died; its claims are freed", "dispatchers", n)
+		}
+	}
+	if gone { // at once: its leases are free, and so are its claims
+		l.d.deaths.note()
+		l.d.member.kick()
+	}
+	return nil
+}
+
+// acquire takes those leases that nobody has, and returns which of them this process has.
+func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error) {
+	rows, _ := l.d.pool.Query(ctx, `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
+			ON CONFLICT DO NOTHING RETURNING name)
+		SELECT name FROM taken UNION ALL SELECT name FROM leases WHERE holder = $1 AND name = ANY($2)`, l.id.Load(), names)
+	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("acquiring leases: %w", err)
+	}
+	return held, nil
+}
+
+// resignWithin is how long giving leases up may take at the end of something.
+const resignWithin = 2 * time.Second
+
+// resign gives a lease up. If the database does not hear it, this process keeps the lease.
+func (l *leases) resign(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignWithin)
+	defer cancel()
+	if _, err := l.d.pool.Exec(ctx, `DELETE FROM leases WHERE name = $1 AND holder = $2`, name, l.id.Load()); err != nil {
+		l.d.log.Debug("giving a lease up", "lease", name, "error", err)
+	}
+}
+
+// leave takes this process off the list, and with it all its leases.
+func (l *leases) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
+	defer cancel()
+	if _, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.id.Load()); err != nil {
+		l.d.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "error", err)
+	}
+}

@@ -1,0 +1,181 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// listedWith is a member beside another dispatcher that it has seen once. listed does what is due
+// and reports whether the other is still on the list.
+func (b *bench) listedWith() (other int64, listed func() bool) {
+	b.Helper()
+	ctx := b.Context()
+	b.d.opts.DeadAfter = time.Minute
+	b.d.member = newMember(b.d)
+	if err := b.d.member.register(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(b.d.member.leave)
+	b.Cleanup(b.d.member.stop)
+	if err := b.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ('other') RETURNING id`).Scan(&other); err != nil {
+		b.Fatal(err)
+	}
+	listed = func() bool {
+		b.Helper()
+		if err := errors.Join(b.d.member.renew(ctx), b.d.member.heartbeat(ctx)); err != nil {
+			b.Fatal(err)
+		}
+		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
+	}
+	if !listed() {
+		b.Fatal("a process that has just come removed it")
+	}
+	return other, listed
+}
+
+// heardAgo has a dispatcher's last renewal be seen so long ago.
+func (m *member) heardAgo(id int64, ago time.Duration) {
+	m.others[id] = sight{m.others[id].mark, time.Since(processStart) - ago}
+}
+
+// TestSilence: a dispatcher is dead when it has not renewed for DeadAfter as this process saw it,
+// whatever the time of its last renewal is by the database's clock. Its leases end with it.
+func TestSilence(t *testing.T) {
+	b := newBench(t)
+	other, listed := b.listedWith()
+	b.exec(`INSERT INTO leases (name, holder) VALUES ('link x', $1)`, other)
+	m := b.d.member
+	for _, by := range []string{"-1 hour", "1 hour", "-1 day", "5 seconds"} { // each is a renewal, after the clock was set
+		m.heardAgo(other, 2*time.Minute)
+		b.exec(`UPDATE dispatchers SET seen_at = now() + $1::interval WHERE id = $2`, by, other)
+		if !listed() {
+			t.Fatalf("it lives and was removed: its clock is %s off", by)
+		}
+	}
+	m.heardAgo(other, 50*time.Second)
+	if !listed() {
+		t.Fatal("it was removed too soon")
+	}
+	b.exec(`UPDATE dispatchers SET seen_at = now() + interval '1 hour' WHERE id = $1`, other)
+	if !listed() {
+		t.Fatal("it lives and was removed")
+	}
+	m.heardAgo(other, 61*time.Second)
+	if listed() {
+		t.Error("its last renewal is in the future, and it is never removed")
+	}
+	if b.count(`SELECT count(*) FROM leases WHERE name = 'link x'`) != 0 {
+		t.Error("a dead dispatcher has a lease")
+	}
+	if !b.d.deaths.unfreed.Load() || len(m.wake) != 1 {
+		t.Error("neither the tasks nor the links are woken")
+	}
+}
+
+// TestSilenceEndsInTime: a dispatcher that renews while another removes it stays.
+func TestSilenceEndsInTime(t *testing.T) {
+	b := newBench(t)
+	other, stays := b.listedWith()
+	m := b.d.member
+	m.heardAgo(other, 61*time.Second)
+	seen := []listed{{ID: other, Mark: m.others[other].mark}}
+	b.exec(`UPDATE dispatchers SET seen_at = now() + interval '1 second' WHERE id = $1`, other)
+	if err := m.look(t.Context(), seen, time.Since(processStart), false); err != nil {
+		t.Fatal(err)
+	}
+	if !stays() {
+		t.Error("it has renewed and was removed")
+	}
+}
+
+// TestSilenceOfAll: after a time in which this process could not renew, it does not take the
+// others for dead before they had the time to renew.
+func TestSilenceOfAll(t *testing.T) {
+	b := newBench(t)
+	other, listed := b.listedWith()
+	m := b.d.member
+	m.heardAgo(other, 2*time.Minute)
+	m.beat.Store(int64(time.Since(processStart) - 2*time.Minute)) // the database was away so long
+	if !listed() {
+		t.Error("the first to come back removed it")
+	}
+	m.heardAgo(other, 50*time.Second)
+	if !listed() {
+		t.Error("it was removed before it had its time")
+	}
+	m.heardAgo(other, 61*time.Second)
+	if listed() {
+		t.Error("it had its time, and is on the list still")
+	}
+}
+
+// TestReplacedIsNotFresh: a process whose row was removed is not fresh. What it has seen of carriers that
+// are down counts from its new registration.
+func TestReplacedIsNotFresh(t *testing.T) {
+	b := newBench(t)
+	b.listedWith()
+	m := b.d.member
+	m.heard.Store(-int64(time.Hour))
+	if d := m.bindingFor(); d < time.Hour || !m.fresh() {
+		t.Fatalf("it has held binds for %v", d)
+	}
+	fresh, cancel := m.whileFresh(t.Context())
+	defer cancel()
+	b.exec(`DELETE FROM dispatchers WHERE id = $1`, m.id.Load())
+	if err := m.renew(t.Context()); !errors.Is(err, errReplaced) || m.fresh() {
+		t.Fatalf("it was replaced: %v", err)
+	}
+	<-fresh.Done()
+	if _, err := m.acquire(t.Context(), "x"); err == nil {
+		t.Error("it acquired a lease")
+	}
+	if err := m.register(t.Context()); err != nil || !m.fresh() {
+		t.Fatal(err)
+	}
+	if d := m.bindingFor(); d > time.Minute {
+		t.Errorf("it has held binds for %v", d)
+	}
+}
+
+// TestRegisterUntilTheEnd: a registration that did not succeed is an error.
+func TestRegisterUntilTheEnd(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.d.member.register(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it is registered as %d: %v", b.d.member.id.Load(), err)
+	}
+}
+
+// TestAcquire: a lease has one holder, until that resigns it or leaves.
+func TestAcquire(t *testing.T) {
+	b := newBench(t)
+	var both [2]*leases
+	for i := range both {
+		both[i] = newLeases(b.d)
+		if err := both[i].register(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := both[0], both[1]
+	acquires := func(l *leases, want ...string) {
+		t.Helper()
+		held, err := l.acquire(t.Context(), "a", "b")
+		if slices.Sort(held); err != nil || !slices.Equal(held, want) {
+			t.Errorf("it has %q, want %q; %v", held, want, err)
+		}
+	}
+	acquires(one, "a", "b")
+	acquires(one, "a", "b")
+	acquires(two)
+	two.resign(t.Context(), "a") // of another
+	acquires(two)
+	one.resign(t.Context(), "a")
+	acquires(two, "a")
+	acquires(one, "b")
+	one.leave()
+	acquires(two, "a", "b")
+}

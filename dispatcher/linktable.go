@@ -1,0 +1,168 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/smpp"
+)
+
+// announce tells the others which links this process is configured with, and which of them it
+// leaves to another, and makes the rows of links that have none.
+func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now time.Time) error {
+	links, rests, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
+	for _, name := range links {
+		if carriers = append(carriers, wishes[name].carrier.name); m.rests(name, now) {
+			rests = append(rests, name)
+		}
+	}
+	tag, err := m.d.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, rests = $3 WHERE id = $1 AND (links, rests) IS DISTINCT FROM ($2::text[], $3::text[])`,
+		m.id.Load(), append([]string{}, links...), rests)
+	if err != nil {
+		return fmt.Errorf("announcing the links: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		m.since = now
+	}
+	if _, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
+		WHERE (name, carrier) NOT IN (SELECT name, carrier FROM links) ORDER BY name
+		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers); err != nil {
+		return fmt.Errorf("announcing the links: %w", err)
+	}
+	return nil
+}
+
+// linkReport is how a link is, as its row has it.
+type linkReport struct {
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	Since     time.Time `json:"since"`
+	Window    int       `json:"window"`
+	InFlight  int       `json:"in_flight"`
+	TPS       float64   `json:"tps"`
+	LastError string    `json:"last_error"`
+	Broken    bool      `json:"broken"`
+	Accepted  int32     `json:"accepted"`
+	Throttled int32     `json:"throttled"`
+	Overdue   int       `json:"overdue"`
+	Served    bool      `json:"served"` // it has a worker
+}
+
+func (m *member) report(name string, w wantedLink) linkReport {
+	snap, open := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: w.link.Window, TPS: w.link.TPS}, false
+	at := m.workers[name]
+	if at != nil {
+		snap, open = at.state()
+	}
+	minute := m.minutes.of(name, snap.Totals)
+	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window, InFlight: snap.InFlight,
+		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue, Served: at != nil}
+}
+
+// hold acquires the leases of the configured links, writes how those that this process holds
+// are, and returns what comes with their leases.
+func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now time.Time) (map[string]leasedLink, error) {
+	var names []string
+	reports := make([]linkReport, 0, len(wishes))
+	others := *m.wanted.Load()
+	for name, w := range wishes {
+		if !m.rests(name, now) || !others[name] {
+			names = append(names, linkLease+name)
+		}
+		reports = append(reports, m.report(name, w))
+	}
+	if _, err := m.acquire(ctx, names...); err != nil {
+		return nil, err
+	}
+	reported, err := json.Marshal(reports)
+	if err != nil {
+		return nil, fmt.Errorf("reporting the links: %w", err)
+	}
+	rows, err := m.d.pool.Query(ctx, `
+		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
+			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
+			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
+			retries = CASE WHEN u.served THEN '[]' ELSE links.retries END, -- the worker has them
+			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
+			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
+		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+linkLease+`' || links.name
+				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
+			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
+				accepted int, throttled int, overdue int, served boolean) USING (name)
+		WHERE links.name = u.name
+		RETURNING links.name, links.paused, links.id_format, coalesce(links.bound_by = $1, false), links.retries`, m.id.Load(), string(reported))
+	if err != nil {
+		return nil, fmt.Errorf("reporting the links: %w", err)
+	}
+	held := map[string]leasedLink{}
+	var name string
+	var h leasedLink
+	if _, err := pgx.ForEachRow(rows, []any{&name, &h.paused, &h.format, &h.boundHere, &h.retries}, func() error {
+		held[name], h.retries = h, nil
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reporting the links: %w", err)
+	}
+	return held, nil
+}
+
+// disown gives up the leases of links that are no longer configured, once their workers have
+// ended, and takes links off the list that no dispatcher is configured with: those that were
+// its own, and those that no dispatcher has held for long, unless an operator has paused them:
+// an operator may want them back. A link that leaves the configuration of all at the same time
+// gets two heartbeats to leave all of them.
+func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error {
+	keep := slices.AppendSeq(slices.AppendSeq([]string{}, maps.Keys(wishes)), maps.Keys(m.workers))
+	own := time.Since(m.since) >= 2*m.d.opts.Heartbeat
+	if _, err := m.d.pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+linkLease+`' || links.name
+			AND links.name <> ALL($2) AND holder = $1 RETURNING links.name)
+		DELETE FROM links WHERE name <> ALL($2) AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
+			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+leased+`))`,
+		m.id.Load(), keep, m.d.opts.StrandedAfter, own); err != nil {
+		return fmt.Errorf("taking links off the list: %w", err)
+	}
+	return nil
+}
+
+// minutes keeps, by link, what its totals were at each heartbeat of the last
+// minute, so that operators see what it does now and not since it began.
+type minutes map[string][]sample
+
+type sample struct {
+	at                  time.Time
+	accepted, throttled uint64
+}
+
+// minute is what a link did in the last minute.
+type minute struct{ accepted, throttled int32 }
+
+// of notes a link's totals and returns what it did in the last minute. Totals
+// that fall are those of a link that began anew.
+func (m minutes) of(link string, totals smpp.Totals) minute {
+	now := sample{time.Now(), totals.Accepted, totals.Throttled}
+	samples := m[link]
+	if n := len(samples); n > 0 && (samples[n-1].accepted > now.accepted || samples[n-1].throttled > now.throttled) {
+		samples = samples[:0]
+		samples = append(samples, sample{at: now.at})
+	}
+	samples = append(samples, now)
+	old := 0
+	for now.at.Sub(samples[old].at) > time.Minute {
+		old++
+	}
+	if old > 0 {
+		samples = append(samples[:0], samples[old:]...)
+	}
+	m[link] = samples
+	return minute{since(now.accepted, samples[0].accepted), since(now.throttled, samples[0].throttled)}
+}
+
+func since(now, then uint64) int32 { return int32(min(now-then, math.MaxInt32)) }
