@@ -83,7 +83,7 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
 		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
-	if p.collection, err = postman(p.openAPIDocument); err != nil {
+	if p.collection, err = postman(p.openAPIDocument, o.TestSender); err != nil {
 		return nil, fmt.Errorf("making the Postman collection: %w", err)
 	}
 	for _, language := range editionLanguages {

@@ -8,28 +8,91 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"intumwa/sms"
 )
 
 // postmanBase is the placeholder in the collection for the address that the client
 // used.
 const postmanBase = "{base}"
 
-// postman makes a Postman collection (v2.1) of the OpenAPI document: a folder for each
-// tag, a request for each operation, its responses as examples. Token and address are
-// variables.
-func postman(document []byte) ([]byte, error) {
+// postmanUnknown is the value of an id that no request has set yet: nothing has it.
+const postmanUnknown = "none"
+
+// postmanVariables are the collection's variables beside base_url and token. As they are,
+// every send goes to the sandbox or is refused: a run costs nothing and reaches nobody.
+func postmanVariables(testSender string) []postmanField {
+	return []postmanField{
+		{Key: "sender", Value: testSender, Description: "The test sender. For real messages: an approved sender of yours."},
+		{Key: "phone_number", Value: string(sms.SandboxFates()[0].Number), Description: "A number of the sandbox. For real messages: a number of your own."},
+		{Key: "test_number", Value: string(sms.SandboxFates()[0].Number), Description: "No number that can be named: to name your test number, put it here."},
+		{Key: "otp", Value: "", Description: "The six digits that your test number received."},
+		{Key: "id", Value: postmanUnknown, Description: "The message that was sent last; a send sets it."},
+		{Key: "first_id", Value: postmanUnknown, Description: "The message of the folder First SMS, which sets it."},
+		{Key: "batch_id", Value: postmanUnknown, Description: "The batch that was sent last; a send sets it."},
+		{Key: "delivery_id", Value: postmanUnknown, Description: "The webhook delivery of the first message; their list sets it."},
+		{Key: "inbound_id", Value: postmanUnknown, Description: "The latest message from a handset; their list sets it."},
+	}
+}
+
+// postmanExamples replaces the numbers, names and codes in the document's examples by variables.
+var postmanExamples = strings.NewReplacer(`"+25779123400"`, `"{{phone_number}}"`, `"61 23 45 00"`, `"{{phone_number}}"`,
+	`"ACME"`, `"{{sender}}"`, `"012345"`, `"{{otp}}"`)
+
+// postmanPaths are the variables of path parameters by the path before them.
+var postmanPaths = map[string]string{"sms": "id", "sms/batches": "batch_id", "batches": "batch_id",
+	"webhook-deliveries": "delivery_id", "inbound": "inbound_id", "opt-outs": "phone_number"}
+
+// postmanSaves are what requests keep of their responses, by operation: variable and expression.
+var postmanSaves = map[string][2]string{
+	"sendSms":               {"id", "id"},
+	"sendBulk":              {"batch_id", "batch_id"},
+	"sendTemplate":          {"batch_id", "batch_id"},
+	"listWebhookDeliveries": {"delivery_id", "data[0]?.webhook_id"},
+	"listInbound":           {"inbound_id", "data[0]?.inbound_id"},
+}
+
+// postmanFirst is the folder that is tried first: operations, what they are called in it, and what is expected of them.
+var postmanFirst = []struct{ operation, name, script string }{
+	{"getBalance", "Is the token valid?", `
+pm.test('the token is valid, and its user has a company', () => pm.response.to.have.status(200));`},
+	{"sendSms", "Send it", `
+pm.collectionVariables.set('looks', 0);
+pm.collectionVariables.set('first_id', pm.collectionVariables.get('id'));
+pm.test('the message is accepted', () => {
+  pm.response.to.have.status(200);
+  pm.expect(pm.response.json().status).to.eql('queued');
+});`},
+	{"getSms", "See what became of it", `
+// In a run it looks again after a second; sent by hand, send it again.
+const looks = 1 + Number(pm.collectionVariables.get('looks'));
+pm.collectionVariables.set('looks', looks);
+if (pm.response.json().status === 'pending' && looks < 30) {
+  pm.execution.setNextRequest(pm.info.requestName);
+  setTimeout(() => {}, 1000);
+} else {
+  pm.test('the message is sent', () => pm.expect(pm.response.json().status).to.eql('sent'));
+}`},
+}
+
+// postman makes a Postman collection (v2.1) of the OpenAPI document: the folder First SMS,
+// then a folder for each tag, a request for each operation, its responses as examples.
+// Requests about a message, batch or delivery are about one that the collection has sent.
+func postman(document []byte, testSender string) ([]byte, error) {
 	var doc openAPIDocument
 	if err := json.Unmarshal(document, &doc); err != nil {
 		return nil, fmt.Errorf("reading the document: %w", err)
 	}
 	folders := map[string]*postmanItem{}
+	operations := map[string]*postmanItem{}
 	collection := map[string]any{
 		"info": map[string]any{"name": doc.Info.Title, "description": doc.Info.Description,
 			"schema": "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"},
 		"auth":     map[string]any{"type": "bearer", "bearer": []any{map[string]any{"key": "token", "value": "{{token}}", "type": "string"}}},
-		"variable": []any{map[string]any{"key": "base_url", "value": postmanBase}, map[string]any{"key": "token", "value": tokenExample}},
+		"variable": append([]postmanField{{Key: "base_url", Value: postmanBase}, {Key: "token", Value: tokenExample}}, postmanVariables(testSender)...),
 	}
-	var items []*postmanItem
+	first := &postmanItem{Name: "First SMS"}
+	items := []*postmanItem{first}
 	for _, tag := range doc.Tags {
 		folders[tag.Name] = &postmanItem{Name: tag.Name}
 		items = append(items, folders[tag.Name])
@@ -41,8 +104,16 @@ func postman(document []byte) ([]byte, error) {
 				return nil, fmt.Errorf("%s is in no folder", o.ID)
 			}
 			folder := folders[o.Tags[0]]
-			folder.Items = append(folder.Items, doc.item(path.name, strings.ToUpper(operation.name), &o))
+			operations[o.ID] = doc.item(path.name, strings.ToUpper(operation.name), &o)
+			folder.Items = append(folder.Items, operations[o.ID])
 		}
+	}
+	for _, step := range postmanFirst {
+		of := operations[step.operation]
+		if of == nil {
+			return nil, fmt.Errorf("%s is not in the document", step.operation)
+		}
+		first.Items = append(first.Items, &postmanItem{Name: step.name, Request: of.Request, Events: append(slices.Clone(of.Events), postmanTest(step.script))})
 	}
 	collection["item"] = items
 	return encodeJSON(collection), nil
@@ -121,6 +192,22 @@ type postmanItem struct {
 	Items     []*postmanItem   `json:"item,omitempty"`
 	Request   *postmanRequest  `json:"request,omitempty"`
 	Responses []postmanExample `json:"response,omitempty"`
+	Events    []postmanEvent   `json:"event,omitempty"`
+}
+
+// postmanEvent is a script that runs after a response.
+type postmanEvent struct {
+	Listen string `json:"listen"`
+	Script struct {
+		Type string   `json:"type"`
+		Exec []string `json:"exec"`
+	} `json:"script"`
+}
+
+func postmanTest(script string) (event postmanEvent) {
+	event.Listen, event.Script.Type = "test", "text/javascript"
+	event.Script.Exec = strings.Split(strings.TrimSpace(script), "\n")
+	return event
 }
 
 type postmanRequest struct {
@@ -178,9 +265,13 @@ func (d *openAPIDocument) item(path, method string, o *operation) *postmanItem {
 		field := postmanField{Key: p.Name, Value: p.Example, Description: p.Description}
 		switch p.In {
 		case "path":
+			before, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/{")
+			field.Value = "{{" + postmanPaths[before] + "}}"
 			request.URL.Variable = append(request.URL.Variable, field)
 		case "query":
-			field.Disabled = true
+			if field.Disabled = o.ID != "listWebhookDeliveries" || p.Name != "message_id"; !field.Disabled {
+				field.Value = "{{first_id}}"
+			}
 			request.URL.Query = append(request.URL.Query, field)
 		case "header":
 			if field.Disabled = p.Name != "Idempotency-Key"; !field.Disabled {
@@ -191,10 +282,19 @@ func (d *openAPIDocument) item(path, method string, o *operation) *postmanItem {
 	}
 	if body := o.RequestBody.Content["application/json"].Examples; len(body) > 0 {
 		request.Header = append(request.Header, postmanField{Key: "Content-Type", Value: "application/json"})
-		request.Body = &postmanBody{Mode: "raw", Raw: indented(body[0].value.Value),
+		text := postmanExamples.Replace(indented(body[0].value.Value))
+		if o.ID == "putTestNumber" {
+			text = strings.ReplaceAll(text, "{{phone_number}}", "{{test_number}}")
+		}
+		request.Body = &postmanBody{Mode: "raw", Raw: text,
 			Options: map[string]any{"raw": map[string]any{"language": "json"}}}
 	}
 	item := &postmanItem{Name: o.Summary, Request: request}
+	if saved, ok := postmanSaves[o.ID]; ok {
+		item.Events = append(item.Events, postmanTest(fmt.Sprintf(`
+const value = pm.response.code === 200 && pm.response.json().%s;
+if (value) pm.collectionVariables.set('%s', value);`, saved[1], saved[0])))
+	}
 	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
 		response := o.Responses[status]
 		if response.Ref != "" {
