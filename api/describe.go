@@ -89,7 +89,7 @@ var descriptions = map[int]string{
 	422: "Validation: every field or parameter that fails, with its texts.",
 	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong tokens from one address.",
 	500: "A fault of ours.",
-	503: "The gateway cannot take requests just now, or a look-up had to wait or would take too long. Nothing was queued and nothing was charged: try again.",
+	503: "The gateway cannot take requests just now, or a look-up had to wait or would take too long: try again. The request queued nothing and charged nothing, unless `X-Error-Code` is `outcome_unknown`: then it may have been accepted. Repeat that one with the same `Idempotency-Key`, or look it up.",
 }
 
 // responseOf returns the response that describes an operation's refusals with a status.
@@ -185,7 +185,7 @@ func (s *sharedResponses) of(status int, operation string, r response) response 
 		return r
 	case strings.Contains(string(onSends), operation) && status != 401 && status != 409:
 		name += "OfSend"
-	case status == 429 && operation == "putTestNumber":
+	case (status == 429 || status == 503) && operation == "putTestNumber":
 		name += "OfCode"
 	case status == 429 && strings.Contains(string(onLooks), operation):
 		name += "OfLookup"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"intumwa/intake"
+	"intumwa/internal/testenv"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
@@ -188,10 +189,36 @@ func TestDatabaseAway(t *testing.T) {
 		{"GET", "/v1/balance", ""}, {"GET", "/v1/sms", ""},
 	} {
 		got := w.do("live", c.method, c.path, c.body)
-		if got.status != 503 || got.header.Get("Retry-After") == "" {
+		if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "unavailable" {
 			t.Errorf("%s: %d %v", c.path, got.status, got.header)
 		}
 		sameJSON(t, got.body, messageJSON("Service unavailable."))
+	}
+}
+
+// TestOutcomeUnknown: a client whose request may have been accepted is not told that it was
+// not: the same 503 has a code of its own.
+func TestOutcomeUnknown(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/sms":          single("79123456", "ACME", "x"),
+		"/v1/sms/bulk":     bulk("ACME", item("79123456", "x")),
+		"/v1/sms/template": `{"sender": "ACME", "template": "x", "recipients": [{"phone_number": "79123456", "variables": {}}]}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			line := &testenv.Line{}
+			w := newWorld(t, worldOptions{Line: line}).settle()
+			line.LoseAndCut()
+			line.OnLost(t, w.end) // and with it the patience of looking again
+			got := w.do("live", "POST", path, body)
+			if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "outcome_unknown" {
+				t.Errorf("%d %v", got.status, got.header)
+			}
+			sameJSON(t, got.body, messageJSON("Service unavailable."))
+			if credits, err := w.rooms.Ledger.Balance(t.Context(), w.company["live"]); err != nil || credits != 999 {
+				t.Errorf("%d credits, %v; want 999: it was accepted", credits, err)
+			}
+		})
 	}
 }
 

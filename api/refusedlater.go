@@ -18,6 +18,9 @@ var (
 		words{"A fault of ours; it is in our log, under the X-Request-Id of the answer.", "Une faute de notre part ; elle est dans notre journal, sous le X-Request-Id de la réponse."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
 	unavailable = newRefusal(503, "unavailable", "Service unavailable.", onAll, retryLater,
-		words{"We cannot take requests just now. Nothing was charged.", "Nous ne pouvons pas prendre de requêtes en ce moment. Rien n’a été débité."},
+		words{"We cannot take requests just now. This request queued nothing and charged nothing.", "Nous ne pouvons pas prendre de requêtes en ce moment. Cette requête n’a rien mis en file et rien débité."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
+	outcomeUnknown = newRefusal(503, "outcome_unknown", unavailable.text, onSends+" putTestNumber", retryLater,
+		words{"We cannot find out now what became of the request. It may have been accepted, and charged.", "Nous ne pouvons pas savoir en ce moment ce qu’est devenue la requête. Elle a peut-être été acceptée, et débitée."},
+		words{"Repeat with the same Idempotency-Key until the answer is another; without a key, look it up before you send it anew.", "Répétez avec la même Idempotency-Key jusqu’à une autre réponse ; sans clé, recherchez-la avant de la renvoyer."})
 )

@@ -3,12 +3,15 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"intumwa/intake"
 )
 
 // message is the body of every error response.
@@ -81,7 +84,8 @@ func setRetryAfter(c *gin.Context, wait time.Duration) {
 }
 
 // writeUnavailable responds with 503: the database is unreachable or the process is
-// overloaded. Nothing was charged.
+// overloaded. Nothing was charged, unless err is intake.ErrOutcomeUnknown: then the code is
+// another (rule choices 10.2).
 func (a *API) writeUnavailable(c *gin.Context, doing string, err error) {
 	// One line a second: during an outage every request fails in the same way.
 	now := time.Now().Unix()
@@ -89,6 +93,10 @@ func (a *API) writeUnavailable(c *gin.Context, doing string, err error) {
 		a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
 	}
 	setRetryAfter(c, 5*time.Second)
+	if errors.Is(err, intake.ErrOutcomeUnknown) {
+		writeRefusal(c, outcomeUnknown)
+		return
+	}
 	writeRefusal(c, unavailable)
 }
 

@@ -40,6 +40,7 @@ type world struct {
 	tokens  map[string]string
 	users   map[string]int64
 	company map[string]int64
+	end     func() // ends the intake
 }
 
 // worldOptions differ from test to test.
@@ -48,6 +49,7 @@ type worldOptions struct {
 	Limit        int // requests a minute, 100000 if 0
 	FailedLogins int // wrong tokens an address, not limited if 0
 	Intake       func(*intake.Options)
+	Line         *testenv.Line // nil, or the way to the database of the intake: filled in
 	Accounts     func(*accounts.Options)
 }
 
@@ -83,7 +85,11 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Intake != nil {
 		o.Intake(&in)
 	}
-	w.rooms.Intake = intake.New(w.pool, w.rooms.Accounts, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	accepting := w.pool
+	if o.Line != nil {
+		accepting = testenv.Unheard(t, w.pool, o.Line)
+	}
+	w.rooms.Intake = intake.New(accepting, w.rooms.Accounts, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
 	if o.FailedLogins > 0 {
 		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
 	}
@@ -94,6 +100,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	}
 	w.server = httptest.NewServer(w.handler)
 	ctx, cancel := context.WithCancel(context.Background())
+	w.end = cancel
 	ended := make(chan error, 1)
 	go func() { ended <- w.rooms.Intake.Run(ctx) }()
 	t.Cleanup(func() {

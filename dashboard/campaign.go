@@ -312,6 +312,9 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		}
 	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first request is under way
 		v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
+	case errors.Is(err, intake.ErrOutcomeUnknown):
+		d.log.Error("request failed: sending a campaign", "path", v.c.FullPath(), "error", err)
+		v.renderWrong(http.StatusServiceUnavailable, "error.503.title", "campaign.unknown")
 	default:
 		v.handleError("sending a campaign", err)
 	}

@@ -113,6 +113,9 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 	case errors.Is(err, intake.ErrUnavailable):
 		d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
 		f.notice("send.unavailable")
+		if errors.Is(err, intake.ErrOutcomeUnknown) {
+			f.notice("send.unknown")
+		}
 		return id, http.StatusServiceUnavailable, false
 	}
 	v.handleError("accepting a message", err)

@@ -62,11 +62,11 @@ func TestSettledOnce(t *testing.T) {
 			if c.ready != nil {
 				m = c.ready(b, m)
 			}
-			pool, lose := testenv.Unheard(t, b.pool)
-			b.d.hot = pool
-			lose.Store(true)
+			line := &testenv.Line{}
+			b.d.hot = testenv.Unheard(t, b.pool, line)
+			line.Lose()
 			b.s.settle(t.Context(), c.settles(b, m))
-			if lose.Load() {
+			if !line.Lost() {
 				t.Fatal("no answer was lost")
 			}
 			b.clean()
@@ -121,9 +121,9 @@ func (b *bench) hasCopies(m *inFlight, want ...string) {
 func TestSecondCarrierAfterALostAnswer(t *testing.T) {
 	b, _ := newSecondBench(t)
 	m := b.begun(1)
-	pool, lose := testenv.Unheard(t, b.pool)
-	b.d.hot = pool
-	lose.Store(true)
+	line := &testenv.Line{}
+	b.d.hot = testenv.Unheard(t, b.pool, line)
+	line.Lose()
 	b.s.settle(t.Context(), settlement{results: []result{accepted("a")(m, 1)}})
 	b.reported(b.receipt("a", "UNDELIV"))
 	history, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,9 +109,6 @@ type inDoubt struct {
 // Error says what became of the connection.
 func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
 
-// errUnknown is an ErrUnavailable of requests that may be recorded all the same.
-var errUnknown = fmt.Errorf("%w: whether the request is recorded is not known", ErrUnavailable)
-
 // resolve finds out what became of requests in doubt. The error is nil when they
 // were carried out.
 func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
@@ -124,7 +122,7 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	committed, err := c.tookEffect(limited, requests, &doubt.written)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w; looking again: %w", errUnknown, doubt, err)
+		return fmt.Errorf("%w: %w; looking again: %w", ErrOutcomeUnknown, doubt, err)
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}
@@ -258,8 +256,11 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 			refs = append(refs, q.ref)
 		}
 	}
-	if len(refs) == 0 {
-		return true, nil // nothing was written; what is remembered of the keys does not matter
+	if len(refs) == 0 { // nothing was written, and what is remembered of the keys does not matter
+		if slices.ContainsFunc(requests, func(q *request) bool { return q.replayed }) {
+			return false, errors.New("the answer that is to be repeated may be on no standby")
+		}
+		return true, nil
 	}
 	for began := time.Now(); ; {
 		status := new(string)

@@ -21,6 +21,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -38,9 +39,13 @@ import (
 
 // Errors that are neither a refusal nor a fault.
 var (
-	// ErrUnavailable says that the database could not be asked or did not
-	// answer: nothing was charged, the client may try again (503).
+	// ErrUnavailable: the database could not be asked or did not answer. The request is not
+	// accepted and nothing was charged for it, unless the error is ErrOutcomeUnknown too; the
+	// client may try again (503).
 	ErrUnavailable = errors.New("the database is away")
+	// ErrOutcomeUnknown is an ErrUnavailable of a request that may have been accepted, and
+	// charged: its COMMIT was not answered, and what became of it cannot be found out now.
+	ErrOutcomeUnknown = fmt.Errorf("%w: whether the request is accepted is not known", ErrUnavailable)
 	// ErrKeyInUse: the first request with this idempotency key is still being
 	// worked on (409).
 	ErrKeyInUse = errors.New("a request with this idempotency key is still being processed")
@@ -151,7 +156,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	}
 	if err := in.committer.submit(ctx, r); err != nil {
 		// Else it may be on its way, perhaps by another process, which did not count it again: it counts.
-		if !errors.Is(err, errUnknown) && !errors.Is(err, ErrKeyInUse) {
+		if !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrKeyInUse) {
 			release()
 		}
 		return Answer{}, err

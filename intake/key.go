@@ -63,6 +63,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	}
 	var request, body []byte
 	// Twice: what the first look sees may not be safe yet, and gone with its server.
+	failed := ErrUnavailable
 	for _, confirmed := range []bool{false, true} {
 		err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
 			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, in.opts.KeyLife).Scan(&request, &body)
@@ -70,10 +71,11 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 			return Answer{}, false, nil
 		}
 		if err == nil && !confirmed {
+			failed = ErrOutcomeUnknown // it has been seen
 			err = postgres.Confirm(ctx, in.pool)
 		}
 		if err != nil {
-			return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+			return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", failed, err)
 		}
 	}
 	if !bytes.Equal(request, key.Request[:]) {

@@ -131,10 +131,10 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 			t.Errorf("known not to be recorded: %v", err)
 		}
 	}
-	if err := send("unknown", errUnknown); !errors.Is(err, ErrUnavailable) {
+	if err := send("unknown", ErrOutcomeUnknown); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("in doubt: %v", err)
 	}
-	refusal(t, "in doubt, again", send("unknown", errUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	refusal(t, "in doubt, again", send("unknown", ErrOutcomeUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 }
 
 // TestLimitsSameKeyAtOnce: of requests with one key, in two processes, one is carried out

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,35 +34,66 @@ func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	return behind
 }
 
-// Unheard is a pool of the same database whose connections are lost, while lose is set,
-// with the answer to a COMMIT that succeeded: once for each time that it is set.
-func Unheard(t testing.TB, pool *pgxpool.Pool) (unheard *pgxpool.Pool, lose *atomic.Bool) {
+// Unheard is a pool of the same database over a line that can lose answers.
+func Unheard(t testing.TB, pool *pgxpool.Pool, line *Line) *pgxpool.Pool {
 	t.Helper()
-	lose = new(atomic.Bool)
 	config := pool.Config()
 	dial := config.ConnConfig.DialFunc
 	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if line.down.Load() {
+			return nil, net.ErrClosed
+		}
 		conn, err := dial(ctx, network, address)
-		return &losing{conn, lose}, err
+		return &heard{conn, line}, err
 	}
 	unheard, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(unheard.Close)
-	return unheard, lose
+	return unheard
 }
 
-// losing is a connection of Unheard.
-type losing struct {
+// Line is the way to a database.
+type Line struct{ lose, cut, down atomic.Bool }
+
+// Lose loses the connection with the next answer to a COMMIT that succeeded.
+func (l *Line) Lose() { l.lose.Store(true) }
+
+// LoseAndCut does so, and then nothing gets through any more.
+func (l *Line) LoseAndCut() { l.cut.Store(true); l.Lose() }
+
+// Lost reports whether the answer is lost.
+func (l *Line) Lost() bool { return !l.lose.Load() }
+
+// OnLost calls do when the answer is lost, or the test ends.
+func (l *Line) OnLost(t testing.TB, do func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !l.Lost() && t.Context().Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		do()
+	}()
+	t.Cleanup(func() { <-ended })
+}
+
+// heard is a connection over a line.
+type heard struct {
 	net.Conn
-	lose *atomic.Bool
+	line *Line
 }
 
-func (l *losing) Read(octets []byte) (int, error) {
-	n, err := l.Conn.Read(octets)
-	if bytes.Contains(octets[:n], []byte("COMMIT\x00")) && l.lose.CompareAndSwap(true, false) {
-		_ = l.Conn.Close()
+func (h *heard) Read(octets []byte) (int, error) {
+	n, err := h.Conn.Read(octets)
+	if bytes.Contains(octets[:n], []byte("COMMIT\x00")) && h.line.lose.CompareAndSwap(true, false) {
+		h.line.down.Store(h.line.cut.Load())
+		_ = h.Close()
+		return 0, io.EOF
+	}
+	if h.line.down.Load() {
+		_ = h.Close()
 		return 0, io.EOF
 	}
 	return n, err

@@ -1,0 +1,53 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"intumwa/intake"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+// TestOutcomeUnknown: the page of a message or a campaign that may have been sent does not
+// claim that nothing was sent, and pressing once more sends and charges nothing again.
+func TestOutcomeUnknown(t *testing.T) {
+	r := newRig(t, false)
+	c, company := r.merchant("aline", 100)
+	client, prefix := testenv.Redis(t)
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign := c.send("/campaigns", "DEMO", "Bonjour", wideText("phone_number\n79000000\n", false, false)).Header.Get("Location") + "/send"
+	key := c.key("/messages/new")
+	for path, fields := range map[string][]string{
+		"/messages/new": {"do", "send", "key", key, "sender", "DEMO", "number", "79222222", "message", "x"},
+		campaign:        nil,
+	} {
+		line := &testenv.Line{}
+		here := r.d.rooms.Intake
+		in := intake.New(testenv.Unheard(t, r.pool, line), r.accounts, messages.New(r.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
+		running, end := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = in.Run(running) }()
+		line.LoseAndCut()
+		line.OnLost(t, end) // and with it the patience of looking again
+		r.d.rooms.Intake = in
+		page := c.post(path, fields...)
+		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "once more")
+		if strings.Contains(page.body, "Nothing was sent") {
+			t.Errorf("%s: %s", path, page.body)
+		}
+		<-ended
+		r.d.rooms.Intake = here
+		c.wants(c.post(path, fields...), http.StatusSeeOther)
+	}
+	if credits, err := r.gateway.balance(company.ID); err != nil || credits != 98 {
+		t.Errorf("%d credits, %v; want 98: a message and a campaign of one", credits, err)
+	}
+}
