@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"html"
 	"net/url"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/internal/testenv"
 	"intumwa/throttle"
@@ -175,6 +177,43 @@ func TestSendSamples(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) FROM messages WHERE test AND body = 'Urakoze!'`); n == 0 {
 		t.Error("no sample sent anything")
+	}
+}
+
+// The commands on the page have the address in a variable, and run as they are written, but for times and ids.
+func TestPageCommands(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	bash := testenv.Tool(t, "bash")
+	for _, language := range editionLanguages {
+		got := w.do("", "GET", "/docs?lang="+language, "")
+		ran := 0
+		for _, found := range regexp.MustCompile(`(?s)<pre class="code"><code>(curl.*?)</code>`).FindAllStringSubmatch(got.body, -1) {
+			script := html.UnescapeString(found[1])
+			if strings.Contains(script, "://") {
+				t.Errorf("%s: a fixed address: %s", language, script)
+			}
+			if strings.Contains(script, "Idempotency-Key") {
+				continue // TestSendSamplesTryAgain
+			}
+			answer := w.do("live", "POST", "/v1/sms/bulk", object("sender", "ACME", "messages", []any{map[string]any{"phone_number": "+25779123400", "message": "a"}}))
+			var batch struct {
+				ID string `json:"batch_id"`
+			}
+			if err := json.Unmarshal([]byte(answer.body), &batch); err != nil {
+				t.Fatal(err)
+			}
+			later := func(hours int) string { return time.Now().Add(time.Duration(hours) * time.Hour).Format(time.RFC3339) }
+			script = strings.NewReplacer("2026-03-01T09:00:00+02:00", later(1), "2026-03-01T12:00:00+02:00", later(4), "01JNA2M7Q8R9S0T1V2W3X4Y5Z6", batch.ID).Replace(script)
+			cmd := exec.CommandContext(t.Context(), bash, "-euc", `curl() { command curl --fail-with-body "$@"; }`+"\n"+script)
+			cmd.Env = append(os.Environ(), "BASE_URL="+w.server.URL+"/v1", "TOKEN="+w.tokens["live"], "no_proxy=*")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s\n%s", language, err, out, script)
+			}
+			ran++
+		}
+		if ran < 4 {
+			t.Errorf("%s: %d commands ran", language, ran)
+		}
 	}
 }
 

@@ -3,11 +3,19 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/internal/testenv"
 	"intumwa/sms"
@@ -31,6 +39,8 @@ console.log(JSON.stringify(cases.map((c) => verify(c.Whsec, c.Headers, Buffer.fr
 import json
 import sys
 
+# Some frameworks make a surrogate of an octet that is not ASCII.
+assert not verify("whsec_", {"x-webhook-signature": "\udce9", "webhook-signature": "v1,\udce9", "webhook-id": "\udce9"}, b"", 0)
 print(json.dumps([verify(c["Whsec"], c["Headers"], c["Body"].encode(), c["Now"]) for c in json.load(sys.stdin)]))
 `,
 	"go": `
@@ -103,6 +113,10 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 			add(false, func(c *verifyCase) { c.Headers["webhook-signature"], c.Body = both, c.Body+" " })
 		}
 		add(false, func(c *verifyCase) { c.Headers["webhook-signature"] = strange + " " + strange })
+		// Header values are octets: what is not ASCII is refused like any other forgery.
+		for _, name := range []string{"x-webhook-signature", "webhook-signature", "webhook-id", "webhook-timestamp"} {
+			add(false, func(c *verifyCase) { c.Headers[name] = strings.Repeat("é", 32) })
+		}
 		for name := range genuine().Headers {
 			if strings.Contains(name, "signature") {
 				add(false, func(c *verifyCase) { delete(c.Headers, name) })
@@ -146,6 +160,63 @@ func TestVerifySamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The PHP sample says how an endpoint calls it: so written it verifies what PHP's own server was sent.
+func TestVerifySampleInPHP(t *testing.T) {
+	php := testenv.Tool(t, "php")
+	sample, err := docsFiles.ReadFile("docs/samples/verify.php")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := regexp.MustCompile(`(?m)^// {3}(\$genuine = verify\(.*;)$`).FindSubmatch(sample)
+	if call == nil {
+		t.Fatal("the sample does not show a call")
+	}
+	cases, want := verifyCases(t)
+	dir := t.TempDir()
+	endpoint := fmt.Sprintf("%s\n$secret = '%s';\n%s\nhttp_response_code($genuine ? 204 : 401);\n", sample, cases[0].Whsec,
+		strings.Replace(string(call[1]), "time()", "(int) $_SERVER['QUERY_STRING']", 1))
+	if err := os.WriteFile(filepath.Join(dir, "index.php"), []byte(endpoint), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	server := exec.CommandContext(t.Context(), php, "-S", address, "-t", dir)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+	for i, c := range cases {
+		if c.Whsec != cases[0].Whsec {
+			continue
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s/?%d", address, c.Now), strings.NewReader(c.Body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range c.Headers {
+			request.Header.Set(name, value) // as Webhook-Id
+		}
+		var answer *http.Response
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			if answer, err = http.DefaultClient.Do(request); err == nil || time.Now().After(deadline) {
+				break
+			}
+			request.Body = io.NopCloser(strings.NewReader(c.Body))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if got := answer.StatusCode == 204; got != want[i] || !got && answer.StatusCode != 401 {
+			t.Errorf("case %d: %s, not %v: %+v", i, answer.Status, want[i], c)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 <?php
-// $body is file_get_contents('php://input'): the bytes as they came.
-// $headers has lower-case names; $secret is the whole whsec_… string.
+// $headers has lower-case names, $body is the bytes as they came; $secret is the whole
+// whsec_… string. With Apache, FPM or PHP's own server an endpoint calls it so:
+//   $genuine = verify($secret, array_change_key_case(getallheaders()), file_get_contents('php://input'), time());
+// Elsewhere the headers are in $_SERVER: webhook-id is $_SERVER['HTTP_WEBHOOK_ID'].
 function verify(string $secret, array $headers, string $body, int $now): bool
 {
     // For a day after the secret was rotated there are two signatures, of the new
