@@ -110,7 +110,7 @@ type Log struct {
 	Format Word[LogFormat]  `yaml:"format" default:"text"`
 }
 
-// Database is Postgres, the truth. It is at [Database.Whole], and what needs a session there at [Database.Sessions].
+// Database is Postgres, the truth. It is at [Database.Whole].
 type Database struct {
 	URL          URL        `yaml:"url"`
 	Host         Host       `yaml:"host"` // this and the next six: parts that win over the URL's, or make one up
@@ -120,8 +120,6 @@ type Database struct {
 	Password     Secret     `yaml:"password"`
 	PasswordFile SecretFile `yaml:"password_file"`
 	SSLMode      string     `yaml:"sslmode"`
-
-	SessionURL URL `yaml:"session_url"` // past a pooler, to which the URL leads; empty: there is none
 
 	MaxConnections int `yaml:"max_connections" min:"0" max:"10000"` // per process and pool; 0 = four a CPU, at least 8
 

@@ -36,22 +36,6 @@ func (d *Database) Whole() URL {
 	return over.laid(d.URL, query)
 }
 
-// Pooled says that [Database.Whole] leads to a pooler, past which [Database.Sessions] leads.
-func (d *Database) Pooled() bool { return d.SessionURL != "" }
-
-// Sessions is where connections go that need a session of PostgreSQL for themselves: [Database.Whole], unless that leads
-// to a pooler. Of the parts that are given as keys, host and port are the pooler's; the others are laid over this URL, too.
-func (d *Database) Sessions() URL {
-	if !d.Pooled() {
-		return d.Whole()
-	}
-	over := parts{user: d.User, password: d.Password, path: d.Name}
-	if over == (parts{}) && d.SSLMode == "" {
-		return d.SessionURL
-	}
-	return over.laid(d.SessionURL, map[string]string{"sslmode": d.SSLMode})
-}
-
 // Whole is where a single Redis is, as [Database.Whole]; empty when there are Addresses.
 func (r *Redis) Whole() URL {
 	over := parts{host: string(r.Host), port: r.Port, user: r.Username, password: r.Password}
@@ -206,23 +190,11 @@ func (k *checker) database(d *Database) {
 	} else {
 		k.databaseURL("database.url", raw, d.Whole() != d.URL, "host, port, name")
 	}
-	if d.Pooled() {
-		k.databaseURL("database.session_url", d.SessionURL, d.Sessions() != d.SessionURL, "name")
-		if mode := parameter(d.Whole(), "default_query_exec_mode"); mode != "" {
-			k.problem("database.url", "must not have default_query_exec_mode beside database.session_url: with a pooler there is one that works")
-		}
-		if parameter(d.Whole(), "options") != "" {
-			k.problem("database.url", "must not have options beside database.session_url: a pooler may drop them; write each setting as a parameter of its own (?search_path=x)")
-		}
-	}
 	k.host("database", d.Host)
 	if modes := []string{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"}; !slices.Contains(modes, d.SSLMode) {
 		k.problem("database.sslmode", "must be one of %s%s", strings.Join(modes[1:], ", "), k.not("database.sslmode", d.SSLMode))
 	}
 	k.sessionAttrs("database.url", d.Whole())
-	if d.Pooled() {
-		k.sessionAttrs("database.session_url", d.Sessions())
-	}
 	if n := d.MaxConnections; n > 0 && n < leastConnections {
 		k.problem("database.max_connections", "must be 0 or at least %d, not %d: the dispatcher's renewals must not wait for a connection until its tasks and the links are done with theirs",
 			leastConnections, n)

@@ -1,9 +1,7 @@
 package configs
 
 import (
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,55 +70,6 @@ func TestVariablesInURLs(t *testing.T) {
 		}
 		if got.Username != want.Username || got.Password != want.Password || got.Addr != want.Addr || got.DB != want.DB {
 			t.Errorf("%s: %q %q at %q, %d", text, got.Username, got.Password, got.Addr, got.DB)
-		}
-	}
-}
-
-// TestSessionURL: where sessions are, beside a database.url that leads to a pooler, and what is wrong with the two.
-func TestSessionURL(t *testing.T) {
-	env := []string{"DB_PASSWORD=" + awkward}
-	for text, want := range map[string]struct {
-		user, password, host, database string
-		port                           uint16
-	}{
-		"database: {url: 'postgres://u:p@h:1/d?sslmode=disable'}":                                                                           {"u", "p", "h", "d", 1},
-		"database: {url: 'postgres://u:p@h:1/d', session_url: 'postgres://v:${DB_PASSWORD}@i:2/e?sslmode=disable'}":                         {"v", awkward, "i", "e", 2},
-		"database: {host: h, port: 1, user: u, password: '${DB_PASSWORD}', name: d, sslmode: disable, session_url: 'postgres://i:2,j:3/x'}": {"u", awkward, "i", "d", 2},
-		"database: {url: 'postgres://h:1/d', password: '${DB_PASSWORD}', session_url: 'host=i user=u dbname=d'}":                            {},
-	} {
-		c := load(t, text, env...)
-		problems := Problems(slices.DeleteFunc(c.Check(Roles...), func(p Problem) bool { return !strings.HasPrefix(p.Key, "database.") }))
-		if want.host == "" {
-			if len(problems) != 1 || !strings.HasPrefix(problems.Error(), "database.session_url (line 1): must be a URL (postgres://) when name, user, password or sslmode are given beside it") {
-				t.Errorf("%s: %v", text, problems)
-			}
-			continue
-		}
-		got, err := pgx.ParseConfig(string(c.Database.Sessions()))
-		if err != nil || len(problems) > 0 {
-			t.Errorf("%s: %v, %v", text, err, problems)
-			continue
-		}
-		if got.User != want.user || got.Password != want.password || got.Host != want.host || got.Port != want.port || got.Database != want.database {
-			t.Errorf("%s: %q %q at %q:%d, %q", text, got.User, got.Password, got.Host, got.Port, got.Database)
-		}
-	}
-	for text, want := range map[string]string{
-		"database: {url: 'postgres://h/d', session_url: 'mysql://h/d'}":                                      "database.session_url (line 1): must be postgres://user:password@host:port/database",
-		"database: {url: 'postgres://h/d', session_url: 'postgres://u@h:1/d?x=y@z'}":                         "database.session_url (line 1): " + strings.ReplaceAll(strayAtText, "%%", "%"),
-		"database: {url: 'postgres://h/d', session_url: 'postgres://h/d?target_session_attrs=standby'}":      "database.session_url (line 1): must not have target_session_attrs=standby: the gateway writes; without it the host that can be written to is used",
-		"database: {url: 'postgres://h/d?default_query_exec_mode=exec', session_url: 'postgres://h/d'}":      "database.url (line 1): must not have default_query_exec_mode beside database.session_url: with a pooler there is one that works",
-		"database: {url: 'postgres://h/d?options=-csearch_path%3Dx', session_url: 'postgres://h/d'}":         "database.url (line 1): must not have options beside database.session_url: a pooler may drop them; write each setting as a parameter of its own (?search_path=x)",
-		"database: {session_url: 'postgres://h/d'}":                                                          "database.url: is required, or database.host",
-		"database: {url: 'postgres://h/d?sslmode=disable', session_url: 'postgres://u:canary@db.example/d'}": "database.session_url (line 1): " + inTheOpen,
-	} {
-		c := load(t, text)
-		said := Problems(append(c.Check(Roles...), c.Warnings(Roles...)...)).Error()
-		if !strings.Contains("\n"+said+"\n", "\n"+want+"\n") {
-			t.Errorf("%s: want %s, got\n%s", text, want, said)
-		}
-		if shown := fmt.Sprintf("%v %+v %v", c.Database, c.Database, c.Redacted()); strings.Contains(shown, "canary") {
-			t.Errorf("the password is shown: %s", shown)
 		}
 	}
 }

@@ -72,9 +72,6 @@ func (c *Config) Warnings(roles ...string) []Problem {
 	if readable(c.Database.Whole()) {
 		warn("database.url", inTheOpen)
 	}
-	if c.Database.Pooled() && readable(c.Database.Sessions()) {
-		warn("database.session_url", inTheOpen)
-	}
 	if c.Webhooks.EncryptionKey == "" && needs(roles, "webhooks.encryption_key") {
 		warn("webhooks.encryption_key", "is empty, so customers' signing secrets stand readable in the database; "+
 			"set it to 32 random octets before the first endpoint, the same in every process: openssl rand -base64 32")

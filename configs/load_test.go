@@ -90,6 +90,14 @@ func TestSampleExplainsEveryKey(t *testing.T) {
 	})
 }
 
+// A key of an earlier version is refused with what to do instead.
+func TestRemovedKeysNameTheirReplacement(t *testing.T) {
+	got := refused(t, "database:\n  session_url: postgres://h/d\n")
+	if len(got) != 1 || !strings.HasPrefix(got[0], "database.session_url (line 2): was removed: point database.url at PostgreSQL itself") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestUnknownKeysNamePathAndLine(t *testing.T) {
 	got := refused(t, `api:
   listn: 127.0.0.1:1

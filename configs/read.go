@@ -76,7 +76,7 @@ func (r *reader) object(path string, n ast.Node, v reflect.Value) {
 		at := join(path, p.key)
 		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool { return p.key != "" && keyOf(f) == p.key })
 		if i < 0 {
-			r.problem(at, p.line, "unknown key")
+			r.problem(at, p.line, "%s", unknown(at))
 			continue
 		}
 		r.value(at, p.value, v.Field(i))

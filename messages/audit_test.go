@@ -6,8 +6,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/postgres"
-	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/receipts"
 	"intumwa/sms"
@@ -83,17 +81,5 @@ func TestAudit(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v", got, err, f.want)
 			}
 		})
-	}
-}
-
-// TestAuditBehindAPooler: it reads one snapshot also where a transaction has begun with something else.
-func TestAuditBehindAPooler(t *testing.T) {
-	pool, err := postgres.Open(t.Context(), testenv.NewPgBouncer(t, testenv.Database(t)).URL(), postgres.Options{Pooler: true, BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if got, err := messages.New(pool).Audit(t.Context(), time.Hour); err != nil || got != (messages.Audit{}) {
-		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -35,7 +35,7 @@ fleet)
 		INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "$PREVIOUS")
 		export INTUMWA_STORIES_PREVIOUS
 	fi
-	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade|PgBouncer'
+	stories='FailsOver|OldPrimary|Standby|Fleet|RollingUpgrade'
 	;;
 soak)
 	export INTUMWA_SOAK=${SOAK:-10m}

@@ -61,10 +61,10 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 	if err != nil {
 		return err
 	}
-	// A few connections, past a pooler where there is one: commands are for when something is wrong, too.
-	pool, err := postgres.Open(ctx, string(config.Database.Sessions()), postgres.Options{MaxConns: 4})
+	// A few connections: commands are for when something is wrong, too.
+	pool, err := postgres.Open(ctx, string(config.Database.Whole()), postgres.Options{MaxConns: 4})
 	if err != nil {
-		return fmt.Errorf("opening the database: %w", sessionError(&config.Database, err))
+		return fmt.Errorf("opening the database: %w", err)
 	}
 	defer pool.Close()
 	if err := postgres.Current(ctx, pool); err != nil {

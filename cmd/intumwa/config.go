@@ -72,9 +72,6 @@ func connections(c *configs.Config, roles []string) []connection {
 		{"database", func(ctx context.Context) (string, error) { return tryDatabase(ctx, c) }},
 		{"redis", func(ctx context.Context) (string, error) { return tryRedis(ctx, c) }},
 	}
-	if c.Database.Pooled() {
-		list = append(list, connection{"database.session_url", func(ctx context.Context) (string, error) { return trySessions(ctx, c) }})
-	}
 	if c.Mail.Server != "" && slices.Contains(roles, "dashboard") {
 		list = append(list, connection{"mail.server", func(ctx context.Context) (string, error) {
 			return tryAddress(ctx, string(c.Mail.Server), nil)
@@ -136,7 +133,7 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 }
 
 func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
-	pool, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: 1})
+	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 1})
 	if err != nil {
 		return "", err
 	}
@@ -153,9 +150,6 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 		schema = err.Error()
 	}
 	found := "PostgreSQL " + version + " answers and commits; " + schema
-	if c.Database.Pooled() {
-		found = "through the pooler, " + found
-	}
 	if err := postgres.ReadClock(ctx, pool); err != nil {
 		return "", err
 	}
@@ -178,25 +172,7 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 var errUnsafe = errors.New("database.require_standby does not hold")
 
 // unfit says that somebody was reached, and cannot be used as it is set up.
-func unfit(err error) bool { return unfitDatabase(err) || errors.Is(err, queue.ErrEvicts) }
-
-// trySessions tries the way past a pooler, and whether it leads to the same database.
-func trySessions(ctx context.Context, c *configs.Config) (string, error) {
-	sessions, err := openSessions(ctx, &c.Database, nil)
-	if err != nil {
-		return "", err
-	}
-	defer sessions.Close()
-	pool, err := openDatabase(ctx, &c.Database, postgres.Options{MaxConns: 1})
-	if err != nil {
-		return "leaves us sessions of our own; whether it leads to the database of database.url cannot be seen", nil //nolint:nilerr // that one has a line of its own
-	}
-	defer pool.Close()
-	if err := oneDatabase(ctx, &c.Database, sessions, pool); err != nil {
-		return "", err
-	}
-	return "leaves us sessions of our own, in the database of database.url", nil
-}
+func unfit(err error) bool { return errors.Is(err, errUnsafe) || errors.Is(err, queue.ErrEvicts) }
 
 func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
 	short, waiting, err := openRedis(&c.Redis, 1)

@@ -166,9 +166,9 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	versions, err := postgres.MigrateFrom(ctx, string(c.Database.Sessions()))
+	versions, err := postgres.MigrateFrom(ctx, string(c.Database.Whole()))
 	if err != nil {
-		return fmt.Errorf("migrating the database: %w", sessionError(&c.Database, err))
+		return fmt.Errorf("migrating the database: %w", err)
 	}
 	said := fmt.Sprintf("the schema is migrated to version %d", versions[1])
 	if versions[0] == versions[1] {

@@ -73,8 +73,8 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	tuneCollector(os.Getenv)
 	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
-		if err := postgres.Migrate(ctx, string(config.Database.Sessions())); err != nil {
-			return fmt.Errorf("migrating the database: %w", sessionError(&config.Database, err))
+		if err := postgres.Migrate(ctx, string(config.Database.Whole())); err != nil {
+			return fmt.Errorf("migrating the database: %w", err)
 		}
 	}
 	if err := g.serve(ctx); err != nil && ctx.Err() == nil {
@@ -117,7 +117,7 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
-	where, primary := string(c.Database.Sessions()), postgres.NewPrimary(g.log)
+	where, primary := string(c.Database.Whole()), postgres.NewPrimary(g.log)
 	primary.Look(ctx, where)
 	db, err := openPools(ctx, &c.Database, primary)
 	if err != nil {
@@ -161,7 +161,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: db.sessions, Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: db.general, Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	defer life.end()
 
-	heard := notices.New(db.sessions, notices.Options{Log: g.log, Metrics: g.registry})
+	heard := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
 	heard.On(notices.Account, users.ForgetUser)
 	heard.On(notices.Company, users.ForgetCompany)
 	heard.On(notices.Endpoint, hooks.EndpointChanged)

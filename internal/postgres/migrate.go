@@ -66,8 +66,7 @@ const (
 // turns (a session advisory lock, at most five minutes), and all but the first
 // find nothing to do. It changes nothing and returns ErrSchemaTooOld for a schema
 // older than oldestSchema, ErrSchemaNewer when a newer release was here before,
-// ErrSchemaForeign when somebody else's tables have our names, ErrPooled when the
-// lock would not be ours.
+// ErrSchemaForeign when somebody else's tables have our names.
 func Migrate(ctx context.Context, url string) error {
 	_, err := migrate(ctx, url, migrations(), oldestSchema)
 	return err
@@ -121,9 +120,9 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	conn, err := ownSession(ctx, cfg.ConnConfig)
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
-		return versions, err
+		return versions, fmt.Errorf("connecting to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // this unlocks
 	if err := lockMigrations(ctx, conn); err != nil {

@@ -33,9 +33,6 @@ var errURL = errors.New("the database URL cannot be understood; it should look l
 	"postgres://user:password@host:5432/name?sslmode=require with special characters in the password " +
 	"percent-encoded (details are withheld because they could show the password)")
 
-// errOptions: a pooler may drop it without a word.
-var errOptions = errors.New("a URL that leads to a pooler cannot have options; write each setting as a parameter of its own (?search_path=x)")
-
 // Options of one pool.
 type Options struct {
 	// MaxConns is the most connections the pool opens; 0 means 4 per CPU, at
@@ -52,13 +49,6 @@ type Options struct {
 	// otherwise flips to scanning the whole table for every batch.
 	BatchUpdates bool
 
-	// Pooler says that url leads to a pooler (PgBouncer) that may lend a connection another
-	// session for each transaction. Each transaction then brings along what a session of
-	// ours begins with, statements are not prepared by name, and nothing that outlives a
-	// transaction may be relied upon: no session lock, no LISTEN, no SET. What needs a
-	// session goes to a pool without a pooler ([Connect]).
-	Pooler bool
-
 	// Primary keeps the pool away from an old primary. Pools of one process share one,
 	// which has looked (Primary.Look) before; nil: the pool has one of its own.
 	Primary *Primary
@@ -67,8 +57,7 @@ type Options struct {
 // Open returns a pool for the database at url, after it has opened one connection. It
 // fails when no host of the URL responds within
 // 5 s each as a server that can be written to, refuses the credentials, or is older than
-// MinimumServer; with [ErrPooled] when sessions are needed and something in between does
-// not leave them to us; the error never contains the password. The caller closes the pool.
+// MinimumServer; the error never contains the password. The caller closes the pool.
 //
 // Every connection uses UTC, and ends a statement after 10 s, waiting for a lock after
 // 5 s, and a transaction that is idle for 5 s, so that a stuck session cannot keep a
@@ -87,7 +76,7 @@ func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making the database pool: %w", err)
 	}
-	if err := check(ctx, pool, opts.Pooler); err != nil {
+	if err := check(ctx, pool); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -96,14 +85,10 @@ func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) 
 }
 
 // Connect makes a connection outside pool, which the caller closes, to the server that
-// the pool uses: a session that lasts as long as the connection. A pool of
-// Options.Pooler has none to give. Each host that the URL names may take patience.
+// the pool uses. Each host that the URL names may take patience.
 func Connect(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgx.Conn, error) {
 	whole := pool.Config()
 	config := whole.ConnConfig
-	if config.AfterNetConnect != nil { // lent
-		return nil, fmt.Errorf("connecting: %w", ErrPooled)
-	}
 	if whole.BeforeConnect != nil {
 		if err := whole.BeforeConnect(ctx, config); err != nil {
 			return nil, fmt.Errorf("choosing the host: %w", err)
@@ -166,15 +151,6 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 		params["enable_hashjoin"] = "off"
 		params["enable_mergejoin"] = "off"
 	}
-	if opts.Pooler {
-		if params["options"] != "" {
-			return nil, errOptions
-		}
-		primary.lend(&cfg.ConnConfig.Config)
-		// Statements are described once and parsed each time, so that what comes after
-		// another session's statements finds its own.
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	}
 	return cfg, nil
 }
 
@@ -192,22 +168,19 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-func check(ctx context.Context, pool *pgxpool.Pool, pooler bool) error {
+func check(ctx context.Context, pool *pgxpool.Pool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(pool.Config().ConnConfig.Fallbacks))*connectTimeout)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to the database: %w", refusedByPooler(err))
+		return fmt.Errorf("connecting to the database: %w", err)
 	}
 	defer conn.Release()
 	version := conn.Conn().PgConn().ParameterStatus("server_version")
 	if major := majorVersion(version); major > 0 && major < MinimumServer {
 		return fmt.Errorf("PostgreSQL %s is too old: %d or newer is needed", version, MinimumServer)
 	}
-	if pooler {
-		return checkLent(ctx, conn)
-	}
-	return checkOwn(ctx, conn.Conn())
+	return nil
 }
 
 // majorVersion reads "15.18 (Debian 15.18-0)" as 15, and 0 when it cannot.

@@ -143,9 +143,6 @@ func lineOf(conn *pgconn.PgConn) *line {
 		return nil
 	}
 	under := conn.Conn()
-	if l, ok := under.(*lent); ok {
-		under = l.Conn
-	}
 	if secure, ok := under.(*tls.Conn); ok {
 		under = secure.NetConn()
 	}

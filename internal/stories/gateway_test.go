@@ -80,7 +80,7 @@ func (g *gateway) configure() {
 		"ops":       tree{"listen": g.ops},
 		"dashboard": tree{"listen": g.dashboard, "secure_cookies": false},
 		"log":       tree{"format": "json"},
-		"database":  g.w.databaseSection(),
+		"database":  tree{"url": g.w.database},
 		"redis":     g.w.redisSection(),
 		"accounts":  tree{"otp_key": "a key of this world alone, for codes"},
 		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},

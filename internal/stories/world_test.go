@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -30,9 +29,6 @@ type scene struct {
 	ownPostgres, ownRedis bool
 	// A PostgreSQL server of the story's own with a standby that commits wait for.
 	standby bool
-	// The gateways reach PostgreSQL through a PgBouncer that lends so many sessions for one
-	// transaction each; 0: there is none (but see poolerVariable).
-	sessions int
 	// Redis servers of the story's own that stand in for each other.
 	redisSet func(testing.TB) *testenv.RedisSet
 	// Each gateway on a host of its own, and what they use at addresses of their own, in a
@@ -79,7 +75,6 @@ type world struct {
 	postgresServer, redisServer *testenv.Server // where the story has its own
 	redisSet                    *testenv.RedisSet
 	postgresPair                *testenv.PostgresPair
-	pooler                      *testenv.PgBouncer
 
 	network   *testenv.Network // where there are hosts
 	customers *testenv.Host    // and their webhook endpoints
@@ -180,24 +175,6 @@ func (w *world) serve() {
 		}
 	}
 	w.asks(w.database)
-	if w.scene.sessions == 0 && os.Getenv(poolerVariable) != "" && !w.scene.standby && !w.scene.hosts && !w.scene.bare {
-		w.scene.sessions = 10
-	}
-	if w.scene.sessions > 0 {
-		w.pooler = testenv.NewPgBouncer(w.t, w.database, "default_pool_size = "+strconv.Itoa(w.scene.sessions))
-	}
-}
-
-// poolerVariable, set to anything, has every story that can be played so be played behind
-// a PgBouncer.
-const poolerVariable = "INTUMWA_STORIES_POOLER"
-
-// databaseSection is PostgreSQL in the configuration.
-func (w *world) databaseSection() tree {
-	if w.pooler == nil {
-		return tree{"url": w.database}
-	}
-	return tree{"url": w.pooler.URL(), "session_url": w.database}
 }
 
 // address is that of a host, or this machine's for itself.

@@ -1,0 +1,18 @@
+package configs
+
+import "regexp"
+
+// removed are keys of earlier versions, with what to do instead. They are refused.
+var removed = map[string]string{
+	"database.session_url": "point database.url at PostgreSQL itself; poolers such as PgBouncer are no longer supported",
+}
+
+var elements = regexp.MustCompile(`\[\d+\]`)
+
+// unknown is the problem of a key that does not exist.
+func unknown(path string) string {
+	if instead, ok := removed[elements.ReplaceAllString(path, "[]")]; ok {
+		return "was removed: " + instead
+	}
+	return "unknown key"
+}
