@@ -35,7 +35,9 @@ type registry interface {
 	prometheus.Gatherer
 }
 
-func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
+// newOps makes the listener's handler. commits says why PostgreSQL does not commit, and nil
+// while it does.
+func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *slog.Logger) *ops {
 	o := &ops{ServeMux: http.NewServeMux()}
 	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
@@ -46,7 +48,7 @@ func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 	// The process lives: whoever restarts it has nothing to gain from the
 	// database's state.
 	o.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok", "") })
-	// Migrations are in, Postgres answers, the listeners are up
+	// Migrations are in, PostgreSQL answers and commits, the listeners are up
 	// (rule choices 7.8). A link that cannot bind is no reason to send customers elsewhere.
 	o.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if !o.serving.Load() {
@@ -59,6 +61,10 @@ func newOps(pool *pgxpool.Pool, registry registry, log *slog.Logger) *ops {
 		// then replaces the processes, which have to go on meanwhile.
 		if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 			state(w, http.StatusServiceUnavailable, "unready", err.Error())
+			return
+		}
+		if err := commits(); err != nil {
+			state(w, http.StatusServiceUnavailable, "unready", "PostgreSQL does not commit: "+err.Error())
 			return
 		}
 		// Nobody is served better by another process then: it is said, and an alert.

@@ -183,8 +183,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	heard.On(notices.Endpoint, hooks.EndpointChanged)
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
-	ops := newOps(pool, g.registry, g.log)
 	watched := newStores(db.probing, q, g.log, g.registry)
+	ops := newOps(pool, watched.commits, g.registry, g.log)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
 	ops.standby = c.Database.RequireStandby
 	life.run("stores", watched.Run)

@@ -35,9 +35,10 @@ func TestRequireStandby(t *testing.T) {
 	var log bytes.Buffer
 	watched := newStores(pool, nil, slog.New(slog.NewTextHandler(&log, nil)), registry)
 	watched.standby = true
-	ready := newOps(pool, registry, slog.New(slog.DiscardHandler))
+	ready := newOps(pool, watched.commits, registry, slog.New(slog.DiscardHandler))
 	ready.standby = true
 	ready.serving.Store(true)
+	watched.askDatabase(t.Context(), 0)
 
 	says := func(holds bool, why string) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -43,11 +44,12 @@ type stores struct {
 	// standby says that every commit has to be on a standby.
 	standby bool
 
-	said   []string  // warnings of Redis' settings
-	unsafe string    // why commits are on no standby
-	failed bool      // the last try to commit, or to get an answer
-	wrong  bool      // this machine's clock, or the database's
-	since  time.Time // of the outage of PostgreSQL that is on
+	said   []string              // warnings of Redis' settings
+	unsafe string                // why commits are on no standby
+	failed bool                  // the last try to commit, or to get an answer
+	wrong  bool                  // this machine's clock, or the database's
+	since  time.Time             // of the outage of PostgreSQL that is on
+	ill    atomic.Pointer[error] // why PostgreSQL is down; nil: it commits
 
 	database, redis, settings, safe, clock prometheus.Gauge
 }
@@ -56,6 +58,7 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
+	untried := errors.New("no commit was tried yet")
 	s := &stores{pool: pool, queue: q, log: log,
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
@@ -63,7 +66,8 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		clock:    gauge("intumwa_clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; negative: behind."),
 		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is set and commits of PostgreSQL wait for no standby, else 1."),
 	}
-	// Until the first round says otherwise: a start is no outage.
+	s.ill.Store(&untried)
+	// Until the first round: a start is no outage.
 	s.database.Set(1)
 	s.redis.Set(1)
 	s.settings.Set(1)
@@ -120,7 +124,20 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
+	s.ill.Store(nil)
+	if s.failed {
+		s.ill.Store(&err)
+	}
 	s.tellClock()
+}
+
+// commits returns nil while PostgreSQL commits, and else why it does not, as far as this
+// process has tried: at the latest nine seconds ago.
+func (s *stores) commits() error {
+	if ill := s.ill.Load(); ill != nil {
+		return *ill
+	}
+	return nil
 }
 
 // tellClock says how wrong this machine's clock is, or the database's.
