@@ -99,13 +99,13 @@ const freshCheck = 100 * time.Millisecond
 
 var (
 	errSilent   = errors.New("the database has not heard of this dispatcher for so long that another may do its work")
-	errReplaced = errors.New("this dispatcher was taken for dead; it starts anew")
+	errReplaced = errors.New("this dispatcher was taken for dead")
 )
 
 // register adds this process to the dispatchers under a new id. It tries until the
 // database takes it, and returns an error if ctx ends before.
 func (l *leases) register(ctx context.Context) error {
-	for failing := false; ; {
+	for {
 		sent := time.Since(processStart)
 		var id int64
 		err := l.d.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ($1) RETURNING id`, identity()).Scan(&id)
@@ -113,10 +113,7 @@ func (l *leases) register(ctx context.Context) error {
 			l.registered(id, sent)
 			return nil
 		}
-		if !failing {
-			l.d.log.Error("registering this dispatcher fails; retrying", "error", err)
-			failing = true
-		}
+		l.d.log.Error("registering this dispatcher fails; retrying", "error", err)
 		if ended := sleep(ctx, l.d.opts.Heartbeat); ended != nil {
 			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
 		}
@@ -125,15 +122,15 @@ func (l *leases) register(ctx context.Context) error {
 
 // keep renews until ctx ends or this process was replaced.
 func (l *leases) keep(ctx context.Context) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	l.d.repeat(ctx, "renewing the leases", l.d.opts.Heartbeat/2, nil, func(ctx context.Context) error {
 		err := l.renew(ctx)
 		if errors.Is(err, errReplaced) {
-			cancel(err)
+			cancel()
 		}
 		return err
 	})
-	cancel(nil)
 }
 
 // listed is another dispatcher's row, or this one's.

@@ -42,6 +42,7 @@ func (m *member) run(ctx context.Context) {
 		})
 		m.d.repeat(serving, "reporting the links", m.d.opts.Heartbeat, m.wake, m.heartbeat)
 		if ctx.Err() == nil {
+			m.d.log.Error("this dispatcher was taken for dead; it begins anew")
 			for _, at := range m.workers {
 				at.leave() // another may have the links
 			}
@@ -52,29 +53,19 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// repeat does something every so often, and at once when it is woken, until ctx ends. It logs
-// the first failure and the next success.
+// repeat does something every so often, and at once when it is woken, until ctx ends.
 func (d *Dispatcher) repeat(ctx context.Context, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
-	for failing := false; ; {
-		err := do(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
+	for ctx.Err() == nil {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
 			d.log.Error(what+" fails; retrying", "error", err)
-		case err == nil && failing:
-			d.log.Info(what + " succeeds again")
 		}
-		failing = err != nil
 		timer := time.NewTimer(every)
 		select {
 		case <-timer.C:
 		case <-wake:
 		case <-ctx.Done():
 		}
-		if timer.Stop(); ctx.Err() != nil {
-			return
-		}
+		timer.Stop()
 	}
 }
 

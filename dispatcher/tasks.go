@@ -16,9 +16,7 @@ type task struct {
 	rest  int // it rests so many times as long as it worked, at most restMost
 	run   func(context.Context) error
 	took  *time.Duration // of its work, what it is to rest by; nil: all of it
-
-	next    time.Time
-	failing bool
+	next  time.Time
 }
 
 const (
@@ -109,25 +107,16 @@ func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && d.away(ctx) {
+		switch {
+		case err == nil:
+			d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
+		case d.away(ctx):
 			return fmt.Errorf("task %s: %w", t.name, err)
+		default:
+			d.log.Warn("task fails; retrying", "task", t.name, "error", err)
 		}
-		d.taskEnded(t, err)
 	}
 	return nil
-}
-
-func (d *Dispatcher) taskEnded(t *task, err error) {
-	switch {
-	case err == nil:
-		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
-		if t.failing {
-			d.log.Info("task succeeds again", "task", t.name)
-		}
-	case !t.failing:
-		d.log.Warn("task fails; retrying", "task", t.name, "error", err)
-	}
-	t.failing = err != nil
 }
 
 // rematchAll does rematch for every carrier.
