@@ -23,7 +23,7 @@ const (
 // leased is true for a row of links that a dispatcher holds.
 const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + `' || links.name)`
 
-// leases are what this process leads. It has one row of dispatchers while it lives, and one row
+// leases keep what this process leads. It has one row of dispatchers while it lives, and one row
 // of leases for each thing that it alone may do: hold a link, do the tasks. A lease ends when
 // its holder resigns it, or with its holder's row.
 //
@@ -166,8 +166,8 @@ func (l *leases) renew(ctx context.Context) error {
 	return l.look(ctx, others, sent, deaf)
 }
 
-// look notes the renewals of the others and removes who is dead. asked is when the list was
-// asked for; deaf: nobody could be seen for a while.
+// look notes the renewals of the others and removes the dead. asked is when the list was asked
+// for; deaf: this process could not look for a while.
 func (l *leases) look(ctx context.Context, others []listed, asked time.Duration, deaf bool) error {
 	seen, wanted := make(map[int64]sight, len(others)), make(map[string]bool)
 	var dead []int64
