@@ -187,6 +187,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	ops := newOps(pool, watched.commits, g.registry, g.log)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
 	ops.standby = c.Database.RequireStandby
+	watched.askDatabase(ctx, 0) // before anybody is told that this process is ready
 	life.run("stores", watched.Run)
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)

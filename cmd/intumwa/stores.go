@@ -58,7 +58,6 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
-	untried := errors.New("no commit was tried yet")
 	s := &stores{pool: pool, queue: q, log: log,
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
@@ -66,7 +65,6 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		clock:    gauge("intumwa_clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; negative: behind."),
 		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is set and commits of PostgreSQL wait for no standby, else 1."),
 	}
-	s.ill.Store(&untried)
 	// Until the first round: a start is no outage.
 	s.database.Set(1)
 	s.redis.Set(1)
