@@ -52,28 +52,68 @@ type operator struct {
 	*program
 	config *configs.Config
 	pool   *pgxpool.Pool
+	away   error // commits wait for a standby: no pool changes anything; nil: they do not
 }
 
-// run opens the database, lets work do its part and prints the result, which may come beside an error. What time it is says
-// the database ([postgres.Now]), as to any process of the gateway.
+// adminConnections is few: commands are for when something is wrong, too.
+const adminConnections = 4
+
+// open opens a pool for the command.
+func (o *operator) open(ctx context.Context, options postgres.Options) (*pgxpool.Pool, error) {
+	options.Name, options.ReadOnly = postgres.SessionName("admin"), o.away != nil
+	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), options)
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return pool, nil
+}
+
+// run opens the database, calls work and prints its result, which may come beside an error. The time is the database's
+// ([postgres.Now]), as in any process of the gateway.
+//
+// No command waits for ever for a synchronous standby that is away: when commits wait already, the command can read and not
+// change anything; a wait that begins later is ended.
 func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (any, error)) error {
 	config, err := p.config()
 	if err != nil {
 		return err
 	}
-	// A few connections: commands are for when something is wrong, too.
-	pool, err := postgres.Open(ctx, string(config.Database.Whole()), postgres.Options{MaxConns: 4})
-	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
-	}
-	defer pool.Close()
-	if err := postgres.Current(ctx, pool); err != nil {
-		return fmt.Errorf("looking at the database's schema: %w", err)
-	}
-	if err := postgres.ReadClock(ctx, pool); err != nil {
+	o := &operator{program: p, config: config}
+	if o.pool, err = o.open(ctx, postgres.Options{MaxConns: adminConnections}); err != nil {
 		return err
 	}
-	result, err := work(&operator{program: p, config: config, pool: pool})
+	defer func() {
+		if o.pool != nil {
+			o.pool.Close()
+		}
+	}()
+	if err := postgres.Current(ctx, o.pool); err != nil {
+		return fmt.Errorf("looking at the database's schema: %w", err)
+	}
+	if err := postgres.ReadClock(ctx, o.pool); err != nil {
+		return err
+	}
+	if alone, err := postgres.Unsafe(ctx, o.pool); err != nil {
+		return err
+	} else if alone == "" {
+		if err := postgres.TryCommit(ctx, o.pool, commitPatience); errors.Is(err, postgres.ErrStandbyAway) {
+			o.away = err
+			o.pool.Close()
+			if o.pool, err = o.open(ctx, postgres.Options{MaxConns: adminConnections}); err != nil {
+				return err
+			}
+		}
+	}
+	attendance := postgres.Attend(ctx, o.pool, commitPatience)
+	result, err := work(o)
+	switch late := attendance.End(); {
+	case o.away != nil && postgres.SQLState(err) == readOnlyTransaction:
+		return fmt.Errorf("%w. Nothing was changed", o.away)
+	case o.away != nil:
+		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %v. Until then commands can read, and change nothing\n", o.away)
+	case late != nil:
+		err = errors.Join(err, fmt.Errorf("%w. What this command has changed is on this server alone: do not repeat it", late))
+	}
 	if result == nil {
 		return err
 	}
@@ -83,6 +123,9 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 	}
 	return errors.Join(err, write(p.stdout, result))
 }
+
+// readOnlyTransaction is the SQLSTATE of a change by a session that only reads.
+const readOnlyTransaction = "25006"
 
 func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})

@@ -95,9 +95,5 @@ const manyPatience = 10 * time.Minute
 
 // busyPool is for statements over many messages.
 func (o *operator) busyPool(ctx context.Context) (*pgxpool.Pool, error) {
-	opened, err := postgres.Open(ctx, string(o.config.Database.Whole()), postgres.Options{MaxConns: 2, BatchUpdates: true, StatementTimeout: manyPatience})
-	if err != nil {
-		return nil, fmt.Errorf("opening the database: %w", err)
-	}
-	return opened, nil
+	return o.open(ctx, postgres.Options{MaxConns: 2, BatchUpdates: true, StatementTimeout: manyPatience})
 }

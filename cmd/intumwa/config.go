@@ -133,7 +133,7 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 }
 
 func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
-	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 1})
+	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 2, Name: postgres.SessionName("config check")})
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +142,7 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 	if err := pool.QueryRow(ctx, `SELECT current_setting('server_version')`).Scan(&version); err != nil {
 		return "", fmt.Errorf("asking its version: %w", err)
 	}
-	if err := postgres.Probe(ctx, pool); err != nil {
+	if err := postgres.TryCommit(ctx, pool, commitPatience); err != nil {
 		return "", err
 	}
 	schema := "its schema is this binary's"
@@ -172,7 +172,9 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 var errUnsafe = errors.New("database.require_standby does not hold")
 
 // unfit says that somebody was reached, and cannot be used as it is set up.
-func unfit(err error) bool { return errors.Is(err, errUnsafe) || errors.Is(err, queue.ErrEvicts) }
+func unfit(err error) bool {
+	return errors.Is(err, errUnsafe) || errors.Is(err, postgres.ErrStandbyAway) || errors.Is(err, queue.ErrEvicts)
+}
 
 func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
 	short, waiting, err := openRedis(&c.Redis, 1)

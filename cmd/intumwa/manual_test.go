@@ -509,6 +509,10 @@ func TestRestoreByTheManual(t *testing.T) {
 	sh(find("alter system set archive_mode"))
 	conn = connect()
 	insert(conn)
+	// It had a synchronous standby. This server does not read its settings again: only what is restored waits for that one.
+	if _, err := conn.Exec(ctx, `ALTER SYSTEM SET synchronous_standby_names = 'gone'`); err != nil {
+		t.Fatal(err)
+	}
 	sh(find("intumwa-backup base"))
 	last := insert(conn) // after the backup, before the disaster: only its log has it
 	_ = conn.Close(ctx)

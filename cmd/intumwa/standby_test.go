@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -103,5 +104,66 @@ func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before str
 		}
 		pool.Reset()
 		return before
+	}
+}
+
+// TestStandbyAway: while commits wait for a synchronous standby that is away, a command that would change something ends with the
+// standby's name and the page, and changes nothing; one that reads works.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), `CREATE DATABASE blank TEMPLATE template0`); err != nil {
+		t.Fatal(err)
+	}
+	rdb, prefix := testenv.Redis(t)
+	config := "database: {url: %q}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n"
+	s := newShell(t, fmt.Sprintf(config, server.URL(), redisURL(rdb), prefix))
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "first@example.com", "--name", "A", "--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "first@example.com", "--name", "A", "--credits", "7")["company_id"])
+	testenv.NewStandby(t, server).Away()
+
+	const why = "a commit waits for a standby: nobody (synchronous_standby_names)"
+	ends := func(s *shell, code int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // without an answer it fails
+		defer cancel()
+		var out, errs bytes.Buffer
+		if got := run(ctx, append(args, "--config", s.config), strings.NewReader("correct horse"), &out, &errs); got != code || ctx.Err() != nil {
+			t.Errorf("%v: exit code %d, %v\n%s%s", args, got, ctx.Err(), &out, &errs)
+		}
+		if said := out.String() + errs.String(); !strings.Contains(said, why) || !strings.Contains(said, "docs/runbooks/standby-missing.md") {
+			t.Errorf("%v does not name the standby or the page:\n%s", args, said)
+		}
+		return out.String(), errs.String()
+	}
+	for _, args := range [][]string{
+		{"admin", "restored"},
+		{"admin", "credits", "add", "--company", company, "--amount", "5", "--note", "N"},
+		{"admin", "user", "create", "--email", "second@example.com", "--name", "B", "--password-stdin"},
+		{"admin", "company", "cancel", "--id", company, "--reason", "R"},
+		{"admin", "number", "erase", "--number", "+25761000001", "--reason", "R"},
+	} {
+		if _, stderr := ends(s, exitError, args...); !strings.Contains(stderr, "Nothing was changed") {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+	var state string
+	if err := pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT credits FROM balances), (SELECT count(*) FROM users), (SELECT last_value FROM messages_id_seq), (SELECT count(*) FROM acts))`).Scan(&state); err != nil || state != "7 1 1 2" {
+		t.Errorf("credits, users, last message's id, acts: %s, %v; want them as they were", state, err)
+	}
+	if stdout, _ := ends(s, exitOK, "admin", "company", "list", "--json"); !strings.Contains(stdout, `"company_id":`+company) {
+		t.Errorf("a command that reads prints %s", stdout)
+	}
+	if stdout, _ := ends(s, exitError, "config", "check", "--connect", "--roles", "api"); !strings.Contains(stdout, "database: reached, and NOT fit: "+why) {
+		t.Errorf("config check --connect prints\n%s", stdout)
+	}
+	blank := strings.Replace(server.URL(), "/intumwa?", "/blank?", 1)
+	if _, stderr := ends(newShell(t, fmt.Sprintf(config, blank, redisURL(rdb), prefix)), exitError, "migrate"); !strings.Contains(stderr, "Nothing was changed") {
+		t.Errorf("migrate: %s", stderr)
 	}
 }

@@ -61,6 +61,9 @@ const (
 	lockWait      = 5 * time.Minute
 )
 
+// migrationPatience is how long a migration's commit waits for a standby.
+const migrationPatience = 3 * time.Second
+
 // Migrate brings the schema at url to this binary's version. Migrations only
 // go forward, each in its own transaction. Instances that start together take
 // turns (a session advisory lock, at most five minutes), and all but the first
@@ -120,6 +123,7 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	// statement on the table would wait behind it: it fails and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	cfg.ConnConfig.RuntimeParams["application_name"] = SessionName("migrate")
 	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
 		return versions, fmt.Errorf("connecting to the database: %w", err)
@@ -148,6 +152,19 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	provider, err := newProvider(db, files)
 	if err != nil {
 		return versions, err
+	}
+	attendance := Attend(ctx, conn, migrationPatience)
+	defer func() {
+		if away := attendance.End(); away != nil && err == nil {
+			err = fmt.Errorf("the schema is migrated on this server alone: %w", away)
+		}
+	}()
+	_, err = db.ExecContext(ctx, confirm)
+	if away := attendance.Err(); away != nil {
+		return versions, fmt.Errorf("%w. Nothing was changed", away)
+	}
+	if err != nil {
+		return versions, fmt.Errorf("trying a commit: %w", err)
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return versions, fmt.Errorf("migrating the database: %w", err)

@@ -49,6 +49,13 @@ type Options struct {
 	// otherwise flips to scanning the whole table for every batch.
 	BatchUpdates bool
 
+	// Name is the application_name of the sessions, for [Attend] and for whoever looks
+	// at pg_stat_activity; "": intumwa, or what the URL has.
+	Name string
+
+	// ReadOnly has the sessions refuse to change anything (SQLSTATE 25006).
+	ReadOnly bool
+
 	// Primary keeps the pool away from an old primary. Pools of one process share one,
 	// which has looked (Primary.Look) before; nil: the pool has one of its own.
 	Primary *Primary
@@ -143,6 +150,15 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	// Compiling a plan takes longer than any statement of ours, and the cost
 	// penalty of a disabled scan would trigger it on every batch.
 	setDefault(params, "jit", "off")
+	if opts.Name != "" {
+		params["application_name"] = opts.Name
+	}
+	if opts.ReadOnly { // once the connection is judged: a primary must not look like a standby
+		cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, `SET default_transaction_read_only = on`)
+			return err
+		}
+	}
 	if opts.StatementTimeout > 0 {
 		params["statement_timeout"] = milliseconds(opts.StatementTimeout)
 	}

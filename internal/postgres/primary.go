@@ -312,20 +312,3 @@ const (
 	confirm    = `SELECT pg_logical_emit_message(true, 'intumwa', '')`
 	confirming = "waiting until what was written is safe"
 )
-
-// Unsafe says why a commit may be lost with the primary's disk, in an operator's words:
-// it waits for no standby. "" means that each commit of this pool is on a standby before
-// it is answered. (While that standby is away commits wait, and [Probe] fails.)
-func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
-	var commit, standbys string
-	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).Scan(&commit, &standbys)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("asking whether commits wait for a standby: %w", err)
-	case standbys == "":
-		return "synchronous_standby_names is empty: no commit waits for a standby", nil
-	case !slices.Contains([]string{"on", "remote_apply", "remote_write"}, commit):
-		return "synchronous_commit is " + commit + ": no commit waits for a standby", nil
-	}
-	return "", nil
-}

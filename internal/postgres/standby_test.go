@@ -1,0 +1,48 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+// TestCommitWaitsForStandby: a commit that waits for a synchronous standby is told from one that ends; its wait is ended, and its
+// change is made. A statement that waits for something else is left alone.
+func TestCommitWaitsForStandby(t *testing.T) {
+	ctx := t.Context()
+	server := testenv.NewPostgresServer(t)
+	const patience = 500 * time.Millisecond
+	named := open(t, server.URL(), postgres.Options{Name: "watched", MaxConns: 3})
+	if err := postgres.TryCommit(ctx, named, patience); err != nil {
+		t.Errorf("a commit without a standby: %v", err)
+	}
+	if _, err := named.Exec(ctx, `CREATE TABLE changed (id int)`); err != nil {
+		t.Fatal(err)
+	}
+	testenv.NewStandby(t, server).Away()
+	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: nobody (synchronous_standby_names)") {
+		t.Errorf("a commit that waits: %v", err)
+	}
+	attendance := postgres.Attend(ctx, named, patience)
+	if _, err := named.Exec(ctx, `SELECT pg_sleep(1.5)`); err != nil || attendance.Err() != nil {
+		t.Errorf("a statement that sleeps: %v, %v", err, attendance.Err())
+	}
+	if _, err := named.Exec(ctx, `INSERT INTO changed VALUES (1)`); err != nil {
+		t.Errorf("a change while the standby is away: %v", err)
+	}
+	if err := attendance.End(); !errors.Is(err, postgres.ErrStandbyAway) {
+		t.Errorf("the wait that was ended: %v", err)
+	}
+	var changed int
+	if err := named.QueryRow(ctx, `SELECT count(*) FROM changed`).Scan(&changed); err != nil || changed != 1 {
+		t.Errorf("%d changes are made, %v", changed, err)
+	}
+	reader := open(t, server.URL(), postgres.Options{ReadOnly: true, MaxConns: 1})
+	if _, err := reader.Exec(ctx, `INSERT INTO changed VALUES (2)`); postgres.SQLState(err) != "25006" {
+		t.Errorf("a change by a pool that only reads: %v", err)
+	}
+}
