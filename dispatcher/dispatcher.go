@@ -122,6 +122,7 @@ type Dispatcher struct {
 	quiet     quietPass
 
 	refundsHeld bool // another transaction has locked a balance that gets a refund; the task's
+	heldSenders int  // with held messages, when releaseHeld last looked; the task's
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were

@@ -64,6 +64,7 @@ func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.pool.Close)
+	testenv.Companies(t, w.pool, 2)
 	if w.hot, err = postgres.Open(t.Context(), w.url, postgres.Options{BatchUpdates: true}); err != nil {
 		t.Fatal(err)
 	}

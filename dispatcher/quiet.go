@@ -60,7 +60,7 @@ func (d *Dispatcher) putOffQuiet(ctx context.Context) error {
 	}
 	pass.quiet, d.walk.quiet = quiet, quiet
 	for len(pass.left) > 0 && time.Since(start) < quietAtOnce {
-		seen, _, err := d.store.Walk(ctx, pass.left[:1], nil, quiet)
+		seen, _, err := d.store.Walk(ctx, pass.left[:1], quiet)
 		if err != nil {
 			return err
 		}

@@ -482,19 +482,23 @@ func TestSecondCarrierLostAnswer(t *testing.T) {
 	b.clean()
 }
 
-// TestSecondCarrierHeld: a message that waits for its company's approval waits for it on the second carrier's way too.
+// TestSecondCarrierHeld: a held message is held on the way to the second carrier too.
 func TestSecondCarrierHeld(t *testing.T) {
 	b, _ := newSecondBench(t)
 	m := b.begun(2)
 	b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))
-	b.exec(`INSERT INTO holds (company_id) VALUES (1)`)
-	if n, err := b.d.store.Hold(t.Context(), []int64{m.msg.ID}); n != 1 || err != nil {
-		t.Fatalf("%d held, %v", n, err)
+	b.exec(`UPDATE companies SET approved = false`)
+	held := func(carrier string) {
+		t.Helper()
+		b.exec(`UPDATE outbox SET due_at = now() WHERE due_at < now() + interval '1 year'`) // its next try
+		claimed, err := b.d.store.Claim(t.Context(), 7, carrier, []int64{m.msg.ID})
+		if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = $1 AND due_at > now() + interval '1 year'`, carrier); len(claimed) != 0 || n != 1 || err != nil {
+			t.Errorf("%d claimed, %d held at %s, %v", len(claimed), n, carrier, err)
+		}
 	}
+	held("lumitel")
 	b.reported(b.receipt("a", "UNDELIV"))
-	if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo' AND due_at > now() + interval '1 year'`); n != 1 {
-		t.Error("it does not wait for its company's approval")
-	}
+	held("leo")
 	b.clean()
 }
 

@@ -48,6 +48,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
 	conf := Carrier{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
 	for _, c := range change {
@@ -460,6 +461,7 @@ func BenchmarkSettler(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer pool.Close()
+	testenv.Companies(b, pool, 1)
 	rdb, prefix := testenv.Redis(b)
 	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), webhooks.New(pool, webhooks.Options{}), Options{Carriers: []Carrier{{
 		Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: n}}}}}})

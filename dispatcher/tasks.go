@@ -34,7 +34,7 @@ func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{
 		{name: "free_claims", every: often, rest: swept, run: d.freeClaims}, // and at once when a dispatcher died
-		{name: "hold", every: often, rest: worked, run: d.holdQueued},
+		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
 		{name: "quiet", every: often, rest: swept, run: d.putOffQuiet, took: &d.quiet.asked},
 		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
 		{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read},

@@ -19,9 +19,8 @@ import (
 //
 // Once a second it reads the next 20,000 rows of each carrier's lane, in the order
 // of their ids, and gathers in that one read what is to be done about any of them:
-// what has expired, what the queue has lost, what is to be held or to wait for the end
-// of quiet hours, what waits for a
-// carrier that nobody serves, whose claimants are dead; and it counts. A lane that
+// what has expired, what the queue has lost, what is to wait for the end of quiet hours,
+// what waits for a carrier that nobody serves, whose claimants are dead; and it counts. A lane that
 // is no longer than that is seen whole each time; of a longer one the first 20,000,
 // which go out next, are seen each time as well. So what the walk costs a second is
 // the same however much waits; only how long it takes to come round grows.
@@ -30,7 +29,6 @@ type outboxWalk struct {
 
 	carriers []string       // that rows of the outbox wait for, when somebody last looked
 	stranded []string       // those of them that nobody serves
-	held     []int64        // companies whose messages are put off
 	quiet    messages.Quiet // whose batches are not sent now
 	read     time.Duration  // what the last read took: the walk rests by that
 	askAgain time.Time      // when somebody may look again for carriers
@@ -129,7 +127,7 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		}
 	}
 	begin := time.Now()
-	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.held, w.quiet)
+	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.quiet)
 	if w.read = time.Since(begin); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -146,12 +144,12 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	for i := range seen {
 		s := &seen[i]
 		all.Claimants = append(all.Claimants, s.Claimants...)
-		all.Expired, all.Held = append(all.Expired, s.Expired...), append(all.Held, s.Held...)
+		all.Expired = append(all.Expired, s.Expired...)
 		all.Missing, all.Stranded = append(all.Missing, s.Missing...), append(all.Stranded, s.Stranded...)
 		all.Quiet = append(all.Quiet, s.Quiet...)
 	}
 	all.Missing = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Missing), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
-	return errors.Join(failed, d.expire(ctx, all.Expired), d.putOff(ctx, all.Held), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
+	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
 		d.pushAll(ctx, all.Missing), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
 }
 
@@ -168,20 +166,6 @@ func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
 		}
 	}
 	return nil
-}
-
-// putOff holds messages, by their ids, of companies that are approved no more.
-func (d *Dispatcher) putOff(ctx context.Context, ids []int64) error {
-	var held int64
-	var failed error
-	for some := range slices.Chunk(ids, decidedAtOnce) {
-		n, err := d.carrying.Hold(ctx, some)
-		held, failed = held+n, errors.Join(failed, err)
-	}
-	if held > 0 {
-		d.log.Warn("queued messages held: their company is no longer approved", "messages", held)
-	}
-	return failed
 }
 
 // missClaimants has the dead's claims freed, if any of claimants is dead: mostly
@@ -201,21 +185,28 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 	return nil
 }
 
-// holdQueued notes whose messages the walk is to hold, and releases those of
-// companies that are approved again.
-func (d *Dispatcher) holdQueued(ctx context.Context) error {
-	held, released, err := d.store.Holds(ctx)
+// releaseHeld releases the messages of companies and senders that are approved again.
+func (d *Dispatcher) releaseHeld(ctx context.Context) error {
+	holds, err := d.store.Holds(ctx)
 	if err != nil {
 		return err
 	}
-	d.walk.held = held
 	var failed error
-	for _, company := range released {
-		n, err := d.store.Unhold(ctx, company)
+	held := 0
+	for _, h := range holds {
+		if !h.Over {
+			held++
+			continue
+		}
+		n, err := d.store.Unhold(ctx, h)
 		if failed = errors.Join(failed, err); n > 0 {
-			d.log.Info("held messages released: their company is approved again", "messages", n)
+			d.log.Info("held messages released: their company and sender are approved again", "company", h.CompanyID, "sender", h.Sender, "messages", n)
 		}
 	}
+	if held > d.heldSenders {
+		d.log.Warn("queued messages held: their company or sender is no longer approved", "senders", held)
+	}
+	d.heldSenders = held
 	return failed
 }
 

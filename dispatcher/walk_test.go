@@ -104,28 +104,6 @@ func TestWalkTakesOver(t *testing.T) {
 	}
 }
 
-// TestWalkSeesWhatIsNext: whose approval is withdrawn has its messages held from
-// the first one on, wherever the walk is.
-func TestWalkSeesWhatIsNext(t *testing.T) {
-	b := newBench(t)
-	m := b.begun(1)
-	b.exec(`UPDATE outbox SET claimed_by = NULL, lane = $2 WHERE message_id = $1`, m.msg.ID, messages.LaneBatch)
-	b.wait("lumitel", messages.WalkRows)
-	b.walk()
-	b.exec(`INSERT INTO holds (company_id) VALUES (1)`)
-	held := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 day'`) }
-	for _, want := range []int{1, 0} { // only this one's message is known
-		if err := b.d.holdQueued(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.walk()
-		if got := held(); got != want {
-			t.Errorf("%d are held, want %d", got, want)
-		}
-		b.exec(`UPDATE holds SET released = true`)
-	}
-}
-
 // TestWalkMeetsTheDead: a claim of nobody that was made behind the look for it is
 // freed when the walk comes by.
 func TestWalkMeetsTheDead(t *testing.T) {

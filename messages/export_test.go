@@ -10,9 +10,10 @@ var (
 	WalkSettings  = byIndex
 )
 
-// ClaimStatement is the statement of [Store.Claim], ClaimAsks what it asks of
-// opt-outs.
+// ClaimStatement is the statement of [Store.Claim]; ClaimAsks and ClaimHolds are what
+// it looks up of opt-outs and of approvals.
 var (
 	ClaimStatement = claimStatement
 	ClaimAsks      = claimAsks
+	ClaimHolds     = claimHolds
 )

@@ -3,7 +3,7 @@ package messages_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +17,78 @@ import (
 	"intumwa/messages"
 )
 
-// holdStore is a testStore with a company, 1, whose approval comes and goes, and another
-// connection for the one who lets go what is held.
+// demo is the sender of most messages.
+var demo = messages.Hold{CompanyID: 1, Sender: "DEMO"}
+
+// letGo is what the task hold does.
+func (d *testStore) letGo() {
+	d.Helper()
+	holds, err := d.Holds(d.Context())
+	for _, h := range holds {
+		if h.Over {
+			_, failed := d.Unhold(d.Context(), h)
+			err = errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// TestClaimHolds: a message whose company or sender is not approved at the moment of the claim is not claimed. What was
+// scheduled before is held as well. Messages of the test mode and the gateway's own need no approval.
+func TestClaimHolds(t *testing.T) {
+	const name, other = "DEMO", "NEWS"
+	for what, c := range map[string]struct {
+		change string
+		want   []int // the places of those that are carried
+	}{
+		"all approved":              {`SELECT 1`, []int{0, 1, 2, 3, 4, 5}},
+		"the company lost it":       {`UPDATE companies SET approved = false WHERE id = 1`, []int{3, 4, 5}},
+		"the sender lost it":        {`UPDATE senders SET approved = false WHERE company_id = 1 AND name = 'DEMO'`, []int{1, 3, 4, 5}},
+		"the sender is deleted":     {`DELETE FROM senders WHERE company_id = 1 AND name = 'DEMO'`, []int{1, 3, 4, 5}},
+		"the other company lost it": {`UPDATE companies SET approved = false WHERE id = 2`, []int{0, 1, 2, 4, 5}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newHotStore(t)
+			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, $1, true)`, other)
+			of := func(company int64, sender string, test bool) func(*messages.Message) {
+				return func(m *messages.Message) { m.CompanyID, m.Sender, m.Test = company, sender, test }
+			}
+			ids := d.insert(d.compose(of(1, name, false)), d.compose(of(1, other, false)), d.compose(of(1, name, false), later(time.Now().Add(-time.Second))),
+				d.compose(of(2, name, false)), d.compose(of(1, "INTUMWATEST", true)), d.compose(of(0, "INTUMWA", false)))
+			d.exec(c.change)
+			d.release(0, 10)
+			var want []int64
+			for _, place := range c.want {
+				want = append(want, ids[place])
+			}
+			same(t, "carried", idsOf(d.claim(7, ids...)), want)
+			same(t, "carried at the second try", idsOf(d.claim(7, ids...)), nil)
+			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year' AND claimed_by IS NULL AND pushed_at IS NULL AND attempts = 0`); n != len(ids)-len(want) {
+				t.Errorf("%d are held, want %d", n, len(ids)-len(want))
+			}
+			d.letGo()
+			same(t, "carried while nothing has changed", idsOf(d.claim(7, ids...)), nil)
+
+			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'DEMO', true) ON CONFLICT (company_id, name) DO UPDATE SET approved = true`)
+			d.exec(`UPDATE companies SET approved = true`)
+			d.letGo()
+			if n := d.count(`SELECT count(*) FROM holds`); n != 0 {
+				t.Errorf("%d senders are held", n)
+			}
+			rest := slices.DeleteFunc(ids, func(id int64) bool { return slices.Contains(want, id) })
+			for _, m := range d.claim(7, rest...) {
+				if rest = slices.DeleteFunc(rest, func(id int64) bool { return id == m.ID }); m.Attempt != 1 || m.Begun {
+					t.Errorf("approved again: %+v", m)
+				}
+			}
+			same(t, "still held", rest, nil)
+		})
+	}
+}
+
+// holdStore is a testStore with patient connections, and another one for whoever releases what is held.
 type holdStore struct {
 	*testStore
 	letting *messages.Store
@@ -40,11 +110,7 @@ func newHoldStore(t *testing.T) *holdStore {
 	pool := open()
 	d := &holdStore{testStore: &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()},
 		letting: messages.New(open("application_name=letting"))}
-	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@b', 'A', 'x')`)
-	d.exec(`INSERT INTO companies (owner_id, name, approved) SELECT id, 'A', true FROM users`)
-	if n := d.count(`SELECT id FROM companies`); n != 1 {
-		t.Fatalf("the company is %d", n)
-	}
+	testenv.Companies(t, pool, 3)
 	return d
 }
 
@@ -60,246 +126,139 @@ func joined(url string, change []string) (more string) {
 	return more
 }
 
-// approve gives the company its approval, or takes it away.
-func (d *holdStore) approve(is bool) error {
-	_, err := d.pool.Exec(d.Context(), `UPDATE companies SET approved = $1 WHERE id = 1`, is)
-	return err
-}
-
 func (d *holdStore) held() int {
 	d.Helper()
 	return d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year'`)
 }
 
-// TestHoldBesideUnhold: the approval is taken away again, and perhaps given again, at every moment at which the one who lets go
-// looks at the outbox. Nothing is let go behind the withdrawal, and nothing is held for ever.
-func TestHoldBesideUnhold(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		looks := 1
-		for ; looks < 20; looks++ {
-			t.Run(fmt.Sprintf("approved again: %v, look %d", again, looks), func(t *testing.T) {
-				if !holdBesideUnhold(t, looks, again) {
-					looks = 20 // there is no such look
-				}
-			})
-		}
-	}
-}
-
-// stallAt has whoever lets go wait at its n-th look at the outbox, as long as the lock 77 is held, with what it knew before.
-func (d *holdStore) stallAt(n int) {
-	d.Helper()
-	d.exec(`CREATE SEQUENCE looks`)
-	d.exec(fmt.Sprintf(`CREATE FUNCTION look() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-			IF current_setting('application_name') = 'letting' AND nextval('looks') = %d THEN
-				PERFORM pg_advisory_lock_shared(77);
-				PERFORM pg_advisory_unlock_shared(77);
-			END IF;
-			RETURN true;
-		END $$`, n))
-	d.exec(`ALTER TABLE outbox RENAME TO outbox_rows`)
-	d.exec(`CREATE VIEW outbox AS SELECT * FROM outbox_rows WHERE (SELECT look())`)
-}
-
-// holdBesideUnhold plays it at the n-th look; false: there is none.
-func holdBesideUnhold(t *testing.T, n int, again bool) (stalled bool) {
-	d := newHoldStore(t)
-	ctx := t.Context()
-	ids := d.pending(2)
-	hold := func() error { _, err := d.Hold(ctx, ids); return err }
-	must := func(errs ...error) {
-		t.Helper()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(d.approve(false))
-	if n%2 == 0 { // with something to let go, and without
-		must(hold())
-	}
-	must(d.approve(true))
-	d.stallAt(n)
-	gate, err := d.pool.Acquire(ctx)
-	must(err)
-	defer gate.Release()
-	_, err = gate.Exec(ctx, `SELECT pg_advisory_lock(77)`)
-	must(err)
-	letting := make(chan error, 1)
-	go func() { _, err := d.letting.Unhold(ctx, 1); letting <- err }()
-	waits := func(event string) bool {
-		return d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1`, event) > 0
-	}
-	for !stalled {
-		select {
-		case err := <-letting: // it came to its end before
-			must(err)
-			_, err = gate.Exec(ctx, `SELECT pg_advisory_unlock(77)`)
-			must(err)
-			return false
-		case <-time.After(5 * time.Millisecond):
-			stalled = waits("advisory")
-		}
-	}
-	// While it stands there, the approval goes, the walk comes by, and the approval may be given again.
-	withdrawn := make(chan error, 1)
-	go func() { withdrawn <- d.approve(false) }()
-	behind, held := false, 0
-	for busy := true; busy; {
-		select {
-		case err := <-withdrawn:
-			must(err, hold())
-			behind, busy, held = true, false, d.held()
-			if again {
-				must(d.approve(true))
-			}
-		case <-time.After(5 * time.Millisecond):
-			busy = !waits("tuple") && !waits("transactionid")
-		}
-	}
-	_, err = gate.Exec(ctx, `SELECT pg_advisory_unlock(77)`)
-	must(err, <-letting)
-	if !behind {
-		must(<-withdrawn)
-	}
-	if now := d.held(); behind && !again && now < held {
-		t.Errorf("%d were held when the approval was gone, and %d are", held, now)
-	}
-	must(hold())
-	if !again || !behind {
-		if got := d.held(); d.count(`SELECT count(*) FROM companies WHERE approved`) == 0 && got != 2 {
-			t.Errorf("%d of 2 are held", got)
-		}
-		must(d.approve(true))
-	}
-	_, err = d.letting.Unhold(ctx, 1) // the next round
-	must(err)
-	if n, rows := d.held(), d.count(`SELECT count(*) FROM holds`); n+rows != 0 {
-		t.Errorf("%d are held for ever, behind %d holds", n, rows)
-	}
-	return true
-}
-
-// TestHoldsInAnyOrder: an administrator takes the approval away and gives it, in transactions that stay open for a while, beside
-// the walk, the release of what is scheduled, the one who lets go and dispatchers. In the end nothing is due of a company that is
-// not approved, and nothing is held of one that is.
+// TestHoldsInAnyOrder: administrators withdraw and give approvals, in transactions that stay open for a while, beside claims,
+// which stay open as well, the release of scheduled messages and the release of held ones. No message is held without a row of
+// holds. In the end a claim gets all messages if company and sender are approved, and else none.
 func TestHoldsInAnyOrder(t *testing.T) {
 	d := newHoldStore(t)
 	ctx := t.Context()
-	var ids []int64
 	rapid.Check(t, func(rt *rapid.T) {
-		d.exec(`DELETE FROM outbox`)
-		d.exec(`DELETE FROM scheduled`)
-		d.exec(`DELETE FROM holds`)
+		for _, table := range []string{"outbox", "scheduled", "holds"} {
+			d.exec(`DELETE FROM ` + table)
+		}
 		d.exec(`UPDATE companies SET approved = true`)
-		d.exec(`DELETE FROM holds`)
-		ids = append(d.pending(2), d.pending(2, later(time.Now().Add(-time.Second)))...)
-		var (
-			admin   pgx.Tx
-			running int
-			ended   = make(chan error)
-			locked  []*messages.Claimed
-		)
-		start := func(do func() error) {
-			if running == 3 { // each has a connection
-				return
-			}
-			running++
-			go func() { ended <- do() }()
-		}
-		// rests waits until whatever runs has ended, or waits for a lock.
-		rests := func() {
-			for running > 0 {
-				select {
-				case err := <-ended:
-					if running--; err != nil {
-						rt.Fatal(err)
-					}
-				case <-time.After(2 * time.Millisecond):
-					if n := d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); n == running {
-						return
-					}
-				}
-			}
-		}
-		commits := func() {
-			if admin == nil {
-				return
-			}
-			if err := admin.Commit(ctx); err != nil {
+		d.exec(`UPDATE senders SET approved = true`)
+		ids := append(d.pending(3), d.pending(2, later(time.Now().Add(-time.Second)))...)
+		ok := func(err error) {
+			if err != nil {
 				rt.Fatal(err)
 			}
-			admin = nil
+		}
+		var open [2]pgx.Tx // of the administrator, of who claims
+		begin := func(i int, statement string, args ...any) {
+			if open[i] == nil {
+				tx, err := d.pool.Begin(ctx)
+				ok(err)
+				open[i] = tx
+				_, err = tx.Exec(ctx, statement, args...)
+				ok(err)
+			}
+		}
+		commit := func(i int) {
+			if open[i] != nil {
+				ok(open[i].Commit(ctx))
+				open[i] = nil
+			}
 		}
 		defer func() {
-			if admin != nil {
-				_ = admin.Rollback(ctx)
+			for _, tx := range open {
+				if tx != nil {
+					_ = tx.Rollback(context.WithoutCancel(ctx))
+				}
 			}
 		}()
+		var letting chan error
+		waits := func() bool { // until it has ended or waits for a claim
+			for letting != nil {
+				select {
+				case err := <-letting:
+					ok(err)
+					letting = nil
+				case <-time.After(2 * time.Millisecond):
+					if d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
+						return true
+					}
+				}
+			}
+			return false
+		}
 		steps := []func(){
-			func() { // the approval changes, and is not committed yet
-				if admin != nil || running > 0 {
-					return
-				}
-				tx, err := d.pool.Begin(ctx)
-				if err != nil {
-					rt.Fatal(err)
-				}
-				admin = tx
-				if _, err := tx.Exec(ctx, `UPDATE companies SET approved = NOT approved`); err != nil {
-					rt.Fatal(err)
+			func() { begin(0, `UPDATE companies SET approved = NOT approved`) },
+			func() { begin(0, `UPDATE senders SET approved = NOT approved`) },
+			func() { commit(0) },
+			func() {
+				if letting == nil { // else it might wait for it
+					begin(1, messages.ClaimStatement, 7, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
 				}
 			},
-			commits,
-			func() { start(func() error { return d.approve(true) }) },
-			func() { start(func() error { return d.approve(false) }) },
-			func() { start(func() error { _, err := d.Hold(ctx, ids); return err }) },
+			func() { commit(1) },
 			func() {
-				start(func() error { _, _, err := d.ReleaseScheduled(ctx, 0, 1, messages.Quiet{}, messages.Due{}); return err })
+				d.exec(`UPDATE outbox SET claimed_by = NULL WHERE message_id IN (SELECT message_id FROM outbox WHERE claimed_by = 7 FOR UPDATE SKIP LOCKED)`)
 			},
-			func() { start(func() error { _, err := d.letting.Unhold(ctx, 1); return err }) },
-			func() { locked = append(locked, d.claim(7, ids...)...) },
+			func() { d.release(0, 10) },
 			func() {
-				if err := d.Release(ctx, 7, claimsOf(locked), 0); err != nil {
-					rt.Fatal(err)
+				if letting == nil {
+					letting = make(chan error, 1)
+					go func() { _, err := d.letting.Unhold(ctx, demo); letting <- err }()
 				}
-				locked = nil
 			},
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")]()
-			rests()
-			if running == 0 && admin == nil && d.held() > 0 && d.count(`SELECT count(*) FROM holds`) == 0 {
-				rt.Fatal("messages are held, and nobody knows of it")
+			if !waits() && d.held() > 0 && d.count(`SELECT count(*) FROM holds`) == 0 {
+				rt.Fatal("messages are held without a row of holds")
 			}
 		}
-		commits()
-		for running > 0 {
-			if err := <-ended; err != nil {
-				rt.Fatal(err)
-			}
-			running--
+		commit(0)
+		commit(1)
+		waits()
+		d.release(0, 10)
+		d.exec(`UPDATE outbox SET claimed_by = NULL`)
+		d.letGo()
+		want := 0
+		if d.count(`SELECT count(*) FROM senders s JOIN companies c ON c.id = s.company_id WHERE c.id = 1 AND c.approved AND s.approved`) == 1 {
+			want = len(ids)
 		}
-		if err := d.Release(ctx, 7, claimsOf(locked), 0); err != nil {
-			rt.Fatal(err)
-		}
-		if _, _, err := d.ReleaseScheduled(ctx, 0, 10, messages.Quiet{}, messages.Due{}); err != nil {
-			rt.Fatal(err)
-		}
-		// The tasks' next round.
-		if _, err := d.letting.Unhold(ctx, 1); err != nil {
-			rt.Fatal(err)
-		}
-		if _, err := d.Hold(ctx, ids); err != nil {
-			rt.Fatal(err)
-		}
-		want := len(ids)
-		if d.count(`SELECT count(*) FROM companies WHERE approved`) == 1 {
-			want = 0
-		}
-		if got := d.held(); got != want {
-			rt.Fatalf("%d are held, want %d", got, want)
+		if got := len(d.claim(7, ids...)); got != want || d.held() != len(ids)-want {
+			rt.Fatalf("%d are claimed and %d held, want %d claimed of %d", got, d.held(), want, len(ids))
 		}
 	})
+}
+
+// TestUnholdBesideClaim: whoever releases the messages of a sender waits for a claim that holds another one of it, and releases
+// that as well.
+func TestUnholdBesideClaim(t *testing.T) {
+	d := newHoldStore(t)
+	ctx := t.Context()
+	ids := d.pending(2)
+	d.exec(`UPDATE senders SET approved = false`)
+	d.claim(7, ids[0])
+	claiming, err := d.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = claiming.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := claiming.Exec(ctx, messages.ClaimStatement, 7, ids, carrier); err != nil {
+		t.Fatal(err)
+	}
+	d.exec(`UPDATE senders SET approved = true`)
+	released := make(chan error, 1)
+	go func() { _, err := d.letting.Unhold(ctx, demo); released <- err }()
+	for end := time.Now().Add(time.Minute); len(released) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
+			break
+		}
+	}
+	if err := errors.Join(claiming.Commit(ctx), <-released); err != nil {
+		t.Fatal(err)
+	}
+	d.letGo()
+	same(t, "released", idsOf(d.claim(7, ids...)), ids)
 }
 
 // TestUnholdReadsOn: what was let go is not read again in the same round, however long a snapshot keeps it.
@@ -307,15 +266,13 @@ func TestUnholdReadsOn(t *testing.T) {
 	const held = 20_000
 	d := newHoldStore(t)
 	ctx := t.Context()
-	if err := d.approve(false); err != nil {
-		t.Fatal(err)
-	}
+	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1)`, held)
 	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, expires_at, pushed_at)
-		SELECT n, 1, 'lumitel', 1, '9999-12-31T00:00:00Z', now() + interval '1 day', NULL FROM generate_series(1, $1) n`, held)
-	if err := d.approve(true); err != nil {
-		t.Fatal(err)
-	}
+		SELECT id, 1, 'lumitel', 1, '9999-12-31T00:00:00Z', now() + interval '1 day', NULL FROM messages`)
+	d.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
 	d.exec(`ANALYZE outbox`)
+	d.exec(`ANALYZE messages`)
 	snapshot, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +287,7 @@ func TestUnholdReadsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := messages.New(pool).Unhold(ctx, 1)
+	n, err := messages.New(pool).Unhold(ctx, demo)
 	pool.Close()
 	if err != nil || n != held {
 		t.Fatalf("%d are let go, %v", n, err)

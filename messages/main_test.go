@@ -32,6 +32,7 @@ type testStore struct {
 
 func newTestStore(t testing.TB) *testStore {
 	pool := testenv.Pool(t)
+	testenv.Companies(t, pool, 3)
 	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
 }
 
@@ -51,6 +52,7 @@ func newHotStore(t testing.TB) *testStore {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	testenv.Companies(t, pool, 3)
 	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
 }
 

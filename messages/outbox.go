@@ -63,7 +63,10 @@ func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch, m.Begun} }
 var claimAsks = `NOT o.begun AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
-	coalesce(m.concat_ref, (m.id % 256)::smallint), o.attempts, m.created_at, o.expires_at`
+	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at`
+
+// claimedNames are the names of claimedColumns.
+const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
@@ -81,34 +84,34 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	return s.claim(ctx, claimStatement, dispatcher, ids, carrier)
 }
 
-var claimStatement = `
-	WITH free AS (
-		SELECT message_id FROM outbox
-		WHERE message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-		FOR UPDATE SKIP LOCKED
-	)
-	UPDATE outbox o SET ` + claims + `
-	FROM free JOIN messages m ON m.id = free.message_id
-	WHERE o.message_id = free.message_id
-	RETURNING ` + claimedColumns
+var claimStatement = claimFree(`message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()`)
 
-// claims is what a claim writes, of a row o and its message m.
-var claims = `claimed_by = $1, attempts = CASE WHEN ` + claimAsks + ` THEN 0 ELSE o.attempts + 1 END, epoch = o.epoch + 1`
+// claimFree is the statement that claims the rows of the outbox that free selects. Those that must not be carried now
+// (claimHolds) it puts off instead. OFFSET keeps the planner from checking that once for each column.
+func claimFree(free string) string {
+	return `
+	WITH free AS (
+		SELECT message_id FROM outbox WHERE ` + free + ` FOR UPDATE SKIP LOCKED
+	), claim AS (
+		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END,
+			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimAsks + ` THEN 0 ELSE o.attempts + 1 END,
+			epoch = CASE WHEN h.held THEN o.epoch ELSE o.epoch + 1 END,
+			due_at = CASE WHEN h.held THEN ` + heldUntil + ` ELSE o.due_at END,
+			pushed_at = CASE WHEN NOT h.held THEN o.pushed_at END
+		FROM free JOIN messages m ON m.id = free.message_id CROSS JOIN LATERAL (SELECT ` + claimHolds + ` AS held OFFSET 0) h
+		WHERE o.message_id = free.message_id
+		RETURNING ` + claimedColumns + `, h.held
+	), noted AS (
+		` + noteHolds("claim") + `
+	)
+	SELECT ` + claimedNames + ` FROM claim WHERE NOT held`
+}
 
 // ClaimDue takes up to limit due rows of one lane, the oldest first: the way
 // to go on while Redis is away.
 func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int) ([]*Claimed, error) {
-	return s.claim(ctx, `
-		WITH free AS (
-			SELECT message_id FROM outbox
-			WHERE carrier = $2 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-			ORDER BY message_id LIMIT $4
-			FOR UPDATE SKIP LOCKED
-		)
-		UPDATE outbox o SET `+claims+`
-		FROM free JOIN messages m ON m.id = free.message_id
-		WHERE o.message_id = free.message_id
-		RETURNING `+claimedColumns, dispatcher, carrier, lane, limit)
+	return s.claim(ctx, claimFree(`carrier = $2 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+		ORDER BY message_id LIMIT $4`), dispatcher, carrier, lane, limit)
 }
 
 func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {

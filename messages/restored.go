@@ -51,8 +51,8 @@ func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
 
 // TakePending takes up to limit messages of a carrier off the outbox that were due by a
 // moment, those that were scheduled for then among them, whoever had claimed them: it is
-// for whoever does not know what the carrier was given since the database is of. What was
-// put off because its company had lost its approval stays. What is taken can be put back
+// for whoever does not know what the carrier was given since the database is of. What is
+// held stays. What is taken can be put back
 // ([Store.PutBack]). No dispatcher may run.
 func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) ([]*Claimed, error) {
 	fail := func(err error) ([]*Claimed, error) {

@@ -14,7 +14,7 @@ import (
 type Released struct {
 	Waiting
 
-	Held bool // it waits there: its company has lost its approval (Hold), or has quiet hours (PutOff)
+	Held bool // it waits there until its company's quiet hours end (PutOff)
 }
 
 // Due is a place in the order in which scheduled messages are due.
@@ -36,16 +36,11 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 		), gone AS (
 			DELETE FROM scheduled s USING due WHERE s.message_id = due.message_id
 			RETURNING s.message_id, s.company_id, s.carrier, s.lane, s.due_at, s.expires_at
-		), unapproved AS MATERIALIZED (
-			`+lockHolds("gone")+`
 		), waiting AS (
 			INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, pushed_at, expires_at, since)
-			SELECT message_id, company_id, carrier, lane, CASE WHEN held THEN `+heldUntil+` ELSE coalesce(quiet, now()) END,
-				CASE WHEN NOT held AND quiet IS NULL THEN now() END, expires_at, coalesce(quiet, due_at)
+			SELECT message_id, company_id, carrier, lane, coalesce(quiet, now()), CASE WHEN quiet IS NULL THEN now() END, expires_at, coalesce(quiet, due_at)
 			FROM (
-				SELECT o.*, h.company_id IS NOT NULL AND NOT (SELECT m.test FROM messages m WHERE m.id = o.message_id) AS held,
-					CASE WHEN o.lane = 1 THEN `+quietUntil+` END AS quiet
-				FROM gone o LEFT JOIN unapproved h ON h.company_id = o.company_id `+quietJoin+`
+				SELECT o.*, CASE WHEN o.lane = 1 THEN `+quietUntil+` END AS quiet FROM gone o `+quietJoin+`
 			) g
 			ORDER BY message_id
 			RETURNING message_id, company_id, carrier, lane, pushed_at IS NULL AS held

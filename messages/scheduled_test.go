@@ -215,76 +215,6 @@ func TestReleaseGoesOn(t *testing.T) {
 	}
 }
 
-// TestReleasedIntoAHold: what a company has scheduled waits for its approval as what it has queued does; test messages need none.
-func TestReleasedIntoAHold(t *testing.T) {
-	d := newHotStore(t)
-	past := later(time.Now().Add(-time.Second))
-	ids := d.insert(d.compose(past), d.compose(past, func(m *messages.Message) { m.Test = true }), d.compose(past, func(m *messages.Message) { m.CompanyID = 2 }))
-	d.exec(`INSERT INTO holds (company_id) VALUES (1)`)
-	released := d.release(0, 10)
-	if len(released) != 3 || !released[0].Held || released[1].Held || released[2].Held {
-		t.Fatalf("%+v", released)
-	}
-	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at > now() + interval '1 year' AND pushed_at IS NULL`, ids[0]); n != 1 {
-		t.Error("it is not held")
-	}
-	d.exec(`UPDATE holds SET released = true`)
-	if n, err := d.Unhold(t.Context(), 1); err != nil || n != 1 {
-		t.Errorf("%d go on, %v", n, err)
-	}
-	if claimed := d.claim(7, ids...); len(claimed) != 3 {
-		t.Errorf("%d are to be carried", len(claimed))
-	}
-}
-
-// TestApprovedWhileHeld: who holds messages of a company while it is approved again waits for that, and holds nothing then:
-// nobody would let go of it any more.
-func TestApprovedWhileHeld(t *testing.T) {
-	for name, hold := range map[string]func(d *testStore, ids []int64) error{
-		"by a release": func(d *testStore, _ []int64) error {
-			_, _, err := d.ReleaseScheduled(d.Context(), 0, 10, messages.Quiet{}, messages.Due{})
-			return err
-		},
-		"by the walk": func(d *testStore, ids []int64) error {
-			_, err := d.Hold(d.Context(), ids)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newHotStore(t)
-			ids := append(d.pending(1), d.pending(1, later(time.Now().Add(-time.Second)))...)
-			d.exec(`INSERT INTO holds (company_id) VALUES (1)`)
-			ctx := t.Context()
-			approving, err := d.pool.Begin(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = approving.Rollback(context.WithoutCancel(ctx)) }()
-			if _, err := approving.Exec(ctx, `UPDATE holds SET released = true`); err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan error, 1)
-			go func() { done <- hold(d, ids) }()
-			for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`) == 0 {
-				select {
-				case err := <-done:
-					t.Fatalf("it did not wait, %v", err)
-				case <-time.After(10 * time.Millisecond):
-				}
-			}
-			if err := approving.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now()`); n != 0 {
-				t.Errorf("%d are held", n)
-			}
-		})
-	}
-}
-
 // TestQuiet: in quiet hours what is released of batches, and what batches have queued, waits for their end. Single messages
 // and what was tried before do not.
 func TestQuiet(t *testing.T) {
@@ -305,12 +235,12 @@ func TestQuiet(t *testing.T) {
 		t.Errorf("of batches %+v", released)
 	}
 	lanes := []messages.Stretch{{Carrier: carrier, Lane: messages.LaneSingle}, {Carrier: carrier, Lane: messages.LaneBatch}}
-	for _, s := range d.walk(nil, lanes...) {
+	for _, s := range d.walk(lanes...) {
 		if len(s.Quiet) != 0 {
 			t.Errorf("without quiet hours %v are to be put off", s.Quiet)
 		}
 	}
-	seen := d.walkIn(quiet, nil, lanes...)
+	seen := d.walkIn(quiet, lanes...)
 	same(t, "single messages to be put off", seen[0].Quiet, nil)
 	same(t, "to be put off", seen[1].Quiet, []int64{ids[5], ids[7]})
 	if n, err := d.PutOff(t.Context(), quiet, ids); err != nil || n != 2 {
@@ -319,7 +249,7 @@ func TestQuiet(t *testing.T) {
 	if n, err := d.PutOff(t.Context(), quiet, ids); err != nil || n != 0 {
 		t.Errorf("%d were put off again, %v", n, err)
 	}
-	same(t, "to be put off again", d.walkIn(quiet, nil, lanes...)[1].Quiet, nil)
+	same(t, "to be put off again", d.walkIn(quiet, lanes...)[1].Quiet, nil)
 	for i, until := range map[int]time.Time{1: end.Add(time.Hour), 3: end, 5: end.Add(time.Hour), 7: end} {
 		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = $2 AND pushed_at IS NULL`, ids[i], until); n != 1 {
 			t.Errorf("message %d does not wait until %s", i, until)

@@ -77,8 +77,7 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 		), waits AS (
 			INSERT INTO outbox AS w (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
 			SELECT id, company_id, $5, lane, expires_at, NULL, epoch FROM may ORDER BY id
-			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, begun = false, home = NULL,
-				due_at = CASE WHEN w.due_at = `+heldUntil+` THEN w.due_at ELSE now() END
+			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, begun = false, home = NULL, due_at = now()
 				WHERE w.epoch = excluded.epoch -- nobody has claimed it since
 			RETURNING w.message_id
 		), noted AS (

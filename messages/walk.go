@@ -45,22 +45,20 @@ type Seen struct {
 	Expired     []int64   // their validity is over
 	Missing     []Waiting // due, and not on the queue: never pushed, or pushed so long ago that the queue would have handed them out
 	Stranded    []int64   // due, where the stretch's carrier is served by nobody
-	Held        []int64   // of the companies asked for, not put off yet
 	Quiet       []int64   // of batches in their companies' quiet hours, not tried and not put off yet
 }
 
-// Walk reads stretches of the outbox and returns what stands in each, in one
-// statement. held are the companies whose messages are to be put off, quiet says
-// whose batches are. next is an
+// Walk reads stretches of the outbox and returns what it finds in each, in one
+// statement. quiet names the companies whose batches are to be put off. next is an
 // id that was not given out when Walk began: rows of older ids that appear later
 // were put back, handed over, or written by a transaction that was under way.
 //
 // What it costs does not grow with what waits beyond the stretches.
-func (s *Store) Walk(ctx context.Context, stretches []Stretch, held []int64, quiet Quiet) (seen []Seen, next int64, err error) {
+func (s *Store) Walk(ctx context.Context, stretches []Stretch, quiet Quiet) (seen []Seen, next int64, err error) {
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue(byIndex)
-		statement, args := walk(stretches, held, quiet)
+		statement, args := walk(stretches, quiet)
 		b.Queue(statement, args...).Query(func(rows pgx.Rows) (err error) {
 			seen, next, err = collectSeen(rows, stretches)
 			return err
@@ -83,7 +81,7 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 	var l Seen
 	var due *time.Time
 	var missing, missed []int64 // ids, and their companies
-	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &missing, &missed, &l.Stranded, &l.Held, &l.Quiet}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &missing, &missed, &l.Stranded, &l.Quiet}, func() error {
 		st := &stretches[len(seen)]
 		for i, id := range missing {
 			l.Missing = append(l.Missing, Waiting{ID: id, CompanyID: missed[i], Carrier: st.Carrier, Lane: st.Lane})
@@ -91,7 +89,7 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 		if due != nil {
 			l.Due = *due
 		}
-		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Held, l.Quiet} { // a join promises no order
+		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Quiet} { // a join promises no order
 			slices.Sort(ids)
 		}
 		slices.SortFunc(l.Missing, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
@@ -107,15 +105,15 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 
 // walk is the statement of a walk, with its arguments. Where nobody has quiet hours
 // now it does not ask whose they are.
-func walk(stretches []Stretch, held []int64, quiet Quiet) (statement string, args []any) {
-	if args = walkArguments(stretches, held); !quiet.Some() {
+func walk(stretches []Stretch, quiet Quiet) (statement string, args []any) {
+	if args = walkArguments(stretches); !quiet.Some() {
 		return walkPlain, args
 	}
 	companies, until, otherwise := quiet.args()
 	return walkQuiet, append(args, companies, until, otherwise)
 }
 
-func walkArguments(stretches []Stretch, held []int64) []any {
+func walkArguments(stretches []Stretch) []any {
 	var (
 		n        = len(stretches)
 		carriers = make([]string, n)
@@ -138,14 +136,13 @@ func walkArguments(stretches []Stretch, held []int64) []any {
 			marked, companies, until = append(marked, int32(i+1)), append(companies, company), append(until, moment)
 		}
 	}
-	return []any{carriers, lanes, after, stranded, unknown, append([]int32{}, marked...), append([]int64{}, companies...), append([]time.Time{}, until...),
-		append([]int64{}, held...)}
+	return []any{carriers, lanes, after, stranded, unknown, append([]int32{}, marked...), append([]int64{}, companies...), append([]time.Time{}, until...)}
 }
 
 // The statement for when nobody has quiet hours, and that for others.
 var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fmt.Sprintf(
-	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $12::timestamptz ELSE h.until END)`, LaneBatch),
-	`LEFT JOIN unnest($10::bigint[], $11::timestamptz[]) h(company, until) ON h.company = o.company_id`)
+	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $11::timestamptz ELSE h.until END)`, LaneBatch),
+	`LEFT JOIN unnest($9::bigint[], $10::timestamptz[]) h(company, until) ON h.company = o.company_id`)
 
 // walkStatement reads each stretch by the index of its lane and sums it up on the spot. The
 // lane is written as a range, so that no other index has the order. quiet is what is summed up
@@ -161,18 +158,17 @@ func walkStatement(quiet, join string) string {
 			array_agg(o.message_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
 			array_agg(o.company_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
 			array_agg(o.message_id) FILTER (WHERE o.ready AND s.stranded),
-			array_agg(o.message_id) FILTER (WHERE o.claimed_by IS NULL AND o.due_at < %[2]s AND o.company_id = ANY($9)),
-			%[4]s
+			%[3]s
 		FROM (
-			SELECT r.message_id, r.company_id, r.claimed_by, r.attempts, r.due_at, r.pushed_at, CASE s.lane WHEN %[3]d THEN 0 ELSE r.company_id END AS waits_as,
+			SELECT r.message_id, r.company_id, r.claimed_by, r.attempts, r.due_at, r.pushed_at, CASE s.lane WHEN %[2]d THEN 0 ELSE r.company_id END AS waits_as,
 				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now() AND r.due_at <= now() AS ready
 			FROM outbox r WHERE r.carrier = s.carrier AND (r.lane, r.message_id) > (s.lane, s.after) AND r.lane <= s.lane
 			ORDER BY r.lane, r.message_id LIMIT %[1]d
 		) o
 		LEFT JOIN unnest($6::int[], $7::bigint[], $8::timestamptz[]) q(n, company, until) ON q.n = s.n AND q.company = o.waits_as
-		%[5]s
+		%[4]s
 	) w
-	ORDER BY s.n`, WalkRows, heldUntil, LaneSingle, quiet, join)
+	ORDER BY s.n`, WalkRows, LaneSingle, quiet, join)
 }
 
 // OutboxCarriers lists the carriers of all rows in the outbox. What it costs grows

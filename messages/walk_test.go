@@ -17,15 +17,15 @@ func batch(company int64) func(*messages.Message) {
 }
 
 // walk is one walk over stretches.
-func (d *testStore) walk(held []int64, stretches ...messages.Stretch) []messages.Seen {
+func (d *testStore) walk(stretches ...messages.Stretch) []messages.Seen {
 	d.Helper()
-	return d.walkIn(messages.Quiet{}, held, stretches...)
+	return d.walkIn(messages.Quiet{}, stretches...)
 }
 
 // walkIn is one in quiet hours.
-func (d *testStore) walkIn(quiet messages.Quiet, held []int64, stretches ...messages.Stretch) []messages.Seen {
+func (d *testStore) walkIn(quiet messages.Quiet, stretches ...messages.Stretch) []messages.Seen {
 	d.Helper()
-	seen, next, err := d.Walk(d.Context(), stretches, held, quiet)
+	seen, next, err := d.Walk(d.Context(), stretches, quiet)
 	if err != nil || len(seen) != len(stretches) {
 		d.Fatal(seen, err)
 	}
@@ -49,7 +49,7 @@ func TestWalk(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[7])
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31Z' WHERE message_id = $1`, ids[8])
 
-	seen := d.walk([]int64{1},
+	seen := d.walk(
 		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[0], Stranded: true},
 		messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch},
 		messages.Stretch{Carrier: "nobody", Lane: messages.LaneSingle},
@@ -63,12 +63,11 @@ func TestWalk(t *testing.T) {
 	}
 	same(t, "expired", s.Expired, ids[2:3])
 	same(t, "stranded", s.Stranded, []int64{ids[1], ids[4]})
-	same(t, "to be held", s.Held, []int64{ids[1], ids[2], ids[4], ids[7]})
 	if len(s.Missing) != 0 {
 		t.Errorf("nobody takes from the queue, and it lacks %v", s.Missing)
 	}
 	same(t, "expired of the batches", seen[1].Expired, bulk[1:])
-	if s := seen[1]; s.Rows != 2 || len(s.Stranded)+len(s.Held)+len(s.Claimants) != 0 {
+	if s := seen[1]; s.Rows != 2 || len(s.Stranded)+len(s.Claimants) != 0 {
 		t.Errorf("%+v", s)
 	}
 	for _, s := range seen[2:] {
@@ -111,7 +110,7 @@ func TestMissing(t *testing.T) {
 	pushed(6, 2*time.Minute)
 	missing := func() (got []int64) {
 		t.Helper()
-		for _, s := range d.walk(nil, single, batches) {
+		for _, s := range d.walk(single, batches) {
 			for _, w := range s.Missing {
 				got = append(got, w.ID)
 				if w.Carrier != carrier || w.CompanyID == 2 != (w.ID == ids[6]) || (w.Lane == 1) != (w.ID >= ids[5]) {
@@ -160,7 +159,7 @@ func TestWalkCost(t *testing.T) {
 	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
 	pages := func(quiet messages.Quiet) int {
 		t.Helper()
-		statement, args := messages.WalkStatement([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, nil, quiet)
+		statement, args := messages.WalkStatement([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, quiet)
 		var text []byte
 		tx, err := d.pool.Begin(t.Context())
 		if err != nil {
@@ -203,7 +202,7 @@ func TestWalkCost(t *testing.T) {
 
 	all, after := int64(0), int64(0)
 	for {
-		s := d.walk(nil, at(messages.LaneBatch, after))[0]
+		s := d.walk(at(messages.LaneBatch, after))[0]
 		if s.Rows > messages.WalkRows || s.First <= after {
 			t.Fatalf("after %d: %+v", after, s)
 		}
@@ -277,40 +276,5 @@ func TestBacklogs(t *testing.T) {
 	keep()
 	if got := backlogs(); len(got) != 0 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestHold: what is held is not due until its company is approved again; what a
-// dispatcher has, and the test mode's, goes on.
-func TestHold(t *testing.T) {
-	d := newTestStore(t)
-	ids := d.pending(4)
-	d.exec(`UPDATE messages SET test = true WHERE id = $1`, ids[3])
-	d.claim(1, ids[0])
-	d.exec(`INSERT INTO holds (company_id) VALUES (1), (2)`)
-	hold := func(want int64) {
-		t.Helper()
-		if n, err := d.Hold(t.Context(), ids); n != want || err != nil {
-			t.Errorf("%d held, %v; want %d", n, err, want)
-		}
-	}
-	held, released, err := d.Holds(t.Context())
-	if err != nil || !slices.Equal(held, []int64{1, 2}) || released != nil {
-		t.Errorf("held %v, released %v, %v", held, released, err)
-	}
-	hold(2)
-	hold(0)
-	same(t, "still to be claimed", idsOf(d.claim(2, ids...)), ids[3:])
-	d.exec(`UPDATE holds SET released = true WHERE company_id = 1`)
-	hold(0)
-	if held, released, err = d.Holds(t.Context()); err != nil || !slices.Equal(held, []int64{2}) || !slices.Equal(released, []int64{1}) {
-		t.Errorf("held %v, released %v, %v", held, released, err)
-	}
-	if n, err := d.Unhold(t.Context(), 1); n != 2 || err != nil {
-		t.Errorf("%d released, %v", n, err)
-	}
-	same(t, "to be claimed again", idsOf(d.claim(2, ids...)), ids[1:3])
-	if n := d.count(`SELECT count(*) FROM holds`); n != 1 {
-		t.Errorf("%d holds are left, want company 2's", n)
 	}
 }

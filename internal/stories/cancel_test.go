@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -118,8 +119,8 @@ func TestCancelRacesWithDispatch(t *testing.T) {
 	w.audited()
 }
 
-// What a company has queued is held when it loses its approval, goes on when it is approved again, and can be cancelled
-// whole. The messages of others go their way.
+// What a company has queued is held when the company or its sender loses its approval, goes on when both are approved again,
+// and can be cancelled whole. The messages of others go their way.
 func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{carriers: []carrier{{link: tree{"tps": 10, "window": 5}}}})
@@ -143,7 +144,8 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	}
 	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
 	w.eventually(settledWithin, "they go on", func() bool { return waiting("") < held })
-	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
+	sender := strconv.Itoa(ask[int](w, `SELECT id FROM senders WHERE company_id = `+shop.number()))
+	w.orders(&result, "", "sender", "set", "--id", sender, "--approved=false")
 	w.eventually(settledWithin, "all that waits is held again", func() bool { return waiting(` AND due_at < now() + interval '1 year'`) == 0 })
 	held = waiting("")
 	var stopped cancelled
@@ -159,7 +161,7 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	if n := ask[int](w, `SELECT count(*) FROM acts WHERE act LIKE 'company.cancel%' AND after::text LIKE '%spam%'`); n != 1 {
 		t.Errorf("%d acts say why", n)
 	}
-	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
+	w.orders(&result, "", "sender", "set", "--id", sender, "--approved=true")
 	w.eventually(settledWithin, "nothing is held any more", func() bool { return ask[int](w, `SELECT count(*) FROM holds`) == 0 })
 	b := shop.sends(w.number(), "Amahoro mwese")
 	w.becomes(b.ID, "sent")

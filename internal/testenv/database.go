@@ -49,6 +49,20 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// Companies registers approved companies with the ids 1 to n, each with the approved sender DEMO, in the empty database of
+// pool: what messages that are inserted without intake need to be carried.
+func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), `WITH u AS (
+			INSERT INTO users (email, name, password_hash) SELECT n || '@example.com', 'U', 'x' FROM generate_series(1, $1::int) n RETURNING id
+		), c AS (
+			INSERT INTO companies (owner_id, name, approved) SELECT id, 'C', true FROM u RETURNING id
+		)
+		INSERT INTO senders (company_id, name, approved) SELECT id, 'DEMO', true FROM c`, n); err != nil {
+		t.Fatalf("registering %d companies: %v", n, err)
+	}
+}
+
 // createDatabase copies the migrated template, and makes that first when this
 // server has none for the embedded migrations.
 func createDatabase(server, name string) error {
