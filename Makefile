@@ -22,7 +22,7 @@ build: ## compile bin/intumwa
 run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
 	@RUN_DIR='$(RUN_DIR)' exec scripts/run.sh
 
-test: ## vet, lint, known vulnerabilities and every test, with -race, on servers of its own (PACKAGES=./smpp/... TESTFLAGS=-v FUZZTIME=0)
+test: ## vet, lint, known vulnerabilities and every test, with -race, on servers of its own (PACKAGES=./smpp/... TESTFLAGS=-v)
 	@exec scripts/test.sh
 
 lint: ## go vet and the pinned golangci-lint

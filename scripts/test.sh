@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Every check there is: vet, linter, known vulnerabilities, all tests with the race detector on one
-# private pair of servers, and each fuzzer for a moment. The servers end with
-# it, also when it fails or is interrupted.
+# Every check there is: vet, linter, known vulnerabilities, and all tests with the race detector on
+# one private pair of servers. The seeds of the fuzzers run as tests; make fuzz searches on. The
+# servers end with it, also when it fails or is interrupted.
 #
 #   PACKAGES='./smpp/...'   tests these only
 #   TESTFLAGS='-v -run X'   goes to go test as it is
-#   FUZZTIME=2s             for each fuzzer; 0 leaves them out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -56,9 +55,5 @@ step go test -race -timeout 15m ${TESTFLAGS:-} $rest || failed=1
 if [ -z "${PACKAGES:-}" ]; then
 	# shellcheck disable=SC2086
 	step go test -race -timeout 15m -p 1 ${TESTFLAGS:-} $whole || failed=1
-fi
-if [ "${FUZZTIME:=2s}" != 0 ]; then
-	export FUZZTIME
-	step scripts/fuzz.sh || failed=1
 fi
 exit "$failed"
