@@ -16,13 +16,33 @@ import (
 // and would allocate every value if it also decoded them.
 type value string
 
-// parse checks that a body is exactly one JSON value (RFC 8259), in UTF-8, with every
-// escaped surrogate in a pair: a single surrogate is not a character and could not be sent.
+// maxDepth bounds the nesting of a body: the deepest legal one has four levels.
+const maxDepth = 32
+
+// parse checks that a body is exactly one JSON value (RFC 8259), in UTF-8, nested at most
+// maxDepth deep, with every escaped surrogate in a pair: a single surrogate is not a character
+// and could not be sent.
 func parse(body string) (value, bool) {
-	if body == "" || !utf8.ValidString(body) || !json.Valid(unsafe.Slice(unsafe.StringData(body), len(body))) || !paired(body) {
+	if body == "" || !utf8.ValidString(body) || !json.Valid(unsafe.Slice(unsafe.StringData(body), len(body))) || depth(body) > maxDepth || !paired(body) {
 		return "", false
 	}
 	return value(strings.Trim(body, " \n\r\t")), true
+}
+
+// depth returns how deep a valid text is nested.
+func depth(s string) (most int) {
+	for i, level := 0, 0; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			i = skipString(s, i) - 1
+		case '{', '[':
+			level++
+			most = max(most, level)
+		case '}', ']':
+			level--
+		}
+	}
+	return most
 }
 
 // paired reports whether every escaped surrogate of a valid text is one of a pair.
