@@ -41,8 +41,8 @@ func (w *world) told(customer string, n int64) {
 		SELECT seq, a.* FROM webhook_deliveries, (VALUES
 			(timestamptz '2026-03-01T08:00:02.512Z', 41, 503, '5xx', NULL, E'a\u0007way\nnow'),
 			(timestamptz '2026-03-01T08:00:12.6Z', 5, 0, 'dns', 'the host name does not resolve', NULL)) a WHERE id / 8 % 3 = 2`)
-	w.exec(`INSERT INTO webhook_undelivered (company_id, id, due, tries, given_up_at)
-		SELECT company_id, id, 'infinity', 6, now() FROM webhook_deliveries WHERE id / 8 % 3 = 2`)
+	w.exec(`DELETE FROM webhook_undelivered WHERE id / 8 % 3 = 1`)
+	w.exec(`UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id / 8 % 3 = 2`)
 }
 
 const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,

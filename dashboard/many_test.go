@@ -112,9 +112,7 @@ func TestManyMessages(t *testing.T) {
 		`insert into webhook_attempts (seq, at, ms, status, result)
 		 select seq, at, 40, case when id / 8 % 500 = 0 then 500 else 200 end, case when id / 8 % 500 = 0 then '5xx' else '2xx' end from webhook_deliveries`,
 		`insert into webhook_undelivered (company_id, id, due, tries, given_up_at)
-		 select company_id, id, 'infinity', 1, at from webhook_deliveries where id / 8 % 500 = 0
-		 on conflict (company_id, id) do update set due = excluded.due, tries = 1, given_up_at = excluded.given_up_at`, // whoever delivers was faster
-		`update webhook_owner set read = (select max(seq) from webhook_deliveries)`,
+		 select company_id, id, 'infinity', 1, at from webhook_deliveries where id / 8 % 500 = 0`,
 		`insert into ledger (company_id, kind, amount, balance_after, ref, created_at)
 		 select $company, 'send', -1, 2000000000 - n, gen_random_uuid(), now() - make_interval(secs => ($all - n)) from generate_series(1, $all) n`,
 		`update balances set credits = 2000000000 - $all where company_id = $company`,

@@ -96,11 +96,16 @@ func (w *Webhooks) EnqueueAsked(ctx context.Context, tx pgx.Tx, events []Asked) 
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
 		b.Queue(`
-			INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data)
-			SELECT e.company_id, $2::bigint, $3::timestamptz, $4::text, $5::text FROM webhook_endpoints e
-			WHERE e.company_id = $1 AND e.active AND $6::text = ANY(e.events)
-				AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id = $2)`,
+			WITH new AS (
+				INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data)
+				SELECT e.company_id, $2::bigint, $3::timestamptz, $4::text, $5::text FROM webhook_endpoints e
+				WHERE e.company_id = $1 AND e.active AND $6::text = ANY(e.events)
+					AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id = $2)
+				RETURNING company_id, id
+			)
+			INSERT INTO webhook_undelivered (company_id, id, due) SELECT company_id, id, now() FROM new`,
 			e.CompanyID, id, e.At, e.PhoneNumber, data, e.Name)
+		w.wanted.add(e.CompanyID, want{enqueued: time.Now()})
 	}
 	if b.Len() == 0 {
 		return nil

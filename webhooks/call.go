@@ -34,9 +34,7 @@ type target struct {
 	place  place
 	head   string // of every request, the part that is always the same
 	signer *signer
-
-	// As stored, to detect a change without decrypting the secret again.
-	storedURL, storedSecret string
+	stored storedEndpoint // what it was made of, to detect a change without decrypting the secret again
 }
 
 // newTargetOf makes a target of a URL.

@@ -26,8 +26,7 @@ type Delivery struct {
 	Body       string
 	Attempts   []Attempt // oldest first, those of re-sends included
 
-	seq      int64
-	onlyJust bool // it has no row in webhook_undelivered
+	seq int64
 }
 
 // Attempt is one call to an endpoint.
@@ -41,7 +40,7 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
 }
 
-// A delivery is a row of d, and of u if its first attempt was not a success.
+// A delivery is a row of d, and of u until it succeeds.
 const (
 	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), u.id IS NOT NULL,
 		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
@@ -92,14 +91,14 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 		d.State = StateFailed
 	case stands:
 		d.State, d.NextAt = StatePending, due
-	default: // new, unless addAttempts finds a success
-		d.State, d.NextAt, d.onlyJust = StatePending, &j.at, true
+	default:
+		d.State = StateDelivered // addAttempts finds when
 	}
 	return d, nil
 }
 
-// addAttempts reads the attempts of deliveries. A delivery without a row in
-// webhook_undelivered whose last attempt succeeded is delivered.
+// addAttempts reads the attempts of deliveries. The last one ended a delivery that is
+// delivered.
 func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 	by := make(map[int64]*Delivery, len(found))
 	seqs := make([]int64, len(found))
@@ -126,9 +125,9 @@ func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 	}
 	for i := range found {
 		d := &found[i]
-		if n := len(d.Attempts); n > 0 && d.onlyJust && d.Attempts[n-1].Result == result2xx {
+		if n := len(d.Attempts); n > 0 && d.State == StateDelivered {
 			ended := d.Attempts[n-1].At.Add(time.Duration(d.Attempts[n-1].DurationMS) * time.Millisecond)
-			d.State, d.NextAt, d.FinishedAt = StateDelivered, nil, &ended
+			d.FinishedAt = &ended
 		}
 	}
 	return nil
@@ -143,8 +142,7 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			INSERT INTO webhook_undelivered AS u (company_id, id, due)
-			SELECT company_id, id, now() FROM webhook_deliveries d
-			WHERE company_id = $1 AND id = $2 AND EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq)
+			SELECT company_id, id, now() FROM webhook_deliveries WHERE company_id = $1 AND id = $2
 			ON CONFLICT (company_id, id) DO UPDATE SET due = least(u.due, now()), given_up_at = NULL,
 				tries = CASE WHEN isfinite(u.due) THEN u.tries ELSE 0 END`, int64(company), deliveryID)
 		if err != nil {
@@ -160,7 +158,7 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	if err != nil {
 		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
 	}
-	w.kickDue()
+	w.wake(int64(company), want{again: true})
 	return d, nil
 }
 

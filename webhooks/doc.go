@@ -12,53 +12,62 @@
 //
 // # Events on request
 //
-// What is about no message of the company goes only to an endpoint that asked for it
-// ([Askable], [Endpoint.Events]): [Webhooks.EnqueueAsked] writes the same row, with the
-// body's data as it is to be sent, in the transaction of what it tells of. Its number is
-// drawn from the sequence of messages, so that one order lists all. What waits in memory
-// is bounded in number as before; its octets by what carriers may deliver of handsets in
-// an hour (max_inbound_per_hour segments each), and new deliveries wait two seconds at most.
+// An event that is not about a message of the company goes only to an endpoint that asked
+// for it ([Askable], [Endpoint.Events]): [Webhooks.EnqueueAsked] writes the same rows, with
+// the body's data as it is to be sent. Its number is drawn from the sequence of messages, so
+// that one order lists all.
 //
 // # An attempt
 //
 // Success is a response with a 2xx status within the timeout; anything else is a
 // failure, a redirect too. The status decides: an error while the rest of the
 // response is read changes nothing. Every attempt is a row in
-// webhook_attempts, written once. After a failure the delivery gets a row in
-// webhook_undelivered, due after the next delay of the schedule; after
-// the last failure that row stays, never due: the delivery is kept, visible, and
-// sent again only by [Webhooks.Resend] and [Webhooks.Recover]. Success deletes
-// the row. A delivery older than Options.Retention is deleted with all of its rows.
+// webhook_attempts, written once. Until it succeeds a delivery has a row in
+// webhook_undelivered, which Enqueue writes with it: due at once, after a failure
+// due after the next delay of the schedule, after the last failure never due.
+// The delivery is then kept, visible, and sent again only by [Webhooks.Resend] and
+// [Webhooks.Recover]. The statement that records a success deletes the row. A delivery
+// older than Options.Retention is deleted with all of its rows.
 //
-// # The owner
+// # Claims
 //
-// Of all processes that run [Webhooks.Run] one delivers: the owner. It holds an
-// advisory lock on a connection of its own ([lease]); the others stand by. Deliveries
-// in flight exist in the owner's memory only, without a lease of each, so a delivery
-// that succeeds at once costs two rows. New deliveries are read in the order of their
-// numbers, each once ([arrivals]). Those that do not fit into memory, or wait there
-// too long, are parked in webhook_undelivered and fetched again, company by company,
-// when there is room. The owner stores once a second up to which number everything is
-// done, so that the next owner reads little again. The decision and its figures are
-// in docs/decisions/0001-webhook-deliveries.md.
+// Any number of processes run [Webhooks.Run]. Each claims rows that are due: one
+// statement for all endpoints for which the process has room writes until when the claim
+// lasts. That time is also the claim's name: a result is recorded only while the row has
+// it, so it is recorded once, and not after another process has claimed the row.
+// No order of arrival, no cursor and no memory of a process decides what is due: a
+// transaction that commits late, however late, leaves a row that is due.
+//
+// An event is posted only after its claim is committed. That COMMIT comes after the
+// event's own in the log and waits for the synchronous standby, if there is one; so no
+// endpoint gets an event that a failover can take back ([postgres.Confirm] would say the same
+// with one more round trip). A claim whose COMMIT got no answer is not used.
+//
+// A process that enqueues looks at the company's latest rows with its next kick. All
+// processes look at all active endpoints every Options.Idle for what became due in the
+// last seconds, and at each twentieth look for everything that is due: an index probe
+// an endpoint. The bound of the frequent look matters while an old snapshot, of a backup
+// say, keeps deleted rows: each look passes those that are younger than the bound. The
+// decision and its figures are in docs/decisions/0001-webhook-deliveries.md.
 //
 // # Failures
 //
-//   - The owner dies: its lock ends with its connection, and another process takes
-//     over within a second. Deliveries that were in flight, or whose result was not
-//     stored, are called again; the lost attempt is not counted.
-//   - The owner is frozen: after ten seconds without a heartbeat another process
-//     cuts its connection. When it wakes it starts no call, and the results of its
-//     calls in flight are not stored: each statement names the epoch of its lease
-//     (the fencing epoch).
-//   - The owner shuts down: it takes no new deliveries, gives the calls in flight a
-//     limited time, stores their results, and releases the lock.
-//   - Postgres is away: results wait in memory and no call starts. When it is back
-//     and no other process took over, the owner continues where it was.
+//   - A process dies: its claims end by their time, 20 s and the timeout of a call after
+//     they began, and other processes call. Calls whose result was not stored are
+//     repeated; the lost attempt is not counted.
+//   - A process freezes: when it wakes it starts no call whose claim could end before
+//     the call does, and the results of claims that ended are not stored.
+//   - A process shuts down: it claims nothing, gives the calls in flight a limited
+//     time, stores their results, and gives back the claims of the rest.
+//   - Postgres is away: results wait in memory, and nothing is claimed before they are
+//     stored.
+//   - PostgreSQL's clock is set: ahead, claims end early and calls in flight may be made
+//     twice; back, what waits is due by as much later.
 //   - An endpoint changes: pending deliveries go to the new URL, signed with the new
-//     secret. It is deactivated: its pending deliveries wait, their attempts
-//     untouched, until it is active again; messages that become final meanwhile emit
-//     nothing (rule api 6). A change by another process takes effect with its notice
+//     secret, because each claim reads the endpoint. It is deactivated: its pending
+//     deliveries wait, their attempts untouched, until it is active again; messages that
+//     become final meanwhile emit nothing (rule api 6). A change by another process also
+//     ends, with its notice, what was claimed before and not called yet
 //     ([Webhooks.EndpointChanged]).
 //
 // # Operations
@@ -77,10 +86,10 @@
 //
 // # Isolation
 //
-// Each endpoint has a worker with its own limit of calls in flight: small at first,
-// larger while responses are quick, and small again at the first failure. Quick
-// endpoints, endpoints that were not called yet and slow ones have separate pools of
-// call slots, so that any number of hanging endpoints leaves the others their slots.
-// Due deliveries are fetched for each endpoint only as far as its worker has room, by
-// an index that starts at its company.
+// In each process an endpoint has a limit of calls in flight: small at first, larger
+// while responses are quick, and small again at the first failure. Quick endpoints,
+// endpoints that were not called yet and slow ones have separate pools of call slots, so
+// that any number of hanging endpoints leaves the others their slots. Deliveries are
+// claimed only for calls that begin at once, or within a tenth of a second at a quick
+// endpoint, by an index that starts at the company.
 package webhooks

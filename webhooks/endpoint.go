@@ -121,8 +121,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
 	}
-	w.changes.add(companyID)
-	w.Kick()
+	w.wake(companyID, want{changed: true})
 	return e, nil
 }
 

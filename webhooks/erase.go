@@ -143,8 +143,7 @@ const (
 	// their messages ($2 is the last that is gone).
 	purgedTo = `SELECT p.seq FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
-	stillNeeded = `d.seq > (SELECT read FROM webhook_owner WHERE one) OR EXISTS (
-			SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
+	stillNeeded = `EXISTS (SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
 
 	receivedOf = `SELECT d.seq, d.id, d.phone_number, d.data, ` + stillNeeded + `
 		FROM webhook_deliveries d WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION

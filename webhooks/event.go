@@ -144,7 +144,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	ids, companies := make([]int64, len(events)), make([]int64, len(events))
 	at, numbers, references := make([]time.Time, len(events)), make([]string, len(events)), make([]*string, len(events))
 	seen := make(map[int64]bool, len(events))
-	n := 0
+	n, now := 0, time.Now()
 	for i := range events {
 		e := &events[i]
 		id, err := deliveryID(e.MessageID, e.Name)
@@ -153,6 +153,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		}
 		if !seen[id] {
 			seen[id] = true
+			w.wanted.add(e.CompanyID, want{enqueued: now})
 			ids[n], companies[n], at[n], numbers[n] = id, e.CompanyID, e.At, e.PhoneNumber
 			if e.Reference != "" {
 				references[n] = &e.Reference
@@ -163,11 +164,15 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
-		INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference)
-		SELECT n.company_id, n.id, n.at, n.phone_number, n.reference
-		FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS n(company_id, id, at, phone_number, reference)
-		JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
-		WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)`,
+		WITH new AS (
+			INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference)
+			SELECT n.company_id, n.id, n.at, n.phone_number, n.reference
+			FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS n(company_id, id, at, phone_number, reference)
+			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
+			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
+			RETURNING company_id, id
+		)
+		INSERT INTO webhook_undelivered (company_id, id, due) SELECT company_id, id, now() FROM new`,
 		companies[:n], ids[:n], at[:n], numbers[:n], references[:n])
 	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
 }

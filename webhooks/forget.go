@@ -14,9 +14,8 @@ const (
 	forgetBatch = 1000
 )
 
-// deleteOld deletes deliveries older than Options.Retention while this process is the
-// owner, until ctx ends.
-func (d *deliverer) deleteOld(ctx context.Context) {
+// deleteOld deletes deliveries older than Options.Retention until ctx ends.
+func (w *Webhooks) deleteOld(ctx context.Context) {
 	trouble, last := false, int64(0)
 	for pause := forgetEvery; ; {
 		select {
@@ -25,16 +24,12 @@ func (d *deliverer) deleteOld(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		pause = forgetEvery
-		if !d.delivering() {
-			last = 0
-			continue
-		}
-		gone, err := d.deleteBatch(ctx, last)
+		gone, err := w.deleteBatch(ctx, last)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !trouble:
-			d.log.Error("old webhook deliveries cannot be deleted; trying again", "error", err)
+			w.log.Error("old webhook deliveries cannot be deleted; trying again", "error", err)
 		}
 		trouble = err != nil
 		if gone > last {

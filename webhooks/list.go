@@ -102,9 +102,9 @@ func (f Filter) condition(args []any) (condition string, all []any, known bool) 
 	case StateFailed:
 		c.WriteString(` AND u.due = 'infinity'`)
 	case StateDelivered:
-		c.WriteString(` AND u.id IS NULL AND EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq)`)
+		c.WriteString(` AND u.id IS NULL`)
 	case StatePending:
-		c.WriteString(` AND (u.due < 'infinity' OR u.id IS NULL AND NOT EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = d.seq))`)
+		c.WriteString(` AND u.due < 'infinity'`)
 	default:
 		return "", nil, false
 	}

@@ -8,15 +8,15 @@ import (
 )
 
 type metrics struct {
-	attempts  map[string]map[string]prometheus.Counter // by event, by result
-	duration  prometheus.Histogram
-	oldest    prometheus.Gauge
-	exhausted prometheus.Counter
-	inFlight  prometheus.Gauge
-	active    prometheus.Gauge
-	inactive  prometheus.Gauge
-	owner     prometheus.Gauge
-	disabled  map[string]prometheus.Counter // by reason
+	attempts   map[string]map[string]prometheus.Counter // by event, by result
+	duration   prometheus.Histogram
+	oldest     prometheus.Gauge
+	exhausted  prometheus.Counter
+	inFlight   prometheus.Gauge
+	delivering prometheus.Gauge
+	active     prometheus.Gauge
+	inactive   prometheus.Gauge
+	disabled   map[string]prometheus.Counter // by reason
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -56,9 +56,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "intumwa_webhook_calls_in_flight",
 			Help: "Calls to endpoints under way.",
 		}),
-		owner: f.NewGauge(prometheus.GaugeOpts{
+		delivering: f.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_webhook_delivering",
-			Help: "1 in the one process that delivers webhooks, 0 in those that stand by.",
+			Help: "1 in a process that delivers webhooks, 0 in one that cannot read them.",
 		}),
 		active:   endpoints.WithLabelValues("active"),
 		inactive: endpoints.WithLabelValues("inactive"),

@@ -37,7 +37,7 @@ func TestPostgresCrashes(t *testing.T) {
 		t.Errorf("%d of %d are delivered", done, n)
 	}
 	// What was in hand may be repeated, nothing else.
-	if repeated := s.count() - n; repeated > 32*(1+prefetchMax) {
+	if repeated := s.count() - n; repeated > 32*aheadMost {
 		t.Errorf("%d calls repeated", repeated)
 	}
 }

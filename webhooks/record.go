@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/internal/postgres"
 )
 
@@ -19,10 +17,9 @@ const (
 	recordLinger   = 20 * time.Millisecond
 	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
 	maxRecordPause = 2 * time.Second        // the longest
-	refusedPause   = time.Minute            // before a delivery is repeated whose result the database refuses
 )
 
-// result is a finished attempt that is not stored yet.
+// result is a finished attempt that is not stored yet, or a claim that ends without one.
 type result struct {
 	job
 	endpoint callee
@@ -65,22 +62,13 @@ func (d *deliverer) record(ctx context.Context) {
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for failures := 0; ; failures++ {
-		stored, epoch := false, d.epoch.Load() // before the term, which changes with it
-		batch = d.currentTerm(batch)
-		err := postgres.Retry(ctx, func() (err error) {
-			stored, err = d.store(ctx, epoch, batch, failures > 0)
-			return err
-		})
+		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch) })
 		switch {
-		case err == nil && !stored && d.leasedAgain(epoch):
-			continue // with the new epoch
-		case err == nil && !stored:
-			d.log.Warn("webhook results are not stored: another process delivers", "count", len(batch))
-			return
 		case err == nil:
 			if failures > 0 {
 				d.log.Info("webhook results are stored again")
 			}
+			d.unstored.Store(false)
 			d.settle(ctx, batch)
 			return
 		case ctx.Err() != nil:
@@ -92,10 +80,10 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 			}
 			return
 		case postgres.Refused(err):
-			d.log.Error("a webhook result cannot be stored; its delivery will be repeated", "delivery", batch[0].id, "error", err)
-			d.retryLater(batch[0])
+			d.log.Error("a webhook result cannot be stored; its delivery will be repeated when its claim ends", "delivery", batch[0].id, "error", err)
 			return
 		case failures == 0:
+			d.unstored.Store(true)
 			d.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
 		}
 		select {
@@ -106,40 +94,14 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	}
 }
 
-// leasedAgain reports whether this process has begun another lease since the one of an
-// epoch: then it was its own epoch that refused a result. It waits for a lease that begins.
-func (d *deliverer) leasedAgain(epoch int64) bool {
-	d.leasing.Lock()
-	defer d.leasing.Unlock()
-	return d.epoch.Load() != epoch
-}
-
-// currentTerm returns the results of the current term: another process has taken over
-// the deliveries of earlier terms.
-func (d *deliverer) currentTerm(batch []result) []result {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.DeleteFunc(batch, func(r result) bool { return r.term != d.term })
-}
-
-// settle removes deliveries whose results are stored from memory.
+// settle notes what stored results say about their endpoints.
 func (d *deliverer) settle(ctx context.Context, batch []result) {
-	d.mu.Lock()
 	for i := range batch {
-		r := &batch[i]
-		if r.term != d.term {
-			continue
-		}
-		if r.undelivered {
-			d.workers[r.endpoint.company].settle(r.id)
-		} else {
-			d.arrivals.finish(r.seq)
-		}
-		if due := r.ended.Add(r.delay); r.state == pending && due.Before(d.nextDue) {
-			d.nextDue = due
-			d.wakeUp()
+		if batch[i].state == returned {
+			d.wake(batch[i].endpoint.company, want{again: true})
 		}
 	}
+	d.mu.Lock()
 	concerned := d.affectingHealth(batch)
 	d.mu.Unlock()
 	if len(concerned) == 0 {
@@ -157,117 +119,62 @@ func (d *deliverer) settle(ctx context.Context, batch []result) {
 	}
 }
 
-// affectingHealth returns the results of endpoints that fail or have failed; the others
+// affectingHealth returns the attempts at endpoints that fail or have failed; the others
 // change nothing in their endpoints' rows.
-func (d *deliverer) affectingHealth(batch []result) []result {
+func (d *deliverer) affectingHealth(batch []result) (concerned []result) {
 	failing := make(map[int64]bool)
 	for i := range batch {
-		r := &batch[i]
-		if e := d.workers[r.endpoint.company]; r.state != delivered || e != nil && e.failing {
+		if r := &batch[i]; r.state != returned && (r.state != delivered || d.workers[r.endpoint.company].failing) {
 			failing[r.endpoint.company] = true
 		}
 	}
-	if len(failing) == 0 {
-		return nil
+	for i := range batch {
+		if r := &batch[i]; r.state != returned && failing[r.endpoint.company] {
+			concerned = append(concerned, *r)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(batch), func(r result) bool { return !failing[r.endpoint.company] })
+	return concerned
 }
 
-// retryLater parks a delivery, due after refusedPause.
-func (d *deliverer) retryLater(r result) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.term != d.term {
-		return
-	}
-	if r.undelivered {
-		d.workers[r.endpoint.company].settle(r.id)
-		return
-	}
-	d.parked = append(d.parked, parked{r.endpoint.company, r.job, postgres.Now().Add(refusedPause)})
-}
-
-// store writes a batch in one transaction. If epoch is not the current owner's, stored
-// is false and nothing is written. repeated means that an earlier try, whose outcome
-// is unknown, may have stored the batch.
-func (w *Webhooks) store(ctx context.Context, epoch int64, batch []result, repeated bool) (stored bool, err error) {
-	if len(batch) == 0 {
-		return true, nil
-	}
-	statements := &pgx.Batch{}
-	queueAttempts(statements, epoch, batch, repeated)
-	queueUndelivered(statements, epoch, batch)
-	queueDelivered(statements, epoch, batch)
-	statements.Queue(`SELECT EXISTS (SELECT FROM webhook_owner WHERE one AND epoch = $1)`, epoch).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&stored) })
-	if err := w.pool.SendBatch(ctx, statements).Close(); err != nil {
-		return false, fmt.Errorf("storing %d webhook results: %w", len(batch), err)
-	}
-	return stored, nil
-}
-
-func queueAttempts(b *pgx.Batch, epoch int64, batch []result, repeated bool) {
+// store writes a batch in one statement. A result whose claim is not held any more
+// changes nothing: another process calls, or a call of this function whose answer was
+// lost has stored it.
+func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	n := len(batch)
+	companies, ids, claims, states := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]int16, n)
+	tries, delays := make([]int16, n), make([]float64, n)
 	seqs, at, took, status := make([]int64, n), make([]time.Time, n), make([]int32, n), make([]int16, n)
 	results, errs, excerpts := make([]string, n), make([]string, n), make([]string, n)
 	for i := range batch {
-		a := &batch[i].attempt
-		seqs[i], at[i], took[i], status[i] = batch[i].seq, a.At, int32(a.DurationMS), int16(a.Status)
+		r, a := &batch[i], &batch[i].attempt
+		companies[i], ids[i], claims[i], states[i] = r.endpoint.company, r.id, r.claim, int16(r.state)
+		tries[i], delays[i] = int16(r.tries+1), (r.delay - time.Since(r.ended)).Seconds()
+		seqs[i], at[i], took[i], status[i] = r.seq, a.At, int32(a.DurationMS), int16(a.Status)
 		results[i], errs[i], excerpts[i] = a.Result, a.Error, a.Excerpt
 	}
-	statement := `
+	_, err := w.pool.Exec(ctx, `
+		WITH r AS (
+			SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::smallint[], $5::smallint[], $6::float8[],
+				$7::bigint[], $8::timestamptz[], $9::integer[], $10::smallint[], $11::text[], $12::text[], $13::text[])
+				AS r(company_id, id, claim, state, tries, delay, seq, at, ms, status, result, error, excerpt)
+		), gone AS (
+			DELETE FROM webhook_undelivered u USING r
+			WHERE r.state = 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
+			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt
+		), kept AS (
+			UPDATE webhook_undelivered u SET claimed_until = NULL,
+				due = CASE r.state WHEN 0 THEN now() + r.delay * interval '1 second' WHEN 2 THEN 'infinity' ELSE u.due END,
+				tries = CASE r.state WHEN 3 THEN u.tries ELSE r.tries END,
+				given_up_at = CASE r.state WHEN 2 THEN now() END
+			FROM r WHERE r.state <> 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
+			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt, r.state
+		)
 		INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
-		SELECT r.seq, r.at, r.ms, r.status, r.result, nullif(r.error, ''), nullif(r.excerpt, '')
-		FROM webhook_owner o CROSS JOIN unnest($2::bigint[], $3::timestamptz[], $4::integer[], $5::smallint[], $6::text[], $7::text[], $8::text[])
-			AS r(seq, at, ms, status, result, error, excerpt)
-		WHERE o.one AND o.epoch = $1`
-	if repeated {
-		statement += ` AND NOT EXISTS (SELECT FROM webhook_attempts a WHERE a.seq = r.seq AND a.at = r.at)`
+		SELECT seq, at, ms, status, result, nullif(error, ''), nullif(excerpt, '') FROM (
+			SELECT * FROM gone UNION ALL SELECT seq, at, ms, status, result, error, excerpt FROM kept WHERE state <> 3) a`,
+		companies, ids, claims, states, tries, delays, seqs, at, took, status, results, errs, excerpts)
+	if err != nil {
+		return fmt.Errorf("storing %d webhook results: %w", n, err)
 	}
-	b.Queue(statement, epoch, seqs, at, took, status, results, errs, excerpts)
-}
-
-// queueUndelivered stores when failed deliveries are due again, or that they were given
-// up.
-func queueUndelivered(b *pgx.Batch, epoch int64, batch []result) {
-	var companies, ids []int64
-	var tries []int16
-	var delays []float64
-	var final []bool
-	for i := range batch {
-		if r := &batch[i]; r.state != delivered {
-			companies, ids, tries = append(companies, r.endpoint.company), append(ids, r.id), append(tries, int16(r.tries+1))
-			delays, final = append(delays, (r.delay-time.Since(r.ended)).Seconds()), append(final, r.state == exhausted)
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	b.Queue(`
-		INSERT INTO webhook_undelivered (company_id, id, due, tries, given_up_at)
-		SELECT r.company_id, r.id, CASE WHEN r.final THEN 'infinity' ELSE now() + r.delay * interval '1 second' END,
-			r.tries, CASE WHEN r.final THEN now() END
-		FROM webhook_owner o CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::float8[], $6::boolean[])
-			AS r(company_id, id, tries, delay, final)
-		WHERE o.one AND o.epoch = $1
-			AND EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = r.company_id AND d.id = r.id)
-		ON CONFLICT (company_id, id) DO UPDATE SET due = excluded.due, tries = excluded.tries, given_up_at = excluded.given_up_at`,
-		epoch, companies, ids, tries, delays, final)
-}
-
-// queueDelivered deletes the rows of undelivered deliveries that succeeded.
-func queueDelivered(b *pgx.Batch, epoch int64, batch []result) {
-	var companies, ids []int64
-	for i := range batch {
-		if r := &batch[i]; r.state == delivered && r.undelivered {
-			companies, ids = append(companies, r.endpoint.company), append(ids, r.id)
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	b.Queue(`
-		DELETE FROM webhook_undelivered u USING unnest($2::bigint[], $3::bigint[]) AS r(company_id, id)
-		WHERE u.company_id = r.company_id AND u.id = r.id
-			AND EXISTS (SELECT FROM webhook_owner WHERE one AND epoch = $1)`, epoch, companies, ids)
+	return nil
 }

@@ -128,7 +128,7 @@ func (w *Webhooks) Advance(ctx context.Context, recovery int64) (r Recovery, err
 	if err != nil {
 		return Recovery{}, fmt.Errorf("recovery %d of webhooks: %w", recovery, err)
 	}
-	w.kickDue()
+	w.wake(int64(r.CompanyID), want{again: true})
 	return r, nil
 }
 

@@ -91,6 +91,7 @@ const (
 	pending   state = 0
 	delivered state = 1
 	exhausted state = 2
+	returned  state = 3 // not of a delivery: its claim ends without an attempt
 )
 
 // String returns the state's name as the API and pages show it.

@@ -71,8 +71,7 @@ func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, ch
 	if err != nil {
 		return err
 	}
-	w.changes.add(int64(company))
-	w.Kick()
+	w.wake(int64(company), want{changed: true})
 	return nil
 }
 

@@ -5,49 +5,41 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"intumwa/internal/postgres"
 )
 
 const (
-	readPause           = 5 * time.Millisecond // between reads of new deliveries
-	dueShare            = 10                   // pause between looks for due deliveries, in durations of one look
-	outagePause         = 500 * time.Millisecond
-	countEndpointsEvery = 15 * time.Second
-	lastStatement       = 3 * time.Second // for storing results at shutdown
+	claimPause    = 5 * time.Millisecond // between claims: many deliveries share a transaction
+	justDue       = time.Second          // how far back a claim for Enqueue goes
+	lookShare     = 10                   // pause between looks, in durations of one look
+	recentlyDue   = 5 * time.Second      // how far back most looks go
+	lookThrough   = 20                   // one look of so many goes back to the oldest delivery
+	outagePause   = 500 * time.Millisecond
+	countEvery    = 15 * time.Second
+	lastStatement = 3 * time.Second // for storing results at shutdown
 )
 
 // deliverer is the state of one Run.
 type deliverer struct {
 	*Webhooks
-	caller  *caller
-	calling context.Context // ends the calls in flight, Drain after the shutdown began
-	results chan result
-	wake    chan struct{} // an endpoint has room again, or a delivery is due sooner
-	calls   sync.WaitGroup
-	lease   atomic.Pointer[lease] // nil: this process is not the owner
-	epoch   atomic.Int64          // of the last lease
-	leasing sync.Mutex            // held while a lease begins, until epoch is its
+	caller   *caller
+	calling  context.Context // ends the calls in flight, Drain after the shutdown began
+	results  chan result
+	roomy    chan struct{} // an endpoint has room again
+	calls    sync.WaitGroup
+	unstored atomic.Bool // results wait for the database: their claims may have ended, and nothing is claimed
 
-	mu         sync.Mutex
-	term       int // counts leases before which another process was the owner; jobs of an earlier term belong to that process
-	stopping   bool
-	arrivals   arrivals
-	workers    map[int64]*endpointWorker
-	waiting    int // jobs in memory, of all workers
-	parked     []parked
-	fetchQueue []*endpointWorker // endpoints with due deliveries, in the order in which they are served
-	slots      [classes]slots
-	nextDue    time.Time // of the next look for due deliveries, unless dueChanged
+	mu       sync.Mutex
+	stopping bool
+	workers  map[int64]*worker
+	queue    []*worker    // endpoints with due deliveries, in the order in which they are served
+	free     [classes]int // call slots
 }
 
-// delivering reports whether this process is the owner and its lease is valid.
-func (d *deliverer) delivering() bool {
-	t := d.lease.Load()
-	return t != nil && t.valid()
-}
-
-// Run delivers until ctx ends. Then it takes no new deliveries, gives the calls in
-// flight at most Options.Drain, stores their results, and returns nil. Any number
-// of processes may run at the same time: one delivers, the others stand by.
+// Run delivers until ctx ends. Then it claims no new deliveries, gives the calls in
+// flight at most Options.Drain, stores their results, gives back what it did not call,
+// and returns nil. Any number of processes may run at the same time.
 func (w *Webhooks) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	calling, endCalls := context.WithCancel(background)
@@ -60,12 +52,10 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		caller:   newCaller(calling, w.opts, w.guard),
 		calling:  calling,
 		results:  make(chan result, w.opts.InFlight),
-		wake:     make(chan struct{}, 1),
-		workers:  make(map[int64]*endpointWorker),
+		roomy:    make(chan struct{}, 1),
+		workers:  make(map[int64]*worker),
 	}
-	d.slots[untried].free = max(1, w.opts.InFlight/4)
-	d.slots[slow].free = max(1, w.opts.InFlight/4)
-	d.slots[quick].free = max(1, w.opts.InFlight/2)
+	d.free = [classes]int{untried: max(1, w.opts.InFlight/4), slow: max(1, w.opts.InFlight/4), quick: max(1, w.opts.InFlight/2)}
 
 	recorded := make(chan struct{})
 	go func() {
@@ -74,167 +64,267 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	}()
 	var beside sync.WaitGroup
 	beside.Go(func() { w.recoverAll(ctx) })
-	beside.Go(func() { d.deleteOld(ctx) })
+	beside.Go(func() { w.deleteOld(ctx) })
 	defer beside.Wait()
 
-	var last *lease
-	for ctx.Err() == nil {
-		if last != nil {
-			last.release()
-		}
-		if last = d.acquire(ctx); last == nil {
-			break // ctx has ended
-		}
-		d.take(ctx, last.lost)
-	}
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(w.opts.Drain, endCalls)
+		time.AfterFunc(w.opts.Drain+lastStatement, endStoring)
+	})()
 
-	defer time.AfterFunc(w.opts.Drain, endCalls).Stop()
-	defer time.AfterFunc(w.opts.Drain+lastStatement, endStoring).Stop()
+	d.take(ctx)
+
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
+	d.metrics.delivering.Set(0)
 	d.calls.Wait()
 	close(d.results)
 	<-recorded
 	d.caller.close()
-	d.lease.Store(nil)
-	d.metrics.owner.Set(0)
-	if last != nil {
-		last.release()
-	}
 	return nil
-}
-
-// takeOver starts a lease. The jobs in memory are kept if no other process was the
-// owner since the last lease, and dropped otherwise.
-func (d *deliverer) takeOver(ctx context.Context, t *lease) {
-	d.mu.Lock()
-	if t.epoch != d.epoch.Load()+1 || d.term == 0 {
-		d.term++
-		d.arrivals = newArrivals(t.read, t.head)
-		d.parked, d.fetchQueue, d.waiting = nil, nil, 0
-		for _, e := range d.workers {
-			e.waiting, e.due, e.last, e.inFetchQueue = nil, false, position{}, false
-			clear(e.undelivered)
-		}
-	}
-	d.epoch.Store(t.epoch)
-	d.lease.Store(t)
-	for _, e := range d.workers {
-		d.begin(e)
-	}
-	d.nextDue = time.Time{}
-	d.mu.Unlock()
-	d.metrics.owner.Set(1)
-	d.log.Info("this process delivers webhooks", "epoch", t.epoch)
-	ctx, t.end = context.WithCancel(ctx)
-	go t.keep(ctx, func() int64 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.arrivals.done()
-	})
 }
 
 // rounds is the state of take between its rounds.
 type rounds struct {
-	moreToRead  bool      // there may be new deliveries
-	nextRead    time.Time // of new deliveries
-	parkedOldAt time.Time
-	nextCount   time.Time // of endpoints
-	outage      bool
+	kicked    bool
+	looks     int
+	nextLook  time.Time
+	nextCount time.Time // of endpoints
+	outage    bool
 }
 
-// take is the loop that reads new and due deliveries and starts their calls, until
-// ctx ends or the lease is lost. It wakes by a kick, by its timer, and when a call
-// leaves room.
-func (d *deliverer) take(ctx context.Context, lost <-chan struct{}) {
-	r := &rounds{moreToRead: true}
-	timer := time.NewTimer(d.opts.Idle)
-	defer timer.Stop()
+// take is the loop that claims due deliveries and starts their calls, until ctx ends. It
+// wakes by a kick, when a call leaves room, and by its timer.
+func (d *deliverer) take(ctx context.Context) {
+	r := &rounds{kicked: true}
 	for {
-		pause, err := d.round(ctx, r)
+		more, err := d.round(ctx, r)
 		if ctx.Err() != nil {
 			return
 		}
 		d.logOutage(&r.outage, err)
-		kick, wake := d.kick, d.wake
+		pause := claimPause
 		if err != nil {
-			kick, wake, pause = nil, nil, outagePause
+			pause = outagePause
 		}
-		timer.Reset(pause)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			return
-		case <-lost:
-			d.lease.Store(nil)
-			d.metrics.owner.Set(0)
-			d.log.Warn("this process stopped delivering webhooks")
-			return
-		case <-kick:
-			r.moreToRead = true
 		case <-timer.C:
-			r.moreToRead = r.moreToRead || err == nil
-		case <-wake:
+		}
+		if timer.Reset(time.Until(r.nextLook)); more || err != nil {
+			timer.Reset(0)
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.kick:
+			r.kicked = true
+		case <-d.roomy:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// round does one round of take. more means that there is more to claim at once.
+func (d *deliverer) round(ctx context.Context, r *rounds) (more bool, err error) {
+	now := time.Now()
+	if now.After(r.nextCount) {
+		if err := d.countEndpoints(ctx); err != nil {
+			return false, err
+		}
+		r.nextCount = now.Add(countEvery)
+	}
+	if r.kicked {
+		r.kicked = false
+		d.takeWanted(now)
+	}
+	if !now.Before(r.nextLook) {
+		through := r.looks%lookThrough == 0
+		since := lately()
+		if through {
+			since = time.Time{}
+		}
+		companies, oldest, err := d.look(ctx, since)
+		if err != nil {
+			return false, err
+		}
+		if through {
+			d.metrics.oldest.Set(oldest.Seconds())
+		}
+		d.enqueueAll(companies, since)
+		r.looks++
+		r.nextLook = time.Now().Add(max(d.opts.Idle, lookShare*time.Since(now)))
+	}
+	d.metrics.delivering.Set(1)
+	if d.unstored.Load() {
+		return false, nil
+	}
+	return d.claimQueued(ctx)
+}
+
+// lately returns since when deliveries are due that most looks find.
+func lately() time.Time { return postgres.Now().Add(-recentlyDue) }
+
+// takeWanted puts the endpoints into the queue for which Run was kicked.
+func (d *deliverer) takeWanted(now time.Time) {
+	companies, all := d.wanted.take(now)
+	recent := position{due: postgres.Now().Add(-justDue)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for company, is := range companies {
+		e, from := d.worker(company), recent
+		if is.again || is.changed {
+			from = position{}
+		}
+		if is.changed {
+			e.change()
+		}
+		d.enqueue(e, from)
+	}
+	if all {
+		for _, e := range d.workers {
+			e.change()
+			d.enqueue(e, position{})
 		}
 	}
 }
 
-// round does one round of take and returns the pause before the next.
-func (d *deliverer) round(ctx context.Context, r *rounds) (pause time.Duration, err error) {
-	if err := d.reloadChanged(ctx); err != nil {
-		return 0, err
-	}
-	now := time.Now()
-	if now.After(r.nextCount) {
-		if err := d.countEndpoints(ctx); err != nil {
-			return 0, err
-		}
-		r.nextCount = now.Add(countEndpointsEvery)
-	}
-	if now.Sub(r.parkedOldAt) > maxWaitingTime/2 {
-		d.parkOld()
-		r.parkedOldAt = now
-	}
-	pause = d.opts.Idle
-	if rest := r.nextRead.Sub(now); r.moreToRead && rest > 0 {
-		pause = min(pause, rest)
-	} else if r.moreToRead {
-		full, err := d.takeArrivals(ctx)
-		if err != nil {
-			return 0, err
-		}
-		r.moreToRead, r.nextRead = full, time.Now().Add(readPause)
-		if full {
-			pause, r.nextRead = 0, time.Time{}
-		}
-	}
-	if err := d.park(ctx); err != nil {
-		return 0, err
-	}
+// enqueueAll puts endpoints into the queue, which may have deliveries that are due since
+// a time.
+func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
 	d.mu.Lock()
-	until := time.Until(d.nextDue)
-	d.mu.Unlock()
-	if until <= 0 || d.dueChanged.Swap(false) {
-		began := time.Now()
-		if until, err = d.findDue(ctx); err != nil {
-			d.dueChanged.Store(true)
-			return 0, err
-		}
-		until = max(until, readPause, dueShare*time.Since(began))
-		d.mu.Lock()
-		d.nextDue = time.Now().Add(until)
-		d.mu.Unlock()
+	defer d.mu.Unlock()
+	for _, company := range companies {
+		d.enqueue(d.worker(company), position{due: since})
 	}
-	return max(0, min(pause, until)), d.takeDue(ctx)
+}
+
+// enqueue puts an endpoint into the queue. The caller holds the mutex.
+func (d *deliverer) enqueue(e *worker, from position) {
+	if !e.queued {
+		e.queued, e.from = true, from
+		d.queue = append(d.queue, e)
+	} else if from.due.Before(e.from.due) {
+		e.from = from
+	}
+}
+
+// worker returns a company's worker; the caller holds the mutex.
+func (d *deliverer) worker(company int64) *worker {
+	e := d.workers[company]
+	if e == nil {
+		e = newWorker(company)
+		d.workers[company] = e
+	}
+	return e
+}
+
+// claimQueued claims deliveries of all queued endpoints that have room, in one statement,
+// and starts their calls. more means that one of them has more.
+func (d *deliverer) claimQueued(ctx context.Context) (more bool, err error) {
+	wishes := d.plan()
+	if len(wishes) == 0 {
+		return false, nil
+	}
+	found, err := d.claim(d.calling, wishes) // not ctx: what it claimed is given back
+	d.mu.Lock()
+	var back []result
+	for _, wish := range wishes {
+		e, c := wish.worker, found[wish.worker.company]
+		d.free[wish.class] += wish.runs
+		e.runs -= wish.runs
+		switch {
+		case err != nil:
+			d.enqueue(e, e.from)
+		case c != nil:
+			if len(c.jobs) == wish.most {
+				d.enqueue(e, c.last)
+				more = more || e.room() > 0
+			}
+			if ctx.Err() != nil {
+				back = append(back, giveBack(e.company, c.jobs)...)
+			} else {
+				back = append(back, d.start(e, c, wish.runs)...)
+			}
+		}
+	}
+	d.mu.Unlock()
+	for _, r := range back {
+		d.results <- r
+	}
+	return more, err
+}
+
+// plan takes the endpoints that have room from the queue and reserves their call slots.
+func (d *deliverer) plan() (wishes []wish) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var left []*worker
+	now := time.Now()
+	for _, e := range d.queue {
+		if now.Before(e.resting) {
+			e.queued = false
+			continue
+		}
+		runs := min(e.room(), d.free[e.class])
+		if runs == 0 || len(wishes) == claimCompanies {
+			left = append(left, e)
+			continue
+		}
+		e.queued = false
+		e.runs += runs
+		d.free[e.class] -= runs
+		wishes = append(wishes, wish{worker: e, class: e.class, runs: runs, most: runs * e.ahead()})
+	}
+	d.queue = left
+	return wishes
+}
+
+// start begins the calls of what was claimed of an endpoint, in the given number of runs
+// at most. What cannot be called is returned, to be given back. The caller holds the mutex.
+func (d *deliverer) start(e *worker, c *claimed, runs int) (back []result) {
+	e.failing = c.endpoint.failing
+	if c.endpoint.failing = false; e.target == nil || e.target.stored != c.endpoint {
+		t, err := d.newTarget(c.endpoint)
+		if err != nil {
+			d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", e.company, "error", err)
+			e.target, e.resting = nil, time.Now().Add(brokenPause)
+			return giveBack(e.company, c.jobs)
+		}
+		e.target = t
+	}
+	runs = min(runs, len(c.jobs))
+	for n := range runs {
+		var jobs []job
+		for i := n; i < len(c.jobs); i += runs {
+			jobs = append(jobs, c.jobs[i])
+		}
+		e.runs++
+		d.free[e.class]--
+		d.calls.Add(1)
+		go d.run(e, jobs, e.target, &slot{class: e.class, changed: e.changed, started: time.Now()})
+	}
+	return nil
 }
 
 // logOutage logs the first error and the first success after errors.
 func (d *deliverer) logOutage(trouble *bool, err error) {
 	switch {
 	case err != nil && !*trouble:
+		d.metrics.delivering.Set(0)
 		d.log.Error("webhook deliveries cannot be read; trying again", "error", err)
 	case err == nil && *trouble:
 		d.log.Info("webhook deliveries are read again")
 	}
 	*trouble = err != nil
+}
+
+// wakeUp wakes take.
+func (d *deliverer) wakeUp() {
+	select {
+	case d.roomy <- struct{}{}:
+	default:
+	}
 }

@@ -31,46 +31,35 @@ func TestScheduleIsTheContracts(t *testing.T) {
 	}
 }
 
-func TestEndpointWorkerGrowsWithQuickSuccess(t *testing.T) {
-	e := newEndpointWorker(1)
-	if got := e.fetchLimit(); got != 1 {
-		t.Errorf("an unknown endpoint has room for %d", got)
+func TestWorkerGrowsWithQuickSuccess(t *testing.T) {
+	e := newWorker(1)
+	check := func(what string, class class, limit, ahead int) {
+		t.Helper()
+		if e.class != class || e.limit != limit || e.room() != limit || e.ahead() != ahead {
+			t.Errorf("%s: class %d, limit %d, room %d, %d ahead", what, e.class, e.limit, e.room(), e.ahead())
+		}
 	}
+	check("unknown", untried, 1, 1)
 	e.learn(true, 50*time.Millisecond, 4, 32)
-	if e.class != quick || e.limit != 4 {
-		t.Errorf("answered once: class %d, limit %d", e.class, e.limit)
-	}
+	check("answered once", quick, 4, 2)
 	for range 100 {
 		e.learn(true, 50*time.Millisecond, 4, 32)
 	}
-	if e.class != quick || e.limit != 32 || e.fetchLimit() != 32*(1+2) {
-		t.Errorf("quick: class %d, limit %d, room %d", e.class, e.limit, e.fetchLimit())
-	}
+	check("quick", quick, 32, 2)
 	for range 100 {
 		e.learn(true, 200*time.Microsecond, 4, 32)
 	}
-	if e.fetchLimit() != 32*(1+prefetchMax) {
-		t.Errorf("very quick: room %d", e.fetchLimit())
+	check("very quick", quick, 32, aheadMost)
+	if e.runs = 17; e.room() != 0 {
+		t.Errorf("hardly half free, yet room for %d", e.room())
 	}
-	e.calls, e.waiting = 32, make([]job, 32*prefetchMax/2+1)
-	if e.fetchLimit() != 0 {
-		t.Errorf("hardly empty, yet room for %d", e.fetchLimit())
-	}
+	e.runs = 0
 	e.learn(false, time.Millisecond, 4, 32)
-	if e.limit != 4 || e.class != quick {
-		t.Errorf("after a quick failure: class %d, limit %d", e.class, e.limit)
-	}
-	e.calls, e.waiting = 0, nil
+	check("after a quick failure", quick, 4, aheadMost)
 	e.learn(false, 10*time.Second, 4, 32)
-	if e.limit != 4 || e.class != slow || e.fetchLimit() != 4 {
-		t.Errorf("after a timeout: class %d, limit %d, room %d", e.class, e.limit, e.fetchLimit())
-	}
+	check("after a timeout", slow, 4, 1)
 	e.learn(true, 2*time.Second, 4, 32)
-	if e.limit != 4 || e.class != slow {
-		t.Errorf("after a slow success: class %d, limit %d", e.class, e.limit)
-	}
+	check("after a slow success", slow, 4, 1)
 	e.learn(true, time.Millisecond, 4, 32)
-	if e.limit != 5 || e.class != quick {
-		t.Errorf("recovered: class %d, limit %d", e.class, e.limit)
-	}
+	check("recovered", quick, 5, 1)
 }

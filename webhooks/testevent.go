@@ -39,14 +39,11 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrBusy)
 	}
 	defer w.testing.leave(company)
-	found, err := w.stored(ctx, `company_id = $1`, int64(company))
+	stored, err := w.stored(ctx, int64(company))
 	if err != nil {
 		return TestResult{}, err
 	}
-	if len(found) == 0 {
-		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrNotFound)
-	}
-	t, err := w.newTarget(found[0])
+	t, err := w.newTarget(stored)
 	if err != nil {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,10 +30,6 @@ type Options struct {
 	// have failed; 0: never. DisableOnGone switches it off at a response of 410 Gone.
 	DisableAfter  time.Duration
 	DisableOnGone bool
-
-	// Sessions is a pool of the same database whose connections are sessions of their own:
-	// the owner's lock is held on one. nil: the pool of New is.
-	Sessions *pgxpool.Pool
 
 	// Name returns the ULID of a message for the log; "" when it is not known. nil: the
 	// log has the message's id only.
@@ -64,8 +59,7 @@ type Options struct {
 	Log     *slog.Logger          // nil: discarded
 	Metrics prometheus.Registerer // nil: not registered
 
-	resolver       *net.Resolver // for endpoints' names; nil: the system's
-	ownerDeadAfter time.Duration // 10 s
+	resolver *net.Resolver // for endpoints' names; nil: the system's
 }
 
 func (o Options) withDefaults() Options {
@@ -81,7 +75,6 @@ func (o Options) withDefaults() Options {
 	set(&o.Retention, 30*24*time.Hour)
 	set(&o.Idle, 250*time.Millisecond)
 	set(&o.Drain, 5*time.Second)
-	set(&o.ownerDeadAfter, ownerDeadAfter)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -112,19 +105,17 @@ func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool       database
-	lookups    database      // for lists of deliveries
-	owners     *pgxpool.Pool // where the connection goes that holds the owner's lock
-	opts       Options
-	schedule   schedule
-	guard      guard
-	vault      vault.Vault
-	log        *slog.Logger
-	metrics    *metrics
-	kick       chan struct{}
-	dueChanged atomic.Bool // a delivery became due by a change, not by time
-	changes    changes
-	testing    runningTests
+	pool     database
+	lookups  database // for lists of deliveries
+	opts     Options
+	schedule schedule
+	guard    guard
+	vault    vault.Vault
+	log      *slog.Logger
+	metrics  *metrics
+	kick     chan struct{}
+	wanted   wanted
+	testing  runningTests
 }
 
 // New does no I/O and starts nothing. Run needs a pool with
@@ -134,7 +125,6 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	w := &Webhooks{
 		pool:     pool,
 		lookups:  pool,
-		owners:   pool,
 		opts:     opts,
 		schedule: opts.RetryDelays,
 		guard:    newGuard(opts.AllowPrivate),
@@ -146,16 +136,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	if opts.Lookups != nil {
 		w.lookups = opts.Lookups
 	}
-	if opts.Sessions != nil {
-		w.owners = opts.Sessions
-	}
 	return w
-}
-
-// kickDue wakes Run because a delivery is due again.
-func (w *Webhooks) kickDue() {
-	w.dueChanged.Store(true)
-	w.Kick()
 }
 
 // Kick wakes Run because deliveries have been committed, so that their first attempts

@@ -161,7 +161,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight, PerEndpoint: c.Webhooks.PerEndpoint,
-		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Sessions: db.general, Log: g.log, Metrics: g.registry})
+		PerEndpointMax: c.Webhooks.PerEndpointMax, DisableAfter: c.Webhooks.DisableAfter, DisableOnGone: c.Webhooks.DisableOnGone, Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err

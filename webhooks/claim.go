@@ -1,0 +1,147 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. Then any
+	// process may claim the delivery again.
+	beginWithin = 10 * time.Second // from the claim to the beginning of the call
+	storeWithin = 10 * time.Second // from the end of the call to its result
+
+	// claimCompanies is the most companies of one claim. Each takes an advisory lock,
+	// and the server has a table of limited size for them.
+	claimCompanies = 500
+)
+
+// job is a delivery that this process has claimed.
+type job struct {
+	seq, id   int64
+	at        time.Time
+	number    string
+	data      string // of the body, of events that are about no message of the company
+	reference string
+	tries     int       // attempts of this round before this one
+	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
+	beginBy   time.Time // by this machine's clock: past it the claim may end before the call does
+}
+
+// event returns the event of the body, without the company, which is not part of the
+// body. The message of a test has the id 0.
+func (j *job) event() *Event {
+	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, Reference: j.reference, data: j.data}
+}
+
+// position is a position among a company's undelivered deliveries.
+type position struct {
+	due time.Time
+	id  int64
+}
+
+// look returns the active endpoints with deliveries that are due and not claimed, since
+// the given time or later, and how long the first of each has been due. It costs one
+// index probe an endpoint, however long the backlogs. Rows that were deleted and are
+// kept for an old snapshot are passed one by one: hence the bound.
+func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
+	rows, err := w.pool.Query(ctx, `
+		SELECT e.company_id, extract(epoch FROM now() - u.due)::float8
+		FROM webhook_endpoints e CROSS JOIN LATERAL (
+			SELECT due FROM webhook_undelivered
+			WHERE company_id = e.company_id AND due > $1 AND due <= now() AND (claimed_until IS NULL OR claimed_until <= now())
+			ORDER BY due LIMIT 1) u
+		WHERE e.active`, since)
+	if err != nil {
+		return nil, 0, fmt.Errorf("looking for due webhooks: %w", err)
+	}
+	var company int64
+	var age float64
+	_, err = pgx.ForEachRow(rows, []any{&company, &age}, func() error {
+		companies, oldest = append(companies, company), max(oldest, time.Duration(age*float64(time.Second)))
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("looking for due webhooks: %w", err)
+	}
+	return companies, oldest, nil
+}
+
+// wish is how many deliveries of an endpoint are to be claimed, behind worker.from.
+type wish struct {
+	worker *worker
+	class  class
+	runs   int // call slots of the class that are reserved
+	most   int
+}
+
+// claimed is what was claimed of a company, and its endpoint at that moment.
+type claimed struct {
+	endpoint storedEndpoint
+	jobs     []job
+	last     position
+}
+
+// claim claims due deliveries of companies with active endpoints. When it returns
+// without an error, the transactions that wrote the deliveries are as safe as the claim
+// itself: its COMMIT waits for the synchronous standby, if there is one, and comes after
+// theirs in the log. So an event is not posted before it is safe. A claim whose COMMIT got
+// no answer is an error; nobody calls its deliveries until it ends.
+//
+// One process at a time claims of one company: the others skip it. FOR UPDATE SKIP LOCKED
+// would do the same for each row, with one more record of WAL for each.
+func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
+	n := len(wishes)
+	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
+	for i, each := range wishes {
+		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.worker.from.due, each.worker.from.id
+	}
+	lasts := beginWithin + w.opts.Timeout + storeWithin
+	ctx, cancel := context.WithTimeout(ctx, lasts)
+	defer cancel()
+	beginBy := time.Now().Add(beginWithin)
+	rows, err := w.pool.Query(ctx, `
+		WITH wish AS MATERIALIZED (
+			SELECT * FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, most, due, id)
+			WHERE pg_try_advisory_xact_lock(hashtextextended('webhook_undelivered', l.company_id))
+		), next AS MATERIALIZED (
+			SELECT `+storedColumns+`, u.id, u.due, u.tries, u.ctid AS place
+			FROM wish JOIN webhook_endpoints e ON e.company_id = wish.company_id AND e.active
+			CROSS JOIN LATERAL (
+				SELECT u.id, u.due, u.tries, u.ctid FROM webhook_undelivered u
+				WHERE u.company_id = wish.company_id AND u.due <= now() AND (u.due, u.id) > (wish.due, wish.id)
+					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
+				ORDER BY u.due, u.id LIMIT wish.most) u
+			ORDER BY e.company_id, u.id
+		), taken AS ( -- a row that another process changed meanwhile is at another place
+			UPDATE webhook_undelivered u SET claimed_until = now() + $5::interval FROM next WHERE u.ctid = next.place
+			RETURNING next.*, u.claimed_until
+		)
+		SELECT t.company_id, t.url, t.secret, t.previous, t.failing, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''),
+			coalesce(d.client_reference, ''), t.tries, t.claimed_until, t.due
+		FROM taken t JOIN webhook_deliveries d ON d.company_id = t.company_id AND d.id = t.id
+		ORDER BY t.due, t.id`, companies, most, due, ids, lasts)
+	if err != nil {
+		return nil, fmt.Errorf("claiming due webhooks: %w", err)
+	}
+	all := make(map[int64]*claimed, n)
+	var s storedEndpoint
+	j := job{beginBy: beginBy}
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, append(s.fields(), &j.seq, &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
+		c := all[s.company]
+		if c == nil {
+			c = &claimed{endpoint: s}
+			all[s.company] = c
+		}
+		c.jobs, c.last = append(c.jobs, j), position{at, j.id}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming due webhooks: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,352 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+// TestLateCommit: a delivery whose transaction ends after others that began later is
+// delivered, however late.
+func TestLateCommit(t *testing.T) {
+	s := newSink(t, nil)
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	inState(t, w, 1, StateDelivered)
+	late, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = late.Rollback(context.Background()) }()
+	if _, err := late.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Enqueue(t.Context(), late, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Exec(t.Context(), `UPDATE webhook_undelivered SET due = due - interval '1 hour' WHERE id = $1`, 2*idSpan); err != nil { // it began an hour ago
+		t.Fatal(err)
+	}
+	enqueue(t, w, 1, 3, 10)
+	inState(t, w, 12, StateDelivered)
+	time.Sleep(2 * lookThrough * quickly().Idle) // looks of every kind pass
+	enqueue(t, w, 1, 20, 1)
+	inState(t, w, 20, StateDelivered)
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	inState(t, w, 2, StateDelivered)
+	if n := s.count(); n != 13 {
+		t.Errorf("%d calls, want 13", n)
+	}
+}
+
+// TestNotBeforeItIsSafe: an event that can be seen in the database, because nobody waits
+// for its COMMIT any more, and that no standby has, is not posted. It is when commits are
+// safe again.
+func TestNotBeforeItIsSafe(t *testing.T) {
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := newSink(t, nil)
+	w := New(pool, quickly())
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	inState(t, w, 1, StateDelivered)
+	standby := func(name string) {
+		t.Helper()
+		perform(t, w, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
+		perform(t, w, `SELECT pg_reload_conf()`)
+		eventually(t, "the server heard of it", func() (heard bool) {
+			pool.Reset() // what a session has is as old as its last statement
+			err := pool.QueryRow(t.Context(), `SELECT current_setting('synchronous_standby_names') = $1`, name).Scan(&heard)
+			return err == nil && heard
+		})
+	}
+	standby("gone")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	hasty, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := tx.Commit(hasty); err == nil {
+		t.Fatal("a commit did not wait for its standby")
+	}
+	w.Kick()
+	eventually(t, "the event is seen, and its claim waits for the standby", func() (seen bool) {
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM webhook_deliveries WHERE id = $1)
+			AND EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')`, 2*idSpan).Scan(&seen)
+		return err == nil && seen
+	})
+	if n := s.count(); n != 1 {
+		t.Fatalf("%d calls: the event was posted although no standby has it", n)
+	}
+	standby("")
+	inState(t, w, 2, StateDelivered)
+}
+
+// TestDeadProcess: the claims of a process that died end by their time, and another
+// process calls.
+func TestDeadProcess(t *testing.T) {
+	s := newSink(t, nil)
+	opts := quickly()
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, s.URL)
+	enqueue(t, w, 1, 1, 20)
+	dead := newWorker(1)
+	taken, err := w.claim(t.Context(), []wish{{worker: dead, most: 10}}) // and dies
+	if err != nil || len(taken[1].jobs) != 10 {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	run(t, w)
+	eventually(t, "what it had not claimed", func() bool { return countState(t, w, delivered) == 10 })
+	if n := s.count(); n != 10 {
+		t.Errorf("%d calls of 10 deliveries that nobody had claimed", n)
+	}
+	perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
+	eventually(t, "the rest", func() bool { return countState(t, w, delivered) == 20 })
+}
+
+// TestSleeperWritesNothing: the result of a call whose claim ended meanwhile is not
+// recorded, whatever came of it.
+func TestSleeperWritesNothing(t *testing.T) {
+	release := make(chan struct{})
+	var calls atomic.Int64
+	s := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 1 {
+			<-release
+			rw.WriteHeader(http.StatusGone)
+		}
+	})
+	pool := batchPool(t)
+	w := New(pool, quickly())
+	setEndpoint(t, w, 1, s.URL)
+	stop := run(t, w)
+	enqueue(t, w, 1, 1, 1)
+	eventually(t, "a call in flight", func() bool { return calls.Load() == 1 })
+	perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
+	run(t, New(pool, quickly()))
+	inState(t, w, 1, StateDelivered)
+	close(release)
+	stop() // its result is written, or not
+	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 || calls.Load() != 2 {
+		t.Errorf("%d calls, %+v", calls.Load(), d)
+	}
+}
+
+// TestBeginsInTime: a delivery whose claim came late is not called: the claim could end
+// before the call does. It is claimed again.
+func TestBeginsInTime(t *testing.T) {
+	s := newSink(t, nil)
+	d := &deliverer{Webhooks: New(batchPool(t), quickly()), results: make(chan result, 2), workers: map[int64]*worker{}}
+	setEndpoint(t, d.Webhooks, 1, s.URL)
+	enqueue(t, d.Webhooks, 1, 1, 2)
+	taken, err := d.claim(t.Context(), []wish{{worker: d.worker(1), most: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range taken[1].jobs {
+		taken[1].jobs[i].beginBy = time.Now().Add(-time.Second)
+	}
+	d.calls.Add(1)
+	d.run(d.worker(1), taken[1].jobs, nil, &slot{})
+	if err := d.store(t.Context(), []result{<-d.results, <-d.results}); err != nil {
+		t.Fatal(err)
+	}
+	if d := only(t, d.Webhooks, 2); s.count() != 0 || d.State != StatePending || len(d.Attempts) != 0 {
+		t.Errorf("%d calls, %+v", s.count(), d)
+	}
+	run(t, d.Webhooks)
+	inState(t, d.Webhooks, 1, StateDelivered)
+	inState(t, d.Webhooks, 2, StateDelivered)
+}
+
+// TestStoredOnce: a batch that was stored although no answer came is not stored
+// a second time.
+func TestStoredOnce(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	enqueue(t, w, 1, 1, 2)
+	taken, err := w.claim(t.Context(), []wish{{worker: newWorker(1), most: 2}})
+	if err != nil || len(taken[1].jobs) != 2 {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	var batch []result
+	for _, j := range taken[1].jobs {
+		batch = append(batch, result{job: j, endpoint: callee{1, "http://127.0.0.1:1/"},
+			state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+	}
+	batch[1].state, batch[1].attempt.Result, batch[1].delay = pending, result5xx, time.Hour
+	for range 3 {
+		if err := w.store(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
+		t.Errorf("%+v", d)
+	}
+	if d := only(t, w, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestLargeBacklog: an endpoint that fails and has a large backlog that is due delays
+// nobody, also while an old snapshot keeps the rows of all that is deleted.
+func TestLargeBacklog(t *testing.T) {
+	const backlog, n = 100_000, 2000
+	failing, s := newSink(t, status(http.StatusServiceUnavailable)), newSink(t, nil)
+	opts := quickly()
+	opts.RetryDelays = []time.Duration{time.Hour}
+	w := New(batchPool(t), opts)
+	setEndpoint(t, w, 1, failing.URL)
+	setEndpoint(t, w, 2, s.URL)
+	perform(t, w, `INSERT INTO webhook_deliveries (company_id, id, at, phone_number) SELECT 1, 8 * n, now(), '' FROM generate_series(1, $1::int) n`, backlog)
+	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, due) SELECT company_id, id, now() - interval '1 hour' FROM webhook_deliveries`)
+	old, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Rollback(context.Background()) }()
+	if _, err := old.Exec(t.Context(), `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Exec(t.Context(), `SELECT count(*) FROM webhook_endpoints`); err != nil {
+		t.Fatal(err)
+	}
+	run(t, w)
+	eventually(t, "the backlog is worked at", func() bool { return failing.count() > 20 })
+	for i := range n / 20 {
+		enqueue(t, w, 2, int64(1_000_000+20*i), 20)
+		eventually(t, "a batch called", func() bool { return s.count() >= 20*(i+1) })
+	}
+}
+
+// TestManyProcesses: several processes share the deliveries of one endpoint, each once.
+func TestManyProcesses(t *testing.T) {
+	const n, processes = 2000, 3
+	s := newSink(t, nil)
+	pool := batchPool(t)
+	var all []*Webhooks
+	var stops []func()
+	for range processes {
+		w := New(batchPoolOf(t, pool), quickly())
+		all = append(all, w)
+	}
+	for company := range int64(5) {
+		setEndpoint(t, all[0], company+1, s.URL)
+	}
+	for _, w := range all {
+		stops = append(stops, run(t, w))
+	}
+	var settling sync.WaitGroup
+	for i, w := range all {
+		settling.Go(func() {
+			for company := range int64(5) {
+				enqueue(t, w, company+1, (company*processes+int64(i))*n+1, n/processes/5)
+			}
+		})
+	}
+	settling.Wait()
+	stops[0]() // what it does not call, the others do
+	eventually(t, "all delivered", func() bool { return countState(t, all[1], delivered) == n/processes/5*processes*5 })
+	if made := s.count(); made != n/processes/5*processes*5 {
+		t.Errorf("%d calls of %d deliveries", made, n/processes/5*processes*5)
+	}
+}
+
+// TestForget: what is older than the retention leaves with all that belongs to
+// it, and is not there to be looked up or sent again.
+func TestForget(t *testing.T) {
+	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	giveUp(t, w, 1, 1, forgetBatch+10)
+	perform(t, w, `INSERT INTO webhook_attempts (seq, at, ms, status, result) SELECT seq, now(), 1, 500, '5xx' FROM webhook_deliveries`)
+	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '25 hours' WHERE seq <= $1`, forgetBatch+5)
+	last := int64(0)
+	for range 3 {
+		gone, err := w.deleteBatch(t.Context(), last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, gone)
+	}
+	for _, table := range []string{"webhook_deliveries", "webhook_attempts", "webhook_undelivered"} {
+		var n int
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil || n != 5 {
+			t.Errorf("%s has %d left, %v", table, n, err)
+		}
+	}
+	if err := errOf(w.Delivery(t.Context(), 1, idSpan)); err == nil {
+		t.Error("what has gone is still there")
+	}
+	if err := errOf(w.Resend(t.Context(), 1, idSpan)); err == nil {
+		t.Error("what has gone was sent again")
+	}
+	if page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateFailed}, 0, 100); err != nil || len(page) != 5 {
+		t.Errorf("%d left, %v", len(page), err)
+	}
+}
+
+// TestWALOfADelivery: what one delivery costs in the log, from its row to its
+// result, cannot creep. A busy machine makes smaller batches of results: the best
+// of some rounds counts.
+func TestWALOfADelivery(t *testing.T) {
+	const n, batch, rounds = 1000, 20, 8
+	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := newSink(t, nil)
+	w := New(pool, Options{AllowPrivate: true})
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	wal := func() (records, octets float64) {
+		t.Helper()
+		pool.Reset() // a server process reports when it goes
+		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
+			t.Fatal(err)
+		}
+		return records, octets
+	}
+	round := func(number int) (records, octets float64) {
+		before, octetsBefore := wal()
+		for from := number*n + 1; from <= (number+1)*n; from += batch {
+			enqueue(t, w, 1, int64(from), batch)
+			eventually(t, "a batch called", func() bool { return s.count() >= from+batch-1 })
+		}
+		eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == (number+1)*n })
+		eventually(t, "the figures", func() bool { records, octets = wal(); return records > before+10*n })
+		return (records - before) / n, (octets - octetsBefore) / n
+	}
+	round(0)
+	for number := 1; ; number++ {
+		records, octets := round(number)
+		t.Logf("%.2f records, %.0f octets a delivery", records, octets)
+		if records <= 10.8 && octets <= 850 {
+			return
+		}
+		if number == rounds {
+			t.Fatal("want 10.8 and 850 at most")
+		}
+	}
+}
