@@ -10,25 +10,38 @@ import (
 	"intumwa/queue"
 )
 
-// sinceServed is for how long a link has carried nothing. Of one that somebody holds it is
-// told by two moments of one heartbeat, which both are from before a step of the database's
-// clock, or both from after it. One that nobody holds serves nobody, whatever the clock says.
-const sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at
-	ELSE greatest(now() - served_at, served_at - now()) END`
+const (
+	// serving is true for a row of links that can carry messages now, by the last heartbeat
+	// of its dispatcher.
+	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
+	// sinceServed is for how long a link has carried nothing. A heartbeat writes both of its
+	// times for a link that is held, so a step of the database's clock changes nothing.
+	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
+)
+
+// serves reports whether a link of a carrier can carry messages now, in whatever
+// process.
+func (d *Dispatcher) serves(ctx context.Context, db database, carrier string) (serves bool, err error) {
+	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND `+serving+`)`, carrier).Scan(&serves); err != nil {
+		return false, fmt.Errorf("asking whether %s serves: %w", carrier, err)
+	}
+	return serves, nil
+}
 
 // failover hands the messages of a carrier none of whose links has served for
-// FailoverAfter to the first of its stand-ins that serves. Throttling is not
+// FailoverAfter to the first of its stand-ins that serves now. Throttling is not
 // down.
 func (d *Dispatcher) failover(ctx context.Context) error {
-	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8 FROM links GROUP BY carrier`)
+	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`)
 	if err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
 	}
-	idle := map[string]time.Duration{}
+	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
 	var seconds float64
-	if _, err := pgx.ForEachRow(rows, []any{&name, &seconds}, func() error {
-		idle[name] = time.Duration(seconds * float64(time.Second))
+	var now bool
+	if _, err := pgx.ForEachRow(rows, []any{&name, &seconds, &now}, func() error {
+		idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
 		return nil
 	}); err != nil {
 		return fmt.Errorf("asking which carriers serve: %w", err)
@@ -45,7 +58,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 			continue
 		}
 		for _, other := range config.Failover {
-			if away, known := idle[other]; !known || away > d.opts.DeadAfter {
+			if !serves[other] {
 				continue
 			}
 			n, err := d.handOver(ctx, c, other)
@@ -115,14 +128,12 @@ func (d *Dispatcher) tpsOf(name string) (tps float64) {
 // takeBack gives a carrier that serves again what its stand-ins have not tried.
 func (d *Dispatcher) takeBack(ctx context.Context) error {
 	for _, c := range d.running() {
-		config := c.config()
-		if len(config.Failover) == 0 {
+		if len(c.config().Failover) == 0 {
 			continue
 		}
-		var serves bool
-		if err := d.pool.QueryRow(ctx, `SELECT coalesce(min(`+sinceServed+`) < $2::interval, false) FROM links WHERE carrier = $1`,
-			c.name, min(2*d.opts.Heartbeat, config.FailoverAfter)).Scan(&serves); err != nil {
-			return fmt.Errorf("asking whether %s serves: %w", c.name, err)
+		serves, err := d.serves(ctx, d.pool, c.name)
+		if err != nil {
+			return err
 		}
 		if !serves {
 			continue

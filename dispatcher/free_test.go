@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/messages"
@@ -160,10 +159,9 @@ func TestBegunAndLocked(t *testing.T) {
 func TestTasksWithoutQueue(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
 	m := b.begun(1)
-	if _, err := b.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, served_at) VALUES
-		('l1', 'lumitel', now() - interval '1 hour'), ('leo-1', 'leo', now())`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`INSERT INTO links (name, carrier, state, served_at) VALUES ('l1', 'lumitel', 'down', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now())`)
+	b.exec(`WITH other AS (INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other') RETURNING id)
+		INSERT INTO leases (name, holder) SELECT 'link leo-1', id FROM other`)
 	gone := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = gone.Close() }()
 	b.d.queue = queue.New(gone, queue.Options{Prefix: "x"})
@@ -243,9 +241,9 @@ func TestTasksGoOn(t *testing.T) {
 func TestServedAcrossAStep(t *testing.T) {
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other')`)
-	b.exec(`INSERT INTO links (name, carrier, served_at, updated_at) VALUES
-		('l1', 'lumitel', now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', now(), now()),
-		('gone-1', 'gone', now() + interval '1 hour', now() + interval '1 hour')`)
+	b.exec(`INSERT INTO links (name, carrier, state, served_at, updated_at) VALUES
+		('l1', 'lumitel', 'bound', now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now(), now()),
+		('gone-1', 'gone', 'bound', now() + interval '1 hour', now() + interval '1 hour')`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link l1', 8), ('link leo-1', 8)`)
 	b.d.member.heard.Store(-int64(time.Hour))
 	m := b.begun(1)
@@ -257,22 +255,20 @@ func TestServedAcrossAStep(t *testing.T) {
 		t.Error("a stand-in took what a carrier that serves has")
 	}
 	for carrier, want := range map[string]bool{"lumitel": true, "leo": true, "gone": false} {
-		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-			serves, err := b.d.serves(t.Context(), tx, carrier)
-			if serves != want {
-				t.Errorf("%s serves: %v", carrier, serves)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
+		if serves, err := b.d.serves(t.Context(), b.pool, carrier); serves != want || err != nil {
+			t.Errorf("%s serves: %v, %v", carrier, serves, err)
 		}
 	}
 	b.exec(`UPDATE links SET served_at = now() - interval '62 minutes' WHERE name = 'l1'`)
-	if err := b.d.failover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != 1 {
-		t.Error("no stand-in takes what its carrier does not")
+	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the stand-in's link has just dropped, or has not
+		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
+		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
+		if err := b.d.failover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != want {
+			t.Errorf("the stand-in's link is %s, and it takes %d messages", state, n)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -107,15 +106,6 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 		}
 	}
 	return sent, written, nil
-}
-
-// serves reports whether a link of a carrier can carry messages, wherever it is.
-func (d *Dispatcher) serves(ctx context.Context, tx pgx.Tx, carrier string) (serves bool, err error) {
-	if err := tx.QueryRow(ctx, `SELECT coalesce(min(`+sinceServed+`) < $2::interval, false) FROM links WHERE carrier = $1`,
-		carrier, d.opts.DeadAfter).Scan(&serves); err != nil {
-		return false, fmt.Errorf("asking whether %s serves: %w", carrier, err)
-	}
-	return serves, nil
 }
 
 // ends leaves out of the ends of attempts what was sent on.

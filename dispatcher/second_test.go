@@ -27,8 +27,8 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link serves, however slow the machine is
-	b.exec(`INSERT INTO links (name, carrier) VALUES ('leo-1', 'leo')`)
+	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link is bound, however slow the machine is
+	b.exec(`INSERT INTO links (name, carrier, state) VALUES ('leo-1', 'leo', 'bound')`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker
 }
@@ -99,8 +99,26 @@ func TestSecondCarrier(t *testing.T) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)
 		}},
-		{name: "the second does not serve", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
-			b.exec(`UPDATE links SET served_at = now() - interval '1 hour' WHERE carrier = 'leo'`)
+		{name: "the second's link has just dropped", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET state = 'connecting' WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "the second's link was just paused", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(m, accepted("a"))
+			b.exec(`UPDATE links SET paused = true WHERE carrier = 'leo'`)
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "the second refuses everything", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET broken = true WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "the process that has the second's link has died", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`DELETE FROM dispatchers WHERE id = 1000000`)
+			b.by(m, refused)
+		}},
+		{name: "one of the second's links is bound", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.exec(`INSERT INTO links (name, carrier, state, paused) VALUES ('leo-0', 'leo', 'down', false), ('leo-2', 'leo', 'bound', true)`)
+			b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-0', 1000000), ('link leo-2', 1000000)`)
 			b.by(m, refused)
 		}},
 		{name: "there is none", segments: 1, reason: "ESME_RINVDSTADR", change: func(c *Carrier) { c.SecondCarrier = "" },
