@@ -87,7 +87,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 		byID[e.MessageID] = e.ID
 	}
 	ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids)
+		return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
 	})
 	if err != nil {
 		// The entries stay pending on the queue and their rows unclaimed: the walk
@@ -114,7 +114,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 // takeDirect claims messages in the database, without the queue.
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) []*inFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room)
+		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, w.carrier.config().marks())
 	})
 	if err != nil {
 		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)

@@ -46,14 +46,14 @@ func (d *Dispatcher) free(ctx context.Context) error {
 		return nil
 	}
 	var failed error // one carrier's failure does not stop the others
-	var marking []string
+	var decided []string
 	for _, c := range append(d.removed(), d.running()...) {
 		if c.config().OnAmbiguous != AmbiguousResend {
-			marking = append(marking, c.name)
+			decided = append(decided, c.name)
 			failed = errors.Join(failed, d.settleBegun(ctx, c, dead))
 		}
 	}
-	n, err := d.store.Free(ctx, dead, marking)
+	n, err := d.store.Free(ctx, dead, decided)
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
@@ -75,9 +75,8 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// settleBegun decides, as the carrier's on_ambiguous says, of what dispatchers
-// had begun to write to it when they died; what is to be sent again is left to
-// Free.
+// settleBegun settles, for a carrier whose on_ambiguous is hold or fail, what
+// dispatchers may have been submitting to it when they died.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
 	_, effect, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
 	for n := decidedAtOnce; n == decidedAtOnce; {

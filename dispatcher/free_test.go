@@ -97,7 +97,7 @@ func TestBeginWithoutDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.settle(b.s.grab())
-	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND NOT begun`); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND NOT in_doubt`); n != 1 {
 		t.Error("it is not given back")
 	}
 }
@@ -112,7 +112,7 @@ func TestTwoDeaths(t *testing.T) {
 			if err := b.d.free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{m.msg.ID}); err != nil || len(got) != 1 {
+			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
 				t.Fatalf("policy %d: %v, %v", policy, got, err)
 			}
 		}
@@ -280,7 +280,7 @@ func TestStaleVerdict(t *testing.T) {
 	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}); err != nil || len(got) != 1 {
+	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})

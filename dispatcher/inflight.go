@@ -108,7 +108,7 @@ func (m *inFlight) begin(ctx context.Context) {
 	var bind *smpp.Bind
 	// Another process, that knows nothing of this carrier, has freed it although
 	// the carrier may have it: that is decided here.
-	lost := m.msg.Begun && policy != AmbiguousResend
+	lost := m.msg.InDoubt && policy != AmbiguousResend
 	for n, i := range left {
 		if n > 0 && m.msg.Lane == messages.LaneBatch && !lost && !m.stopped.Load() {
 			w.submitSingles(ctx)
@@ -143,7 +143,7 @@ func (m *inFlight) begin(ctx context.Context) {
 			m.stopped.Store(true)
 			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
 			w.carrier.settler.take(r)
-		} else if m.msg.Begun || slices.Contains(m.msg.Unanswered, i+1) {
+		} else if m.msg.InDoubt || slices.Contains(m.msg.Unanswered, i+1) {
 			w.d.metrics.resent.WithLabelValues(w.carrier.name).Inc()
 		}
 	}

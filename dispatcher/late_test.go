@@ -106,7 +106,7 @@ func TestBegunIsRemembered(t *testing.T) {
 		t.Errorf("%d go to the stand-in, %v", n, err)
 	}
 	again = b.claim(m.msg.ID, 0)
-	if !again.msg.Begun {
+	if !again.msg.InDoubt {
 		t.Fatal("it is forgotten")
 	}
 	again.begin(ctx) // without a link: nothing is submitted

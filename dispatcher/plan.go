@@ -23,7 +23,6 @@ type plan struct {
 
 	elsewhere map[int64]string // of finals, those for which a second carrier may be asked, and why they fail
 	ended     map[int64]int    // the epochs of attempts that are over, all of whose copies are recorded, by message
-	doubtful  []int64          // of those carried, those of which the carrier may have what is recorded nowhere
 
 	attempts map[*inFlight]submission.Attempt
 	order    []*inFlight                      // of attempts
@@ -53,7 +52,7 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	a, known := p.attempts[m]
 	if !known {
 		a = m.attempt
-		a.MayHave = a.MayHave || m.msg.Begun || len(m.msg.Accepted)+len(m.msg.Unanswered) > 0
+		a.MayHave = a.MayHave || m.msg.InDoubt || len(m.msg.Accepted)+len(m.msg.Unanswered) > 0
 		p.order = append(p.order, m)
 	}
 	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
@@ -93,13 +92,9 @@ func (s *settler) planEnd(p *plan, m *inFlight) {
 		delay, counts := a.Retry()
 		p.ends.Retries = append(p.ends.Retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
 	case submission.Carried:
-		if p.ends.Carried = append(p.ends.Carried, m.msg.Claim()); m.msg.Begun {
-			p.doubtful = append(p.doubtful, m.msg.ID)
-		}
+		p.ends.Carried = append(p.ends.Carried, m.msg.Claim())
 	}
-	if !m.msg.Begun {
-		p.ended[m.msg.ID] = m.msg.Epoch
-	}
+	p.ended[m.msg.ID] = m.msg.Epoch
 }
 
 // planLate adds an answer to what was given up as unanswered. A message that is

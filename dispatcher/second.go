@@ -33,9 +33,6 @@ type sentOn map[int64]string
 // says of refusals. What it takes neither fails nor is the carrier's any more. The caller
 // holds the carrier's lock. Who settles receipts without results has an empty plan.
 func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *plan, verdicts []messages.Final) (sentOn, error) {
-	if err := d.carrying.NeverSendOn(ctx, tx, c.name, p.doubtful); err != nil {
-		return nil, err
-	}
 	conf := c.config()
 	if conf.SecondCarrier == "" {
 		return nil, nil

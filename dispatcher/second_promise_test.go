@@ -59,6 +59,8 @@ type process struct {
 	lot    settlement
 	settle []func() // what is known of copies when the lot is committed
 	hand   []*attemptInHand
+
+	prefetched *attemptInHand // claimed and not begun
 }
 
 // attemptInHand is an attempt of a process, with the copies that it has in flight.
@@ -96,11 +98,11 @@ func (p *sentOnPlay) process() *process {
 	return p.processes[rapid.IntRange(0, 1).Draw(p.T, "process")]
 }
 
-// claim has a process take the message, and write what no carrier has of it.
+// claim has a process take the message, and submit what no carrier has of it, or wait with that.
 func (p *sentOnPlay) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.store.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id})
+	claimed, err := at.d.store.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -122,19 +124,38 @@ func (p *sentOnPlay) claim() {
 		m.attempt.Open = 1
 		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: time.Now()})
 		return
-	case policy != AmbiguousResend && m.msg.Begun: // a process died with it that did not know the policy
+	case policy != AmbiguousResend && m.msg.InDoubt: // a process died with it that did not know the policy
 		for _, c := range hand.copies {
 			r := unanswered(m, c.segment)
 			r.slot = false
 			at.lot.results = append(at.lot.results, r)
 		}
 		return
-	case policy != AmbiguousResend:
-		if _, err := at.d.store.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{m.msg.Claim()}); err != nil {
-			p.Fatal(err)
-		}
+	}
+	if at.prefetched = hand; p.yes("it is submitted at once") {
+		p.begin(at)
+	}
+}
+
+// begin has a process submit what it has prefetched, if its claim still holds.
+func (p *sentOnPlay) begin(at *process) {
+	hand := at.prefetched
+	at.prefetched = nil
+	begun, err := at.d.store.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
+	if err != nil {
+		p.Fatal(err)
+	}
+	if len(begun) == 0 {
+		at.drop(hand)
+		return
 	}
 	at.hand, p.copies = append(at.hand, hand), append(p.copies, hand.copies...)
+}
+
+// drop forgets an attempt of which nothing was submitted.
+func (at *process) drop(hand *attemptInHand) {
+	at.d.inFlight.remove(hand.m)
+	at.worker.open.Done()
 }
 
 // hears puts the end of a copy's wait into the lot of its process.
@@ -260,6 +281,10 @@ func (p *sentOnPlay) dies() {
 	i := rapid.IntRange(0, 1).Draw(p.T, "who dies")
 	at, other := p.processes[i], p.processes[1-i]
 	at.exec(`DELETE FROM dispatchers WHERE id = $1`, at.d.member.id.Load())
+	if at.prefetched != nil { // or it is given back, in vain
+		at.drop(at.prefetched)
+		at.prefetched = nil
+	}
 	if err := other.d.free(other.Context()); err != nil {
 		p.Fatal(err)
 	}
@@ -295,7 +320,7 @@ func TestSecondCarrierPromise(t *testing.T) {
 			conf := *at.s.carrier.config()
 			conf.OnAmbiguous = policy
 			at.s.carrier.conf.Store(&conf)
-			at.lot, at.settle, at.hand = settlement{}, nil, nil
+			at.lot, at.settle, at.hand, at.prefetched = settlement{}, nil, nil, nil
 		}
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
@@ -327,6 +352,9 @@ func TestSecondCarrierPromise(t *testing.T) {
 			for _, at := range processes {
 				if at.lot.size() > 0 {
 					add(func() { p.settles(at) }, 2)
+				}
+				if at.prefetched != nil {
+					add(func() { p.begin(at) }, 2)
 				}
 			}
 			if len(steps) == 0 || rapid.IntRange(0, 29).Draw(rt, "death") == 0 {

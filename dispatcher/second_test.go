@@ -62,6 +62,18 @@ func (b *bench) again(m *inFlight) *inFlight {
 	return b.claim(m.msg.ID, 1)
 }
 
+// afterDeath gives a message back, has another process claim it and die, and claims it
+// again. With begun that process died when it submitted it.
+func (b *bench) afterDeath(m *inFlight, begun bool) *inFlight {
+	b.Helper()
+	b.by(m, ended(smpp.NotWritten, 0, nil))
+	b.claimedBy(8, m, !begun)
+	if err := b.d.free(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return b.claim(m.msg.ID, 1)
+}
+
 // TestSecondCarrier: for what a second carrier is asked, and for what it is not.
 func TestSecondCarrier(t *testing.T) {
 	for _, c := range []struct {
@@ -91,10 +103,8 @@ func TestSecondCarrier(t *testing.T) {
 		{name: "refused by a status of its own", segments: 1, sentOn: true,
 			change: func(c *Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
 			do:     func(b *bench, m *inFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
-		{name: "a process died with it", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
-			m.msg.Begun = true
-			b.by(m, refused)
-		}},
+		{name: "a process died before it submitted it", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m, false), refused) }},
+		{name: "a process died when it submitted it", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m, true), refused) }},
 		{name: "its time is over", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)
@@ -171,9 +181,23 @@ func TestSecondCarrier(t *testing.T) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, and a process had died with it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			m.msg.Begun = true
-			b.by(m, accepted("a"))
+		{name: "undelivered, and a process had died before it submitted it", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(b.afterDeath(m, false), accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, and a process had died when it submitted it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(b.afterDeath(m, true), accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered at once, and a process had died when it submitted it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.settle(settlement{results: []result{accepted("a")(b.afterDeath(m, true), 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		}},
+		{name: "undelivered, and two processes had died before they submitted it", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.by(b.afterDeath(b.afterDeath(m, false), false), accepted("a"))
+			b.reported(b.receipt("a", "UNDELIV"))
+		}},
+		{name: "undelivered, and the first of two processes had died when it submitted it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+			b.by(b.afterDeath(b.afterDeath(m, true), false), accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
 		// The first copy's answer is late; the second copy is on its way, and may arrive.
@@ -191,14 +215,14 @@ func TestSecondCarrier(t *testing.T) {
 		{name: "undelivered, a second copy in flight from another process", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, unanswered)
 			b.exec(`UPDATE outbox SET due_at = now()`)
-			b.claimedBy(8, m)
+			b.claimedBy(8, m, false)
 			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
 		{name: "undelivered, a second copy in flight from a process that died", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, unanswered)
 			b.exec(`UPDATE outbox SET due_at = now()`)
-			b.claimedBy(8, m)
+			b.claimedBy(8, m, false)
 			if n, err := b.d.store.Free(b.Context(), []int64{8}, nil); n != 1 || err != nil {
 				b.Fatalf("%d freed, %v", n, err)
 			}
@@ -300,7 +324,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 			}
 			b.settle(w)
 			if name == "refused" {
-				if claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}); err != nil || len(claimed) != 1 {
+				if claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
@@ -324,7 +348,7 @@ func TestSecondCarrierGivesBack(t *testing.T) {
 	b.by(m, refused)
 	b.exec(`UPDATE messages SET carrier = 'lumitel'`)
 	b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
-	claimed, err := b.d.store.Claim(t.Context(), 7, "lumitel", []int64{m.msg.ID})
+	claimed, err := b.d.store.Claim(t.Context(), 7, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		t.Fatalf("%d claimed, %v", len(claimed), err)
 	}
@@ -373,7 +397,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			worker.carrier.conf.Store(&conf)
 			var next *inFlight
 			for range 2 { // refused for now, and claimed anew: the first one's copies are not its
-				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID})
+				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
 				if err != nil || len(claimed) != 1 || len(claimed[0].Accepted)+len(claimed[0].Unanswered) != 0 {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
@@ -436,11 +460,19 @@ func TestSecondCarrierDecides(t *testing.T) {
 	}
 }
 
-// claimedBy has another process claim a message.
-func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
+// claimedBy has another process claim a message and, unless it is only prefetched there,
+// submit it.
+func (b *bench) claimedBy(dispatcher int64, m *inFlight, prefetched bool) {
 	b.Helper()
-	if claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}); err != nil || len(claimed) != 1 {
+	claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
+	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
+	}
+	if prefetched {
+		return
+	}
+	if begun, err := b.d.store.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
+		b.Fatalf("%v begun, %v", begun, err)
 	}
 }
 
@@ -459,7 +491,6 @@ func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
 			if n, err := b.d.store.Free(t.Context(), []int64{7}, nil); n != 1 || err != nil {
 				t.Fatalf("%d freed, %v", n, err)
 			}
-			b.exec(`UPDATE outbox SET begun = false`) // as where nobody knew that the first attempt had begun
 			anew := b.claim(m.msg.ID, 1)
 			b.settle(lot(b, m))
 			if n := b.count(`SELECT count(*) FROM sent_on`) + b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`); n != 0 {
@@ -493,7 +524,7 @@ func TestSecondCarrierLostAnswer(t *testing.T) {
 		t.Errorf("%d copies are recorded", n)
 	}
 	b.exec(`UPDATE outbox SET attempts = 1, due_at = now()`) // leo was busy once
-	claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID})
+	claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
 	if err != nil || len(claimed) != 1 || len(claimed[0].Accepted) != 0 {
 		t.Fatalf("leo's claim: %+v, %v", claimed, err)
 	}
@@ -509,7 +540,7 @@ func TestSecondCarrierHeld(t *testing.T) {
 	held := func(carrier string) {
 		t.Helper()
 		b.exec(`UPDATE outbox SET due_at = now() WHERE due_at < now() + interval '1 year'`) // its next try
-		claimed, err := b.d.store.Claim(t.Context(), 7, carrier, []int64{m.msg.ID})
+		claimed, err := b.d.store.Claim(t.Context(), 7, carrier, []int64{m.msg.ID}, false)
 		if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = $1 AND due_at > now() + interval '1 year'`, carrier); len(claimed) != 0 || n != 1 || err != nil {
 			t.Errorf("%d claimed, %d held at %s, %v", len(claimed), n, carrier, err)
 		}

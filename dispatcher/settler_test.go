@@ -104,7 +104,7 @@ func (b *bench) begun(segments int) *inFlight {
 
 func (b *bench) claim(id int64, segments int) *inFlight {
 	b.Helper()
-	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id})
+	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
@@ -485,7 +485,7 @@ func BenchmarkSettler(b *testing.B) {
 		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) { ids, err = d.store.Insert(ctx, tx, list); return err }); err != nil {
 			b.Fatal(err)
 		}
-		claimed, err := d.store.Claim(ctx, 0, "lumitel", ids)
+		claimed, err := d.store.Claim(ctx, 0, "lumitel", ids, false)
 		if err != nil {
 			b.Fatal(err)
 		}

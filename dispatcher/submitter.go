@@ -60,14 +60,21 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 	}
 }
 
+// marks reports whether it is noted of a claim that it begins, before anything of its
+// message is submitted: where the carrier is not sent again what it may have
+// (on_ambiguous), and where it has a second carrier.
+func (c *Carrier) marks() bool {
+	_, f, _ := submission.Next(submission.Waiting, submission.Writing{Second: c.SecondCarrier != ""}, c.OnAmbiguous)
+	return f.Record == submission.Mark
+}
+
 // group returns what is submitted next: first, and more messages where that saves
-// statements. Where the carrier must not be sent again what it may have
-// (on_ambiguous), the messages are marked as begun before they go out, several at
-// once and never more than the window has room for; what cannot be marked any more
-// does not go out.
+// statements. Those whose claims do not count as begun yet are noted as begun, several at
+// once and never more than the window has room for. What cannot be noted any more is not
+// submitted.
 func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	group := []*inFlight{first}
-	if _, f, _ := submission.Next(submission.Waiting, submission.Writing{}, w.carrier.config().OnAmbiguous); f.Record != submission.Mark {
+	if first.msg.Begun {
 		return group
 	}
 	claims := []messages.Claim{first.msg.Claim()}

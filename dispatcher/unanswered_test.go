@@ -70,7 +70,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	settle(0, WasFailed, 4)    // it is on its way
 	settle(1, WasFailed, 4, 5) // and stays so beside one that is not
 	send(1, long.msg.ID)
-	again, err := b.d.store.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID})
+	again, err := b.d.store.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.msg.ID {
 		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
 	}

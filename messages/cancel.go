@@ -59,7 +59,7 @@ func QueuedOf(ctx context.Context, db interface {
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
 // the following call goes on; 0: there are no more.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND o.claimed_by IS NULL AND NOT o.begun
+	rows, err := tx.Query(ctx, `SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND `+freeRow+`
 		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`, q.of(), q.Company, after, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("locking what is to be cancelled: %w", err)

@@ -54,15 +54,24 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused 
 	return nil
 }
 
-// holdGone writes down what PutBack needs of the outbox rows in gone.
-const holdGone = `INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
+// goneColumns are what goneInDoubt and holdGone need of outbox rows o that are deleted.
+const goneColumns = `o.message_id, o.carrier, o.epoch, o.expires_at, o.in_doubt`
+
+// goneInDoubt notes those of the outbox rows in gone that were in doubt: no second
+// carrier is asked for them.
+var goneInDoubt = neverSendOn("gone", "carrier")
+
+// holdGone does the same, and records what PutBack needs of the rows.
+var holdGone = `, doubtful AS (` + goneInDoubt + `)
+	INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
 	ON CONFLICT (message_id) DO UPDATE SET epoch = greatest(held.epoch, excluded.epoch), expires_at = excluded.expires_at`
 
 // Ends says how the attempts of messages go on that a dispatcher had claimed. Who has
 // claimed a message since, this very dispatcher too, goes on with it.
 //
 // A pending message without a row in the outbox is in nobody's hand: whatever a carrier
-// may have of it is recorded, as segments or in sent_on ([Store.NeverSendOn]).
+// may have of it is recorded, as segments or, where the row was in doubt, in sent_on
+// ([Store.NeverSendOn]).
 type Ends struct {
 	Dispatcher int64
 	Carried    []Claim // a carrier has all their segments
@@ -71,14 +80,13 @@ type Ends struct {
 	Done       []int64 // they need not be sent: what nobody has in hand goes, an attempt that is under way ends by itself
 }
 
-// Conditions on a row o of outbox. One that was freed from a dispatcher that died with
-// it, and claimed since, stays for whoever claims it next: that one knows that a carrier
-// may have it (Claimed.Begun).
+// Conditions on a row o of outbox. One that is in doubt, and was claimed since, stays for
+// the next claim: its claimant sees that a carrier may have it (Claimed.InDoubt).
 const (
 	// endedRow is one whose claim u, of dispatcher $2, is over: nobody has claimed it since.
-	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.begun))`
-	// freeRow is one that nobody has in hand, nor had when its process died.
-	freeRow = `o.claimed_by IS NULL AND NOT o.begun`
+	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.in_doubt))`
+	// freeRow is one that nobody has in hand, and that is not in doubt.
+	freeRow = `o.claimed_by IS NULL AND NOT o.in_doubt`
 )
 
 // Retry is a message to be tried again after Delay.
@@ -92,13 +100,15 @@ type Retry struct {
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		ids, epochs := inOrder(e.Carried)
-		b.Queue(`DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow, ids, e.Dispatcher, epochs)
+		b.Queue(`WITH gone AS (
+				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
+			) `+goneInDoubt, ids, e.Dispatcher, epochs)
 	}
 	if len(e.Held) > 0 {
 		ids, epochs := inOrder(e.Held)
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING o.message_id, o.epoch, o.expires_at
-			) `+holdGone, ids, e.Dispatcher, epochs)
+				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
+			)`+holdGone, ids, e.Dispatcher, epochs)
 	}
 	e.queueRetries(b)
 	if len(e.Done) > 0 { // some of them may have been freed just now
@@ -113,17 +123,17 @@ func (e Ends) queueRetries(b *pgx.Batch) {
 	}
 	slices.SortFunc(e.Retries, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(e.Retries)
-	ids, epochs, begun, delays, free := make([]int64, n), make([]int32, n), make([]bool, n), make([]float64, n), make([]int32, n)
+	ids, epochs, delays, free := make([]int64, n), make([]int32, n), make([]float64, n), make([]int32, n)
 	for i, r := range e.Retries {
-		ids[i], epochs[i], begun[i], delays[i] = r.MessageID, int32(r.Epoch), r.Begun, r.Delay.Seconds()
+		ids[i], epochs[i], delays[i] = r.MessageID, int32(r.Epoch), r.Delay.Seconds()
 		if !r.Counts {
 			free[i] = 1
 		}
 	}
-	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = u.begun,
+	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
-		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[], $6::boolean[]) u(id, epoch, delay, free, begun)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, e.Dispatcher, ids, epochs, delays, free, begun)
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[]) u(id, epoch, delay, free)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, e.Dispatcher, ids, epochs, delays, free)
 }
 
 // inOrder are claims by column, in the order in which their rows are locked.

@@ -79,7 +79,7 @@ func TestClaimHolds(t *testing.T) {
 			}
 			rest := slices.DeleteFunc(ids, func(id int64) bool { return slices.Contains(want, id) })
 			for _, m := range d.claim(7, rest...) {
-				if rest = slices.DeleteFunc(rest, func(id int64) bool { return id == m.ID }); m.Attempt != 1 || m.Begun {
+				if rest = slices.DeleteFunc(rest, func(id int64) bool { return id == m.ID }); m.Attempt != 1 || m.InDoubt {
 					t.Errorf("approved again: %+v", m)
 				}
 			}
@@ -193,7 +193,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() { commit(0) },
 			func() {
 				if letting == nil { // else it might wait for it
-					begin(1, messages.ClaimStatement, 7, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
+					begin(1, messages.ClaimStatement, 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
 				}
 			},
 			func() { commit(1) },
@@ -243,7 +243,7 @@ func TestUnholdBesideClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = claiming.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := claiming.Exec(ctx, messages.ClaimStatement, 7, ids, carrier); err != nil {
+	if _, err := claiming.Exec(ctx, messages.ClaimStatement, 7, false, ids, carrier); err != nil {
 		t.Fatal(err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)

@@ -121,7 +121,7 @@ func (d *testStore) pending(n int, change ...func(*messages.Message)) []int64 {
 
 func (d *testStore) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
 	d.Helper()
-	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids)
+	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids, false)
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -23,9 +23,9 @@
 //
 // # Crash
 //
-// What a dead dispatcher had claimed may or may not have been written to its
-// carrier; nobody can know (SMPP 3.4 has no way to ask). Free gives it out
-// again: nothing is lost, and at most a window of messages can arrive twice.
+// What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4
+// has no way to ask. Free gives it out again: nothing is lost, and at most a window of
+// messages can arrive twice.
 package messages
 
 import (

@@ -35,7 +35,7 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
 		{"claiming", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
-				claimed, err := d.Claim(ctx, 1, carrier, ids)
+				claimed, err := d.Claim(ctx, 1, carrier, ids, false)
 				return int64(len(claimed)), err
 			}},
 		{"noting that the queue took none", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,

@@ -19,7 +19,6 @@ import (
 type Claim struct {
 	MessageID int64
 	Epoch     int
-	Begun     bool // as Claimed.Begun: so it is again when it is given back
 }
 
 // Claimed is a message that one dispatcher alone may carry now.
@@ -44,29 +43,32 @@ type Claimed struct {
 	// carrier may have them. None of them is among Accepted.
 	Unanswered []int
 
-	// Begun says that a dispatcher died while it had the message: the carrier
-	// may have any segment of it.
+	// Begun says that the claim counts as begun already: it need not be noted (Begin).
 	Begun bool
+
+	// InDoubt says that a dispatcher died after its claim had begun: the carrier may
+	// have any segment.
+	InDoubt bool
 
 	// OptedOut says that its number wants no more of its sender, and that no carrier
 	// has or may have any of it: it must not be sent.
 	OptedOut bool
 }
 
-// Claim is the holding of the message that m is.
-func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch, m.Begun} }
+// Claim is the claim under which m is carried.
+func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 
 // claimAsks is who has opted out. It is asked in the statement that claims: an entry that was committed before counts, however
 // long ago the message was accepted, and whatever it has waited for (its time, the end of quiet hours, its carrier). The claim of
 // such a message is no attempt, which its row says as well: whoever frees the claims of the dead (Free) knows by that that nobody
 // was to write it.
-var claimAsks = `NOT o.begun AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
+var claimAsks = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
-const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at`
+const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
@@ -79,12 +81,15 @@ const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane,
 // The rows are found by their ids whatever the planner knows: with statistics of
 // a time when the lane was empty it would read the whole lane (carrier || ”).
 //
+// With marks the dispatcher will note of each claim that it begins, before it submits
+// anything of the message (Begin). Without, the claim counts as begun at once.
+//
 // After an error dispatcher may have claimed some of them (ClaimsOf).
-func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64) ([]*Claimed, error) {
-	return s.claim(ctx, claimStatement, dispatcher, ids, carrier)
+func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) ([]*Claimed, error) {
+	return s.claim(ctx, claimStatement, dispatcher, !marks, ids, carrier)
 }
 
-var claimStatement = claimFree(`message_id = ANY($2) AND carrier || '' = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()`)
+var claimStatement = claimFree(`message_id = ANY($3) AND carrier || '' = $4 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()`)
 
 // claimFree is the statement that claims the rows of the outbox that free selects. Those that must not be carried now
 // (claimHolds) it puts off instead. OFFSET keeps the planner from checking that once for each column.
@@ -93,7 +98,7 @@ func claimFree(free string) string {
 	WITH free AS (
 		SELECT message_id FROM outbox WHERE ` + free + ` FOR UPDATE SKIP LOCKED
 	), claim AS (
-		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END,
+		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END, begun = $2,
 			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimAsks + ` THEN 0 ELSE o.attempts + 1 END,
 			epoch = CASE WHEN h.held THEN o.epoch ELSE o.epoch + 1 END,
 			due_at = CASE WHEN h.held THEN ` + heldUntil + ` ELSE o.due_at END,
@@ -108,10 +113,10 @@ func claimFree(free string) string {
 }
 
 // ClaimDue takes up to limit due rows of one lane, the oldest first: the way
-// to go on while Redis is away.
-func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int) ([]*Claimed, error) {
-	return s.claim(ctx, claimFree(`carrier = $2 AND lane = $3 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-		ORDER BY message_id LIMIT $4`), dispatcher, carrier, lane, limit)
+// to go on while Redis is away. marks is as for Claim.
+func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, marks bool) ([]*Claimed, error) {
+	return s.claim(ctx, claimFree(`carrier = $3 AND lane = $4 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
+		ORDER BY message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit)
 }
 
 func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {
@@ -139,7 +144,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var id [16]byte
 	var number string
 	var ref int16
-	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.InDoubt, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
 		return nil, err
 	}
@@ -191,15 +196,12 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, d
 	return nil
 }
 
-// Begin notes that claimed messages are about to be written to their carrier:
-// should the dispatcher die from now on, the carrier may have them. It returns the
-// messages of which that is noted: claims that are over are left alone, and what they
-// were for is not to be written, as another dispatcher may have it.
+// Begin notes that claimed messages are about to be submitted: if the dispatcher dies
+// from now on, the carrier may have them. It returns the messages of which that is
+// noted. The claims of the others are over: they must not be submitted, because another
+// dispatcher may have them.
 func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (begun []int64, err error) {
-	ids, epochs := make([]int64, len(claims)), make([]int32, len(claims))
-	for i, c := range claims {
-		ids[i], epochs[i] = c.MessageID, int32(c.Epoch)
-	}
+	ids, epochs := inOrder(claims)
 	rows, err := s.pool.Query(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
 	if err == nil {
@@ -214,7 +216,7 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (be
 // ClaimsOf lists what a dispatcher has claimed, by the database. It reads all that
 // waits.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
-	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch, begun FROM outbox WHERE claimed_by = $1`, dispatcher)
+	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch FROM outbox WHERE claimed_by = $1`, dispatcher)
 	if err != nil {
 		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
 	}
@@ -239,21 +241,24 @@ func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
+// wasBegun is the condition that a dispatcher that died may have submitted the message of
+// a row o: its claim had begun, and it was no claim that only turned the message away.
+const wasBegun = `o.begun AND o.attempts > 0`
+
 // Free gives out again what is claimed by dead dispatchers, and returns how many
-// messages that were. Carriers named as marking have it noted before a message
-// is written to them (Begin): what they may have is left to TakeBegun. The
-// others may have any of it (Claimed.Begun), but for what was to be turned away.
-func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64, error) {
+// messages that were. Those whose claims had begun are in doubt from now on
+// (Claimed.InDoubt). Of the carriers in decided they are left to TakeBegun.
+func (s *Store) Free(ctx context.Context, dead []int64, decided []string) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
 	}
 	// A row that somebody holds at this moment is freed the next time.
 	tag, err := s.pool.Exec(ctx, `
 		WITH dead AS (
-			SELECT message_id FROM outbox WHERE claimed_by = ANY($1) AND NOT (begun AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
+			SELECT message_id FROM outbox o WHERE claimed_by = ANY($1) AND NOT (`+wasBegun+` AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, begun = o.begun OR (o.carrier <> ALL($2) AND o.attempts > 0)
-		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, marking...))
+		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, in_doubt = o.in_doubt OR `+wasBegun+`
+		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, decided...))
 	if err != nil {
 		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
 	}
@@ -261,11 +266,11 @@ func (s *Store) Free(ctx context.Context, dead []int64, marking []string) (int64
 }
 
 // TakeBegun takes up to limit messages of a carrier off the outbox that dead
-// dispatchers had begun to write (Begin). It is for whoever does not send again
-// what a carrier may have.
+// dispatchers may have submitted. It is for a carrier that is not sent again what it
+// may have.
 func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead []int64, limit int) ([]*Claimed, error) {
 	rows, err := tx.Query(ctx, `SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
-		WHERE o.claimed_by = ANY($1) AND o.carrier = $2 AND o.begun ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, dead, carrier, limit)
+		WHERE o.claimed_by = ANY($1) AND o.carrier = $2 AND `+wasBegun+` ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, dead, carrier, limit)
 	if err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
@@ -283,7 +288,7 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 	for i, c := range begun {
 		ids[i] = c.ID
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, epoch, expires_at) `+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+holdGone, ids); err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
 	return begun, nil

@@ -62,7 +62,7 @@ func TestClaimOnce(t *testing.T) {
 				want = backwards
 			}
 			for part := range slices.Chunk(want, 50) {
-				claimed, err := d.Claim(t.Context(), dispatcher, carrier, part)
+				claimed, err := d.Claim(t.Context(), dispatcher, carrier, part, false)
 				if err != nil {
 					t.Error(err)
 					return
@@ -87,7 +87,7 @@ func TestClaimDue(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[0])
 	claim := func(lane, limit int) []int64 {
 		t.Helper()
-		claimed, err := d.ClaimDue(t.Context(), 1, carrier, lane, limit)
+		claimed, err := d.ClaimDue(t.Context(), 1, carrier, lane, limit, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestReroute(t *testing.T) {
 	if n, err := d.Ready(t.Context(), "onatel", 0, 10); err != nil || n != 2 {
 		t.Errorf("%d wait there, %v", n, err)
 	}
-	claimed, err := d.Claim(t.Context(), 1, "onatel", ids)
+	claimed, err := d.Claim(t.Context(), 1, "onatel", ids, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestRerouteKeeps(t *testing.T) {
 			t.Errorf("held %v: %d rerouted, %v", held, n, err)
 		}
 	}
-	claimed, err := d.Claim(t.Context(), 2, "onatel", ids)
+	claimed, err := d.Claim(t.Context(), 2, "onatel", ids, false)
 	if err != nil || len(claimed) != 2 || claimed[0].Unanswered != nil || claimed[1].Unanswered != nil {
 		t.Errorf("the other takes what the first left unanswered for its own: %+v, %v", claimed, err)
 	}
@@ -289,7 +289,7 @@ func TestReturn(t *testing.T) {
 	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, false); err != nil { // and on
 		t.Fatal(err)
 	}
-	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2]); err != nil {
+	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{2, 0} {
@@ -308,12 +308,19 @@ func TestTurns(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(1)
 	d.exec(`UPDATE outbox SET due_at = now() - interval '1 hour'`)
-	first := d.claim(1, ids...)[0].Claim()
+	claim := func() messages.Claim {
+		claimed, err := d.Claim(t.Context(), 1, carrier, ids, true)
+		if err != nil || len(claimed) != 1 {
+			return messages.Claim{}
+		}
+		return claimed[0].Claim()
+	}
+	first := claim()
 	for range 2 { // the answer to the first release was lost
 		if err := d.Release(t.Context(), 1, []messages.Claim{first}, 0); err != nil {
 			t.Fatal(err)
 		}
-		d.claim(1, ids...)
+		claim()
 	}
 	if w := d.waiting(ids[0]); !w.Claimed || w.Attempts != 1 || time.Since(w.DueAt) < time.Hour {
 		t.Errorf("%+v: it is due as long as it was", w)
@@ -329,12 +336,14 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestBegun: what a dispatcher had begun when it died is taken by whoever does
-// not send it again; the rest is given out, said to be out perhaps.
+// TestBegun: what a dispatcher had begun when it died is taken for a carrier that is not sent
+// it again, and in doubt for any other. The rest is given out as if it had never been claimed.
 func TestBegun(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
-	d.claim(1, ids...)
+	if got, err := d.Claim(t.Context(), 1, carrier, ids, true); err != nil || len(got) != 3 || got[0].Begun {
+		t.Fatalf("%+v, %v", got, err)
+	}
 	begun, err := d.Begin(t.Context(), 1, d.helds(ids[:2]...))
 	if slices.Sort(begun); err != nil || !slices.Equal(begun, ids[:2]) {
 		t.Fatalf("%v began, %v", begun, err)
@@ -355,23 +364,44 @@ func TestBegun(t *testing.T) {
 	if n, err := d.Free(t.Context(), []int64{1}, []string{carrier}); err != nil || n != 1 {
 		t.Errorf("%d freed, %v", n, err)
 	}
-	if got := d.claim(2, ids...); len(got) != 1 || got[0].ID != ids[2] || got[0].Begun {
-		t.Errorf("%+v: it was never begun", got)
+	got, err := d.Claim(t.Context(), 2, carrier, ids, true)
+	if err != nil || len(got) != 1 || got[0].ID != ids[2] || got[0].InDoubt {
+		t.Errorf("%+v, %v: it was never begun", got, err)
 	}
-	// One that is begun stays for TakeBegun, whoever held it up; a carrier that
-	// marks nothing may have any.
 	if _, err := d.Begin(t.Context(), 2, d.helds(ids[2])); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		marking []string
+		decided []string
 		want    int64
 	}{{[]string{carrier}, 0}, {nil, 1}} {
-		if n, err := d.Free(t.Context(), []int64{2}, step.marking); err != nil || n != step.want {
+		if n, err := d.Free(t.Context(), []int64{2}, step.decided); err != nil || n != step.want {
 			t.Errorf("%d freed, %v; want %d", n, err, step.want)
 		}
 	}
-	if got := d.claim(3, ids...); len(got) != 1 || !got[0].Begun {
+	for dispatcher := int64(3); dispatcher < 6; dispatcher++ { // the doubt outlives those that did not begin
+		if got, err = d.Claim(t.Context(), dispatcher, carrier, ids, true); err != nil || len(got) != 1 || !got[0].InDoubt || got[0].Begun {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if n, err := d.Free(t.Context(), []int64{dispatcher}, []string{carrier}); err != nil || n != 1 {
+			t.Errorf("%d freed, %v", n, err)
+		}
+	}
+
+	// A claim of a dispatcher that marks nothing counts as begun.
+	other := d.pending(1)
+	if got := d.claim(1, other...); len(got) != 1 || !got[0].Begun {
+		t.Errorf("%+v", got)
+	}
+	for _, step := range []struct {
+		decided []string
+		want    int64
+	}{{[]string{carrier}, 0}, {nil, 1}} {
+		if n, err := d.Free(t.Context(), []int64{1}, step.decided); err != nil || n != step.want {
+			t.Errorf("%d freed, %v; want %d", n, err, step.want)
+		}
+	}
+	if got := d.claim(2, other...); len(got) != 1 || !got[0].InDoubt {
 		t.Errorf("%+v", got)
 	}
 }
@@ -407,7 +437,7 @@ func TestClaimAsksWhoOptedOut(t *testing.T) {
 	d.exec(segment, ids[8], "a", nil)
 	d.exec(segment, ids[9], "?1", nil)
 	d.exec(segment, ids[11], "b", true)
-	d.exec(`UPDATE outbox SET begun = true WHERE message_id = $1`, ids[10])
+	d.exec(`UPDATE outbox SET in_doubt = true WHERE message_id = $1`, ids[10])
 	want := []int64{ids[1], ids[2], ids[6], ids[11], ids[12]}
 	for _, how := range []struct {
 		name  string
@@ -416,7 +446,7 @@ func TestClaimAsksWhoOptedOut(t *testing.T) {
 		{"by their ids", func() []*messages.Claimed { return d.claim(7, ids...) }},
 		{"as they are due", func() (claimed []*messages.Claimed) {
 			for _, lane := range []int{messages.LaneSingle, messages.LaneBatch} {
-				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100)
+				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -472,10 +502,10 @@ func TestFreeKeepsTurningAway(t *testing.T) {
 	}
 	claim(7)
 	free(7)
-	if gone, other := claim(8); !gone.OptedOut || gone.Begun || other.OptedOut || !other.Begun {
+	if gone, other := claim(8); !gone.OptedOut || gone.InDoubt || other.OptedOut || !other.InDoubt {
 		t.Errorf("after a death: %+v, and of the other %+v", gone, other)
 	}
-	if err := d.Release(t.Context(), 8, []messages.Claim{{MessageID: ids[0], Epoch: 2}, {MessageID: ids[1], Epoch: 2, Begun: true}}, 0); err != nil {
+	if err := d.Release(t.Context(), 8, []messages.Claim{{MessageID: ids[0], Epoch: 2}, {MessageID: ids[1], Epoch: 2}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if gone, _ := claim(9); !gone.OptedOut {
@@ -483,7 +513,7 @@ func TestFreeKeepsTurningAway(t *testing.T) {
 	}
 	free(9)
 	d.exec(`DELETE FROM opt_outs`)
-	if gone, _ := claim(10); gone.OptedOut || gone.Begun || gone.Attempt != 1 {
+	if gone, _ := claim(10); gone.OptedOut || gone.InDoubt || gone.Attempt != 1 {
 		t.Errorf("of a number that is back: %+v", gone)
 	}
 }
@@ -510,7 +540,7 @@ func TestClaimCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(t.Context()) }()
-		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) `+query, 7, ids, carrier).Scan(&text); err != nil {
+		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) `+query, 7, false, ids, carrier).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(text, &plans); err != nil {

@@ -14,8 +14,8 @@ import (
 // carrier and returns how many. They are off the queue then; refilling pushes
 // them into the other's lanes. A message of which the carrier has accepted a
 // segment stays: the other could only send it twice, or cut it otherwise. With
-// held, so does one of which the carrier may have a segment. For what goes although
-// a process died with it no second carrier is asked ([Store.NeverSendOn]).
+// held, so does one of which the carrier may have a segment. What goes although it is in
+// doubt gets no second carrier ([Store.NeverSendOn]).
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
 	out := receipts.Has
 	if held {
@@ -23,13 +23,13 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 	}
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT w.message_id, w.begun FROM outbox w JOIN messages m ON m.id = w.message_id
+			SELECT w.message_id, w.in_doubt FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-				AND NOT ($5 AND w.begun)
+				AND NOT ($5 AND w.in_doubt)
 				AND (w.attempts = 0 OR NOT `+out("w.message_id")+`)
 			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, begun = false FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, in_doubt = false FROM moved WHERE o.message_id = moved.message_id
 		), never AS (
 			`+neverSendOn("moved", "$1")+`
 		)
@@ -97,10 +97,10 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT w.message_id, w.begun FROM outbox w JOIN messages m ON m.id = w.message_id
+			SELECT w.message_id, w.in_doubt FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL FOR UPDATE SKIP LOCKED
 		), o AS (
-			UPDATE outbox o SET carrier = $3, pushed_at = NULL, begun = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $3, pushed_at = NULL, in_doubt = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		), never AS (
 			`+neverSendOn("moved", "$2")+`
 		)

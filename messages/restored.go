@@ -87,7 +87,7 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	if err := segmentsOut(ctx, tx, taken); err != nil {
 		return fail(err)
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, epoch, expires_at) `+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+holdGone, ids); err != nil {
 		return fail(err)
 	}
 	return taken, nil

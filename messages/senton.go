@@ -39,11 +39,11 @@ type Second struct {
 // the carrier's lock (receipts.Matcher.Lock), so that no result of the carrier's
 // is written meanwhile.
 //
-// What the first carrier may have is told by four things, all of which have to speak
-// for it: the copies that are recorded (submission.MayGoElsewhere); who has the message
-// claimed, and may be writing a copy that nothing is recorded of yet: nobody, or who
-// calls, under the claim that ends here; whether a process died while it had it
-// (Claimed.Begun); and what has been noted of it ([Store.NeverSendOn]).
+// The first carrier can have nothing of a message when all of these hold: it has
+// answered every recorded copy and will deliver none (submission.MayGoElsewhere); nobody
+// has the message claimed but the caller, whose attempt ends here; the message is not in
+// doubt (Claimed.InDoubt), nor was it when it left the outbox or its carrier
+// ([Store.NeverSendOn]).
 func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onward) (sent []int64, err error) {
 	ids := make([]int64, len(list))
 	for i, o := range list {
@@ -70,14 +70,14 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 			FROM unnest($1::bigint[], $2::text[], $3::int[]) f(id, reason, epoch) JOIN messages m ON m.id = f.id
 				LEFT JOIN outbox o ON o.message_id = m.id LEFT JOIN held h ON h.message_id = m.id
 			WHERE m.status = 0 AND NOT EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-				AND CASE WHEN f.epoch > 0 THEN o.claimed_by = $4 AND o.epoch = f.epoch ELSE o.message_id IS NULL OR (`+freeRow+` AND o.carrier = $10) END
+				AND CASE WHEN f.epoch > 0 THEN o.claimed_by = $4 AND o.epoch = f.epoch AND NOT o.in_doubt ELSE o.message_id IS NULL OR (`+freeRow+` AND o.carrier = $10) END
 				AND coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) > now()
 				AND `+receipts.Undelivered("m.id", "$6::interval")+`
 			ORDER BY m.id FOR UPDATE OF m
 		), waits AS (
 			INSERT INTO outbox AS w (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
 			SELECT id, company_id, $5, lane, expires_at, NULL, epoch FROM may ORDER BY id
-			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, begun = false, home = NULL, due_at = now()
+			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, in_doubt = false, home = NULL, due_at = now()
 				WHERE w.epoch = excluded.epoch -- nobody has claimed it since
 			RETURNING w.message_id
 		), noted AS (
@@ -114,8 +114,8 @@ func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64)
 	return ids, nil
 }
 
-// NeverSendOn notes messages for which no second carrier is to be asked: a carrier
-// may have something of them that is recorded nowhere.
+// NeverSendOn notes messages that no second carrier gets: a carrier may have something
+// of them that is recorded nowhere.
 func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -128,10 +128,10 @@ func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []i
 }
 
 // neverSendOn does in SQL what NeverSendOn does, for the rows of the outbox in a table that
-// a process died with.
+// are in doubt.
 func neverSendOn(table, from string) string {
 	return `INSERT INTO sent_on (message_id, at, from_carrier, reason)
-			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE begun ORDER BY message_id ON CONFLICT DO NOTHING`
+			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE in_doubt ORDER BY message_id ON CONFLICT DO NOTHING`
 }
 
 // SentOnRecord tells that another carrier was asked for a message.

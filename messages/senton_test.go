@@ -28,13 +28,14 @@ func TestSendOn(t *testing.T) {
 		{"nobody, it is off the outbox", `DELETE FROM outbox WHERE message_id = $1`, 0, true},
 		{"nobody, it waits", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 0, true},
 		{"nobody, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel' WHERE message_id = $1`, 0, false},
-		{"nobody, a process died with it", `UPDATE outbox SET claimed_by = NULL, begun = true WHERE message_id = $1`, 0, false},
+		{"nobody, a process died with it", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 0, false},
 		{"the caller, whose attempt ends", `SELECT $1::bigint`, 1, true},
 		{"the caller, whose attempt goes on", `SELECT $1::bigint`, 0, false},
 		{"the caller, who has begun another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
 		{"another", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 0, false},
 		{"another, and the caller's attempt ends", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 1, false},
-		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL, begun = true WHERE message_id = $1`, 1, false},
+		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 1, false},
+		{"the caller, whose attempt ends; a process had died with it", `UPDATE outbox SET in_doubt = true WHERE message_id = $1`, 1, false},
 	}
 	d := newHotStore(t)
 	ids := d.pending(len(copies) * len(hands) * 2)
@@ -71,7 +72,7 @@ func TestSendOn(t *testing.T) {
 					continue
 				}
 				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo' JOIN sent_on s USING (message_id)
-					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND NOT begun AND attempts = 0 AND pushed_at IS NULL AND to_carrier = 'leo'`, id); n != 1 {
+					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND NOT in_doubt AND attempts = 0 AND pushed_at IS NULL AND to_carrier = 'leo'`, id); n != 1 {
 					t.Errorf("%s: it does not wait for the second carrier", name)
 				}
 				if n := d.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND passed IS NULL`, id); n != 0 {
@@ -123,7 +124,7 @@ func TestHandedOverWithADoubt(t *testing.T) {
 			if n, err := handOver(d, ids); n != 2 || err != nil {
 				t.Fatalf("%d handed over, %v", n, err)
 			}
-			claimed, err := d.Claim(t.Context(), 7, "leo", ids)
+			claimed, err := d.Claim(t.Context(), 7, "leo", ids, false)
 			if err != nil || len(claimed) != 2 {
 				t.Fatalf("%d claimed, %v", len(claimed), err)
 			}

@@ -188,10 +188,10 @@ func TestEndOfAClaim(t *testing.T) {
 		done bool // and so does what need not be sent
 	}{
 		{"it is as it was", ``, true, false},
-		{"freed", `claimed_by = NULL, begun = true`, true, false},
+		{"freed", `claimed_by = NULL, in_doubt = true`, true, false},
 		{"given back", `claimed_by = NULL`, true, true},
 		{"given back, claimed, given back", `claimed_by = NULL, epoch = 2`, true, true},
-		{"given back, claimed, freed", `claimed_by = NULL, epoch = 2, begun = true`, false, false},
+		{"given back, claimed, freed", `claimed_by = NULL, epoch = 2, in_doubt = true`, false, false},
 		{"claimed anew by the same", `epoch = 2`, false, false},
 		{"claimed by another", `epoch = 2, claimed_by = 8`, false, false},
 	} {

@@ -26,7 +26,7 @@ type play struct {
 	outbox, marked bool
 	rows           []*row
 	carrier        int  // 1: it was sent on to the second
-	begun          bool // a process died with it: the carrier may have what is recorded nowhere
+	begun          bool // a process died after it had begun: the carrier may have what is recorded nowhere
 	final          sms.Status
 	finals         int
 
@@ -76,8 +76,8 @@ func (p *play) crash() {
 	if !inHand || !p.outbox || p.final != sms.Pending {
 		return
 	}
-	if p.policy != Resend && !begun {
-		return // nothing was written: it waits as before
+	if (p.policy != Resend || p.second) && !begun {
+		return // nothing was submitted: it waits as before
 	}
 	p.begun = true
 	fail := ""
@@ -168,6 +168,10 @@ func (p *play) take() {
 		return
 	}
 	p.inHand, p.attempt, p.late = true, Attempt{MayHave: p.begun}, nil
+	if p.crashes() { // before anything goes out
+		p.crash()
+		return
+	}
 	if p.optedOut && !p.begun && !slices.ContainsFunc(p.rows, func(r *row) bool { return !r.passed }) {
 		if p.crashes() {
 			p.crash()
@@ -191,7 +195,7 @@ func (p *play) take() {
 		case p.rowOf(n, false) != nil:
 			s = Unanswered
 		}
-		if _, f, mayGo := Next(s, Writing{}, p.policy); mayGo {
+		if _, f, mayGo := Next(s, Writing{Second: p.second}, p.policy); mayGo {
 			if go_ = append(go_, n); f.Record == Mark {
 				p.marked = true
 			}

@@ -59,9 +59,10 @@ type Event interface{ event() }
 
 // Events.
 type (
-	// Writing says that it is about to be handed to the link. Where the policy is
-	// not Resend, that has to be written down before the first octet goes out.
-	Writing struct{}
+	// Writing says that it is about to be handed to the link. Where the policy is not
+	// Resend, or another carrier may be asked for it later (Second), that has to be
+	// recorded before the first octet goes out.
+	Writing struct{ Second bool }
 	// NotWritten says that the link went down, or had no room, before the write.
 	NotWritten struct{}
 	// Unsendable says that SMPP cannot carry it.
@@ -164,7 +165,7 @@ func Next(s State, e Event, p Policy) (next State, f Effect, possible bool) {
 	}
 	switch e := e.(type) {
 	case Writing:
-		return writing(s, p)
+		return writing(s, e, p)
 	case NotWritten:
 		if s == Waiting || s == InFlight {
 			return Waiting, Effect{Again: true, Stop: true}, true
@@ -206,11 +207,11 @@ func Next(s State, e Event, p Policy) (next State, f Effect, possible bool) {
 	return s, Effect{}, false
 }
 
-func writing(s State, p Policy) (State, Effect, bool) {
+func writing(s State, e Writing, p Policy) (State, Effect, bool) {
 	switch {
 	case s != Waiting && (s != Unanswered || p == Hold): // of what is unanswered, another copy
 		return s, Effect{}, false
-	case p == Resend:
+	case p == Resend && !e.Second:
 		return InFlight, Effect{}, true
 	}
 	return InFlight, Effect{Record: Mark}, true
