@@ -123,8 +123,8 @@ func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) 
 	return ms
 }
 
-// claimTimeout bounds a claim with all that it waits for. The heartbeats of a process
-// whose database is slower than that fail as well.
+// claimTimeout bounds a claim with all that it waits for. A process whose database is
+// slower than that loses its leases.
 const claimTimeout = 5 * time.Second
 
 // claim runs by, which claims messages, and has them in flight. The end of ctx does not
@@ -133,11 +133,11 @@ const claimTimeout = 5 * time.Second
 // releaseOrphans waits for claims that are under way, so it releases none of these.
 // Another process can get them only when this one was taken for dead, for instance
 // because it was frozen here. When this one wakes it submits nothing: begin checks
-// member.fresh in front of each segment, and the last heartbeat is too old. The next
-// heartbeat finds the process replaced, and ends its workers before it registers anew.
+// member.fresh in front of each segment, and the last renewal is too old. The next
+// renewal finds the process replaced, and its workers end before it registers anew.
 // So a segment goes out twice only if it had passed the check before: those are at most
 // a window a link. (While a whole machine is suspended, its monotonic clock stands
-// still. Then the check fails with the next heartbeat only.)
+// still. Then the check fails with the next renewal only.)
 func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
 	defer w.d.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
