@@ -44,6 +44,7 @@ type Config struct {
 	lines    map[string]int  // key path -> line of the file, for Check
 	foreign  map[string]bool // key paths whose values came from the environment, where secrets live
 	missing  []Problem       // secrets that the file takes from variables which are not set
+	problems Problems        // of Load
 	warnings []Problem
 }
 

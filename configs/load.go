@@ -2,7 +2,9 @@ package configs
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"reflect"
@@ -35,6 +37,9 @@ func Load(path string, env []string) (*Config, error) {
 	c, r := Default(), newReader(env)
 	if path != "" {
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no configuration file %s; --config or INTUMWA_CONFIG names another, and 'intumwa config sample' prints one", path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the configuration: %w", err)
 		}
@@ -48,7 +53,7 @@ func Load(path string, env []string) (*Config, error) {
 	r.override(c)
 	r.secretFiles(c)
 	c.lines, c.foreign, c.missing = r.lines, r.foreign, r.missing
-	c.warnings = r.unused()
+	c.problems, c.warnings = r.problems, r.unused()
 	return c, r.problems.orNil()
 }
 

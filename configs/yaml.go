@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -23,7 +24,7 @@ type document struct {
 var quotations = regexp.MustCompile("[\"`][^\"`]*[\"`]")
 
 func parse(text []byte) (*document, *Problem) {
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
@@ -141,13 +142,19 @@ func (r *reader) pairs(path string, n ast.Node) (out []pair) {
 			merged = append(merged, r.pairs(path, value)...)
 		}
 	}
-	seen := map[string]bool{}
-	for _, p := range out {
-		seen[p.key] = true
-	}
+	first := map[string]int{} // its line
+	out = slices.DeleteFunc(out, func(p pair) bool {
+		line, twice := first[p.key]
+		if twice {
+			r.problem(join(path, p.key), p.line, "is defined in line %d already", line)
+		} else {
+			first[p.key] = p.line
+		}
+		return twice
+	})
 	for _, p := range merged {
-		if !seen[p.key] {
-			seen[p.key], out = true, append(out, p)
+		if _, there := first[p.key]; !there {
+			first[p.key], out = p.line, append(out, p)
 		}
 	}
 	return out

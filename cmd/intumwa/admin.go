@@ -127,6 +127,9 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 // readOnlyTransaction is the SQLSTATE of a change by a session that only reads.
 const readOnlyTransaction = "25006"
 
+// needs refuses a command because of mistakes in the configuration's sections that it uses.
+func (o *operator) needs(sections ...string) error { return o.program.needs(o.config, sections...) }
+
 func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
 }

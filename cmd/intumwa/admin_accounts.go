@@ -215,6 +215,9 @@ type adminTestNumber struct {
 // Run sets the number by the operator's word.
 func (c *adminTestNumberSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("carriers"); err != nil {
+			return nil, err
+		}
 		number, ok := planOf(o.config).Parse(c.Number)
 		if !ok {
 			return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)

@@ -28,6 +28,9 @@ type adminAudit struct {
 // pending message on somebody's list. It fails when anything is not as it should be, having printed what.
 func (adminAuditCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("messages", "carriers"); err != nil {
+			return nil, err
+		}
 		var result adminAudit
 		var err error
 		if result.Companies, result.BalanceMismatches, err = billing.New(o.pool).Audit(ctx); err != nil {

@@ -118,6 +118,9 @@ func (c *companyBounds) check(p *program) error {
 	if err != nil {
 		return err
 	}
+	if err := p.needs(config, "retention"); err != nil {
+		return err
+	}
 	if most := config.Retention.Messages; most > 0 && *c.Bodies.keep > most {
 		return errors.New("--bodies must not be longer than retention.messages, " + most.String())
 	}

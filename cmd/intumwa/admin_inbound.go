@@ -113,6 +113,9 @@ func (c *adminRouteAddCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 		}
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("carriers", "inbound"); err != nil {
+			return nil, err
+		}
 		if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
 			return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
 		}

@@ -142,6 +142,9 @@ func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
+		if err := p.needs(config, "ops"); err != nil {
+			return err
+		}
 		bases = nil
 		for _, listen := range []string{config.Ops.ListenFor("dispatcher"), config.Ops.Listen} {
 			if base := "http://" + reachable(listen); !slices.Contains(bases, base) {

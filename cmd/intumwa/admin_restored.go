@@ -36,6 +36,9 @@ func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 		return errors.New("--ahead must not be negative: ids only grow")
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("billing", "carriers"); err != nil {
+			return nil, err
+		}
 		if n, err := dispatcher.Alive(ctx, o.pool); err != nil || n > 0 {
 			return nil, errors.Join(err, aliveError(n))
 		}

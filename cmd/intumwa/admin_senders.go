@@ -34,6 +34,9 @@ type adminSender struct {
 // Run registers a sender.
 func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("test_sender"); err != nil {
+			return nil, err
+		}
 		var s accounts.Sender
 		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
 			var err error

@@ -242,6 +242,9 @@ type adminUnansweredSendCmd struct {
 func (c *adminUnansweredSendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("messages"); err != nil {
+			return nil, err
+		}
 		return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
 			return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
 		})
@@ -271,6 +274,9 @@ func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 func (c *adminUnansweredSettleCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
 	return a.run(ctx, p, func(o *operator) (any, error) {
+		if err := o.needs("billing"); err != nil {
+			return nil, err
+		}
 		hooks := o.openWebhooks()
 		return c.decide(ctx, o, actUnanswered+c.As, c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
 			return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)

@@ -139,6 +139,9 @@ func readSecret(r io.Reader) (string, error) {
 
 // webhooks is the room without its worker.
 func (o *operator) webhooks() (*webhooks.Webhooks, error) {
+	if err := o.needs("webhooks"); err != nil {
+		return nil, err
+	}
 	if missing := o.config.Missing("webhooks.encryption_key"); missing != nil {
 		return nil, missing // without it a secret would be stored in plain
 	}

@@ -57,8 +57,12 @@ func (configSampleCmd) Run(p *program) error {
 	return err
 }
 
-// connectPatience bounds each attempt of config check --connect. All are made at once.
-const connectPatience = 10 * time.Second
+// connectPatience bounds each attempt of config check --connect, databasePatience that at PostgreSQL, of which each host has
+// the time of [postgres.Open]. All are made at once.
+const (
+	connectPatience  = 10 * time.Second
+	databasePatience = 2 * time.Minute
+)
 
 // connection is somebody whom the configuration names and who has to be there.
 type connection struct {
@@ -107,13 +111,24 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 	var tries sync.WaitGroup
 	for i, it := range list {
 		tries.Go(func() {
-			limited, cancel := context.WithTimeout(ctx, connectPatience)
+			patience := connectPatience
+			if it.key == "database" {
+				patience = databasePatience
+			}
+			limited, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			found, err := it.try(limited)
 			failed[i] = err != nil
+			unreachable, ok := errors.AsType[*postgres.Unreachable](err)
 			switch {
 			case unfit(err):
 				found = "reached, and NOT fit: " + err.Error()
+			case ok: // a line for each host
+				texts := make([]string, len(unreachable.Hosts))
+				for n, host := range unreachable.Hosts {
+					texts[n] = "NOT reached: " + plainly(host)
+				}
+				found = strings.Join(texts, "\n"+it.key+": ")
 			case err != nil:
 				found = "NOT reached: " + plainly(err)
 			}
@@ -244,7 +259,7 @@ func plainly(err error) string {
 	case errors.As(err, &name):
 		words = "the name cannot be resolved; does the resolver work?"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		words = fmt.Sprintf("no answer within %s; network, VPN, or a firewall that drops", connectPatience)
+		words = "no answer in time; network, VPN, or a firewall that drops"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		words = "there is no route to it"
 	default:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,5 +73,79 @@ func TestConnect(t *testing.T) {
 	}
 	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(stdout, "leo") || strings.Contains(stdout, "mail") {
 		t.Errorf("a process with webhooks alone speaks to no carrier:\n%s", stdout)
+	}
+}
+
+// TestUnreachableHosts: each host of database.url has a line of its own that names it and the reason, once, without the password.
+func TestUnreachableHosts(t *testing.T) {
+	t.Parallel()
+	silent := make([]string, 2) // they take connections and never answer
+	for i := range silent {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		silent[i] = listener.Addr().String()
+	}
+	closed := freeAddress(t)
+	for name, c := range map[string]struct {
+		hosts []string
+		lines []string // of the error
+	}{
+		"one":          {[]string{closed}, []string{closed}},
+		"a closed one": {[]string{closed, silent[0]}, []string{closed, silent[0]}},
+		"no name":      {[]string{"nobody.invalid:5432", closed}, []string{"nobody.invalid", closed}},
+		"silent":       {silent, silent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t, fmt.Sprintf("database: {url: 'postgres://u:canary@%s/d'}\nredis: {url: 'redis://%s/0'}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+				strings.Join(c.hosts, ","), closed))
+			for _, args := range [][]string{{"admin", "links"}, {"migrate"}, {"serve", "--roles", "api", "--no-migrate"}, {"config", "check", "--connect", "--roles", "api"}} {
+				code, stdout, stderr := s.run("", args...)
+				said := stderr
+				if args[0] == "config" {
+					said = stdout
+				}
+				if code != exitError || strings.Contains(said, `\t`) || strings.Contains(said, "\t") || strings.Contains(said, "canary") {
+					t.Errorf("%v: exit code %d\n%s", args, code, said)
+				}
+				for _, host := range c.lines {
+					found := 0
+					for line := range strings.Lines(said) {
+						if strings.Contains(line, host) && !strings.HasPrefix(line, "redis:") {
+							found++
+						}
+						if strings.Contains(line, host) && args[0] == "config" && !strings.HasPrefix(line, "redis:") && !strings.HasPrefix(line, "database: NOT reached: ") {
+							t.Errorf("a line without its key: %s", line)
+						}
+					}
+					if found != 1 {
+						t.Errorf("%v: %s is in %d lines, want 1\n%s", args, host, found, said)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNoConfiguration: without a configuration file every command names the path that was tried; the help names the default.
+func TestNoConfiguration(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "intumwa.yaml")
+	for _, args := range [][]string{{"serve"}, {"config", "check"}, {"migrate"}, {"admin", "links"}} {
+		s := &shell{t: t, config: missing}
+		s.refused("there is no configuration file "+missing+"; --config or INTUMWA_CONFIG names another", "", args...)
+	}
+	t.Setenv("INTUMWA_CONFIG", "")
+	for args, want := range map[string]string{
+		"serve":  "no configuration file is read, because --config or INTUMWA_CONFIG is empty",
+		"--help": "/etc/intumwa/intumwa.yaml",
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), []string{args}, strings.NewReader(""), &out, &errs)
+		if said := out.String() + errs.String(); !strings.Contains(said, want) {
+			t.Errorf("%s does not print %q:\n%s", args, want, said)
+		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -37,7 +36,7 @@ const (
 
 // commands is the table of subcommands.
 type commands struct {
-	Config string `help:"Configuration file." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
+	Config string `help:"Configuration file; ${default} when not given." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
 
 	Serve       serveCmd       `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema to this binary's version."`
@@ -53,6 +52,7 @@ type commands struct {
 type program struct {
 	configPath string
 	env        []string
+	loaded     *configs.Config // by config; nil: not yet
 	stdin      io.Reader
 	stdout     io.Writer
 	stderr     io.Writer
@@ -92,19 +92,32 @@ func fail(stderr io.Writer, code int, err error) int {
 	return code
 }
 
-// config loads the configuration for a command that needs the database only: mistakes elsewhere do not matter to it
-// as long as the file can be read.
+// config loads the configuration for a command that needs the database. Mistakes elsewhere are printed as warnings: a
+// command that uses other keys calls needs before.
 func (p *program) config() (*configs.Config, error) {
+	if p.loaded != nil {
+		return p.loaded, nil
+	}
 	c, err := configs.Load(p.configPath, p.env)
-	if err != nil {
+	if c == nil { // not YAML at all
 		return nil, err
 	}
-	for _, problem := range c.Check() {
-		if strings.HasPrefix(problem.Key, "database.") {
-			return nil, problem
-		}
+	if err := p.needs(c, "database"); err != nil {
+		return nil, err
 	}
+	for _, mistake := range c.Mistakes() {
+		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %s: %s\n", p.configPath, mistake)
+	}
+	p.loaded = c
 	return c, nil
+}
+
+// needs refuses what a command cannot do because of mistakes in the sections that it uses.
+func (p *program) needs(c *configs.Config, sections ...string) error {
+	if err := c.Needs(sections...); err != nil {
+		return fmt.Errorf("%s: %w", p.configPath, err)
+	}
+	return nil
 }
 
 // checkedConfig loads the configuration for a process with these roles and refuses one with any mistake, naming all of
@@ -119,6 +132,9 @@ func (p *program) checkedConfig(roles ...string) (*configs.Config, error) {
 		return nil, err
 	}
 	problems = append(problems, c.Check(roles...)...)
+	if len(problems) > 0 && p.configPath == "" {
+		return nil, fmt.Errorf("no configuration file is read, because --config or INTUMWA_CONFIG is empty:\n%w", problems)
+	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the configuration %s is not sound:\n%w", p.configPath, problems)
 	}

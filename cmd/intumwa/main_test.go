@@ -138,7 +138,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"version", "--nonsense"}, exitUsage, "", "intumwa: unknown flag --nonsense"},
 		{[]string{"version"}, exitOK, "intumwa " + version, ""},
 		{[]string{"config", "sample"}, exitOK, "test_sender: INTUMWATEST", ""},
-		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "/nowhere.yaml: no such file"},
+		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "there is no configuration file /nowhere.yaml"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), try.args, strings.NewReader(""), &stdout, &stderr)

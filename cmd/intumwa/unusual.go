@@ -110,6 +110,9 @@ func (c *adminUnusualCmd) Run(ctx context.Context, p *program, a *adminCmd) erro
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		least := c.Least
 		if least == 0 {
+			if err := o.needs("limits"); err != nil {
+				return nil, err
+			}
 			least = max(o.config.Limits.UnusualHour, 1)
 		}
 		unusual, err := messages.New(o.pool).Unusual(ctx, int64(least))

@@ -126,7 +126,7 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	cfg.ConnConfig.RuntimeParams["application_name"] = SessionName("migrate")
 	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
-		return versions, fmt.Errorf("connecting to the database: %w", err)
+		return versions, unreachable(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // this unlocks
 	if err := lockMigrations(ctx, conn); err != nil {

@@ -185,11 +185,12 @@ func milliseconds(d time.Duration) string {
 }
 
 func check(ctx context.Context, pool *pgxpool.Pool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(pool.Config().ConnConfig.Fallbacks))*connectTimeout)
+	// One more than the hosts take: the last one's error is to come through.
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(2+len(pool.Config().ConnConfig.Fallbacks))*connectTimeout)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to the database: %w", err)
+		return unreachable(err)
 	}
 	defer conn.Release()
 	version := conn.Conn().PgConn().ParameterStatus("server_version")
