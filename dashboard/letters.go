@@ -19,8 +19,8 @@ import (
 
 // Letters are mails that must not be lost, because the recipient cannot request them again: decisions about a company and
 // its sender IDs, a low balance, a failing endpoint. They are written to the table letters in the transaction of their
-// event, and stay there until a mail server has accepted them. Triggers (migration 00071) write those about decisions.
-// A letter is sent twice only if its process ends between the server's response and the commit.
+// event, and stay there until a mail server has accepted them. Triggers write those about decisions (companies_letter,
+// senders_letter) and balances (balance_warnings_letter). A letter is sent twice only if its process ends between the server's response and the commit.
 const (
 	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
 	lettersAtOnce    = 20

@@ -11,9 +11,9 @@ import (
 	"intumwa/sms"
 )
 
-// ofNumber selects what came from a number, or went to it, in the forms $1, by the
-// indexes of migration 00140. A short code or a name is also an address of companies: what
-// went to it is not of the sender that has the same.
+// ofNumber selects the messages from a number or to it, in the forms $1, by the indexes
+// *_source and *_destination. A short code or a name is also an address of companies:
+// messages to it do not belong to a sender of the same name.
 const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) AND destination !~ '[^+0-9]')`
 
 // Named returns the number of the country that text is, "" where it is none, and the forms

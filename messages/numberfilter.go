@@ -26,7 +26,7 @@ import (
 // the chunks whose filters do not know the number, and reads the others. What
 // has no filter yet is read as well, so a filter that is late costs time only.
 const (
-	filterChunk  = 10_000 // ids; the migration's comment says so too
+	filterChunk  = 10_000 // ids; 00203_messages.sql names it too
 	filterBlock  = 32     // octets; what a filter knows of a number lies in one of its blocks
 	filterBlocks = 1_250  // 16 bits for each of two keys of an id: of a thousand numbers that a chunk lacks, it lets one pass
 	filterProbes = 8      // bits of a key

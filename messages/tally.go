@@ -18,7 +18,7 @@ import (
 // second. A chunk is counted again, less often the older it is, until all its
 // messages are final. Nothing on a message's way writes a counter.
 const (
-	tallyChunk   = 100_000          // ids; the migration's comment says so too
+	tallyChunk   = 100_000          // ids; 00203_messages.sql names it too
 	tallyFresh   = 20 * time.Second // no chunk is counted more often
 	tallyShare   = 20               // one that has not changed for an hour is counted again after a 20th of it
 	tallySettled = 15 * time.Minute // a transaction that began before it is over

@@ -2,8 +2,7 @@
 // caches: a token revoked, a company or a sender approved, an endpoint switched, a link
 // paused.
 //
-// Triggers on the tables send the notices (migration 00031), so every change is
-// covered: by a page, a command, the API, or psql. A notice is sent when the
+// Triggers on the tables, named …_notice, send the notices, so every change is covered: by a page, a command, the API, or psql. A notice is sent when the
 // transaction of its change commits (LISTEN and NOTIFY). It carries a subject and a
 // key, never a value: the receiver drops what it has cached and reads again.
 //

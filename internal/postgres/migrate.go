@@ -49,10 +49,10 @@ var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema 
 // program that uses goose in the same database does not interfere.
 const versionTable = "intumwa_schema"
 
-// oldestSchema is the oldest schema version that Migrate accepts. It refuses an older
-// schema before it changes anything, because not every migration is able to convert
-// the rows of an older build. 0, an empty database, is accepted.
-const oldestSchema = 150
+// oldestSchema is the oldest schema version that Migrate accepts: the first file of the
+// baseline. It refuses an older schema, which a build from before the baseline made,
+// before it changes anything. 0, an empty database, is accepted.
+const oldestSchema = 200
 
 // migrationLock is the key of the advisory lock of whoever migrates; lockWait is how
 // long another instance waits for it.

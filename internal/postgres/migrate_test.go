@@ -73,18 +73,15 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestOlderSchemaIsRefused: no migration is applied to a database whose schema is older than the oldest that this binary
-// migrates from; a database at that version is migrated.
+// TestOlderSchemaIsRefused: no migration is applied to a database of a build from before the baseline. A database in which
+// a first migrate ended after the first file of the baseline is migrated.
 func TestOlderSchemaIsRefused(t *testing.T) {
 	ctx := t.Context()
-	older := []int64{1, 90, 131, postgres.OldestSchema - 1}
-	for _, version := range older {
+	for _, version := range []int64{1, 90, 163, postgres.OldestSchema - 1} {
 		url := emptyDatabase(t)
 		pool := open(t, url, postgres.Options{})
-		if err := postgres.MigrateTo(ctx, url, version); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := pool.Exec(ctx, `INSERT INTO intumwa_schema (version_id, is_applied) VALUES ($1, true)`, version); err != nil { // as a migration that is embedded no more
+		older := fstest.MapFS{fmt.Sprintf("%05d_older.sql", version): {Data: []byte("-- +goose Up\nCREATE TABLE messages (id bigint, of_the_older_build text);\n")}}
+		if err := postgres.MigrateFiles(ctx, url, older); err != nil {
 			t.Fatal(err)
 		}
 		before := catalog(t, pool)

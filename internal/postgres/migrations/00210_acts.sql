@@ -1,17 +1,16 @@
 -- +goose Up
 
--- Who changed what: every administrative act, in the transaction of the change.
+-- The audit log: every administrative change, in the transaction of the change. Insert only. No secrets.
 CREATE TABLE acts (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at         timestamptz NOT NULL DEFAULT now(),
     actor      text        NOT NULL CHECK (actor <> ''),   -- user@host of a command, "user <id>" of a page
-    act        text        NOT NULL CHECK (act <> ''),     -- company.set, token.revoke, ...
+    act        text        NOT NULL CHECK (act <> ''),     -- company.set, token.revoke, …
     subject    text        NOT NULL CHECK (subject <> ''), -- "company 12", "link lumitel-1"
-    company_id bigint,                                     -- whom it concerns, where it is one company
+    company_id bigint,                                     -- if it concerns one company
     before     jsonb,                                      -- NULL: there was nothing
-    after      jsonb                                       -- NULL: there is nothing any more
+    after      jsonb                                       -- NULL: it was removed
 );
-COMMENT ON TABLE acts IS 'Insert only. No secrets.';
 CREATE INDEX acts_at ON acts (at);
 CREATE INDEX acts_company ON acts (company_id, id) WHERE company_id IS NOT NULL;
 

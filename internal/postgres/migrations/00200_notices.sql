@@ -1,0 +1,18 @@
+-- +goose Up
+
+-- Each process caches some rows for a moment. A trigger on each cached table calls this function, so that
+-- a change drops the row from every process's cache, whether a page, a command or psql makes it.
+-- The notice is part of the transaction of the change. Arguments: the subject and the column of its key.
+-- +goose StatementBegin
+CREATE FUNCTION notice() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM pg_notify('intumwa', TG_ARGV[0] || ' ' || left(to_jsonb(OLD) ->> TG_ARGV[1], 1000));
+    END IF;
+    IF TG_OP <> 'DELETE' THEN -- PostgreSQL sends the same text once in a transaction
+        PERFORM pg_notify('intumwa', TG_ARGV[0] || ' ' || left(to_jsonb(NEW) ->> TG_ARGV[1], 1000));
+    END IF;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd

@@ -1,0 +1,142 @@
+-- +goose Up
+
+CREATE TABLE users (
+    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    email         text        NOT NULL UNIQUE CHECK (email = lower(email)),
+    name          text        NOT NULL,
+    password_hash text        NOT NULL,
+    administrator boolean     NOT NULL DEFAULT false,
+    language      text        NOT NULL DEFAULT 'fr' CHECK (language IN ('fr', 'en', 'rn')), -- of mails and pages
+    created_at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- A customer receives a token as "id|secret". The table has the secret's SHA-256 only. (rule api 5)
+CREATE TABLE api_tokens (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    user_id      bigint      NOT NULL REFERENCES users,
+    name         text        NOT NULL,
+    secret_hash  bytea       NOT NULL CHECK (octet_length(secret_hash) = 32),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    last_used_at timestamptz, -- written once a minute at most
+    revoked_at   timestamptz
+) WITH (fillfactor = 70);
+CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
+
+-- A new token sends a notice too, because processes cache unknown tokens. last_used_at sends none.
+CREATE TRIGGER api_tokens_notice AFTER INSERT OR UPDATE OF user_id, secret_hash, revoked_at OR DELETE ON api_tokens
+    FOR EACH ROW EXECUTE FUNCTION notice('account', 'user_id');
+
+-- Another trigger on this table: companies_letter (dashboard).
+CREATE TABLE companies (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner_id       bigint      NOT NULL UNIQUE REFERENCES users,
+    name           text        NOT NULL,
+    approved       boolean     NOT NULL DEFAULT false,
+    verified       boolean     NOT NULL DEFAULT false,
+    smart_encoding boolean     NOT NULL DEFAULT false, -- look-alikes of characters that GSM-7 lacks are replaced
+    opt_outs       boolean     NOT NULL DEFAULT false, -- it has had an entry in opt_outs; never reset
+    quiet_hours    text, -- no batches are sent then: '21:00-06:00' in Burundi, 'none', or NULL: as configured
+    -- Limits. NULL: as configured, 0: no limit.
+    credits_a_day  bigint  CHECK (credits_a_day >= 0),
+    repeat_seconds integer CHECK (repeat_seconds BETWEEN 0 AND 86400), -- between two sends of a text to a number
+    repeats_a_day  integer CHECK (repeats_a_day >= 0),                 -- sends of a text to a number
+    number_a_day   integer CHECK (number_a_day >= 0),                  -- messages to a number
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT companies_quiet_hours_check CHECK (quiet_hours = 'none'
+        OR quiet_hours ~ '^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$'
+        AND split_part(quiet_hours, '-', 1) <> split_part(quiet_hours, '-', 2))
+);
+
+CREATE TRIGGER companies_notice AFTER INSERT OR UPDATE OR DELETE ON companies
+    FOR EACH ROW EXECUTE FUNCTION notice('account', 'owner_id');
+
+-- A request for a sender is in its row. It waits while it is neither approved nor refused; approved counts
+-- more than refused. Another trigger on this table: senders_letter (dashboard).
+CREATE TABLE senders (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    company_id bigint      NOT NULL REFERENCES companies,
+    name       text        NOT NULL CHECK (name ~ '^[A-Za-z0-9]{1,11}$'),
+    country    text        NOT NULL DEFAULT 'BI' CHECK (country ~ '^[A-Z]{2}$'),
+    approved   boolean     NOT NULL DEFAULT false,
+    purpose    text        NOT NULL DEFAULT '' CHECK (char_length(purpose) <= 500), -- '': a command registered it
+    asked_at   timestamptz NOT NULL DEFAULT now(), -- the last time
+    refused_at timestamptz,
+    refusal    text        NOT NULL DEFAULT '' CHECK (char_length(refusal) <= 500), -- the reason, for the company
+    created_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (company_id, name)
+);
+CREATE INDEX senders_waiting ON senders (id) WHERE NOT approved AND refused_at IS NULL;
+
+CREATE TRIGGER senders_notice AFTER INSERT OR UPDATE OR DELETE ON senders
+    FOR EACH ROW EXECUTE FUNCTION notice('company', 'company_id');
+
+-- The one test number of an account. (rule api 4.4)
+CREATE TABLE test_numbers (
+    user_id      bigint PRIMARY KEY REFERENCES users,
+    phone_number text        NOT NULL,
+    verified_at  timestamptz,
+    replacements integer     NOT NULL DEFAULT 0, -- how often a verified number was replaced
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TRIGGER test_numbers_notice AFTER INSERT OR UPDATE OR DELETE ON test_numbers
+    FOR EACH ROW EXECUTE FUNCTION notice('account', 'user_id');
+
+-- One-time codes for test numbers, one row for each code that was sent.
+CREATE TABLE test_number_codes (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    user_id      bigint      NOT NULL REFERENCES users,
+    phone_number text        NOT NULL,
+    salt         bytea       NOT NULL,
+    code_hash    bytea       NOT NULL CHECK (octet_length(code_hash) = 32),
+    tries        integer     NOT NULL DEFAULT 0,
+    spent        boolean     NOT NULL DEFAULT false, -- used, or replaced by a later code
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX test_number_codes_user ON test_number_codes (user_id, created_at);
+CREATE INDEX test_number_codes_number ON test_number_codes (phone_number, created_at);
+
+-- Browsers that have signed in. The cookie has the token, the table its SHA-256.
+CREATE TABLE sessions (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    token_hash  bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
+    user_id     bigint      NOT NULL REFERENCES users ON DELETE CASCADE,
+    passed      boolean     NOT NULL, -- false: the password was right, the second factor is missing
+    admin_until timestamptz,          -- end of the administrators' scope
+    address     text        NOT NULL,
+    device      text        NOT NULL,
+    once        bytea,                -- the next page shows it once; sealed with a key made from the token
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    seen_at     timestamptz NOT NULL DEFAULT now(), -- to the minute
+    expires_at  timestamptz NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX sessions_user_id ON sessions (user_id);
+
+-- Mailed links. A visitor with the token can read the mailbox.
+CREATE TABLE mail_links (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password')),
+    token_hash bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
+    email      text        NOT NULL CHECK (email = lower(email)),
+    name       text        NOT NULL DEFAULT '',
+    language   text        NOT NULL CHECK (language IN ('fr', 'en', 'rn')),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX mail_links_email ON mail_links (email, purpose);
+
+-- The one authenticator of an account (RFC 6238).
+CREATE TABLE second_factors (
+    user_id      bigint PRIMARY KEY REFERENCES users ON DELETE CASCADE,
+    secret       text        NOT NULL,           -- base32, sealed if a key is configured
+    confirmed_at timestamptz,                    -- NULL: it was shown, no code has been entered yet
+    last_step    bigint      NOT NULL DEFAULT 0, -- time step of the last code; a code counts once
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+
+-- Each replaces one code of the authenticator, once.
+CREATE TABLE recovery_codes (
+    user_id   bigint NOT NULL REFERENCES users ON DELETE CASCADE,
+    code_hash bytea  NOT NULL CHECK (octet_length(code_hash) = 32),
+    PRIMARY KEY (user_id, code_hash)
+);

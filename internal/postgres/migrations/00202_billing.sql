@@ -1,0 +1,73 @@
+-- +goose Up
+
+-- One row per company, which every send locks and writes. It is apart from companies so that a debit
+-- rewrites a short row and no index (HOT update).
+CREATE TABLE balances (
+    company_id bigint PRIMARY KEY,
+    credits    bigint NOT NULL DEFAULT 0 CHECK (credits >= 0),
+    spent_on   date,                                        -- the day of spent, in Burundi; NULL: nothing was ever spent
+    spent      bigint NOT NULL DEFAULT 0 CHECK (spent >= 0)  -- credits of that day's sends
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Every change of a balance: one row per API request, adjustment or refund. Insert only.
+-- balances.credits is the sum of ledger.amount at all times.
+CREATE TABLE ledger (
+    id            bigint GENERATED ALWAYS AS IDENTITY,
+    company_id    bigint      NOT NULL,
+    kind          text        NOT NULL CHECK (kind IN ('adjustment', 'send', 'refund')),
+    amount        bigint      NOT NULL CHECK (amount <> 0),
+    balance_after bigint      NOT NULL CHECK (balance_after >= 0),
+    ref           uuid,       -- ULID: send: of the single message or the batch; refund: of the message
+    note          text        NOT NULL DEFAULT '',
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (company_id, id)
+);
+
+-- A message is refunded once. A request is charged once because its ULID is unique in messages or batches.
+CREATE UNIQUE INDEX ledger_refund ON ledger (ref) WHERE kind = 'refund';
+
+-- +goose StatementBegin
+CREATE FUNCTION ledger_is_insert_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the ledger is insert only: correct it with a new row';
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER ledger_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_insert_only();
+
+-- Segments of test messages that are sent or pending, per account. A failed message returns its segments.
+-- (rule api 4.4.5)
+CREATE TABLE test_pools (
+    user_id bigint PRIMARY KEY,
+    used    bigint NOT NULL DEFAULT 0 CHECK (used >= 0)
+);
+
+-- What a failed message must return while another transaction holds the balance or the test pool: settling
+-- goes on, and the row is paid as soon as possible.
+CREATE TABLE returns (
+    ref        uuid PRIMARY KEY, -- ULID of the message
+    company_id bigint,           -- the balance that gets it, or
+    user_id    bigint,           -- the test pool that gets it
+    segments   bigint      NOT NULL CHECK (segments > 0),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CHECK (num_nonnulls(company_id, user_id) = 1)
+) WITH (fillfactor = 70);
+
+-- Thresholds below which a company's owner gets a mail (once an hour at most) and a webhook event (each crossing).
+-- A trigger on this table: balance_warnings_letter (dashboard).
+CREATE TABLE balance_warnings (
+    company_id bigint NOT NULL,
+    threshold  bigint NOT NULL CHECK (threshold > 0),
+    told_at    timestamptz,                    -- of the last mail
+    low        boolean NOT NULL DEFAULT false, -- the balance was below it at the last check
+    credits    bigint,                         -- the balance at the last crossing
+    PRIMARY KEY (company_id, threshold)
+);
+
+-- Keys of the page that adds credits, one per form: a form that is sent twice adds credits once.
+CREATE TABLE grants (
+    key        uuid        PRIMARY KEY,
+    company_id bigint      NOT NULL,
+    at         timestamptz NOT NULL DEFAULT now()
+);

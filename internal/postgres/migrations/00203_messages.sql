@@ -1,0 +1,225 @@
+-- +goose Up
+
+CREATE TABLE batches (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    ulid             uuid        NOT NULL,
+    company_id       bigint      NOT NULL,
+    user_id          bigint      NOT NULL,
+    kind             text        NOT NULL CHECK (kind IN ('bulk', 'template')),
+    sender           text        NOT NULL,
+    recipients_count integer     NOT NULL,
+    item_count       integer     NOT NULL,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    send_at          timestamptz, -- as in messages
+    expire_at        timestamptz
+);
+CREATE UNIQUE INDEX batches_ulid ON batches (ulid);
+CREATE INDEX batches_company ON batches (company_id, id);
+
+-- One row per message. The columns that settling writes (carrier, status, sent_at, failed_at, failure_reason)
+-- are in no index, and each page has room for a second version of every row, so that settling is a HOT update.
+CREATE TABLE messages (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- message_id of the webhooks
+    ulid             uuid        NOT NULL,
+    company_id       bigint      NOT NULL, -- 0: the gateway's own (one-time codes)
+    user_id          bigint      NOT NULL,
+    batch_id         bigint,               -- NULL: a single send
+    phone_number     text        NOT NULL, -- E.164
+    sender           text        NOT NULL,
+    body             text        NOT NULL,
+    encoding         smallint    NOT NULL, -- 0 GSM-7, 1 UCS-2
+    segments         smallint    NOT NULL,
+    concat_ref       smallint,             -- 8-bit concatenation reference of a long message
+    test             boolean     NOT NULL,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    carrier          text        NOT NULL, -- as routed; after submission the carrier that took it
+    status           smallint    NOT NULL DEFAULT 0, -- 0 pending, 1 sent, 2 failed
+    sent_at          timestamptz,
+    failed_at        timestamptz,
+    failure_reason   text,
+    client_reference text,        -- the customer's own name for it
+    send_at          timestamptz, -- not before; by the customer or quiet hours. NULL: at once
+    expire_at        timestamptz  -- given up then. NULL: as configured
+) WITH (fillfactor = 45);
+CREATE UNIQUE INDEX messages_ulid ON messages (ulid);
+CREATE INDEX messages_company ON messages (company_id, id);
+CREATE INDEX messages_batch ON messages (batch_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX messages_client_reference ON messages (company_id, client_reference, id) WHERE client_reference IS NOT NULL;
+
+-- Messages that a carrier must still get. A row is written with its message and deleted in the transaction that
+-- records the last segment's carrier id, so the table is small at any history. Redis is refilled from it.
+CREATE TABLE outbox (
+    message_id bigint PRIMARY KEY,
+    company_id bigint      NOT NULL,
+    carrier    text        NOT NULL,
+    lane       smallint    NOT NULL, -- 0 single, 1 batch
+    attempts   integer     NOT NULL DEFAULT 0,
+    due_at     timestamptz NOT NULL DEFAULT now(), -- 9999-12-31: held (holds)
+    expires_at timestamptz NOT NULL,
+    pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not there
+    claimed_by bigint,                    -- dispatchers.id; NULL: nobody carries it
+    epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims: a result under an earlier claim changes nothing
+    begun      boolean     NOT NULL DEFAULT false, -- the present claimant may have submitted it
+    in_doubt   boolean     NOT NULL DEFAULT false, -- a process died after its claim was begun: a carrier may have it
+    home       text,                               -- the carrier that a stand-in got it from
+    since      timestamptz -- when its time came, if later than its acceptance: its waiting time counts from then
+) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+        autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+
+-- Reading one lane of a carrier costs nothing for the messages of other lanes.
+CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
+-- Rows that must be put on the queue (retries, rows that were given back or handed over), by their time.
+CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
+-- Messages of a stand-in, and held messages. Neither claiming nor carrying a message writes these columns.
+CREATE INDEX outbox_home ON outbox (home, message_id) WHERE home IS NOT NULL;
+CREATE INDEX outbox_held ON outbox (company_id, message_id) WHERE due_at = '9999-12-31T00:00:00Z'::timestamptz;
+
+-- The outbox's messages per lane, as the walk last counted them.
+CREATE TABLE backlogs (
+    carrier   text     NOT NULL,
+    lane      smallint NOT NULL,
+    messages  bigint   NOT NULL,
+    oldest_at timestamptz, -- when the oldest message was accepted
+    due_at    timestamptz, -- the earliest due_at
+    PRIMARY KEY (carrier, lane)
+) WITH (fillfactor = 50);
+
+-- Messages accepted for later: the values of their future outbox rows. A message is in one of the two tables.
+CREATE TABLE scheduled (
+    message_id bigint      PRIMARY KEY,
+    company_id bigint      NOT NULL,
+    carrier    text        NOT NULL,
+    lane       smallint    NOT NULL,
+    due_at     timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+CREATE INDEX scheduled_due ON scheduled (lane, due_at, message_id);
+
+-- Messages with send_at or expire_at. The sweep over overdue messages skips them; each is checked at look_at.
+CREATE TABLE deadlines (
+    message_id bigint      PRIMARY KEY,
+    expires_at timestamptz NOT NULL, -- as in outbox
+    look_at    timestamptz NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+CREATE INDEX deadlines_look ON deadlines (look_at);
+
+-- Messages that left the outbox because their carrier may have them (on_ambiguous: hold). If the carrier
+-- refuses one later, it returns to the outbox with these values. The purge deletes rows after their message.
+CREATE TABLE held (
+    message_id bigint      PRIMARY KEY,
+    epoch      integer     NOT NULL, -- of its last claim
+    expires_at timestamptz NOT NULL
+);
+
+-- Messages for which a second carrier was chosen before they failed: once each.
+CREATE TABLE sent_on (
+    message_id   bigint      PRIMARY KEY,
+    at           timestamptz NOT NULL,
+    from_carrier text        NOT NULL,
+    to_carrier   text,                -- NULL: no second carrier may be chosen, because the first may have the message
+    reason       text        NOT NULL -- why it would have failed
+);
+
+-- Senders with held messages (outbox.due_at): a claim found that the company or the sender was not approved. The
+-- statement that claims writes the row. Once both are approved, the messages are due and the row is deleted.
+CREATE TABLE holds (
+    company_id bigint NOT NULL,
+    sender     text   NOT NULL, -- senders.name
+    PRIMARY KEY (company_id, sender)
+);
+
+-- The last concatenation reference per (sender, number). A handset joins segments by it, so two long messages
+-- in a short time must differ.
+CREATE TABLE concat_refs (
+    sender       text        NOT NULL,
+    phone_number text        NOT NULL,
+    last         smallint    NOT NULL,
+    used_at      timestamptz NOT NULL DEFAULT now(), -- created_at of the message that has it
+    PRIMARY KEY (sender, phone_number)
+) WITH (fillfactor = 60);
+
+-- Messages of the sandbox: their result and its time. They are in no outbox and reach no carrier. A row remains
+-- for a day after acceptance, because a user's messages per day are counted here.
+CREATE TABLE sandbox (
+    message_id bigint      PRIMARY KEY,
+    user_id    bigint      NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    due_at     timestamptz NOT NULL,
+    status     smallint    NOT NULL, -- 1 sent, 2 failed
+    reason     text        NOT NULL, -- of the failure
+    settled    boolean     NOT NULL DEFAULT false
+);
+CREATE INDEX sandbox_user ON sandbox (user_id, created_at);
+CREATE INDEX sandbox_due ON sandbox (due_at) WHERE NOT settled;
+CREATE INDEX sandbox_created ON sandbox (created_at);
+
+-- The position of each sweep over messages.
+CREATE TABLE sweeps (
+    name  text   PRIMARY KEY,
+    up_to bigint NOT NULL -- messages.id
+);
+
+-- Ranges of ids that tallies counts: a range is counted again until all its messages are final.
+CREATE TABLE tally_chunks (
+    chunk      bigint      PRIMARY KEY, -- messages with id / 100000 = chunk (tallyChunk)
+    up_to      bigint      NOT NULL DEFAULT 0, -- the last message that was counted
+    pending    bigint      NOT NULL DEFAULT 0,
+    changed_at timestamptz NOT NULL DEFAULT now(), -- when a count last found a new message
+    counted_at timestamptz NOT NULL DEFAULT '-infinity',
+    closed     boolean     NOT NULL DEFAULT false -- final: it is not counted again
+);
+CREATE INDEX tally_chunks_open ON tally_chunks (chunk) WHERE NOT closed;
+
+-- Messages by company, day and carrier.
+CREATE TABLE tallies (
+    company_id bigint NOT NULL,
+    day        date   NOT NULL, -- in Burundi
+    chunk      bigint NOT NULL, -- tally_chunks.chunk; -1 - chunk: messages that were purged before their chunk was closed
+    carrier    text   NOT NULL,
+    pending    bigint NOT NULL,
+    sent       bigint NOT NULL,
+    failed     bigint NOT NULL,
+    PRIMARY KEY (company_id, day, chunk, carrier)
+);
+CREATE INDEX tallies_chunk ON tallies (chunk);
+
+-- A Bloom filter of phone numbers per 10,000 ids, written once, when no further message can have such an id.
+-- An index on messages.phone_number would cost each message more of the write-ahead log than its row.
+CREATE TABLE number_filters (
+    chunk bigint PRIMARY KEY, -- messages with id / 10000 = chunk (filterChunk)
+    bits  bytea  NOT NULL     -- empty: there is no such message
+);
+ALTER TABLE number_filters ALTER COLUMN bits SET STORAGE EXTERNAL; -- uncompressed: a look-up reads a few octets
+
+-- Sums of purged messages, by which the audit proves them against the ledger, which is never purged.
+CREATE TABLE purged (
+    company_id bigint  PRIMARY KEY,
+    requests   bigint  NOT NULL, -- charged requests: single messages and batches
+    messages   bigint  NOT NULL, -- of these requests
+    segments   bigint  NOT NULL, -- credits
+    mark       numeric NOT NULL  -- sum of the requests' purge_mark
+);
+
+-- A hash of a purged request and its price. The sum over the ledger's rows without messages equals purged.mark
+-- only if they are the same requests at the same price.
+CREATE FUNCTION purge_mark(ref uuid, segments bigint) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT ('x' || left(encode(sha256(convert_to(ref || ' ' || segments, 'UTF8')), 'hex'), 15))::bit(60)::bigint::numeric
+$$;
+
+-- Messages that a purge skipped because they, or their batch, were not final. It returns to them.
+CREATE TABLE unpurged (
+    kind       text   NOT NULL CHECK (kind IN ('messages', 'bodies', 'numbers', 'company bodies')),
+    message_id bigint NOT NULL,
+    PRIMARY KEY (kind, message_id)
+);
+
+-- Companies whose texts have a retention of their own, or had one. The purge walks over their messages apart
+-- from all others, from the first one after each change.
+CREATE TABLE body_rules (
+    company_id   bigint      PRIMARY KEY,
+    keep_seconds bigint      CHECK (keep_seconds >= 0), -- NULL: as configured; 0: until the message is final
+    changed_at   timestamptz NOT NULL DEFAULT now(),
+    up_to        bigint      NOT NULL DEFAULT 0 -- the last message that the walk has passed
+);

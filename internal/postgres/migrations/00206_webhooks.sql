@@ -1,0 +1,90 @@
+-- +goose Up
+
+-- The one endpoint of a company. (rule api 6)
+CREATE TABLE webhook_endpoints (
+    company_id      bigint      PRIMARY KEY,
+    url             text        NOT NULL,
+    -- whsec_… in plain if no encryption key is configured; else aes256gcm: and the base64 of nonce, ciphertext and tag
+    -- (AES-256-GCM, additional data: company and company_id as 8 octets, big endian).
+    secret          text        NOT NULL,
+    previous_secret text,        -- the secret before a rotation, in the same form: both sign until previous_until
+    previous_until  timestamptz,
+    events          text[]      NOT NULL DEFAULT '{}' -- wanted beside sms.sent and sms.failed, which every endpoint gets
+        CHECK (events <@ ARRAY['sms.received', 'balance.low']),
+    active          boolean     NOT NULL DEFAULT true,
+    failing_since   timestamptz, -- the first failure since the last success; NULL: the last call succeeded
+    given_up_at     timestamptz, -- the first delivery that was given up since the last success
+    told_at         timestamptz, -- when the owner last got a mail about that
+    disabled_at     timestamptz, -- switched off by the gateway; NULL: active, or switched off by its owner
+    disabled_reason text CHECK (disabled_reason IN ('failing', 'gone')),
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    updated_at      timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TRIGGER webhook_endpoints_notice
+    AFTER INSERT OR UPDATE OF url, secret, active, previous_secret OR DELETE ON webhook_endpoints
+    FOR EACH ROW EXECUTE FUNCTION notice('endpoint', 'company_id');
+
+-- One row per event of a company that had an active endpoint: the values of its body, written once. The primary key
+-- allows one event per message and name. seq is the order of arrival, in which old rows are deleted.
+CREATE TABLE webhook_deliveries (
+    seq              bigint GENERATED ALWAYS AS IDENTITY,
+    company_id       bigint      NOT NULL,
+    -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low). The number is messages.id or
+    -- inbound_messages.id; for balance.low it is drawn from messages_id_seq.
+    id               bigint      NOT NULL,
+    at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
+    phone_number     text        NOT NULL,
+    client_reference text,                 -- of the message
+    data             text,                 -- member data of the body, octet for octet, of events from 2 on
+    PRIMARY KEY (company_id, id)
+);
+CREATE UNIQUE INDEX webhook_deliveries_seq ON webhook_deliveries (seq);
+-- To export or erase a number. Events about a company's own messages have no data.
+CREATE INDEX webhook_deliveries_received ON webhook_deliveries (phone_number) WHERE data IS NOT NULL;
+
+-- Every call of an endpoint, written once.
+CREATE TABLE webhook_attempts (
+    seq     bigint      NOT NULL, -- webhook_deliveries.seq
+    at      timestamptz NOT NULL, -- when it began
+    ms      integer     NOT NULL, -- duration
+    status  smallint    NOT NULL, -- of the answer; 0: no answer
+    result  text        NOT NULL, -- 2xx 3xx 4xx 5xx timeout dns tls blocked refused other
+    error   text,                 -- why there was no answer
+    excerpt text                  -- beginning of a failure's answer
+);
+CREATE INDEX webhook_attempts_seq ON webhook_attempts (seq);
+
+-- Deliveries that have not succeeded. A row is written with its delivery and deleted on success. Any process claims
+-- due rows and calls their endpoints; a result is recorded only under its claim. No index has claimed_until, and pages
+-- have room, so that a claim is a HOT update.
+CREATE TABLE webhook_undelivered (
+    company_id    bigint      NOT NULL,
+    id            bigint      NOT NULL, -- webhook_deliveries.id
+    due           timestamptz NOT NULL, -- of the next attempt; infinity: given up
+    tries         smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
+    given_up_at   timestamptz,
+    claimed_until timestamptz, -- NULL: not claimed
+    PRIMARY KEY (company_id, id)
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.05
+);
+-- By company, so that no company's due rows are behind another's backlog.
+CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id);
+
+-- A company's request to send everything again that was given up since a time, and its progress.
+CREATE TABLE webhook_recoveries (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    company_id  bigint      NOT NULL,
+    since       timestamptz NOT NULL,
+    started_at  timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    up_to       bigint      NOT NULL DEFAULT 0, -- webhook_deliveries.id; a delivery that fails again is behind it
+    found       bigint      NOT NULL DEFAULT 0, -- deliveries at the start
+    resent      bigint      NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX webhook_recoveries_open ON webhook_recoveries (company_id) WHERE finished_at IS NULL;
+CREATE INDEX webhook_recoveries_company ON webhook_recoveries (company_id, id);

@@ -1,0 +1,13 @@
+-- +goose Up
+
+-- The first answer to a request with an Idempotency-Key, written in the transaction that charges the request, so that
+-- a crash cannot charge twice.
+CREATE TABLE idempotency_keys (
+    user_id    bigint      NOT NULL,
+    key        text        NOT NULL,
+    request    bytea       NOT NULL, -- SHA-256 of the endpoint and the octets of the body
+    answer     bytea,                -- body of the first answer
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (user_id, key)
+);
+CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);

@@ -1,0 +1,45 @@
+-- +goose Up
+
+-- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it; its
+-- claims are free then.
+CREATE TABLE dispatchers (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text        NOT NULL, -- host name and process id
+    started_at timestamptz NOT NULL DEFAULT now(),
+    seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
+    links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
+    rests      text[]      NOT NULL DEFAULT '{}'   -- those that it leaves to others, because it could not bind them
+);
+
+-- One row per thing that one dispatcher does for all: 'tasks', and 'link ' with the link's name. A lease ends with its
+-- holder's row. The holder's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
+CREATE TABLE leases (
+    name   text   PRIMARY KEY,
+    holder bigint NOT NULL REFERENCES dispatchers ON DELETE CASCADE
+);
+
+-- One row per configured link: its state, for operators and for the next holder.
+CREATE TABLE links (
+    name       text        PRIMARY KEY,
+    carrier    text        NOT NULL,
+    paused     boolean     NOT NULL DEFAULT false,
+    state      text        NOT NULL DEFAULT 'down',
+    since      timestamptz NOT NULL DEFAULT now(), -- of state
+    broken     boolean     NOT NULL DEFAULT false, -- its breaker is open
+    last_error text        NOT NULL DEFAULT '',
+    "window"   integer     NOT NULL DEFAULT 0,
+    in_flight  integer     NOT NULL DEFAULT 0,
+    overdue    integer     NOT NULL DEFAULT 0, -- in flight for longer than the response timeout
+    tps        double precision NOT NULL DEFAULT 0,
+    accepted   integer     NOT NULL DEFAULT 0, -- submit_sm that the carrier accepted in the last minute
+    throttled  integer     NOT NULL DEFAULT 0, -- submit_sm that it refused as too fast in the last minute
+    id_format  text        NOT NULL DEFAULT '',    -- how its receipts write ids, once learnt
+    served_at  timestamptz NOT NULL DEFAULT now(), -- when it last could carry messages
+    bound_by   bigint,                             -- dispatchers.id that last had it bound
+    retries    json        NOT NULL DEFAULT '[]',  -- of a link that was given up: its binds' attempts so far (smpp.Retry)
+    updated_at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+
+-- The holder writes the other columns every second.
+CREATE TRIGGER links_notice AFTER UPDATE OF paused ON links
+    FOR EACH ROW WHEN (OLD.paused IS DISTINCT FROM NEW.paused) EXECUTE FUNCTION notice('link', 'name');
