@@ -62,7 +62,6 @@ CREATE TABLE senders (
     asked_at   timestamptz NOT NULL DEFAULT now(), -- the last time
     refused_at timestamptz,
     refusal    text        NOT NULL DEFAULT '' CHECK (char_length(refusal) <= 500), -- the reason, for the company
-    created_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (company_id, name)
 );
 CREATE INDEX senders_waiting ON senders (id) WHERE NOT approved AND refused_at IS NULL;
@@ -120,7 +119,6 @@ CREATE TABLE mail_links (
     email      text        NOT NULL CHECK (email = lower(email)),
     name       text        NOT NULL DEFAULT '',
     language   text        NOT NULL CHECK (language IN ('fr', 'en', 'rn')),
-    created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL
 );
 CREATE INDEX mail_links_email ON mail_links (email, purpose);
@@ -130,8 +128,7 @@ CREATE TABLE second_factors (
     user_id      bigint PRIMARY KEY REFERENCES users ON DELETE CASCADE,
     secret       text        NOT NULL,           -- base32, sealed if a key is configured
     confirmed_at timestamptz,                    -- NULL: it was shown, no code has been entered yet
-    last_step    bigint      NOT NULL DEFAULT 0, -- time step of the last code; a code counts once
-    created_at   timestamptz NOT NULL DEFAULT now()
+    last_step    bigint      NOT NULL DEFAULT 0  -- time step of the last code; a code counts once
 );
 
 -- Each replaces one code of the authenticator, once.

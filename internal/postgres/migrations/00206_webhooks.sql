@@ -17,7 +17,6 @@ CREATE TABLE webhook_endpoints (
     told_at         timestamptz, -- when the owner last got a mail about that
     disabled_at     timestamptz, -- switched off by the gateway; NULL: active, or switched off by its owner
     disabled_reason text CHECK (disabled_reason IN ('failing', 'gone')),
-    created_at      timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
 

@@ -5,7 +5,6 @@
 CREATE TABLE dispatchers (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text        NOT NULL, -- host name and process id
-    started_at timestamptz NOT NULL DEFAULT now(),
     seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
     links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
     rests      text[]      NOT NULL DEFAULT '{}'   -- those that it leaves to others, because it could not bind them
