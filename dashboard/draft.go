@@ -62,8 +62,8 @@ func insertDraft(ctx context.Context, tx pgx.Tx, t tenant, made draft) (id ulid.
 	id = ulid.Make()
 	recipients, err := json.Marshal(made.Recipients)
 	if err == nil {
-		_, err = tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, user_id, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)`,
-			pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), t.User.ID, made.Sender, made.Template, recipients)
+		_, err = tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)`,
+			pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), made.Sender, made.Template, recipients)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (

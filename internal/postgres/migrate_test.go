@@ -248,6 +248,9 @@ func TestEmbeddedMigrationsGoForwardOnly(t *testing.T) {
 		if strings.Contains(strings.ToLower(string(text)), "+goose down") {
 			t.Errorf("%s has a way back; migrations go forward only", name)
 		}
+		if name < fmt.Sprintf("%05d", postgres.OldestSchema) {
+			t.Errorf("%s has a number below the baseline's: databases with the baseline would never get it", name)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 CREATE TABLE campaign_drafts (
     ulid       uuid        PRIMARY KEY,
     company_id bigint      NOT NULL,
-    user_id    bigint      NOT NULL,
     sender     text        NOT NULL,
     template   text        NOT NULL,
     recipients jsonb       NOT NULL,
