@@ -63,7 +63,7 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.Count("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	queued := r.Carrier
-	if on := h.SentOn; on != nil {
+	if on := h.Second; on != nil {
 		queued = on.From
 		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(on.Reason), rank: 3})
 	}

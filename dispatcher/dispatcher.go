@@ -235,7 +235,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 		c.conf.Store(&configs[i])
 		if second := configs[i].SecondCarrier; second != "" {
 			for _, why := range secondReasons {
-				d.metrics.sentOn.WithLabelValues(c.name, second, why)
+				d.metrics.second.WithLabelValues(c.name, second, why)
 			}
 		}
 		d.active = append(d.active, c)

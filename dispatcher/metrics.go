@@ -30,7 +30,7 @@ type metrics struct {
 	direct          *prometheus.CounterVec // carrier, lane
 	resent          *prometheus.CounterVec // carrier
 	rerouted        *prometheus.CounterVec // carrier
-	sentOn          *prometheus.CounterVec // carrier, second, reason
+	second          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
 	givenUp         *prometheus.CounterVec // carrier, link
 	idFormat        *prometheus.GaugeVec   // carrier, link, mode
@@ -78,7 +78,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		resent: counter("intumwa_segments_resent_total",
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
 		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is no longer configured.", "carrier"),
-		sentOn: counter("intumwa_messages_sent_on_total",
+		second: counter("intumwa_messages_sent_on_total",
 			"Messages that failed at their carrier and for which its second carrier was asked, by why: unroutable, undelivered.", "carrier", "second", "reason"),
 		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
@@ -103,7 +103,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.sentOn, m.breakerOpen, m.givenUp, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
+			m.stale, m.direct, m.resent, m.rerouted, m.second, m.breakerOpen, m.givenUp, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))

@@ -126,7 +126,7 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 
 // without leaves out of what is written what concerns messages that are not the
 // carrier's any more.
-func (p plan) without(gone sentOn) plan {
+func (p plan) without(gone secondTook) plan {
 	if len(gone) == 0 {
 		return p
 	}

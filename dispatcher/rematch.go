@@ -23,7 +23,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 	}
 	for more := true; more; {
 		var settled []messages.Settled
-		var sent sentOn
+		var sent secondTook
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 			settled, sent = nil, nil // of a try before
 			states, err := walk.Some(ctx, tx)
@@ -34,7 +34,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 			if err != nil {
 				return err
 			}
-			if sent, err = d.askSecond(ctx, tx, c, &plan{}, finals); err != nil {
+			if sent, err = d.offerToSecond(ctx, tx, c, &plan{}, finals); err != nil {
 				return err
 			}
 			settled, err = d.conclude(ctx, tx, d.carrying, sent.fail(finals), messages.Ends{})
@@ -46,7 +46,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 		var links []string
 		var learnt []receipts.Learnt
 		links, learnt, more = walk.Committed()
-		d.tellSentOn(c, sent)
+		d.countSecond(c, sent)
 		d.report(settled)
 		c.unmatched.give(len(links))
 		for _, link := range links {

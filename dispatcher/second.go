@@ -24,30 +24,30 @@ var secondReasons = [...]string{unroutable, undelivered}
 // undeliv is the word of such a receipt, as it begins the reason of a verdict.
 const undeliv = "UNDELIV"
 
-// sentOn are the messages that a second carrier has taken in one transaction, with
-// why they would have failed.
-type sentOn map[int64]string
+// secondTook has the messages that a second carrier took in one transaction, with the
+// reason (secondReasons).
+type secondTook map[int64]string
 
-// askSecond has a carrier's second one take what fails here, as far as it may be asked
-// (rule choices 5.8): of the verdicts, which are those of receipts, and of what the plan
-// says of refusals. What it takes neither fails nor is the carrier's any more. The caller
-// holds the carrier's lock. Who settles receipts without results has an empty plan.
-func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *plan, verdicts []messages.Final) (sentOn, error) {
+// offerToSecond gives what fails here to the carrier's second carrier, where that is
+// allowed (rule choices 5.8): the refusals of the plan, and the verdicts, which come from
+// receipts. What the second carrier takes does not fail, and is not the carrier's any more.
+// The caller holds the carrier's lock. Without results the plan is empty.
+func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *plan, verdicts []messages.Final) (secondTook, error) {
 	conf := c.config()
 	if conf.SecondCarrier == "" {
 		return nil, nil
 	}
-	why := sentOn{}
-	var list []messages.Onward
+	why := secondTook{}
+	var list []messages.Failing
 	for id, reason := range p.elsewhere {
 		why[id] = unroutable
-		list = append(list, messages.Onward{MessageID: id, Reason: reason, Epoch: p.ended[id]})
+		list = append(list, messages.Failing{MessageID: id, Reason: reason, Epoch: p.ended[id]})
 	}
 	if conf.SecondWithin > 0 {
 		for _, f := range verdicts {
 			if _, listed := why[f.MessageID]; !listed && f.Status == sms.Failed && strings.HasPrefix(f.Reason, undeliv) {
 				why[f.MessageID] = undelivered
-				list = append(list, messages.Onward{MessageID: f.MessageID, Reason: f.Reason, Epoch: p.ended[f.MessageID]})
+				list = append(list, messages.Failing{MessageID: f.MessageID, Reason: f.Reason, Epoch: p.ended[f.MessageID]})
 			}
 		}
 	}
@@ -58,12 +58,12 @@ func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *pl
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := d.carrying.SendOn(ctx, tx, messages.Second{Dispatcher: d.member.id.Load(), From: c.name, To: conf.SecondCarrier,
+	ids, err := d.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: d.member.id.Load(), From: c.name, To: conf.SecondCarrier,
 		Within: conf.SecondWithin, Validity: d.opts.Validity}, list)
 	if err != nil {
 		return nil, err
 	}
-	sent := make(sentOn, len(ids))
+	sent := make(secondTook, len(ids))
 	for _, id := range ids {
 		sent[id] = why[id]
 	}
@@ -74,7 +74,7 @@ func (d *Dispatcher) askSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *pl
 // that transaction has written: everything, where one of its segments is recorded, and else
 // at least the messages that a second carrier has taken. It takes the carrier's lock: the
 // first transaction has ended by then. What is found may be on no standby yet.
-func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent sentOn, written bool, err error) {
+func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent secondTook, written bool, err error) {
 	if !w.again {
 		return nil, false, nil
 	}
@@ -91,11 +91,11 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 	for _, a := range w.late {
 		ids = append(ids, a.messageID)
 	}
-	taken, err := s.d.carrying.SentOn(ctx, tx, s.carrier.name, ids)
+	taken, err := s.d.carrying.TakenBySecond(ctx, tx, s.carrier.name, ids)
 	if err != nil {
 		return nil, false, err
 	}
-	sent = make(sentOn, len(taken))
+	sent = make(secondTook, len(taken))
 	for _, id := range taken {
 		sent[id] = undelivered
 		if _, refused := p.elsewhere[id]; refused {
@@ -106,7 +106,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 }
 
 // ends leaves out of the ends of attempts what was sent on.
-func (s sentOn) ends(e messages.Ends) messages.Ends {
+func (s secondTook) ends(e messages.Ends) messages.Ends {
 	if len(s) == 0 {
 		return e
 	}
@@ -117,24 +117,24 @@ func (s sentOn) ends(e messages.Ends) messages.Ends {
 	return e
 }
 
-func (s sentOn) has(id int64) bool {
+func (s secondTook) has(id int64) bool {
 	_, has := s[id]
 	return has
 }
 
 // fail leaves out what does not fail after all.
-func (s sentOn) fail(finals []messages.Final) []messages.Final {
+func (s secondTook) fail(finals []messages.Final) []messages.Final {
 	return slices.DeleteFunc(slices.Clone(finals), func(f messages.Final) bool { return s.has(f.MessageID) })
 }
 
-// tellSentOn counts what a second carrier has taken, once that is committed.
-func (d *Dispatcher) tellSentOn(c *carrier, sent sentOn) {
+// countSecond counts what a second carrier has taken, once that is committed.
+func (d *Dispatcher) countSecond(c *carrier, sent secondTook) {
 	if len(sent) == 0 {
 		return
 	}
 	second := c.config().SecondCarrier
 	for _, why := range sent {
-		d.metrics.sentOn.WithLabelValues(c.name, second, why).Inc()
+		d.metrics.second.WithLabelValues(c.name, second, why).Inc()
 	}
 	d.log.Info("a second carrier is asked for messages that failed", "carrier", c.name, "second", second, "messages", len(sent))
 }

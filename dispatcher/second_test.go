@@ -444,8 +444,8 @@ func TestSecondCarrierDecides(t *testing.T) {
 				t.Errorf("it was charged %d times", n)
 			}
 			h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
-			if err != nil || h.SentOn == nil || h.SentOn.From != "lumitel" || h.SentOn.To != "leo" || h.SentOn.Reason != "UNDELIV" {
-				t.Errorf("its history: %+v, %v", h.SentOn, err)
+			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" || h.Second.Reason != "UNDELIV" {
+				t.Errorf("its history: %+v, %v", h.Second, err)
 			}
 			told := 0
 			for _, moment := range messages.Timeline(messages.Record{}, h) {

@@ -262,7 +262,7 @@ func (s *settler) commit(w settlement) error {
 	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
 	var settled []messages.Settled
 	var recorded receipts.Recorded
-	var sent sentOn
+	var sent secondTook
 	var done []int64
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
@@ -291,7 +291,7 @@ func (s *settler) commit(w settlement) error {
 		if err != nil {
 			return err
 		}
-		if sent, err = s.d.askSecond(ctx, tx, s.carrier, &plan, finals); err != nil {
+		if sent, err = s.d.offerToSecond(ctx, tx, s.carrier, &plan, finals); err != nil {
 			return err
 		}
 		ends := plan.ends
@@ -316,7 +316,7 @@ func (s *settler) commit(w settlement) error {
 	s.spare(done)
 	s.learn(recorded)
 	s.logSettled(w, recorded)
-	s.d.tellSentOn(s.carrier, sent)
+	s.d.countSecond(s.carrier, sent)
 	s.d.report(settled)
 	return nil
 }

@@ -105,7 +105,7 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 				again = append(again, messages.Refused{MessageID: id, Segment: segment})
 			}
 		}
-		if err := store.NeverSendOn(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
+		if err := store.KeepFromSecond(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
 			return err
 		}
 		if err := store.PutBack(ctx, tx, carrier, again, validity); err != nil {

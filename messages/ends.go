@@ -59,7 +59,7 @@ const goneColumns = `o.message_id, o.carrier, o.epoch, o.expires_at, o.in_doubt`
 
 // goneInDoubt notes those of the outbox rows in gone that were in doubt: no second
 // carrier is asked for them.
-var goneInDoubt = neverSendOn("gone", "carrier")
+var goneInDoubt = keepFromSecond("gone", "carrier")
 
 // holdGone does the same, and records what PutBack needs of the rows.
 var holdGone = `, doubtful AS (` + goneInDoubt + `)
@@ -71,7 +71,7 @@ var holdGone = `, doubtful AS (` + goneInDoubt + `)
 //
 // A pending message without a row in the outbox is in nobody's hand: whatever a carrier
 // may have of it is recorded, as segments or, where the row was in doubt, in sent_on
-// ([Store.NeverSendOn]).
+// ([Store.KeepFromSecond]).
 type Ends struct {
 	Dispatcher int64
 	Carried    []Claim // a carrier has all their segments

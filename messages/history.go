@@ -16,7 +16,7 @@ type History struct {
 	Segments []receipts.SegmentRecord
 	Receipts []receipts.ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
-	SentOn   *SentOnRecord  // nil: no second carrier was asked
+	Second   *SecondRecord  // nil: no second carrier was asked
 }
 
 // WaitingRecord is a message's row in the outbox, or in what is scheduled.
@@ -59,12 +59,12 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 		})
 		return err
 	})
-	var on SentOnRecord
+	var on SecondRecord
 	batch.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1) AND to_carrier IS NOT NULL`, ids).
 		Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&id, &on.At, &on.From, &on.To, &on.Reason}, func() error {
 				h, sent := histories[id], on
-				h.SentOn = &sent
+				h.Second = &sent
 				histories[id] = h
 				return nil
 			})
@@ -100,7 +100,7 @@ func Timeline(r Record, h History) []Moment {
 	for _, k := range h.Receipts {
 		moments = append(moments, Moment{At: k.At, Event: "receipt", Detail: fmt.Sprintf("%s (%s)", k.State, k.Outcome)})
 	}
-	if on := h.SentOn; on != nil {
+	if on := h.Second; on != nil {
 		moments = append(moments, Moment{At: on.At, Event: "sent_on", Detail: fmt.Sprintf("from %s to %s: %s", on.From, on.To, on.Reason)})
 	}
 	if r.SentAt != nil {

@@ -105,7 +105,7 @@ func TestTimeline(t *testing.T) {
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
 			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // held
 		},
-		SentOn:   &messages.SentOnRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
+		Second:   &messages.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
 		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
 	}
 	var got []string

@@ -15,7 +15,7 @@ import (
 // them into the other's lanes. A message of which the carrier has accepted a
 // segment stays: the other could only send it twice, or cut it otherwise. With
 // held, so does one of which the carrier may have a segment. What goes although it is in
-// doubt gets no second carrier ([Store.NeverSendOn]).
+// doubt gets no second carrier ([Store.KeepFromSecond]).
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
 	out := receipts.Has
 	if held {
@@ -31,7 +31,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 		), o AS (
 			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, in_doubt = false FROM moved WHERE o.message_id = moved.message_id
 		), never AS (
-			`+neverSendOn("moved", "$1")+`
+			`+keepFromSecond("moved", "$1")+`
 		)
 		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, held)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (in
 		), o AS (
 			UPDATE outbox o SET carrier = $3, pushed_at = NULL, in_doubt = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		), never AS (
-			`+neverSendOn("moved", "$2")+`
+			`+keepFromSecond("moved", "$2")+`
 		)
 		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)
 	if err != nil {

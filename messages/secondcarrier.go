@@ -13,8 +13,8 @@ import (
 	"intumwa/submission"
 )
 
-// Onward is a message that fails at its carrier, unless another one takes it.
-type Onward struct {
+// Failing is a message that fails at its carrier, unless another one takes it.
+type Failing struct {
 	MessageID int64
 	Reason    string // why it fails, in the carrier's words
 
@@ -24,15 +24,15 @@ type Onward struct {
 	Epoch int
 }
 
-// Second says which carrier is asked for messages that fail at another one.
-type Second struct {
+// SecondCarrier names the carrier that gets messages which fail at another one.
+type SecondCarrier struct {
 	Dispatcher int64
 	From, To   string
 	Within     time.Duration // of its acceptance a segment's receipt must have said UNDELIV
 	Validity   time.Duration // of messages whose end is not written down
 }
 
-// SendOn hands messages that fail to a second carrier and returns those that it
+// GiveToSecond hands messages that fail to a second carrier and returns those that it
 // takes: each once in its life, as long as it is valid, and only if the first
 // carrier neither has nor may have anything of it. They wait for that carrier then,
 // and what the first says of them from now on changes nothing. The caller holds
@@ -43,8 +43,8 @@ type Second struct {
 // answered every recorded copy and will deliver none (submission.MayGoElsewhere); nobody
 // has the message claimed but the caller, whose attempt ends here; the message is not in
 // doubt (Claimed.InDoubt), nor was it when it left the outbox or its carrier
-// ([Store.NeverSendOn]).
-func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onward) (sent []int64, err error) {
+// ([Store.KeepFromSecond]).
+func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (sent []int64, err error) {
 	ids := make([]int64, len(list))
 	for i, o := range list {
 		ids[i] = o.MessageID
@@ -53,7 +53,7 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(o Onward) bool { return !submission.MayGoElsewhere(copies[o.MessageID]) })
+	list = slices.DeleteFunc(slices.Clone(list), func(o Failing) bool { return !submission.MayGoElsewhere(copies[o.MessageID]) })
 	ids = ids[:0]
 	reasons, epochs := make([]string, len(list)), make([]int32, len(list))
 	for i, o := range list {
@@ -100,9 +100,9 @@ func (s *Store) SendOn(ctx context.Context, tx pgx.Tx, second Second, list []Onw
 	return sent, postgres.Later(ctx, tx, "passing what a carrier has said", b)
 }
 
-// SentOn returns those of messages that a second carrier has taken from this one, and
+// TakenBySecond returns those of messages that a second carrier has taken from this one, and
 // that have not come back to it since (Reroute, Readdress).
-func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
+func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
 	rows, err := tx.Query(ctx, `SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
 		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND e.to_carrier IS NOT NULL AND m.carrier <> $2`, ids, from)
 	if err == nil {
@@ -114,9 +114,9 @@ func (s *Store) SentOn(ctx context.Context, tx pgx.Tx, from string, ids []int64)
 	return ids, nil
 }
 
-// NeverSendOn notes messages that no second carrier gets: a carrier may have something
+// KeepFromSecond notes messages that no second carrier gets: a carrier may have something
 // of them that is recorded nowhere.
-func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
+func (s *Store) KeepFromSecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -127,15 +127,15 @@ func (s *Store) NeverSendOn(ctx context.Context, tx pgx.Tx, from string, ids []i
 	return nil
 }
 
-// neverSendOn does in SQL what NeverSendOn does, for the rows of the outbox in a table that
+// keepFromSecond does in SQL what KeepFromSecond does, for the rows of the outbox in a table that
 // are in doubt.
-func neverSendOn(table, from string) string {
+func keepFromSecond(table, from string) string {
 	return `INSERT INTO sent_on (message_id, at, from_carrier, reason)
 			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE in_doubt ORDER BY message_id ON CONFLICT DO NOTHING`
 }
 
-// SentOnRecord tells that another carrier was asked for a message.
-type SentOnRecord struct {
+// SecondRecord is the record of a message that a second carrier got.
+type SecondRecord struct {
 	At       time.Time
 	From, To string
 	Reason   string // why it would have failed

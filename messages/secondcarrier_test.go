@@ -11,9 +11,9 @@ import (
 	"intumwa/messages"
 )
 
-// TestSendOn: a second carrier takes a message in one case of each of these, and in no other, whichever way they come together:
+// TestGiveToSecond: a second carrier takes a message in one case of each of these, and in no other, whichever way they come together:
 // the copies that are recorded, who has the message in hand, and what was noted of it.
-func TestSendOn(t *testing.T) {
+func TestGiveToSecond(t *testing.T) {
 	copies := map[string]bool{ // f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier before
 		"": true, "f": true, "ff": true, "x": true, "xf": true,
 		"p": false, "s": false, "P": false, "S": false, "F": false, "fp": false, "fs": false, "fP": false, "fF": false,
@@ -55,12 +55,12 @@ func TestSendOn(t *testing.T) {
 				var sent []int64
 				d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
 					if noted {
-						if err := d.NeverSendOn(ctx, tx, carrier, []int64{id}); err != nil {
+						if err := d.KeepFromSecond(ctx, tx, carrier, []int64{id}); err != nil {
 							return err
 						}
 					}
-					sent, err = d.SendOn(ctx, tx, messages.Second{Dispatcher: 7, From: carrier, To: "leo", Within: time.Minute, Validity: time.Hour},
-						[]messages.Onward{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
+					sent, err = d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: carrier, To: "leo", Within: time.Minute, Validity: time.Hour},
+						[]messages.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
 					return err
 				})
 				if may := mayByCopies && h.may && !noted; may != (len(sent) == 1) {
@@ -83,7 +83,7 @@ func TestSendOn(t *testing.T) {
 	}
 }
 
-// copied records a copy of the first segment, as TestSendOn has it.
+// copied records a copy of the first segment, as TestGiveToSecond has it.
 func (d *testStore) copied(id int64, n int, letter rune) {
 	d.Helper()
 	key, state, word, passed := fmt.Sprintf("%d-%d", id, n), 0, "", false
@@ -128,12 +128,12 @@ func TestHandedOverWithADoubt(t *testing.T) {
 			if err != nil || len(claimed) != 2 {
 				t.Fatalf("%d claimed, %v", len(claimed), err)
 			}
-			var list []messages.Onward
+			var list []messages.Failing
 			for _, c := range claimed {
-				list = append(list, messages.Onward{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
+				list = append(list, messages.Failing{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
 			}
 			d.tx(func(ctx context.Context, tx pgx.Tx) error {
-				sent, err := d.SendOn(ctx, tx, messages.Second{Dispatcher: 7, From: "leo", To: "onatel", Validity: time.Hour}, list)
+				sent, err := d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: "leo", To: "onatel", Validity: time.Hour}, list)
 				same(t, "sent on", sent, ids[1:])
 				return err
 			})
