@@ -107,7 +107,7 @@ func stateOf(raw json.RawMessage) map[string]string {
 	}
 	shown := make(map[string]string, len(fields))
 	for name, value := range fields {
-		var text string
+		text := "–" // of null
 		if json.Unmarshal(value, &text) != nil {
 			text = string(bytes.TrimSpace(value))
 		}

@@ -140,15 +140,26 @@ func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64)
 	return bodiesText(was), bodiesText(c.Bodies.keep), nil
 }
 
-// adminBounds are a company's own: those of the configuration are left out, and 0 is no limit.
+// adminBounds are a company's own. The key of a limit that the configuration sets is left out.
 type adminBounds struct {
-	DailyCap      *int64 `json:"daily_cap,omitempty"`
-	RepeatSeconds *int64 `json:"repeat_seconds,omitempty"`
-	RepeatsADay   *int64 `json:"repeats_a_day,omitempty"`
-	NumberADay    *int64 `json:"number_a_day,omitempty"`
-	Bodies        string `json:"bodies,omitempty"` // none, final or a duration
+	DailyCap      ownLimit `json:"daily_cap,omitzero"`
+	RepeatSeconds ownLimit `json:"repeat_seconds,omitzero"`
+	RepeatsADay   ownLimit `json:"repeats_a_day,omitzero"`
+	NumberADay    ownLimit `json:"number_a_day,omitzero"`
+	Bodies        string   `json:"bodies,omitempty"` // none, final or a duration
+}
+
+// ownLimit is a limit as in accounts.Limits. Its JSON is null for no limit.
+type ownLimit struct{ most *int64 }
+
+// MarshalJSON writes the limit.
+func (l ownLimit) MarshalJSON() ([]byte, error) {
+	if l.most == nil || *l.most == 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, *l.most, 10), nil
 }
 
 func boundsOf(l accounts.Limits) adminBounds {
-	return adminBounds{DailyCap: l.CreditsADay, RepeatSeconds: l.RepeatSeconds, RepeatsADay: l.RepeatsADay, NumberADay: l.NumberADay}
+	return adminBounds{DailyCap: ownLimit{l.CreditsADay}, RepeatSeconds: ownLimit{l.RepeatSeconds}, RepeatsADay: ownLimit{l.RepeatsADay}, NumberADay: ownLimit{l.NumberADay}}
 }

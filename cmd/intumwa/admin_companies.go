@@ -90,12 +90,7 @@ type adminCompany struct {
 	Verified      bool  `json:"verified"`
 	SmartEncoding bool  `json:"smart_encoding"`
 
-	// Its own, as in adminBounds.
-	DailyCap      *int64 `json:"daily_cap,omitempty"`
-	RepeatSeconds *int64 `json:"repeat_seconds,omitempty"`
-	RepeatsADay   *int64 `json:"repeats_a_day,omitempty"`
-	NumberADay    *int64 `json:"number_a_day,omitempty"`
-	Bodies        string `json:"bodies,omitempty"`
+	adminBounds
 
 	LowBalance []int64 `json:"low_balance,omitempty"` // thresholds, the highest first
 	QuietHours string  `json:"quiet_hours,omitempty"` // its own; "": those of the installation
@@ -183,7 +178,7 @@ const maxThreshold = 1_000_000_000
 
 func flagsOf(c accounts.Company) adminCompany {
 	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours,
-		DailyCap: c.Limits.CreditsADay, RepeatSeconds: c.Limits.RepeatSeconds, RepeatsADay: c.Limits.RepeatsADay, NumberADay: c.Limits.NumberADay}
+		adminBounds: boundsOf(c.Limits)}
 }
 
 type adminCompanyListCmd struct{ stretch }
