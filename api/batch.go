@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -21,6 +22,7 @@ type batchView struct {
 	ItemCount       int       `json:"item_count"`
 	Counts          counts    `json:"counts"`
 	CreatedAt       string    `json:"created_at"`
+	State           string    `json:"state"`
 
 	// Only of batches to which they were given.
 	SendAt   *string `json:"send_at,omitempty"`
@@ -50,8 +52,23 @@ func (a *API) getBatch(c *gin.Context) {
 	writeJSON(c, http.StatusOK, batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
-		CreatedAt: timestamp(batch.CreatedAt), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
+		CreatedAt: timestamp(batch.CreatedAt), State: stateOf(batch), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
 	})
+}
+
+// stateOf returns how far a batch has come: scheduled until its time, sending while a message is pending, then finished, or
+// cancelled when all its messages are.
+func stateOf(batch messages.BatchRecord) string {
+	all := batch.Counts[sms.Pending] + batch.Counts[sms.Sent] + batch.Counts[sms.Failed]
+	switch {
+	case batch.Counts[sms.Pending] > 0 && batch.SendAt.After(postgres.Now()):
+		return "scheduled"
+	case batch.Counts[sms.Pending] > 0:
+		return "sending"
+	case all > 0 && batch.Cancelled == all:
+		return "cancelled"
+	}
+	return "finished"
 }
 
 // batchNamed finds the company's batch that the path names. When there is none, it

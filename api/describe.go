@@ -108,15 +108,21 @@ func responseOf(operation string, status int) response {
 		}
 		examples[name] = example{r.cause.en, r.example(operation)}
 		if r.code == intake.RefuseOptedOut.Reason && inBatch(operation) {
-			examples["opted_out_several"] = example{r.cause.en, message{intake.RefuseRecipientsOptedOut("2", "5", "9").Text}}
+			one := intake.OptedOutRecipient{Position: 2, Number: "+25779123400"}
+			examples[name] = example{r.cause.en, refusedView{r.example(operation).(message), []intake.OptedOutRecipient{one}}}
+			examples["opted_out_several"] = example{r.cause.en, refusedView{message{intake.RefuseRecipientsOptedOut("2", "5").Text},
+				[]intake.OptedOutRecipient{one, {Position: 5, Number: "+25761234500"}}}}
 		}
 		if name := oneCredit[r.code]; name != "" { // "1 credit", not "1 credits"
 			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1), " N ", " 2 ")}}
 		}
 	}
 	schema := "#/components/schemas/Message"
-	if status == 422 {
+	switch {
+	case status == 422:
 		schema = "#/components/schemas/Invalid"
+	case status == 400 && inBatch(operation):
+		schema = "#/components/schemas/RefusedBatch"
 	}
 	return response{Description: descriptions[status], Headers: headersOf(operation, status),
 		Content: map[string]media{"application/json": {ref{schema}, examples}}}
@@ -155,7 +161,7 @@ func (r *refusal) example(operation string) any {
 		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", ": K.", ": code.").Replace(r.text)
 		return message{text}
 	}
-	fill := strings.NewReplacer(".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ", " colour ").Replace
+	fill := strings.NewReplacer(".N.K", ".0.send_at", ".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ", " colour ").Replace
 	field, text := fill(r.field), fill(r.text)
 	if field == "K" {
 		field = "colour"

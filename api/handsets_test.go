@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,22 +60,40 @@ func TestOptedOut(t *testing.T) {
 		named = append(named, fmt.Sprint("#", i+1))
 	}
 	const one = "The recipient has opted out of messages from this sender."
-	for _, c := range []struct{ path, body, want string }{
-		{"/v1/sms", single("ACME", out), one},
-		{"/v1/sms", single("ACME", all), one},
-		{"/v1/sms", single("OTHER", all), one},
-		{"/v1/sms", strings.Replace(single("ACME", out), "Amahoro", strings.Repeat("x", 600), 1), one}, // before the credits
-		{"/v1/sms/bulk", bulk(free, out), "Recipient #2 has opted out of messages from this sender."},
-		{"/v1/sms/bulk", bulk(out, free, all), "Recipients #1 and #3 have opted out of messages from this sender."},
-		{"/v1/sms/bulk", bulk(out, out, free, all), "Recipients #1, #2 and #4 have opted out of messages from this sender."},
-		{"/v1/sms/bulk", bulk(many...), "Recipients " + strings.Join(named, ", ") + " and 10 more have opted out of messages from this sender."},
-		{"/v1/sms/template", template(out, free), "Recipient #1 has opted out of messages from this sender."},
+	gone := func(numbers ...string) (list []any) { // positions and numbers in turn
+		for i := 0; i < len(numbers); i += 2 {
+			position, _ := strconv.Atoi(numbers[i])
+			list = append(list, map[string]any{"recipient": position, "phone_number": numbers[i+1]})
+		}
+		return list
+	}
+	var all60 []string
+	for i := range many {
+		all60 = append(all60, strconv.Itoa(i+1), out)
+	}
+	for _, c := range []struct {
+		path, body, want string
+		list             []any
+	}{
+		{"/v1/sms", single("ACME", out), one, nil},
+		{"/v1/sms", single("ACME", all), one, nil},
+		{"/v1/sms", single("OTHER", all), one, nil},
+		{"/v1/sms", strings.Replace(single("ACME", out), "Amahoro", strings.Repeat("x", 600), 1), one, nil}, // before the credits
+		{"/v1/sms/bulk", bulk(free, out), "Recipient #2 has opted out of messages from this sender.", gone("2", out)},
+		{"/v1/sms/bulk", bulk(out, free, all), "Recipients #1 and #3 have opted out of messages from this sender.", gone("1", out, "3", all)},
+		{"/v1/sms/bulk", bulk(out, out, free, all), "Recipients #1, #2 and #4 have opted out of messages from this sender.", gone("1", out, "2", out, "4", all)},
+		{"/v1/sms/bulk", bulk(many...), "Recipients " + strings.Join(named, ", ") + " and 10 more have opted out of messages from this sender.", gone(all60...)},
+		{"/v1/sms/template", template(out, free), "Recipient #1 has opted out of messages from this sender.", gone("1", out)},
 	} {
 		got := w.do("live", "POST", c.path, c.body, "Idempotency-Key", "k")
 		if got.status != 400 || got.header.Get("X-Error-Code") != "opted_out" {
 			t.Errorf("%s %s: %d %s", c.path, c.body, got.status, got.header.Get("X-Error-Code"))
 		}
-		sameJSON(t, got.body, messageJSON(c.want))
+		want := map[string]any{"message": c.want}
+		if c.list != nil {
+			want["opted_out"] = c.list
+		}
+		sameJSON(t, got.body, encode(want))
 	}
 	if w.recorded() != before || credits() != had {
 		t.Errorf("recorded %v, before %v; %d credits of %d", w.recorded(), before, credits(), had)

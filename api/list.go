@@ -36,10 +36,9 @@ func (a *API) listMessages(c *gin.Context) {
 	}
 	filter.Number = a.numberAsked(q)
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
-	if text := q.Get(filterReference); text != "" {
-		if filter.Reference = text; !isReference(text) {
-			q.add(referenceInvalid)
-		}
+	filter.Reference = q.Get(filterReference)
+	if wrong := referenceWrong.of(filter.Reference); wrong != nil {
+		q.add(wrong)
 	}
 	a.showPage(c, company, q, messageFilters, filter)
 }
@@ -111,11 +110,11 @@ func instant(text string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true
 	}
-	text = strings.Replace(text, " ", "+", 1)
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, t.Year() >= 1 && t.Year() <= 9999
-		}
+	t, ok := parseMoment(strings.Replace(text, " ", "+", 1))
+	if !ok {
+		var err error
+		t, err = time.Parse(time.DateOnly, text)
+		ok = err == nil
 	}
-	return time.Time{}, false
+	return t, ok && t.Year() >= 1 && t.Year() <= 9999
 }

@@ -113,10 +113,38 @@ func TestGetBatch(t *testing.T) {
 	w.exec(`UPDATE messages SET status = 2, failed_at = now() WHERE id = 3`)
 	got := w.do("live", "GET", "/v1/sms/batches/"+strings.ToLower(id), "")
 	sameJSON(t, got.body, `{"batch_id":"ULID","status":"queued","sender":"ACME","recipients_count":3,"item_count":4,
-		"counts":{"pending":1,"sent":1,"failed":1},"created_at":"TIME"}`)
+		"counts":{"pending":1,"sent":1,"failed":1},"created_at":"TIME","state":"sending"}`)
 	if !strings.Contains(got.body, id) {
 		t.Errorf("%s is not in %s", id, got.body)
 	}
+}
+
+// A batch is scheduled until its time, then sending while any of its messages is pending, and then finished, or cancelled if all
+// of them are.
+func TestBatchState(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	batch := bulk("ACME", item("79123456", "x"), item("79123457", "y"))
+	id := w.sentBatch("live", with(batch, "send_at", in(time.Hour)))
+	is := func(want string) {
+		t.Helper()
+		if got := w.do("live", "GET", "/v1/sms/batches/"+id, "").body; !strings.Contains(got, `"status":"queued"`) || !strings.Contains(got, `"state":"`+want+`"`) {
+			t.Errorf("want %s: %s", want, got)
+		}
+	}
+	is("scheduled")
+	w.exec(`UPDATE batches SET send_at = now() - interval '1 second'`)
+	is("sending")
+	w.exec(`UPDATE messages SET status = 2, failed_at = now(), failure_reason = 'cancelled' WHERE id = 1`)
+	is("sending")
+	w.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = 2`)
+	is("finished")
+	id = w.sentBatch("live", with(batch, "send_at", in(time.Hour)))
+	w.do("live", "DELETE", "/v1/sms/batches/"+id, "")
+	is("cancelled")
+	id = w.sentBatch("live", batch)
+	is("sending")
+	w.exec(`UPDATE messages SET status = 2, failed_at = now(), failure_reason = 'UNDELIV' WHERE status = 0`)
+	is("finished")
 }
 
 func TestBalance(t *testing.T) {
@@ -172,7 +200,7 @@ func TestListMessages(t *testing.T) {
 		{"batch_id=" + batch + "&limit=5", "jihgfedcba", 2}, {"batch_id=01JNA2K3M4N5P6Q7R8S9T0V1W2", "", 1},
 		{"from=2026-03-10T00:00:00%2B02:00", "kji", 1}, {"from=2026-03-10T00:00:00+02:00", "kji", 1}, {"to=2026-03-04T00:00:00%2B02:00", "ba", 1},
 		{"from=2026-03-03&to=2026-03-05T00:00:00Z", "dc", 1}, {"from=2027-01-01", "", 1}, {"to=2020-01-01", "", 1},
-		{"limit=&cursor=&status=&batch_id=&phone_number=&from=&to=", "kjihgfedcba", 1},
+		{"limit=&cursor=", "kjihgfedcba", 1}, {"from=2026-03-03t00:00:00z&to=2026-03-05T00:00:00z", "dc", 1},
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			w.t = t
@@ -189,8 +217,12 @@ func TestListMessages(t *testing.T) {
 	w.t = t
 	const time = " must be a date and time such as 2026-03-01T10:00:00+02:00."
 	for query, want := range map[string]string{
-		"status=queued": failsFirst("status", "The status must be pending, sent or failed."),
-		"batch_id=1":    failsFirst("batch_id", "The batch_id must be a ULID."),
+		"status=&batch_id=": failsFirst("batch_id", "The batch_id parameter must not be empty.", "status", "The status parameter must not be empty."),
+		"client_reference=": failsFirst("client_reference", "The client_reference parameter must not be empty."),
+		"phone_number=":     failsFirst("phone_number", "The phone_number parameter must not be empty."),
+		"from=&to=":         failsFirst("from", "The from parameter must not be empty.", "to", "The to parameter must not be empty."),
+		"status=queued":     failsFirst("status", "The status must be pending, sent or failed."),
+		"batch_id=1":        failsFirst("batch_id", "The batch_id must be a ULID."),
 		"phone_number=1&limit=x": failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number.",
 			"limit", "The limit must be between 1 and 100."),
 		"from=yesterday": failsFirst("from", "The from"+time), "to=2026-13-01": failsFirst("to", "The to"+time),

@@ -23,14 +23,15 @@ const (
 	maxLimit     = 100
 )
 
-// query holds the parameters of a look-up and what is wrong with them. One that is
-// given but empty counts as missing; of one that is given twice the first counts.
+// query holds the parameters of a look-up and what is wrong with them. An empty limit or
+// cursor counts as missing; of a parameter that is given twice the first counts.
 type query struct {
 	url.Values
 	problems
 }
 
-// readQuery reads the parameters of a look-up that accepts these and no others.
+// readQuery reads the parameters of a look-up that accepts these and no others. An empty
+// filter would be none at all: it is refused.
 func readQuery(c *gin.Context, known ...string) *query {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	q := &query{Values: values}
@@ -38,8 +39,12 @@ func readQuery(c *gin.Context, known ...string) *query {
 		q.add(queryInvalid)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(known, name) {
+		switch {
+		case !slices.Contains(known, name):
 			q.addNamed(parameterUnknown, "", name)
+		case name != "limit" && name != "cursor" && blank(values.Get(name)):
+			q.addNamed(parameterEmpty, "", name)
+			values.Del(name)
 		}
 	}
 	return q

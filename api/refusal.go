@@ -27,15 +27,16 @@ type words struct{ en, fr string }
 type operations string
 
 const (
-	onSends   operations = "sendSms sendBulk sendTemplate"
-	onBatches operations = "sendBulk sendTemplate"
-	onBodies             = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
-	onLists   operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
-	onCancels operations = "cancelSms cancelBatch cancelBatchByID"
-	onNamed              = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
-	onAsked              = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut " + onCancels
-	onLooks              = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
-	onAll                = onBodies + " " + onAsked + " resendWebhookDelivery"
+	onSends    operations = "sendSms sendBulk sendTemplate"
+	onBatches  operations = "sendBulk sendTemplate"
+	onBodies              = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
+	onLists    operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
+	onFiltered            = onLists + " removeOptOut"
+	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
+	onNamed               = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
+	onAsked               = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut " + onCancels
+	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
+	onAll                 = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
 // retry says whether the client may send the same request again.

@@ -22,9 +22,17 @@ var (
 	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
 		words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
-	referenceInvalid = newInvalid("client_reference_invalid", "client_reference", "The client_reference must be at most 64 printable characters.", "sendSms listSms",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters; leave it out for none.", "De 1 à 64 caractères imprimables ; omettez-la s’il n’y en a pas."})
+	referenceWrong = wrongReference{
+		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms",
+			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
+			words{"Quote it; leave it out for none.", "Mettez-la entre guillemets ; omettez-la s’il n’y en a pas."}),
+		newInvalid("client_reference_too_long", "client_reference", "The client_reference must not exceed 64 characters.", "sendSms listSms",
+			words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
+			words{"Shorten it.", "Raccourcissez-la."}),
+		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
+			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+	}
 	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
 		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
 		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
@@ -76,9 +84,20 @@ var (
 	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
 		words{"Too long.", "Trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	itemReferenceInvalid = newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
+	itemReferenceWrong = wrongReference{
+		newInvalidItem("client_reference_not_a_string", "messages.N.client_reference", endText, "sendBulk",
+			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
+			words{"Quote it.", "Mettez-la entre guillemets."}),
+		newInvalidItem("client_reference_too_long", "messages.N.client_reference", endReferenceToo, "sendBulk",
+			words{"Too long.", "Trop longue."},
+			words{"Shorten it.", "Raccourcissez-la."}),
+		newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
+			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+	}
+	itemMisplaced = newInvalidItem("field_misplaced", "messages.N.K", endWhole, "sendBulk",
+		words{"An item with a sender, send_at or expire_at of its own.", "Un élément avec son propre sender, send_at ou expire_at."},
+		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
@@ -103,12 +122,23 @@ var (
 	recipientVariableLong = newInvalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
 		words{"The value is too long.", "La valeur est trop longue."},
 		words{"Shorten it.", "Raccourcissez-la."})
-	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endVariableText, "sendTemplate",
+	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endText, "sendTemplate",
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
 		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
-	recipientReferenceInvalid = newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
-		words{"It is no string, too long, or has control characters.", "Ce n’est pas une chaîne, elle est trop longue, ou a des caractères de contrôle."},
-		words{"1 to 64 printable characters.", "De 1 à 64 caractères imprimables."})
+	recipientReferenceWrong = wrongReference{
+		newInvalidItem("client_reference_not_a_string", "recipients.N.client_reference", endText, "sendTemplate",
+			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
+			words{"Quote it.", "Mettez-la entre guillemets."}),
+		newInvalidItem("client_reference_too_long", "recipients.N.client_reference", endReferenceToo, "sendTemplate",
+			words{"Too long.", "Trop longue."},
+			words{"Shorten it.", "Raccourcissez-la."}),
+		newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
+			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+	}
+	recipientMisplaced = newInvalidItem("field_misplaced", "recipients.N.K", endWhole, "sendTemplate",
+		words{"A recipient with a sender, send_at or expire_at of its own.", "Un destinataire avec son propre sender, send_at ou expire_at."},
+		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
 		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
 		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
@@ -118,7 +148,7 @@ var (
 	variableLong = newInvalidItem("variable_too_long", "variables.K", endVariableLong, "previewSms",
 		words{"Preview: the value is too long.", "Aperçu : la valeur est trop longue."},
 		words{"Shorten it.", "Raccourcissez-la."})
-	variableText = newInvalidItem("variable_not_a_string", "variables.K", endVariableText, "previewSms",
+	variableText = newInvalidItem("variable_not_a_string", "variables.K", endText, "previewSms",
 		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
 		words{"Quote it.", "Mettez-la entre guillemets."})
 	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
@@ -178,6 +208,9 @@ var (
 	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
 		words{"A look-up with a parameter that it does not have: perhaps mistyped.", "Une recherche avec un paramètre qu’elle n’a pas : peut-être mal écrit."},
 		words{"See which there are.", "Voyez lesquels existent."})
+	parameterEmpty = newInvalidItem("parameter_empty", "K", endEmpty, onFiltered,
+		words{"A filter without a value: it would be none at all.", "Un filtre sans valeur : il n’en serait pas un."},
+		words{"Leave it out, or give a value.", "Omettez-le, ou donnez une valeur."})
 	queryInvalid = newInvalid("query_invalid", "query", "The query string is not valid.", onAsked,
 		words{"A percent sign or a semicolon that is not escaped.", "Un signe pourcent ou un point-virgule non échappé."},
 		words{"Escape parameters with a URL library.", "Faites échapper les paramètres par une bibliothèque."})

@@ -13,22 +13,42 @@ import (
 // maxReference bounds a client_reference, in code points.
 const maxReference = 64
 
+// wrongReference has the refusals of a field that is a client_reference.
+type wrongReference struct{ notText, long, unprintable *refusal }
+
 // ownName reads a client_reference. One that is missing, null or blank is none.
-func ownName(v value, wrong *refusal) (string, *refusal) {
+func ownName(v value, wrong wrongReference) (string, *refusal) {
 	if isMissing(v) {
 		return "", nil
 	}
 	text, isText := v.text()
-	if !isText || !isReference(text) {
-		return "", wrong
+	if !isText {
+		return "", wrong.notText
 	}
-	return text, nil
+	return text, wrong.of(text)
 }
 
-// isReference reports whether a text can be a client_reference: at most 64 printable
-// characters (of the spaces that of ASCII alone), and not only spaces.
-func isReference(text string) bool {
-	return utf8.ValidString(text) && !longerThan(text, maxReference) && !blank(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+// of returns what is wrong with a text; nil: nothing.
+func (w wrongReference) of(text string) *refusal {
+	switch {
+	case longerThan(text, maxReference):
+		return w.long
+	case !isPrintable(text):
+		return w.unprintable
+	}
+	return nil
+}
+
+// isPrintable reports whether a text has only characters that can be seen, and spaces. A joiner or a non-joiner (U+200D, U+200C)
+// may be between two of them: emoji and some scripts need them.
+func isPrintable(text string) bool {
+	for i, r := range text {
+		joins := (r == '\u200c' || r == '\u200d') && i > 0 && i+utf8.RuneLen(r) < len(text)
+		if !joins && !unicode.IsGraphic(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
 }
 
 // Bounds of the times of a request.
@@ -83,10 +103,16 @@ func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 // readMoment reads a date and time of RFC 3339 with its offset, to the second. An empty text is none: a mistake must not
 // send at once what was meant for later.
 func readMoment(v value) (t time.Time, ok bool) {
-	text, isText := v.text()
-	if !isText || len(text) < len("2006-01-02T15:04:05Z") || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
+	text, _ := v.text()
+	t, ok = parseMoment(text)
+	return t.UTC().Truncate(time.Second), ok
+}
+
+// parseMoment parses a date and time of RFC 3339, also in lower case, with its offset.
+func parseMoment(text string) (t time.Time, ok bool) {
+	if len(text) < len("2006-01-02T15:04:05Z") || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
 		return t, false // time.Parse is not as strict
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	return t.UTC().Truncate(time.Second), err == nil
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	return t, err == nil
 }

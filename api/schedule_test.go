@@ -20,7 +20,9 @@ import (
 
 // Texts of rule choices 12.1 and 12.2.
 const (
-	referenceText = "The client_reference must be at most 64 printable characters."
+	referenceText = "The client_reference must contain printable characters only."
+	referenceLong = "The client_reference must not exceed 64 characters."
+	referenceType = "The client_reference must be a string."
 	sendText      = "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00."
 	pastText      = "The send_at must not be in the past."
 	farText       = "The send_at must be at most 30 days ahead."
@@ -72,21 +74,31 @@ func TestGoldenLater(t *testing.T) {
 		one("no reference", with(plain, "client_reference", nil)),
 		one("an empty reference", with(plain, "client_reference", "")),
 		one("a blank reference", with(plain, "client_reference", " \u2003\t")),
+		one("a no-break space", with(plain, "client_reference", "n°\u00a042\u202f000")),
+		one("joined emoji", with(plain, "client_reference", "👩\u200d👧 ❤\ufe0f 🏳\ufe0f\u200d🌈")),
+		one("a word with a non-joiner", with(plain, "client_reference", "می\u200cخواهم")),
 		one("later", with(plain, "send_at", in(time.Hour))),
 		one("a moment ago", with(plain, "send_at", in(-50*time.Second))),
 		one("in 30 days", with(plain, "send_at", in(30*day-time.Minute))),
 		one("in UTC", with(plain, "send_at", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))),
+		one("in lower case", with(plain, "send_at", strings.ToLower(time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))),
 		one("with a fraction", with(plain, "send_at", time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.999Z"))),
 		one("no time", with(plain, "send_at", nil, "expire_at", nil)),
 		one("expires", with(plain, "expire_at", in(time.Minute))),
 		one("expires later", with(plain, "send_at", in(20*day), "expire_at", in(23*day-time.Minute))),
 
-		wrong("65 characters", with(plain, "client_reference", strings.Repeat("é", 65)), "client_reference", referenceText),
+		wrong("65 characters", with(plain, "client_reference", strings.Repeat("é", 65)), "client_reference", referenceLong),
 		wrong("a line break", with(plain, "client_reference", "a\nb"), "client_reference", referenceText),
 		wrong("a text that turns", with(plain, "client_reference", "a\u202eb"), "client_reference", referenceText),
+		wrong("a line separator", with(plain, "client_reference", "a\u2028b"), "client_reference", referenceText),
+		wrong("a private character", with(plain, "client_reference", "a\ue000b"), "client_reference", referenceText),
+		wrong("a character that does not exist", with(plain, "client_reference", "a\u0378b"), "client_reference", referenceText),
+		wrong("a zero-width space", with(plain, "client_reference", "a\u200bb"), "client_reference", referenceText),
+		wrong("a joiner alone", with(plain, "client_reference", "\u200d"), "client_reference", referenceText),
+		wrong("a joiner at the end", with(plain, "client_reference", "a\u200d"), "client_reference", referenceText),
 		wrong("U+0000", with(plain, "client_reference", "a\x00"), "client_reference", referenceText),
-		wrong("a number as a reference", with(plain, "client_reference", 42), "client_reference", referenceText),
-		wrong("a list as a reference", with(plain, "client_reference", []int{1}), "client_reference", referenceText),
+		wrong("a number as a reference", with(plain, "client_reference", 42), "client_reference", referenceType),
+		wrong("a list as a reference", with(plain, "client_reference", []int{1}), "client_reference", referenceType),
 		wrong("an empty time", with(plain, "send_at", ""), "send_at", sendText),
 		wrong("a blank time", with(plain, "expire_at", " "), "expire_at", expireText),
 		wrong("an hour of one digit", with(plain, "send_at", "2030-03-01T1:00:00+02:00"), "send_at", sendText),
@@ -113,16 +125,31 @@ func TestGoldenLater(t *testing.T) {
 		referenced := func(reference any) string {
 			return strings.Replace(c.body, `"phone_number"`, `"client_reference":`+encode(reference)+`,"phone_number"`, 1)
 		}
-		itemText := "The " + c.list + ".0.client_reference field must be at most 64 printable characters."
+		itemText := func(end string) string { return "The " + c.list + ".0.client_reference field must " + end }
+		own := func(key string, value any) string {
+			return strings.Replace(c.body, `"phone_number"`, encode(key)+`:`+encode(value)+`,"phone_number"`, 1)
+		}
+		misplaced := func(key string, value any) golden {
+			return golden{c.list + ", " + key + " of an item", "live", 0, own(key, value), 422,
+				failsBatch(c.list+".0."+key, "The "+c.list+".0."+key+" field must be given for the whole request."), c.path}
+		}
 		cases = append(cases,
 			golden{c.list + ", a reference", "live", 10, referenced("42"), 200, okBatch, c.path},
 			golden{c.list + ", later", "live", 10, with(c.body, "send_at", in(time.Hour), "expire_at", in(2*time.Hour)), 200, okBatch, c.path},
 			golden{c.list + ", none", "live", 10, with(referenced(nil), "send_at", nil, "expire_at", nil), 200, okBatch, c.path},
-			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422, failsBatch(c.list+".0.client_reference", itemText), c.path},
-			golden{c.list + ", a number as a reference", "live", 0, referenced(7), 422, failsBatch(c.list+".0.client_reference", itemText), c.path},
+			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422, failsBatch(c.list+".0.client_reference", itemText("not exceed 64 characters.")), c.path},
+			golden{c.list + ", a control character", "live", 0, referenced("\a"), 422, failsBatch(c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
+			misplaced("send_at", in(time.Hour)),
+			misplaced("send_at", ""),
+			misplaced("expire_at", 7),
+			misplaced("sender", "NEWS"),
+			golden{c.list + ", the same sender of an item", "live", 10, own("sender", "ACME"), 200, okBatch, c.path},
+			golden{c.list + ", no time of an item", "live", 10, own("send_at", nil), 200, okBatch, c.path},
+			golden{c.list + ", an unknown field of an item", "live", 10, own("priority", 1), 200, okBatch, c.path},
+			golden{c.list + ", a number as a reference", "live", 0, referenced(7), 422, failsBatch(c.list+".0.client_reference", itemText("be a string.")), c.path},
 			golden{c.list + ", past", "live", 0, with(c.body, "send_at", in(-time.Hour)), 422, failsBatch("send_at", pastText), c.path},
 			golden{c.list + ", all wrong", "live", 0, with(referenced("\a"), "send_at", 5, "expire_at", false), 422,
-				failsBatch("send_at", sendText, "expire_at", expireText, c.list+".0.client_reference", itemText), c.path},
+				failsBatch("send_at", sendText, "expire_at", expireText, c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
 		)
 	}
 	runGolden(t, "/v1/sms", cases)
@@ -183,12 +210,10 @@ func TestLaterInLookups(t *testing.T) {
 			t.Errorf("%s finds %v", none, got)
 		}
 	}
-	if got := list("client_reference="); len(got) != 4 {
-		t.Errorf("without a reference it finds %d", len(got))
-	}
-	for _, query := range []string{strings.Repeat("a", 65), "a%0Ab", "%20"} {
+	const empty = "The client_reference parameter must not be empty."
+	for query, text := range map[string]string{strings.Repeat("a", 65): referenceLong, "a%0Ab": referenceText, "a%FFb": referenceText, "%20": empty, "": empty} {
 		refused := w.do("live", "GET", "/v1/sms?client_reference="+query, "")
-		sameJSON(t, refused.body, failsFirst("client_reference", referenceText))
+		sameJSON(t, refused.body, failsFirst("client_reference", text))
 		if refused.status != 422 {
 			t.Errorf("%s is %d", query, refused.status)
 		}

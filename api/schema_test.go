@@ -17,6 +17,7 @@ import (
 
 // document is the OpenAPI document, which is itself valid, examples included.
 var document = sync.OnceValue(func() *openapi3.T {
+	openapi3.DefineStringFormat("date-time", `(?i)`+openapi3.FormatOfStringDateTime) // RFC 3339, 5.6: T and Z may be lower case
 	doc, err := openapi3.NewLoader().LoadFromData(describe(openAPIText))
 	if err == nil {
 		err = doc.Validate(context.Background())
@@ -178,10 +179,13 @@ var severalNamed = regexp.MustCompile(`Recipients #0(?:, #0)* and (?:#0|0 more)`
 // shapeOfField is the shape of a text that begins with the name of a field.
 func shapeOfField(text string) string {
 	text = parameterNames.ReplaceAllString(text, "The colour parameter")
+	text = misplacedNames.ReplaceAllString(text, ".send_at$1")
 	return shape(variableNames.ReplaceAllString(text, "variables.code "))
 }
 
 var parameterNames = regexp.MustCompile(`^The \S+ parameter`)
+
+var misplacedNames = regexp.MustCompile(`\.(?:sender|expire_at)( field must be given for the whole request\.)`)
 
 var variableNames = regexp.MustCompile(`variables\.\w+ `)
 

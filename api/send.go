@@ -57,12 +57,23 @@ func (a *API) writeAnswer(c *gin.Context, answer intake.Answer, err error) {
 	c.Data(http.StatusOK, "application/json", answer.Body)
 }
 
+// refusedView is the body of a business rule's refusal.
+type refusedView struct {
+	message
+
+	OptedOut []intake.OptedOutRecipient `json:"opted_out,omitempty"` // of a batch: all of them, 500 at most
+}
+
 // writeError responds to an error from intake or another package.
 func (a *API) writeError(c *gin.Context, doing string, err error) {
 	switch refusal, refused := errors.AsType[sms.Refusal](err); {
 	case refused:
 		abortWithCode(c, codeOf(refusal))
-		writeJSON(c, http.StatusBadRequest, message{refusal.Text})
+		view := refusedView{message: message{refusal.Text}}
+		if out, some := errors.AsType[*intake.OptedOut](err); some {
+			view.OptedOut = out.Recipients
+		}
+		writeJSON(c, http.StatusBadRequest, view)
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		writeRefusal(c, unauthenticatedCaller)
 	case errors.Is(err, intake.ErrKeyInUse):

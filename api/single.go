@@ -57,7 +57,7 @@ func (a *API) readSingle(fields value) (req intake.Single, p problems) {
 	if req.Message, wrong = body(text, messageRequired, messageLong); wrong != nil {
 		p.add(wrong)
 	}
-	if req.Reference, wrong = ownName(own, referenceInvalid); wrong != nil {
+	if req.Reference, wrong = ownName(own, referenceWrong); wrong != nil {
 		p.add(wrong)
 	}
 	req.Schedule = p.schedule(send, expire)

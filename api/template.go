@@ -20,23 +20,19 @@ func (a *API) sendTemplate(c *gin.Context) {
 }
 
 func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
-	var name, text, list, send, expire value
+	var text, list value
+	var batch whole
 	for key, v := range fields.members() {
 		switch key {
-		case "sender":
-			name = v
 		case "template":
 			text = v
 		case "recipients":
 			list = v
-		case "send_at":
-			send = v
-		case "expire_at":
-			expire = v
 		}
+		batch.read(key, v)
 	}
 	var wrong *refusal
-	if req.Sender, wrong = sender(name, senderFieldRequired); wrong != nil {
+	if req.Sender, wrong = sender(batch.sender, senderFieldRequired); wrong != nil {
 		p.add(wrong)
 	}
 	template, wrong := body(text, templateRequired, templateLong)
@@ -45,7 +41,7 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 		template = "" // a text that is too long to be sent is not searched for placeholders
 	}
 	req.Template = sms.ParseTemplate(template)
-	req.Schedule = p.schedule(send, expire)
+	req.Schedule = p.schedule(batch.sendAt, batch.expireAt)
 	switch n := length(list); {
 	case n == 0:
 		p.add(recipientsEmpty)
@@ -55,15 +51,16 @@ func (a *API) readTemplate(fields value) (req intake.Template, p problems) {
 		reader := newVariableReader(req.Template.Names())
 		req.Recipients = make([]intake.TemplateRecipient, 0, n)
 		for item := range list.elements() {
-			req.Recipients = append(req.Recipients, a.readRecipient(item, len(req.Recipients), reader, &p))
+			req.Recipients = append(req.Recipients, a.readRecipient(item, len(req.Recipients), batch, reader, &p))
 		}
 	}
 	return req, p
 }
 
 // readRecipient reads one item. An item that is not an object counts as an empty one.
-func (a *API) readRecipient(item value, index int, reader *variableReader, p *problems) (r intake.TemplateRecipient) {
-	var number, variables, own value
+func (a *API) readRecipient(item value, index int, batch whole, reader *variableReader, p *problems) (r intake.TemplateRecipient) {
+	var number, variables, name value
+	var own whole
 	for key, v := range item.members() {
 		switch key {
 		case "phone_number":
@@ -71,16 +68,18 @@ func (a *API) readRecipient(item value, index int, reader *variableReader, p *pr
 		case "variables":
 			variables = v
 		case "client_reference":
-			own = v
+			name = v
 		}
+		own.read(key, v)
 	}
 	var wrong *refusal
 	if r.Number, wrong = a.number(number, recipientNumberRequired, recipientNumberInvalid); wrong != nil {
 		p.addItem(wrong, "recipients", index, "phone_number")
 	}
-	if r.Reference, wrong = ownName(own, recipientReferenceInvalid); wrong != nil {
+	if r.Reference, wrong = ownName(name, recipientReferenceWrong); wrong != nil {
 		p.addItem(wrong, "recipients", index, "client_reference")
 	}
+	p.misplaced(own, batch, recipientMisplaced, "recipients", index)
 	if !variables.isObject() && !variables.isEmptyArray() {
 		p.addItem(recipientVariablesRequired, "recipients", index, "variables")
 		return r

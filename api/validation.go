@@ -41,9 +41,12 @@ const (
 	endNumber       = " field must be a valid Burundi (+257) number."
 	endMessageLong  = " field must not exceed 600 characters."
 	endVariableLong = " field must not exceed 255 characters."
-	endVariableText = " field must be a string."
-	endReference    = " field must be at most 64 printable characters."
+	endText         = " field must be a string."
+	endReference    = " field must contain printable characters only."
+	endReferenceToo = " field must not exceed 64 characters."
+	endWhole        = " field must be given for the whole request."
 	endParameter    = " parameter is not known."
+	endEmpty        = " parameter must not be empty."
 	endSender       = " field must be 1-11 alphanumeric characters."
 )
 

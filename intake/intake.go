@@ -166,7 +166,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	}
 	switch {
 	case r.barred != nil:
-		return Answer{}, in.refused(*r.barred)
+		return Answer{}, in.refused(r.barred)
 	case r.overCap:
 		return Answer{}, in.refused(r.capped())
 	case !r.replayed && !r.admitted:

@@ -36,20 +36,19 @@ func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) err
 		if !r.asksOptOuts() {
 			continue
 		}
-		var who []string
-		for i := range r.messages {
+		var out []OptedOutRecipient
+		for i, m := range r.messages {
 			if barred[n+i] {
-				who = append(who, ordinal(i))
+				out = append(out, OptedOutRecipient{i + 1, m.Number})
 			}
 		}
 		n += len(r.messages)
 		switch {
-		case len(who) == 0:
+		case len(out) == 0:
 		case r.kind == kindSingle:
-			r.barred = &RefuseOptedOut
+			r.barred = RefuseOptedOut
 		default:
-			refusal := RefuseRecipientsOptedOut(who...)
-			r.barred = &refusal
+			r.barred = refuseOptedOut(out)
 		}
 	}
 	return nil

@@ -61,6 +61,30 @@ func RefuseRecipientsOptedOut(ordinals ...string) sms.Refusal {
 
 const optOutsNamed = 50
 
+// OptedOut is RefuseRecipientsOptedOut of a batch, with all the recipients.
+type OptedOut struct {
+	sms.Refusal
+
+	Recipients []OptedOutRecipient
+}
+
+// OptedOutRecipient is a recipient of a batch who has opted out.
+type OptedOutRecipient struct {
+	Position int        `json:"recipient"` // from 1
+	Number   sms.Number `json:"phone_number"`
+}
+
+// Unwrap returns the refusal.
+func (o *OptedOut) Unwrap() error { return o.Refusal }
+
+func refuseOptedOut(recipients []OptedOutRecipient) *OptedOut {
+	ordinals := make([]string, len(recipients))
+	for i, r := range recipients {
+		ordinals[i] = strconv.Itoa(r.Position)
+	}
+	return &OptedOut{RefuseRecipientsOptedOut(ordinals...), recipients}
+}
+
 // RefuseRecipientCarrier is RefuseNoCarrier of a batch.
 func RefuseRecipientCarrier(ordinal string) sms.Refusal {
 	return sms.Refusal{Reason: "no_carrier", Text: "Recipient #" + ordinal + ": no carrier serves this phone number."}

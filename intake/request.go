@@ -34,7 +34,7 @@ type request struct {
 	reserved  bool // its key is
 	admitted  bool
 	replayed  bool
-	barred    *sms.Refusal // nil: nobody forbids it
+	barred    error // the refusal; nil: nobody forbids it
 	remaining int64
 	firstID   int64 // of its first message
 	body      []byte

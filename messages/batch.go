@@ -61,6 +61,7 @@ type BatchRecord struct {
 	Key       int64 // its id: of Queued
 	CreatedAt time.Time
 	Counts    map[sms.Status]int // messages; a status that none has is not there
+	Cancelled int                // of those that failed
 }
 
 // BatchByULID returns a company's batch; another company's is ErrNotFound.
@@ -78,13 +79,17 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 		return BatchRecord{}, fmt.Errorf("looking up batch %s: %w", id, err)
 	}
 	r.Key, r.SendAt, r.ExpireAt = key, orZero(send), orZero(expire)
-	rows, err := s.pool.Query(ctx, `SELECT status, count(*) FROM messages WHERE batch_id = $1 GROUP BY status`, key)
+	rows, err := s.pool.Query(ctx, `SELECT status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = $1 GROUP BY status`, key, ReasonCancelled)
 	if err != nil {
 		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
 	}
 	var status sms.Status
-	var n int
-	if _, err := pgx.ForEachRow(rows, []any{&status, &n}, func() error { r.Counts[status] = n; return nil }); err != nil {
+	var n, cancelled int
+	if _, err := pgx.ForEachRow(rows, []any{&status, &n, &cancelled}, func() error {
+		r.Counts[status] = n
+		r.Cancelled += cancelled
+		return nil
+	}); err != nil {
 		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
 	}
 	return r, nil
