@@ -52,6 +52,38 @@ func TestHangingEndpointsDelayNobody(t *testing.T) {
 	}
 }
 
+// TestSlowWhileItIsClaimed: an endpoint that turns slow while its deliveries are claimed
+// holds the slots that were reserved, not those of a pool that has none.
+func TestSlowWhileItIsClaimed(t *testing.T) {
+	s := newSink(t, nil)
+	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
+	setEndpoint(t, d.Webhooks, 1, s.URL)
+	enqueue(t, d.Webhooks, 1, 1, 8)
+	free := d.free
+	e := d.worker(1)
+	e.class, e.limit = quick, 4
+	d.enqueue(e, position{})
+	wishes := d.plan()
+	found, err := d.claim(t.Context(), wishes)
+	if err != nil || len(found[1].jobs) != 4 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	e.class, d.free[slow] = slow, 0
+	d.begin(t.Context(), wishes, found, nil)
+	d.mu.Lock()
+	if n := d.free[slow]; n != 0 {
+		t.Errorf("%d slots of the slow pool are free", n)
+	}
+	d.mu.Unlock()
+	for range 4 {
+		<-d.results
+	}
+	d.calls.Wait()
+	if free[slow] = 0; d.free != free || e.runs != 0 {
+		t.Errorf("%v are free after all calls, want %v; %d runs", d.free, free, e.runs)
+	}
+}
+
 // TestFailingEndpointIsNotFlooded: however large its backlog, an endpoint that
 // answers 503 never has more than a few calls at a time.
 func TestFailingEndpointIsNotFlooded(t *testing.T) {

@@ -37,6 +37,18 @@ type deliverer struct {
 	free     [classes]int // call slots
 }
 
+func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
+	return &deliverer{
+		Webhooks: w,
+		caller:   newCaller(calling, w.opts, w.guard),
+		calling:  calling,
+		results:  make(chan result, w.opts.InFlight),
+		roomy:    make(chan struct{}, 1),
+		workers:  make(map[int64]*worker),
+		free:     [classes]int{untried: max(1, w.opts.InFlight/4), slow: max(1, w.opts.InFlight/4), quick: max(1, w.opts.InFlight/2)},
+	}
+}
+
 // Run delivers until ctx ends. Then it claims no new deliveries, gives the calls in
 // flight at most Options.Drain, stores their results, gives back what it did not call,
 // and returns nil. Any number of processes may run at the same time.
@@ -47,16 +59,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	storing, endStoring := context.WithCancel(background)
 	defer endStoring()
 
-	d := &deliverer{
-		Webhooks: w,
-		caller:   newCaller(calling, w.opts, w.guard),
-		calling:  calling,
-		results:  make(chan result, w.opts.InFlight),
-		roomy:    make(chan struct{}, 1),
-		workers:  make(map[int64]*worker),
-	}
-	d.free = [classes]int{untried: max(1, w.opts.InFlight/4), slow: max(1, w.opts.InFlight/4), quick: max(1, w.opts.InFlight/2)}
-
+	d := newDeliverer(calling, w)
 	recorded := make(chan struct{})
 	go func() {
 		defer close(recorded)
@@ -229,32 +232,36 @@ func (d *deliverer) claimQueued(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	found, err := d.claim(d.calling, wishes) // not ctx: what it claimed is given back
+	return d.begin(ctx, wishes, found, err), err
+}
+
+// begin starts the calls of what was claimed, or gives it back when ctx has ended. Without
+// a claim, because of err, the endpoints are queued again.
+func (d *deliverer) begin(ctx context.Context, wishes []wish, found map[int64]*claimed, err error) (more bool) {
 	d.mu.Lock()
 	var back []result
 	for _, wish := range wishes {
-		e, c := wish.worker, found[wish.worker.company]
-		d.free[wish.class] += wish.runs
-		e.runs -= wish.runs
+		e, c, runs := wish.worker, found[wish.worker.company], 0
 		switch {
 		case err != nil:
 			d.enqueue(e, e.from)
-		case c != nil:
-			if len(c.jobs) == wish.most {
-				d.enqueue(e, c.last)
-				more = more || e.room() > 0
-			}
-			if ctx.Err() != nil {
-				back = append(back, giveBack(e.company, c.jobs)...)
-			} else {
-				back = append(back, d.start(e, c, wish.runs)...)
-			}
+		case c == nil:
+		case ctx.Err() != nil || !d.aim(e, c.endpoint):
+			back = append(back, giveBack(e.company, c.jobs)...)
+		default:
+			runs = d.start(wish, c.jobs)
+		}
+		d.free[wish.class] += wish.runs - runs
+		if e.runs -= wish.runs - runs; c != nil && len(c.jobs) == wish.most {
+			d.enqueue(e, c.last)
+			more = more || e.room() > 0
 		}
 	}
 	d.mu.Unlock()
 	for _, r := range back {
 		d.results <- r
 	}
-	return more, err
+	return more
 }
 
 // plan takes the endpoints that have room from the queue and reserves their call slots.
@@ -282,31 +289,34 @@ func (d *deliverer) plan() (wishes []wish) {
 	return wishes
 }
 
-// start begins the calls of what was claimed of an endpoint, in the given number of runs
-// at most. What cannot be called is returned, to be given back. The caller holds the mutex.
-func (d *deliverer) start(e *worker, c *claimed, runs int) (back []result) {
-	e.failing = c.endpoint.failing
-	if c.endpoint.failing = false; e.target == nil || e.target.stored != c.endpoint {
-		t, err := d.newTarget(c.endpoint)
-		if err != nil {
-			d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", e.company, "error", err)
-			e.target, e.resting = nil, time.Now().Add(brokenPause)
-			return giveBack(e.company, c.jobs)
-		}
-		e.target = t
+// aim gives a worker the endpoint as it was at the claim; false when it cannot be called.
+// The caller holds the mutex.
+func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
+	e.failing, at.failing = at.failing, false
+	if e.target != nil && e.target.stored == at {
+		return true
 	}
-	runs = min(runs, len(c.jobs))
+	var err error
+	if e.target, err = d.newTarget(at); err != nil {
+		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", e.company, "error", err)
+		e.resting = time.Now().Add(brokenPause)
+	}
+	return err == nil
+}
+
+// start begins the calls of what was claimed in the reserved slots and returns how many
+// of them it took. The caller holds the mutex.
+func (d *deliverer) start(w wish, jobs []job) (runs int) {
+	runs = min(w.runs, len(jobs))
 	for n := range runs {
-		var jobs []job
-		for i := n; i < len(c.jobs); i += runs {
-			jobs = append(jobs, c.jobs[i])
+		var mine []job
+		for i := n; i < len(jobs); i += runs {
+			mine = append(mine, jobs[i])
 		}
-		e.runs++
-		d.free[e.class]--
 		d.calls.Add(1)
-		go d.run(e, jobs, e.target, &slot{class: e.class, changed: e.changed, started: time.Now()})
+		go d.run(w.worker, mine, w.worker.target, &slot{class: w.class, changed: w.worker.changed, started: time.Now()})
 	}
-	return nil
+	return runs
 }
 
 // logOutage logs the first error and the first success after errors.
