@@ -145,6 +145,6 @@ func TestTasksInOneProcess(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("a process that may have been replaced does the tasks")
 		cancel()
-		<-ended
+		_ = <-ended
 	}
 }

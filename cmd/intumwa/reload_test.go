@@ -40,12 +40,6 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-func (b *safeBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text.Reset()
-}
-
 func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

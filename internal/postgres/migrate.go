@@ -174,7 +174,7 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 
 // lockMigrations waits until no other instance migrates, lockWait at most. The lock ends with the session.
 func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait), int64(migrationLock)))
+	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait), migrationLock))
 	if Locked(err) {
 		return fmt.Errorf("another instance has been migrating the database for %s; migrate again when it has ended", lockWait)
 	}
