@@ -278,7 +278,7 @@ func (c *adminUnansweredSettleCmd) Run(ctx context.Context, p *program, a *admin
 			return nil, err
 		}
 		hooks := o.openWebhooks()
-		return c.decide(ctx, o, actUnanswered+c.As, c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
+		return c.decide(ctx, o, settleActs[c.As], c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
 			return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)
 		})
 	})
@@ -286,9 +286,15 @@ func (c *adminUnansweredSettleCmd) Run(ctx context.Context, p *program, a *admin
 
 // What decisions of unanswered messages are called in the audit log.
 const (
-	actUnanswered = "unanswered."
-	actSend       = actUnanswered + "send"
+	unansweredActs = "unanswered." // begins each
+
+	actSend         = "unanswered.send"
+	actSetSent      = "unanswered.sent"
+	actSetFailed    = "unanswered.failed"
+	actSetCancelled = "unanswered.cancelled"
 )
+
+var settleActs = map[string]string{"sent": actSetSent, "failed": actSetFailed, "cancelled": actSetCancelled}
 
 type adminUnmatchedCmd struct {
 	Carrier string  `help:"Only this carrier's." placeholder:"NAME"`
