@@ -34,6 +34,7 @@ type adminCmd struct {
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
+	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that the books are right."`
 	Top        adminTopCmd        `cmd:"" help:"List who sends most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`

@@ -115,3 +115,40 @@ func TryCommit(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) 
 	}
 	return err
 }
+
+// Standby is a server that replicates from the primary.
+type Standby struct {
+	Name string // its application_name; "": this role may not see it (pg_monitor may)
+	Sync string // sync, quorum, potential or async; "": likewise
+	Lag  time.Duration
+}
+
+// Standbys lists the standbys that are connected, by name.
+func Standbys(ctx context.Context, pool *pgxpool.Pool) ([]Standby, error) {
+	rows, _ := pool.Query(ctx, `SELECT coalesce(application_name, ''), coalesce(sync_state, ''), coalesce(replay_lag, interval '0') FROM pg_stat_replication ORDER BY 1`)
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Standby]) // an error of the query as well
+	if err != nil {
+		return nil, fmt.Errorf("listing the standbys: %w", err)
+	}
+	return list, nil
+}
+
+// Archive is how the archive of PostgreSQL's log (WAL) is.
+type Archive struct {
+	On       bool   // archive_mode
+	Last     string // the file that was archived last; "": none yet
+	Age      time.Duration
+	Failures int64         // since the statistics were reset
+	Failing  bool          // the last try failed
+	Timeout  time.Duration // archive_timeout; 0: a file is archived when it is full
+}
+
+// ReadArchive asks for it.
+func ReadArchive(ctx context.Context, pool *pgxpool.Pool) (a Archive, err error) {
+	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', coalesce(last_archived_wal, ''), coalesce(now() - last_archived_time, interval '0'),
+			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false), current_setting('archive_timeout')::interval
+		FROM pg_stat_archiver`).Scan(&a.On, &a.Last, &a.Age, &a.Failures, &a.Failing, &a.Timeout); err != nil {
+		return a, fmt.Errorf("looking at the archive: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+)
+
+type adminStatusCmd struct{}
+
+// adminCheck is one line of the status.
+type adminCheck struct {
+	Check   string `json:"check"`
+	OK      bool   `json:"ok"`
+	Found   string `json:"found"`
+	Runbook string `json:"runbook"` // "" when it is ok
+}
+
+type adminStatus []adminCheck
+
+// human prints a table. A long error stays on its line.
+func (s adminStatus) human(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, c := range s {
+		state := "ok"
+		if !c.OK {
+			state = "ATTENTION"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", state, c.Check, sms.Printable(c.Found))
+		if c.Runbook != "" {
+			_, _ = fmt.Fprintf(t, "\t\t%s\n", c.Runbook)
+		}
+	}
+	return t.Flush()
+}
+
+// Where a check that is not ok leads.
+const (
+	pageStore    = "docs/runbooks/database-down.md"
+	pageDisk     = "docs/runbooks/disk-full.md"
+	pageStandby  = "docs/runbooks/standby-missing.md"
+	pageClock    = "docs/runbooks/clock.md"
+	pageArchive  = "docs/backup.md"
+	pageSchema   = "docs/upgrade.md"
+	pageRedis    = "docs/runbooks/redis-down.md"
+	pageGateway  = "docs/runbooks/gateway-down.md"
+	pageLink     = "docs/runbooks/link-down.md"
+	pagePaused   = "docs/runbooks/link-paused.md"
+	pageBroken   = "docs/runbooks/link-broken.md"
+	pageRejected = "docs/runbooks/bind-rejected.md"
+	pageQueue    = "docs/runbooks/queue-age.md"
+)
+
+// Beyond these a check needs attention.
+const (
+	statusDue     = time.Minute     // how long a single message is due, as the alert QueueAge has it
+	statusArchive = 5 * time.Minute // by how much the last archived file is older than archive_timeout
+)
+
+// add adds a line: page is shown when err is not nil.
+func (s *adminStatus) add(check, found, page string, err error) {
+	line := adminCheck{Check: check, OK: err == nil, Found: found}
+	if err != nil {
+		line.Found, line.Runbook = strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", ";")), " "), page
+	}
+	*s = append(*s, line)
+}
+
+// Run looks at the stores, the standby, the archive, the dispatchers, the links and what waits, and fails when something needs
+// attention, having printed what.
+func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	o := &operator{program: p, config: config}
+	var status adminStatus
+	if o.pool, err = o.open(ctx, postgres.Options{MaxConns: adminConnections}); err != nil {
+		status.add("postgresql", "", pageStore, err)
+	} else {
+		defer o.pool.Close()
+		status.database(ctx, o)
+	}
+	limited, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	if err = o.needs("redis"); err == nil {
+		var found string
+		found, err = tryRedis(limited, config)
+		status.add("redis", found, pageRedis, err)
+	} else {
+		status.add("redis", "", pageRedis, err)
+	}
+	write := printHuman
+	if a.JSON {
+		write = printJSON
+	}
+	attention := 0
+	for _, c := range status {
+		if !c.OK {
+			attention++
+		}
+	}
+	if err = write(p.stdout, status); err == nil && attention > 0 {
+		err = fmt.Errorf("%d of %d checks need attention", attention, len(status))
+	}
+	return err
+}
+
+// database adds what PostgreSQL shows.
+func (s *adminStatus) database(ctx context.Context, o *operator) {
+	var found string
+	err := o.pool.QueryRow(ctx, `SELECT current_setting('server_version') || CASE WHEN pg_is_in_recovery() THEN ', a standby' ELSE ', the primary' END`).Scan(&found)
+	if err == nil && strings.HasSuffix(found, "standby") {
+		err = errors.New(found + ": it cannot be written to")
+	}
+	s.add("postgresql", found, pageStore, err)
+	if err != nil {
+		return
+	}
+	err = postgres.TryCommit(ctx, o.pool, commitPatience)
+	page := pageStore
+	switch {
+	case errors.Is(err, postgres.ErrStandbyAway):
+		page = pageStandby
+	case postgres.SQLState(err) == diskFull:
+		page = pageDisk
+	}
+	s.add("commit", "ends", page, err)
+	found, err = standbyOf(ctx, o)
+	s.add("standby", found, pageStandby, err)
+	found, err = archiveOf(ctx, o.pool)
+	s.add("archive", found, pageArchive, err)
+	err = postgres.ReadClock(ctx, o.pool)
+	ahead := postgres.Ahead()
+	if err == nil && ahead.Abs() > clockTolerance {
+		err = fmt.Errorf("this machine's clock is %v ahead of PostgreSQL's: one of the two is wrong", ahead.Round(time.Millisecond))
+	}
+	s.add("clock", "this machine's is PostgreSQL's", pageClock, err)
+	if err = postgres.Current(ctx, o.pool); err != nil {
+		s.add("schema", "", pageSchema, err)
+		return
+	}
+	s.add("schema", "this binary's", "", nil)
+	s.gateway(ctx, o)
+}
+
+// diskFull is the SQLSTATE of a full disk.
+const diskFull = "53100"
+
+// standbyOf returns which standbys there are; an error when one is required and no commit waits for one.
+func standbyOf(ctx context.Context, o *operator) (found string, err error) {
+	alone, err := postgres.Unsafe(ctx, o.pool)
+	if err == nil && alone != "" && o.config.Database.RequireStandby {
+		err = fmt.Errorf("database.require_standby does not hold: %s", alone)
+	}
+	if err != nil {
+		return "", err
+	}
+	list, err := postgres.Standbys(ctx, o.pool)
+	if err != nil {
+		return "", err
+	}
+	texts := make([]string, len(list))
+	for i, standby := range list {
+		if texts[i] = fmt.Sprintf("%s (%s), %v behind", standby.Name, standby.Sync, standby.Lag.Round(time.Millisecond)); standby.Sync == "" {
+			texts[i] = "one that only a role in pg_monitor sees"
+		}
+	}
+	switch {
+	case alone == "" && len(list) == 0:
+		return "", errors.New("commits wait for a standby, and none is connected")
+	case alone == "":
+		return "commits wait for it: " + strings.Join(texts, "; "), nil
+	case len(list) == 0:
+		return "none", nil
+	}
+	return "no commit waits for it: " + strings.Join(texts, "; "), nil
+}
+
+// archiveOf returns how old the archive of the log is; an error when it fails or stands still.
+func archiveOf(ctx context.Context, pool *pgxpool.Pool) (found string, err error) {
+	archive, err := postgres.ReadArchive(ctx, pool)
+	age := archive.Age.Round(time.Second)
+	switch {
+	case err != nil:
+		return "", err
+	case !archive.On:
+		return "archive_mode is off", nil
+	case archive.Failing:
+		return "", fmt.Errorf("archive_command fails: %d failures; the last file, %q, is %v old", archive.Failures, archive.Last, age)
+	case archive.Last == "":
+		return "nothing is archived yet", nil
+	case archive.Timeout > 0 && archive.Age > archive.Timeout+statusArchive:
+		return "", fmt.Errorf("nothing is archived: the last file, %s, is %v old, and archive_timeout is %v", archive.Last, age, archive.Timeout)
+	}
+	return fmt.Sprintf("%s, %v ago", archive.Last, age), nil
+}
+
+// gateway adds the dispatchers, the links and what waits.
+func (s *adminStatus) gateway(ctx context.Context, o *operator) {
+	alive, err := dispatcher.Alive(ctx, o.pool)
+	if err == nil && alive == 0 {
+		err = errors.New("none is alive: no message is carried")
+	}
+	s.add("dispatchers", fmt.Sprintf("%d alive", alive), pageGateway, err)
+	links, err := dispatcher.Links(ctx, o.pool)
+	if err == nil && len(links) == 0 {
+		err = errors.New("no dispatcher has announced one")
+	}
+	if err != nil {
+		s.add("links", "", pageLink, err)
+	}
+	bound := 0
+	for _, link := range links {
+		page := pageLink
+		switch {
+		case link.Broken:
+			page = pageBroken
+		case link.State == statePaused:
+			page = pagePaused
+		case link.State == "bound":
+			bound++
+			continue
+		case strings.Contains(link.LastError, "ESME_R"):
+			page = pageRejected
+		}
+		why := fmt.Sprintf("%s since %s", link.State, link.Since.UTC().Format(time.RFC3339))
+		if link.LastError != "" {
+			why += ": " + link.LastError
+		}
+		s.add("link "+link.Link, "", page, errors.New(why))
+	}
+	if bound > 0 {
+		s.add("links", fmt.Sprintf("%d of %d bound", bound, len(links)), "", nil)
+	}
+	backlogs, err := messages.New(o.pool).Backlogs(ctx)
+	if err != nil {
+		s.add("waiting", "", pageQueue, err)
+	}
+	for _, b := range backlogs {
+		lane := queue.Lane(b.Lane)
+		found := fmt.Sprintf("%d messages, the oldest accepted at %s, due for %v", b.Messages, b.Oldest.UTC().Format(time.RFC3339), b.Due.Round(time.Second))
+		var late error
+		if lane == queue.Single && b.Due > statusDue {
+			late = errors.New(found)
+		}
+		s.add(fmt.Sprintf("waiting %s %s", b.Carrier, lane), found, pageQueue, late)
+	}
+	if len(backlogs) == 0 && err == nil {
+		s.add("waiting", "nothing", "", nil)
+	}
+}

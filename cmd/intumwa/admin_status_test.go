@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+// TestStatus: each part is shown; one that needs attention has its page, and the command fails.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rdb, prefix := testenv.Redis(t)
+	s := newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\n", server.URL(), redisURL(rdb), prefix))
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	// shows wants these checks to need attention, with their pages, and no others.
+	shows := func(attention map[string]string) map[string]adminCheck {
+		t.Helper()
+		code, stdout, stderr := s.run("", "admin", "status", "--json")
+		var list []adminCheck
+		if err := json.Unmarshal([]byte(stdout), &list); err != nil {
+			t.Fatalf("%v\n%s%s", err, stdout, stderr)
+		}
+		found := map[string]adminCheck{}
+		for _, c := range list {
+			found[c.Check] = c
+			if page := attention[c.Check]; c.OK != (page == "") || c.Runbook != page {
+				t.Errorf("%+v, want the page %q", c, page)
+			}
+		}
+		for check := range attention {
+			if found[check].Check == "" {
+				t.Errorf("there is no check %q in\n%s", check, stdout)
+			}
+		}
+		if (code == exitError) != (len(attention) > 0) {
+			t.Errorf("exit code %d, %s", code, stderr)
+		}
+		return found
+	}
+	// A dispatcher and its links, as they report themselves.
+	exec(`INSERT INTO dispatchers (name) VALUES ('one')`)
+	exec(`INSERT INTO links (name, carrier, state) VALUES ('leo-1', 'leo', 'bound'), ('leo-2', 'leo', 'bound')`)
+	exec(`INSERT INTO leases (name, holder) SELECT 'link ' || links.name, dispatchers.id FROM links, dispatchers`)
+	alive := func() {
+		exec(`UPDATE dispatchers SET seen_at = clock_timestamp() + interval '3 seconds'`)
+		exec(`UPDATE links SET updated_at = now() + interval '10 seconds'`)
+	}
+	dead := func() {
+		exec(`UPDATE dispatchers SET seen_at = now() - interval '1 minute'`)
+		exec(`UPDATE links SET updated_at = now() - interval '1 minute'`)
+	}
+	alive()
+	healthy := shows(nil)
+	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off", "clock": "", "schema": "",
+		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing"} {
+		if got, there := healthy[check]; !there || !strings.Contains(got.Found, want) {
+			t.Errorf("%s: %+v, want %q", check, got, want)
+		}
+	}
+	if len(healthy) != 10 {
+		t.Errorf("%d checks: %v", len(healthy), healthy)
+	}
+
+	exec(`UPDATE links SET state = 'down', last_error = 'bind_transceiver: ESME_RINVPASWD' WHERE name = 'leo-1'`)
+	exec(`INSERT INTO links (name, carrier, state, paused) VALUES ('leo-3', 'leo', 'bound', true)`)
+	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`) // nobody holds it
+	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour', now() - interval '2 minutes'),
+		('leo', 1, 70, now() - interval '1 hour', now() - interval '2 minutes'), ('lumitel', 0, 1, now(), now())`)
+	alive()
+	found := shows(map[string]string{"link leo-1": pageRejected, "link leo-3": pagePaused, "link leo-4": pageLink, "waiting leo single": pageQueue})
+	if got := found["waiting leo single"].Found; !strings.HasPrefix(got, "7 messages, the oldest accepted at ") || !strings.Contains(got, ", due for 2m") {
+		t.Errorf("what waits: %s", got)
+	}
+	exec(`DELETE FROM backlogs`)
+	exec(`UPDATE links SET paused = false`)
+	dead()
+	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageRejected, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
+	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
+
+	// A human sees the page below its line.
+	_, stdout, _ := s.run("", "admin", "status")
+	if !regexp.MustCompile(`(?m)^ATTENTION  dispatchers  none is alive: no message is carried\n +` + pageGateway + "$").MatchString(stdout) {
+		t.Errorf("the table is\n%s", stdout)
+	}
+
+	// The archive fails.
+	exec(`ALTER SYSTEM SET archive_mode = on`)
+	exec(`ALTER SYSTEM SET archive_command = 'false'`)
+	server.Stop()
+	server.Start()
+	pool.Reset()
+	exec(`CREATE TABLE written (id int)`)
+	exec(`SELECT pg_switch_wal()`)
+	failures := 0
+	for end := time.Now().Add(time.Minute); failures == 0; <-time.After(20 * time.Millisecond) {
+		if err := pool.QueryRow(t.Context(), `SELECT failed_count FROM pg_stat_archiver`).Scan(&failures); err != nil || time.Now().After(end) {
+			t.Fatalf("the archive does not fail: %v", err)
+		}
+	}
+	alive()
+	shows(map[string]string{"archive": pageArchive})
+	exec(`ALTER SYSTEM SET archive_command = 'true'`)
+	exec(`SELECT pg_reload_conf()`)
+	for end, failing := time.Now().Add(2*time.Minute), true; failing; <-time.After(20 * time.Millisecond) {
+		archive, err := postgres.ReadArchive(t.Context(), pool)
+		if failing = archive.Failing; err != nil || time.Now().After(end) {
+			t.Fatalf("the archive fails still: %+v, %v", archive, err)
+		}
+	}
+
+	// The standby is away, and so no dispatcher renews its lease.
+	dead()
+	standby := testenv.NewStandby(t, server)
+	standby.Away()
+	found = shows(map[string]string{"commit": pageStandby, "standby": pageStandby, "dispatchers": pageGateway, "link leo-2": pageLink})
+	if got := found["commit"].Found; !strings.Contains(got, "a commit waits for a standby: nobody") {
+		t.Errorf("commit: %s", got)
+	}
+	standby.Back()
+
+	// PostgreSQL and Redis are away.
+	server.Stop()
+	s = newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", server.URL(), freeAddress(t)))
+	if found := shows(map[string]string{"postgresql": pageStore, "redis": pageRedis}); len(found) != 2 {
+		t.Errorf("without the stores: %v", found)
+	}
+}
+
+// TestPagesExist: each page of the manual that the program names is there.
+func TestPagesExist(t *testing.T) {
+	named := regexp.MustCompile(`docs/[a-z/-]+\.md`)
+	for _, room := range []string{".", "../../internal/postgres"} {
+		files, err := filepath.Glob(room + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatal(room, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, page := range named.FindAllString(string(text), -1) {
+				if _, err := os.Stat("../../" + page); err != nil {
+					t.Errorf("%s names %s: %v", file, page, err)
+				}
+			}
+		}
+	}
+}
