@@ -14,16 +14,21 @@ const (
 	// serving is true for a row of links that can carry messages now, by the last heartbeat
 	// of its dispatcher.
 	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
+	// takenOver is true for one that its dispatcher took over less than $2 ago and has not
+	// bound yet. One that it had bound and lost is no such link.
+	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND EXISTS (SELECT FROM leases
+		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
 	// sinceServed is for how long a link has carried nothing. A heartbeat writes both of its
 	// times for a link that is held, so a step of the database's clock changes nothing.
 	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
 )
 
-// serves reports whether a link of a carrier can carry messages now, in whatever
-// process.
-func (d *Dispatcher) serves(ctx context.Context, db database, carrier string) (serves bool, err error) {
-	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND `+serving+`)`, carrier).Scan(&serves); err != nil {
-		return false, fmt.Errorf("asking whether %s serves: %w", carrier, err)
+// serves reports whether a link of a carrier can carry messages now, in whatever process. A
+// link that a process took over less than binding ago, and has not bound yet, counts as well.
+func (d *Dispatcher) serves(ctx context.Context, db database, carrier string, binding time.Duration) (serves bool, err error) {
+	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND (`+serving+` OR `+takenOver+`))`,
+		carrier, binding).Scan(&serves); err != nil {
+		return false, fmt.Errorf("looking for a link of %s that is bound: %w", carrier, err)
 	}
 	return serves, nil
 }
@@ -34,7 +39,7 @@ func (d *Dispatcher) serves(ctx context.Context, db database, carrier string) (s
 func (d *Dispatcher) failover(ctx context.Context) error {
 	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`)
 	if err != nil {
-		return fmt.Errorf("asking which carriers serve: %w", err)
+		return fmt.Errorf("looking for the carriers that serve: %w", err)
 	}
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
@@ -44,7 +49,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 		idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
 		return nil
 	}); err != nil {
-		return fmt.Errorf("asking which carriers serve: %w", err)
+		return fmt.Errorf("looking for the carriers that serve: %w", err)
 	}
 	up := d.member.bindingFor()
 	for _, c := range append(d.removed(), d.running()...) {
@@ -131,7 +136,7 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 		if len(c.config().Failover) == 0 {
 			continue
 		}
-		serves, err := d.serves(ctx, d.pool, c.name)
+		serves, err := d.serves(ctx, d.pool, c.name, 0)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, p
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := d.serves(ctx, tx, conf.SecondCarrier)
+	serves, err := d.serves(ctx, tx, conf.SecondCarrier, d.opts.DeadAfter) // all links of a process that starts bind at the same time
 	if err != nil || !serves {
 		return nil, err
 	}

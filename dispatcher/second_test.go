@@ -28,7 +28,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 		t.Fatal(err)
 	}
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link is bound, however slow the machine is
-	b.exec(`INSERT INTO links (name, carrier, state) VALUES ('leo-1', 'leo', 'bound')`)
+	b.exec(`INSERT INTO links (name, carrier, state, bound_by) VALUES ('leo-1', 'leo', 'bound', 1000000)`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker
 }
@@ -110,7 +110,19 @@ func TestSecondCarrier(t *testing.T) {
 			b.by(m, refused)
 		}},
 		{name: "the second's link has just dropped", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
-			b.exec(`UPDATE links SET state = 'connecting' WHERE carrier = 'leo'`)
+			b.exec(`UPDATE links SET state = 'connecting', since = now() WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "another process has just taken the second's link", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET state = 'connecting', since = now(), bound_by = 8 WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "another process has taken the second's link, and has not bound it", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET state = 'connecting', since = now() - interval '1 minute', bound_by = 8 WHERE carrier = 'leo'`)
+			b.by(m, refused)
+		}},
+		{name: "another process has just taken the second's link, which is paused", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`UPDATE links SET state = 'connecting', since = now(), bound_by = 8, paused = true WHERE carrier = 'leo'`)
 			b.by(m, refused)
 		}},
 		{name: "the second's link was just paused", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
