@@ -142,24 +142,33 @@ func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64)
 
 // adminBounds are a company's own. The key of a limit that the configuration sets is left out.
 type adminBounds struct {
-	DailyCap      ownLimit `json:"daily_cap,omitzero"`
-	RepeatSeconds ownLimit `json:"repeat_seconds,omitzero"`
-	RepeatsADay   ownLimit `json:"repeats_a_day,omitzero"`
-	NumberADay    ownLimit `json:"number_a_day,omitzero"`
-	Bodies        string   `json:"bodies,omitempty"` // none, final or a duration
+	DailyCap      *ownLimit `json:"daily_cap,omitempty"`
+	RepeatSeconds *ownLimit `json:"repeat_seconds,omitempty"`
+	RepeatsADay   *ownLimit `json:"repeats_a_day,omitempty"`
+	NumberADay    *ownLimit `json:"number_a_day,omitempty"`
+	Bodies        string    `json:"bodies,omitempty"` // none, final or a duration
 }
 
-// ownLimit is a limit as in accounts.Limits. Its JSON is null for no limit.
-type ownLimit struct{ most *int64 }
+// ownLimit is a limit as in accounts.Limits: 0 is none, null in JSON.
+type ownLimit int64
+
+// String returns the text that the flags take.
+func (l ownLimit) String() string {
+	if l == 0 {
+		return "none"
+	}
+	return strconv.FormatInt(int64(l), 10)
+}
 
 // MarshalJSON writes the limit.
 func (l ownLimit) MarshalJSON() ([]byte, error) {
-	if l.most == nil || *l.most == 0 {
+	if l == 0 {
 		return []byte("null"), nil
 	}
-	return strconv.AppendInt(nil, *l.most, 10), nil
+	return []byte(l.String()), nil
 }
 
 func boundsOf(l accounts.Limits) adminBounds {
-	return adminBounds{DailyCap: ownLimit{l.CreditsADay}, RepeatSeconds: ownLimit{l.RepeatSeconds}, RepeatsADay: ownLimit{l.RepeatsADay}, NumberADay: ownLimit{l.NumberADay}}
+	return adminBounds{DailyCap: (*ownLimit)(l.CreditsADay), RepeatSeconds: (*ownLimit)(l.RepeatSeconds), RepeatsADay: (*ownLimit)(l.RepeatsADay),
+		NumberADay: (*ownLimit)(l.NumberADay)}
 }

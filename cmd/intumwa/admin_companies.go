@@ -90,7 +90,12 @@ type adminCompany struct {
 	Verified      bool  `json:"verified"`
 	SmartEncoding bool  `json:"smart_encoding"`
 
-	adminBounds
+	// Its own, as in adminBounds.
+	DailyCap      *ownLimit `json:"daily_cap,omitempty"`
+	RepeatSeconds *ownLimit `json:"repeat_seconds,omitempty"`
+	RepeatsADay   *ownLimit `json:"repeats_a_day,omitempty"`
+	NumberADay    *ownLimit `json:"number_a_day,omitempty"`
+	Bodies        string    `json:"bodies,omitempty"`
 
 	LowBalance []int64 `json:"low_balance,omitempty"` // thresholds, the highest first
 	QuietHours string  `json:"quiet_hours,omitempty"` // its own; "": those of the installation
@@ -177,8 +182,9 @@ func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
 const maxThreshold = 1_000_000_000
 
 func flagsOf(c accounts.Company) adminCompany {
+	own := boundsOf(c.Limits)
 	return adminCompany{CompanyID: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours,
-		adminBounds: boundsOf(c.Limits)}
+		DailyCap: own.DailyCap, RepeatSeconds: own.RepeatSeconds, RepeatsADay: own.RepeatsADay, NumberADay: own.NumberADay}
 }
 
 type adminCompanyListCmd struct{ stretch }

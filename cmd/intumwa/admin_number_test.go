@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -226,6 +227,9 @@ func TestCompanyBounds(t *testing.T) {
 	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "show", "--id", company)
 	if number(shown["daily_cap"]) != "500" || shown["number_a_day"] != nil || shown["bodies"] != "final" || number(shown["spent_today"]) != "0" {
 		t.Errorf("%v", shown)
+	}
+	if code, text, _ := s.run("", "admin", "company", "set", "--id", company, "--number-a-day", "none"); code != exitOK || !regexp.MustCompile(`(?m)^number_a_day +none$`).MatchString(text) {
+		t.Errorf("exit code %d, %s", code, text)
 	}
 	set = s.admin("", flags+"repeat_seconds number_a_day bodies", "company", "set", "--id", company, "--daily-cap", "default", "--repeats-a-day", "default", "--bodies", "720h")
 	if set["bodies"] != "720h0m0s" {
