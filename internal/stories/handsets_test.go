@@ -102,7 +102,8 @@ func TestStopAndStart(t *testing.T) {
 		t.Errorf("a send is answered %d %s", a.status, a.body)
 	}
 	batch := fmt.Sprintf(`{"sender":"Isoko","messages":[{"phone_number":%q,"message":"Amahoro twese"},{"phone_number":%q,"message":"Amahoro twese"}]}`, other, to)
-	if status, text := shop.calls(w.gateways[1], "POST", "/v1/sms/bulk", batch); status != http.StatusBadRequest || text != `{"message":"Recipient #2 has opted out of messages from this sender."}` {
+	refusal := `{"message":"Recipient #2 has opted out of messages from this sender.","opted_out":[{"recipient":2,"phone_number":"` + to + `"}]}`
+	if status, text := shop.calls(w.gateways[1], "POST", "/v1/sms/bulk", batch); status != http.StatusBadRequest || text != refusal {
 		t.Errorf("a batch is answered %d %s", status, text)
 	}
 	if shop.credits() != credits || len(shop.entries()) != entries {
