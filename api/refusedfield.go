@@ -31,7 +31,7 @@ var (
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
 			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
 		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
@@ -93,7 +93,7 @@ var (
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
 			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	itemMisplaced = newInvalidItem("field_misplaced", "messages.N.K", endWhole, "sendBulk",
 		words{"An item with a sender, send_at or expire_at of its own.", "Un élément avec son propre sender, send_at ou expire_at."},
@@ -134,7 +134,7 @@ var (
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
 			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, symboles et espaces."}),
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	recipientMisplaced = newInvalidItem("field_misplaced", "recipients.N.K", endWhole, "sendTemplate",
 		words{"A recipient with a sender, send_at or expire_at of its own.", "Un destinataire avec son propre sender, send_at ou expire_at."},

@@ -17,7 +17,7 @@ import (
 
 // document is the OpenAPI document, which is itself valid, examples included.
 var document = sync.OnceValue(func() *openapi3.T {
-	openapi3.DefineStringFormat("date-time", `(?i)`+openapi3.FormatOfStringDateTime) // RFC 3339, 5.6: T and Z may be lower case
+	openapi3.DefineStringFormatValidator("date-time", openapi3.NewRegexpFormatValidator(`(?i)`+openapi3.FormatOfStringDateTime)) // RFC 3339, 5.6: T and Z may be lower case
 	doc, err := openapi3.NewLoader().LoadFromData(describe(openAPIText))
 	if err == nil {
 		err = doc.Validate(context.Background())

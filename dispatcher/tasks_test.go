@@ -145,6 +145,8 @@ func TestTasksInOneProcess(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("a process that may have been replaced does the tasks")
 		cancel()
-		_ = <-ended
+		if err := <-ended; err == nil {
+			t.Error("a cancelled round has no error")
+		}
 	}
 }
