@@ -17,7 +17,7 @@ type load struct {
 	pause    time.Duration // of a sender between two messages
 	// keyed sends each with an idempotency key and repeats what was not answered
 	// with 200 until it is, as a careful customer does. Otherwise a request that
-	// got 503 is given up, and one without an answer leaves the customer in doubt.
+	// got 503 is given up, and one without an answer, or with outcome_unknown, leaves the customer in doubt.
 	keyed bool
 	// at says where sender n sends its next message; the first gateway when nil.
 	at func(n int) *gateway
@@ -43,7 +43,7 @@ type load struct {
 type outcome struct {
 	tried    bool
 	accepted bool
-	doubt    bool // no answer came
+	doubt    bool // no answer came, or one that leaves the outcome open
 	id       string
 	segments int
 	sender   int       // who sent it
@@ -137,7 +137,7 @@ func (l *load) deliver(n, i int) {
 			o.accepted, o.id, o.segments, o.sender, o.at = true, a.ID, a.ItemCount, n, time.Now()
 			l.accepted.Add(1)
 			return
-		case a.err != nil && !l.keyed:
+		case !l.keyed && (a.err != nil || a.header.Get("X-Error-Code") == "outcome_unknown"):
 			o.doubt = true
 			return
 		case !l.keyed:
