@@ -46,7 +46,7 @@ func TestCommandsGoByTheDatabasesClock(t *testing.T) {
 	if got := s.admin("", "last_message_id next_message_id held", "restored"); number(got["held"]) != "1" {
 		t.Fatalf("held: %v", got)
 	}
-	s.admin("", "messages passed", "unanswered", "settle", "--as", "sent", "--id", m.ULID.String(), "--reason", "a call to their NOC")
+	s.admin("", "messages passed left", "unanswered", "settle", "--as", "sent", "--id", m.ULID.String(), "--reason", "a call to their NOC")
 	var sent time.Time
 	if err := pool.QueryRow(t.Context(), `SELECT sent_at FROM messages`).Scan(&sent); err != nil {
 		t.Fatal(err)

@@ -41,8 +41,7 @@ const attendEvery = 250 * time.Millisecond
 // then made on the primary and on no standby, as PostgreSQL's warning says, and its
 // statement returns. [Attend] begins it.
 type Attendance struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
+	stop, ended chan struct{}
 
 	mu  sync.Mutex
 	err error
@@ -55,8 +54,7 @@ func Attend(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, patience time.Duration,
 ) *Attendance {
-	ctx, cancel := context.WithCancel(ctx)
-	a := &Attendance{cancel: cancel, ended: make(chan struct{})}
+	a := &Attendance{stop: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(a.ended)
 		look := time.NewTicker(attendEvery)
@@ -64,6 +62,8 @@ func Attend(ctx context.Context, db interface {
 		for {
 			select {
 			case <-ctx.Done():
+				return
+			case <-a.stop:
 				return
 			case <-look.C:
 			}
@@ -91,9 +91,10 @@ func (a *Attendance) Err() error {
 	return a.err
 }
 
-// End ends the watch, and returns Err.
+// End ends the watch, and returns Err. A look that is under way is finished: it may be
+// the one that has just ended a wait.
 func (a *Attendance) End() error {
-	a.cancel()
+	close(a.stop)
 	<-a.ended
 	return a.Err()
 }
