@@ -90,12 +90,12 @@ func (w *whole) read(key string, v value) {
 }
 
 // misplaced adds the fields of an item that differ from those of its batch: ignored, as unknown fields are, they would send the
-// message at another time or under another name than the client expects.
+// message at another time than the client expects.
 func (p *problems) misplaced(own, batch whole, r *refusal, list string, index int) {
 	for _, f := range [...]struct {
 		name     string
 		own, all value
-	}{{"sender", own.sender, batch.sender}, {"send_at", own.sendAt, batch.sendAt}, {"expire_at", own.expireAt, batch.expireAt}} {
+	}{{"send_at", own.sendAt, batch.sendAt}, {"expire_at", own.expireAt, batch.expireAt}} {
 		if !f.own.isNull() && f.own != f.all {
 			p.addItem(r, list, index, f.name)
 		}

@@ -96,7 +96,7 @@ var (
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	itemMisplaced = newInvalidItem("field_misplaced", "messages.N.K", endWhole, "sendBulk",
-		words{"An item with a sender, send_at or expire_at of its own.", "Un élément avec son propre sender, send_at ou expire_at."},
+		words{"An item with a send_at or expire_at of its own.", "Un élément avec son propre send_at ou expire_at."},
 		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},

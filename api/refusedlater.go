@@ -22,5 +22,5 @@ var (
 		words{"Repeat with the same Idempotency-Key.", "Répétez avec la même Idempotency-Key."})
 	outcomeUnknown = newRefusal(503, "outcome_unknown", unavailable.text, onSends+" putTestNumber", retryLater,
 		words{"We cannot find out now what became of the request. It may have been accepted, and charged.", "Nous ne pouvons pas savoir en ce moment ce qu’est devenue la requête. Elle a peut-être été acceptée, et débitée."},
-		words{"Repeat with the same Idempotency-Key until the answer is another; without a key, look it up before you send it anew.", "Répétez avec la même Idempotency-Key jusqu’à une autre réponse ; sans clé, recherchez-la avant de la renvoyer."})
+		words{"Repeat with the same Idempotency-Key until the answer is not a 503; without a key, look it up before you send it anew.", "Répétez avec la même Idempotency-Key tant que la réponse est un 503 ; sans clé, recherchez-la avant de la renvoyer."})
 )

@@ -142,7 +142,7 @@ func TestGoldenLater(t *testing.T) {
 			misplaced("send_at", in(time.Hour)),
 			misplaced("send_at", ""),
 			misplaced("expire_at", 7),
-			misplaced("sender", "NEWS"),
+			golden{c.list + ", a sender of an item", "live", 10, own("sender", "NEWS"), 200, okBatch, c.path},
 			golden{c.list + ", the same sender of an item", "live", 10, own("sender", "ACME"), 200, okBatch, c.path},
 			golden{c.list + ", no time of an item", "live", 10, own("send_at", nil), 200, okBatch, c.path},
 			golden{c.list + ", an unknown field of an item", "live", 10, own("priority", 1), 200, okBatch, c.path},

@@ -121,8 +121,8 @@ type Dispatcher struct {
 	walk      *outboxWalk
 	quiet     quietPass
 
-	refundsHeld bool // another transaction has locked a balance that gets a refund; the task's
-	heldSenders int  // with held messages, when releaseHeld last looked; the task's
+	refundsHeld bool                   // another transaction has locked a balance that gets a refund; the task's
+	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier // all there ever were

@@ -185,26 +185,31 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 	return nil
 }
 
-// releaseHeld releases the messages of companies and senders that are approved again.
+// releaseHeld releases the messages of companies and senders that are approved again. Of a sender
+// that claims have held anew it holds the rest at once.
 func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 	holds, err := d.store.Holds(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
-	held := 0
+	held := make(map[messages.Hold]bool)
 	for _, h := range holds {
 		if !h.Over {
-			held++
+			if held[h] = true; d.heldSenders[h] {
+				continue
+			}
+			n, err := d.store.HoldRest(ctx, h)
+			if err != nil { // the next round tries again
+				failed, held[h] = errors.Join(failed, err), false
+			}
+			d.log.Warn("queued messages held: their company or sender is no longer approved", "company", h.CompanyID, "sender", h.Sender, "messages", n)
 			continue
 		}
 		n, err := d.store.Unhold(ctx, h)
 		if failed = errors.Join(failed, err); n > 0 {
 			d.log.Info("held messages released: their company and sender are approved again", "company", h.CompanyID, "sender", h.Sender, "messages", n)
 		}
-	}
-	if held > d.heldSenders {
-		d.log.Warn("queued messages held: their company or sender is no longer approved", "senders", held)
 	}
 	d.heldSenders = held
 	return failed

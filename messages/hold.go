@@ -53,6 +53,37 @@ func (s *Store) Holds(ctx context.Context) ([]Hold, error) {
 	return holds, nil
 }
 
+// HoldRest puts off a sender's other messages, so that claims do not come upon its backlog one by one while the messages behind
+// it wait. It returns how many it put off. It changes nothing when the sender is approved again, or when no row of holds notes
+// it: the claims hold what it misses.
+func (s *Store) HoldRest(ctx context.Context, h Hold) (held int64, err error) {
+	for after, n := int64(0), int64(holdAtOnce); n == holdAtOnce; held += n {
+		err := postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+			n = 0
+			err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND NOT `+mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
+				h.CompanyID, h.Sender).Scan()
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return tx.QueryRow(ctx, `WITH free AS (
+					SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+					WHERE o.company_id = $1 AND m.sender = $2 AND o.message_id > $4 AND o.claimed_by IS NULL AND o.due_at < `+heldUntil+` AND `+claimHolds+`
+					ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED
+				), gone AS (
+					UPDATE outbox o SET due_at = `+heldUntil+`, pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
+				)
+				SELECT count(*), coalesce(max(message_id), $4) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&n, &after)
+		})
+		if err != nil {
+			return held, fmt.Errorf("holding messages of company %d: %w", h.CompanyID, err)
+		}
+	}
+	return held, nil
+}
+
 // Unhold makes the held messages of a sender due and returns how many it released. Messages that another transaction has
 // locked are released by the next call.
 //

@@ -261,6 +261,29 @@ func TestUnholdBesideClaim(t *testing.T) {
 	same(t, "released", idsOf(d.claim(7, ids...)), ids)
 }
 
+// TestHoldRest: one look puts off the whole backlog of a sender that a claim has held, nothing of an approved one, and nothing
+// that is claimed. All of it is released again.
+func TestHoldRest(t *testing.T) {
+	d := newHoldStore(t)
+	ctx := t.Context()
+	ids := d.pending(6)
+	d.claim(7, ids[0])
+	d.exec(`UPDATE senders SET approved = false`)
+	if n, err := d.letting.HoldRest(ctx, demo); n != 0 || err != nil {
+		t.Errorf("without a row of holds %d are put off, %v", n, err)
+	}
+	d.claim(7, ids[1])
+	if n, err := d.letting.HoldRest(ctx, demo); n != 4 || err != nil || d.held() != 5 {
+		t.Errorf("%d are put off and %d held, want 4 and 5, %v", n, d.held(), err)
+	}
+	d.exec(`UPDATE senders SET approved = true`)
+	if n, err := d.letting.HoldRest(ctx, demo); n != 0 || err != nil {
+		t.Errorf("of an approved sender %d are put off, %v", n, err)
+	}
+	d.letGo()
+	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:])
+}
+
 // TestUnholdReadsOn: what was let go is not read again in the same round, however long a snapshot keeps it.
 func TestUnholdReadsOn(t *testing.T) {
 	const held = 20_000

@@ -34,10 +34,13 @@ func (n Number) Digits() string {
 	return string(n[len("+"):])
 }
 
-// Masked returns the number as logs may show it, "+25779****56"; of a foreign one, too.
+// Masked returns the number as logs may show it: "+25779****56", and "+250****67" of a foreign one.
 func (n Number) Masked() string {
-	if len(n) < 11 {
+	switch {
+	case len(n) < 11:
 		return "****"
+	case len(n) != e164Length:
+		return string(n[:4]) + "****" + string(n[len(n)-2:])
 	}
 	return string(n[:6]) + "****" + string(n[len(n)-2:])
 }

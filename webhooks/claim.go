@@ -116,8 +116,9 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 				ORDER BY u.due, u.id LIMIT wish.most) u
 			ORDER BY e.company_id, u.id
-		), taken AS ( -- a row that another process changed meanwhile is at another place
-			UPDATE webhook_undelivered u SET claimed_until = now() + $5::interval FROM next WHERE u.ctid = next.place
+		), taken AS ( -- a row that another process changed after this statement began is checked again, and left
+			UPDATE webhook_undelivered u SET claimed_until = now() + $5::interval FROM next
+			WHERE u.ctid = next.place AND u.due <= now() AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 			RETURNING next.*, u.claimed_until
 		)
 		SELECT t.company_id, t.url, t.secret, t.previous, t.failing, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''),

@@ -79,7 +79,8 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 				d.storeUntilDone(ctx, batch[i:i+1])
 			}
 			return
-		case postgres.Refused(err):
+		case postgres.Refused(err): // the database answers
+			d.unstored.Store(false)
 			d.log.Error("a webhook result cannot be stored; its delivery will be repeated when its claim ends", "delivery", batch[0].id, "error", err)
 			return
 		case failures == 0:

@@ -26,7 +26,7 @@ const (
 
 // subjectKeys are the attributes that tell one failure from another, beside level and text.
 // Others may differ from line to line.
-var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command"}
+var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command", "task", "path", "page", "name"}
 
 // messageKeys are the attributes of lines about one message, or of lines that carry a count
 // already. Such a line is always written.
@@ -94,7 +94,9 @@ func (r *repeats) Handle(ctx context.Context, line slog.Record) error {
 	switch {
 	case message:
 	case line.Level < slog.LevelWarn:
-		r.seen.end(subject)
+		if subject != "" {
+			r.seen.end(subject)
+		}
 	default:
 		key := line.Level.String() + "\x00" + line.Message + subject
 		if link { // another reason why a link is down needs another action; an outage of a store has many errors

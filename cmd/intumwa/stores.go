@@ -122,9 +122,10 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
-	s.ill.Store(nil)
 	if s.failed {
 		s.ill.Store(&err)
+	} else {
+		s.ill.Store(nil)
 	}
 	s.tellClock()
 }

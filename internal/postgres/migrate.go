@@ -153,19 +153,20 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	if err != nil {
 		return versions, err
 	}
+	attempt := Attend(ctx, conn, migrationPatience)
+	_, err = db.ExecContext(ctx, confirm)
+	if away := attempt.End(); away != nil {
+		return versions, fmt.Errorf("%w. Nothing was changed", away)
+	}
+	if err != nil {
+		return versions, fmt.Errorf("trying a commit: %w", err)
+	}
 	attendance := Attend(ctx, conn, migrationPatience)
 	defer func() {
 		if away := attendance.End(); away != nil && err == nil {
 			err = fmt.Errorf("the schema is migrated on this server alone: %w", away)
 		}
 	}()
-	_, err = db.ExecContext(ctx, confirm)
-	if away := attendance.Err(); away != nil {
-		return versions, fmt.Errorf("%w. Nothing was changed", away)
-	}
-	if err != nil {
-		return versions, fmt.Errorf("trying a commit: %w", err)
-	}
 	if _, err := provider.Up(ctx); err != nil {
 		return versions, fmt.Errorf("migrating the database: %w", err)
 	}

@@ -68,11 +68,14 @@ func Attend(ctx context.Context, db interface {
 			case <-look.C:
 			}
 			var names string
+			// End waits for this answer: a wait that was ended must not go unnoticed.
+			looking, stop := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
 			// Materialized: no other session is cancelled.
-			err := db.QueryRow(ctx, `WITH waits AS MATERIALIZED (
+			err := db.QueryRow(looking, `WITH waits AS MATERIALIZED (
 					SELECT pid FROM pg_stat_activity WHERE application_name = current_setting('application_name') AND datname = current_database()
 						AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > $1::interval)
 				SELECT current_setting('synchronous_standby_names') FROM waits WHERE pg_cancel_backend(pid) LIMIT 1`, patience).Scan(&names)
+			stop()
 			if err != nil {
 				continue // none waits; or the statement that is watched fails as well
 			}
