@@ -30,11 +30,8 @@ type Unanswered struct {
 // by their ids; of one carrier, or with "" of all. What it costs grows with what was taken
 // off so within some validities.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
-	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+`
-		FROM held h JOIN messages m ON m.id = h.message_id
-		WHERE h.message_id > $1 AND m.status = 0 AND ($2 = '' OR m.carrier = $2) AND `+receipts.LeftUnanswered("h.message_id")+`
-			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)
-		ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
+	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+
+		unansweredRows+` AND h.message_id > $1 AND ($2 = '' OR m.carrier = $2) ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing unanswered messages: %w", err)
 	}
@@ -48,6 +45,28 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 		return nil, fmt.Errorf("listing unanswered messages: %w", err)
 	}
 	return list, nil
+}
+
+var unansweredRows = ` FROM held h JOIN messages m ON m.id = h.message_id WHERE m.status = 0 AND ` + receipts.LeftUnanswered("h.message_id") + `
+	AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)`
+
+// Shared is how many unanswered messages go to one number, and how many segments of theirs.
+type Shared struct{ Messages, Segments int }
+
+// SharedNumbers returns the numbers to which several messages of all carriers are unanswered: a
+// receipt that names the number may be of any of them.
+func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error) {
+	rows, err := s.pool.Query(ctx, `SELECT m.phone_number, count(*), sum(`+receipts.UnansweredSegments("h.message_id")+`)`+unansweredRows+` GROUP BY 1 HAVING count(*) > 1`)
+	if err != nil {
+		return nil, fmt.Errorf("counting the unanswered messages of each number: %w", err)
+	}
+	shared := make(map[sms.Number]Shared)
+	var number sms.Number
+	var n Shared
+	if _, err := pgx.ForEachRow(rows, []any{&number, &n.Messages, &n.Segments}, func() error { shared[number] = n; return nil }); err != nil {
+		return nil, fmt.Errorf("counting the unanswered messages of each number: %w", err)
+	}
+	return shared, nil
 }
 
 // Unexpired returns those of messages, by their ids, that were taken off the outbox as

@@ -236,16 +236,18 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestStrayMeans: sent needs a receipt for each segment and none that means failed.
+// Sent needs a receipt for each segment of all messages to the number, failed one for each message, and none that
+// means the other.
 func TestStrayMeans(t *testing.T) {
 	for _, c := range []struct {
-		sent, failed, segments int
-		want                   sms.Status
+		sent, failed, messages, segments int
+		want                             sms.Status
 	}{
-		{0, 0, 1, sms.Pending}, {1, 0, 1, sms.Sent}, {2, 0, 1, sms.Sent}, {1, 0, 2, sms.Pending}, {2, 0, 2, sms.Sent},
-		{0, 1, 1, sms.Failed}, {0, 1, 2, sms.Failed}, {1, 1, 1, sms.Pending}, {2, 1, 2, sms.Pending}, {0, 0, 0, sms.Pending},
+		{0, 0, 1, 1, sms.Pending}, {1, 0, 1, 1, sms.Sent}, {2, 0, 1, 1, sms.Sent}, {1, 0, 1, 2, sms.Pending}, {2, 0, 1, 2, sms.Sent},
+		{0, 1, 1, 1, sms.Failed}, {0, 1, 1, 2, sms.Failed}, {1, 1, 1, 1, sms.Pending}, {2, 1, 1, 2, sms.Pending}, {0, 0, 1, 0, sms.Pending},
+		{1, 0, 2, 2, sms.Pending}, {2, 0, 2, 2, sms.Sent}, {0, 1, 2, 2, sms.Pending}, {0, 2, 2, 2, sms.Failed},
 	} {
-		if got := (Stray{Count: 3, Sent: c.sent, Failed: c.failed}).Means(c.segments); got != c.want {
+		if got := (Stray{Count: 3, Sent: c.sent, Failed: c.failed}).Means(c.messages, c.segments); got != c.want {
 			t.Errorf("%+v means %v", c, got)
 		}
 	}

@@ -33,14 +33,15 @@ type Stray struct {
 	Latest InboxReceipt // the last of them
 }
 
-// Means returns what the receipts mean for a message with so many segments without an
-// answer: Sent when there is one for each of them that means so, and none that means
-// failed; Failed when there is one that means so, and none that means sent; else Pending.
-func (s Stray) Means(segments int) sms.Status {
+// Means returns what the receipts mean for all messages to the number that have no answer,
+// with so many segments in all: Sent when there is one for each segment that means so, and
+// none that means failed; Failed when there is one for each message that means so, and none
+// that means sent; else Pending.
+func (s Stray) Means(messages, segments int) sms.Status {
 	switch {
 	case s.Failed == 0 && s.Sent > 0 && s.Sent >= segments:
 		return sms.Sent
-	case s.Failed > 0 && s.Sent == 0:
+	case s.Failed > 0 && s.Failed >= messages && s.Sent == 0:
 		return sms.Failed
 	}
 	return sms.Pending

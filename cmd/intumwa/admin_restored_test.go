@@ -156,6 +156,35 @@ func stray(t *testing.T, pool *pgxpool.Pool, handset int, carrier, state, id str
 	}
 }
 
+// One receipt that names a number means nothing while two messages to that number are unanswered. A receipt for each does.
+func TestReceiptsOfSeveralUnansweredMessages(t *testing.T) {
+	s := newAdmin(t)
+	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var list []*messages.Message
+	for range 2 {
+		list = append(list, &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: "+25761000001", Sender: "INTORE",
+			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14})
+	}
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := messages.New(pool).Insert(t.Context(), tx, list)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.admin("", "last_message_id next_message_id held", "restored")
+	for n, want := range []string{"unclear", "sent"} {
+		stray(t, pool, 61000001, "lumitel", "DELIVRD", fmt.Sprint(n))
+		_, stdout, _ := s.run("", "admin", "unanswered", "--json")
+		if got := strings.Count(stdout, `"receipts_mean":"`+want+`"`); got != 2 {
+			t.Errorf("with %d receipts: %s, want %s for both", n+1, stdout, want)
+		}
+	}
+}
+
 // TestSettleByReceipts: `settle --receipts some` decides only of messages whose receipts mean what --as says; a decision without
 // --receipts leaves alone those whose receipts mean something else. A dry run shows the same and changes nothing. The
 // message shows who decided, and why.

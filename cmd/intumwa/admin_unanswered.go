@@ -80,6 +80,10 @@ type unansweredChoice struct {
 // each calls do with the selected messages, some at a time.
 func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
 	store := messages.New(pool)
+	shared, err := store.SharedNumbers(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		page, err := store.Unanswered(ctx, c.Carrier, after, listPage)
 		if err != nil || len(page) == 0 {
@@ -103,7 +107,11 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 				list[i].ReceiptCarrier, list[i].ReceiptState = stray.Latest.Carrier, stray.Latest.State
 				list[i].ReceiptCarrierID, list[i].ReceiptAt = stray.Latest.CarrierID, &stray.Latest.At
 				list[i].ReceiptsMean = "unclear"
-				if mean := stray.Means(m.Segments); mean.Final() {
+				all, several := shared[m.Number]
+				if !several {
+					all = messages.Shared{Messages: 1, Segments: m.Segments}
+				}
+				if mean := stray.Means(all.Messages, all.Segments); mean.Final() {
 					list[i].ReceiptsMean = mean.String()
 				}
 			}
