@@ -103,8 +103,12 @@ func (w *world) soon(what string, is func() bool) {
 // accept records a message of a company, as intake does.
 func (w *world) accept(company, user int64, number sms.Number, carrier string) ulid.ULID {
 	w.t.Helper()
+	var approved bool
+	if err := w.pool.QueryRow(w.t.Context(), `select approved from companies where id = $1`, company).Scan(&approved); err != nil {
+		w.t.Fatal(err)
+	}
 	m := &messages.Message{ULID: ulid.Make(), CompanyID: company, UserID: user, Number: number, Sender: "ISOKO", Body: "Amahoro <b>", Encoding: sms.GSM7,
-		Segments: 1, Carrier: carrier, Validity: time.Hour}
+		Segments: 1, Carrier: carrier, Validity: time.Hour, Test: !approved} // without an approval only a test message is carried
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := messages.New(w.pool).Insert(w.t.Context(), tx, []*messages.Message{m})
 		return err
