@@ -39,8 +39,8 @@ func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 		if err := o.needs("billing", "carriers"); err != nil {
 			return nil, err
 		}
-		if n, err := dispatcher.Alive(ctx, o.pool); err != nil || n > 0 {
-			return nil, errors.Join(err, aliveError(n))
+		if err := noDispatcher(ctx, o.pool); err != nil {
+			return nil, err
 		}
 		var result adminRestored
 		err := o.changeBusy(ctx, func(tx pgx.Tx) (entry acts.Entry, err error) {
@@ -60,11 +60,25 @@ func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 	})
 }
 
-func aliveError(dispatchers int) error {
-	if dispatchers == 0 {
-		return nil
+// killedAlive is how long a dispatcher that was killed may count as alive, and a little more.
+const killedAlive = 6 * time.Second
+
+// noDispatcher returns an error if a dispatcher works on the database for longer than one that was killed seems to.
+func noDispatcher(ctx context.Context, pool *pgxpool.Pool) error {
+	for end := time.Now().Add(killedAlive); ; {
+		n, err := dispatcher.Alive(ctx, pool)
+		switch {
+		case err != nil || n == 0:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("%d dispatchers work on this database: stop them first", n)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
 	}
-	return fmt.Errorf("%d dispatchers work on this database: stop them first", dispatchers)
 }
 
 // holdPending holds what was due when the gateway ended, and records how much of it.
