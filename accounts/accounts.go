@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/vault"
+	"intumwa/internal/vault"
 )
 
 // Options of [New]. The zero value of a field means its default.

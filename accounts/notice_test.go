@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/notices"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
-	"intumwa/notices"
 )
 
 // hearing is another process's Accounts on the same database, which hears what

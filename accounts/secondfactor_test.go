@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/vault"
+	"intumwa/internal/vault"
 )
 
 // The vectors of RFC 6238, appendix B, cut to six digits.

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/vault"
+	"intumwa/internal/vault"
 )
 
 const (

@@ -21,11 +21,11 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
-	"intumwa/throttle"
 	"intumwa/webhooks"
 )
 

@@ -15,7 +15,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // Keys of values in the gin.Context of a request.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 )
 
 // optOut enters a number into a customer's list as a handset does.

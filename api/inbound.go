@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/sms"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"intumwa/intake"
 	"intumwa/internal/testenv"
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // TestGoldenLimits: what the limits answer where they are set, to the letter; who has none gets what the rules say.

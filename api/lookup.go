@@ -5,7 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // lookup is the middleware of look-ups: 429 when the user's slots are taken, 503 when

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 	"intumwa/webhooks"
 )
 

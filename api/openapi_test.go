@@ -10,7 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // contractTexts are all the texts of rule api 7; rule choices 1.4, 1.7, 1.10, 2.3, 6.2.

@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/sms"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"intumwa/internal/testenv"
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // The page is whole without any other host, and its assets are there.

@@ -15,13 +15,13 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
-	"intumwa/throttle"
 	"intumwa/webhooks"
 )
 

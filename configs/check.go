@@ -19,7 +19,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/sms"
 )
 

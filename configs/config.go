@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 )
 
 // Config is a whole configuration file with the defaults filled in.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"intumwa/acts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 )
 

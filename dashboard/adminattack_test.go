@@ -15,7 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
-	"intumwa/acts"
+	"intumwa/internal/acts"
 )
 
 // inside signs an administrator in, with a second factor, and enters the administrators' scope.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
 	"intumwa/dispatcher"
+	"intumwa/internal/acts"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"intumwa/handsets"
-	"intumwa/receipts"
+	"intumwa/inbound/handsets"
+	"intumwa/messages/receipts"
 )
 
 const receiptsOnPage = 50

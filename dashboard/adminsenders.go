@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 )
 

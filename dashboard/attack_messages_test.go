@@ -15,9 +15,9 @@ import (
 	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
-	"intumwa/throttle"
 )
 
 var formKeyOnPage = regexp.MustCompile(`name="key" value="([0-9a-f]{32})"`)

@@ -16,7 +16,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/testenv"
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // openTo are the routes for anybody; every other wants a session.

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 )
 

@@ -19,12 +19,12 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dashboard/words"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
-	"intumwa/mail"
+	"intumwa/internal/mail"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
-	"intumwa/throttle"
 	"intumwa/webhooks"
 )
 

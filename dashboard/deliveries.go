@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/acts"
 	"intumwa/internal/postgres"
 	"intumwa/webhooks"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/sms"
 )

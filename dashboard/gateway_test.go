@@ -12,14 +12,14 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 	"intumwa/webhooks"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/sms"
 )
 

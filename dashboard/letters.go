@@ -12,8 +12,8 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
+	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
-	"intumwa/mail"
 	"intumwa/sms"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"intumwa/accounts"
-	"intumwa/mail"
+	"intumwa/internal/mail"
 	"intumwa/sms"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/sms"
 )

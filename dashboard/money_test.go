@@ -22,12 +22,12 @@ import (
 	"intumwa/billing"
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
-	"intumwa/throttle"
+	"intumwa/tools/carriersim"
 	"intumwa/webhooks"
 )
 

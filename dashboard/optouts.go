@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
+	"intumwa/internal/acts"
 )
 
 const optOutsOnPage = 25

@@ -5,7 +5,7 @@ import (
 
 	"intumwa/dashboard/words"
 	"intumwa/messages"
-	"intumwa/submission"
+	"intumwa/messages/submission"
 )
 
 // TestReasonsAreTranslated: the reasons of our own are said in the user's language, those of carriers as they came.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 )
 
 const receivedOnPage = 25

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
+	"intumwa/internal/acts"
 )
 
 // sendersPage is the page of the sender IDs and the webhook endpoint.

@@ -8,8 +8,8 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 	"intumwa/webhooks"
 )
 

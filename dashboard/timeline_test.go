@@ -6,7 +6,7 @@ import (
 
 	"intumwa/dashboard/words"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // TestTimelineOfHeldSegment: a segment of which it is not recorded that it was submitted is not shown as taken by the carrier.

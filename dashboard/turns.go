@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
+	"intumwa/internal/throttle"
 	"intumwa/sms"
-	"intumwa/throttle"
 )
 
 // A page asks the database while it holds a turn: a user has few at a time, and without a session a network address has. So

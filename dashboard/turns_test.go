@@ -17,7 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/internal/testenv"
-	"intumwa/throttle"
+	"intumwa/internal/throttle"
 )
 
 // hold locks a table against everybody until the returned function is called.

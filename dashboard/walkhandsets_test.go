@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/sms"
 )
 

@@ -21,10 +21,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
+	"intumwa/internal/acts"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/sms"
-	"intumwa/throttle"
 	"intumwa/webhooks"
 )
 

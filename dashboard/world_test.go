@@ -13,10 +13,10 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
-	"intumwa/mail"
-	"intumwa/mail/mailcatcher"
+	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
 

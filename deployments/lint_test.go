@@ -13,12 +13,12 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// linter builds deployments/lint, a module of its own.
+// linter builds tools/lint, a module of its own.
 func linter(t *testing.T) string {
 	t.Helper()
 	run := func(args ...string) error {
 		command := exec.CommandContext(t.Context(), "go", args...)
-		command.Dir, command.Env = "lint", append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+		command.Dir, command.Env = filepath.Join("..", "tools", "lint"), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 		said, err := command.CombinedOutput()
 		if err != nil {
 			t.Logf("go %v: %s", args, said)
@@ -26,7 +26,7 @@ func linter(t *testing.T) string {
 		return err
 	}
 	if run("mod", "download") != nil {
-		testenv.Lacks(t, "the modules of deployments/lint cannot be had: manifests and Dockerfile cannot be checked")
+		testenv.Lacks(t, "the modules of tools/lint cannot be had: manifests and Dockerfile cannot be checked")
 	}
 	path := filepath.Join(t.TempDir(), "lint")
 	if err := run("build", "-o", path, "."); err != nil {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"intumwa/handsets"
-	"intumwa/receipts"
+	"intumwa/inbound/handsets"
+	"intumwa/messages/receipts"
 	"intumwa/smpp"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // Confirm says which event makes a message sent (rule choices 5.2).

@@ -8,7 +8,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // sendLasting sends short texts that are valid for days: this process does not hear what time it

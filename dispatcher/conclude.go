@@ -8,8 +8,8 @@ import (
 
 	"intumwa/billing"
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 	"intumwa/webhooks"
 )
 

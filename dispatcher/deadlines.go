@@ -10,9 +10,9 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // decidedAtOnce is how many messages one transaction of a task decides.

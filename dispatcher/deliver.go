@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 )

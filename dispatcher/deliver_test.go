@@ -3,7 +3,7 @@ package dispatcher
 import (
 	"testing"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 )
 

@@ -48,10 +48,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/messages"
+	"intumwa/messages/receipts"
 	"intumwa/queue"
-	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/webhooks"

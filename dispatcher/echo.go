@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // echoInterval lies between two looks for receipts of segments that a carrier

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/queue"
 	"intumwa/smpp"
-	"intumwa/submission"
 )
 
 // feed keeps the prefetch of one lane filled, from the queue as long as that is

@@ -10,9 +10,9 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // freeClaims frees the dead's claims if there may be any: when this process has just

@@ -8,7 +8,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfErrors: what a carrier refuses is tried again, failed, or waits,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitOfFlood: on a link that floods us with receipts for ids never given

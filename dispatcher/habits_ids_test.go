@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfIDs: the form of a carrier's ids in receipts is found out from

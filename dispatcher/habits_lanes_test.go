@@ -11,7 +11,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/messages"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // campaign is n messages of a company, in batches of at most 5,000.

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/notices"
+	"intumwa/internal/notices"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestFailover: another carrier takes the messages of one that has been down,

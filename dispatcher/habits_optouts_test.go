@@ -12,10 +12,10 @@ import (
 
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/messages"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // account opens a company's account.

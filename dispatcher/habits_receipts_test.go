@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfReceipts: receipts in every shape and order that carriers are

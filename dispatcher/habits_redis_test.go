@@ -22,8 +22,8 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/queue"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // carriedWithin is how long a message may wait for its carrier whatever Redis

@@ -10,8 +10,8 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/messages"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // TestScheduledGoesOut: what is scheduled comes to the carrier when its time has come, and not before; the carrier is told

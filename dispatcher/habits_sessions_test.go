@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/handsets"
-	"intumwa/smpp/carriersim"
+	"intumwa/inbound/handsets"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfSessions: what carriers do to a session in the middle of traffic.

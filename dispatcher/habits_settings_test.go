@@ -10,7 +10,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfLongMessages: how a carrier wants segments marked and what it

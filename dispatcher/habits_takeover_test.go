@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitOfLateAnswers: an answer that comes after unknown_hold, on a link

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestHabitsOfLostAnswers: a submit_sm whose answer is lost. What the carrier

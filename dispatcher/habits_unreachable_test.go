@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/dispatcher"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // way is one dispatcher's way to a carrier that two reach by ways of their own: what comes to

@@ -28,8 +28,8 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 	"intumwa/webhooks"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 	"intumwa/sms"
 )

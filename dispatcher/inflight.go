@@ -11,10 +11,10 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // inFlight is one claimed message on its way over one link. Its segments go out

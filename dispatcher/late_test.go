@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // throttledLate is a refusal for now of a segment that was given up.

@@ -12,7 +12,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 	"intumwa/webhooks"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // plan is what one settling transaction changes: the rows that it writes, and

@@ -8,7 +8,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // rematch looks for the segments of receipts of a carrier that wait in the inbox,

@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // beside is a settler of another process on the same database, which is the dispatcher id.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // newSecondBench is a bench whose carrier has a second one, leo, that serves, with

@@ -12,9 +12,9 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
-	"intumwa/submission"
 )
 
 // ambiguousDelay is how long a segment whose answer was lost waits before it

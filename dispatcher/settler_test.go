@@ -17,11 +17,11 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/queue"
-	"intumwa/receipts"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/submission"
 	"intumwa/webhooks"
 )
 

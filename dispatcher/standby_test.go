@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
 	"intumwa/sms"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
-	"intumwa/submission"
 )
 
 // submitPrefetched submits what is prefetched, one message after another. The next

@@ -11,9 +11,9 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 	"intumwa/webhooks"
 )
 

@@ -31,10 +31,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
-	"intumwa/throttle"
 )
 
 // Errors that are neither a refusal nor a fault.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/internal/throttle"
 	"intumwa/sms"
-	"intumwa/throttle"
 )
 
 // Limits bound what a company's live messages may be; a zero field bounds nothing, and

@@ -15,8 +15,8 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/sms"
-	"intumwa/throttle"
 )
 
 // limited is a process with limits.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 )
 
 // bar refuses the requests with a recipient who has opted out of the company's

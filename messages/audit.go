@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // Audit is what is not as it should be. All zero is right.

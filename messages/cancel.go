@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // ReasonCancelled is why a message failed that an operator stopped before a carrier had any of it.

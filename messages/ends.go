@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // Refused is a segment recorded as unanswered that its carrier refused for now

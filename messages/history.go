@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // History is how far a message has come with the carriers.

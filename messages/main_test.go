@@ -13,7 +13,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

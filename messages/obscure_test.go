@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/handsets"
-	"intumwa/receipts"
+	"intumwa/inbound/handsets"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

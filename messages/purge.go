@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 // Old messages are deleted in the order of their ids, which grow with time: a

@@ -14,7 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/receipts"
-	"intumwa/submission"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 )
 
 // Failing is a message that fails at its carrier, unless another one takes it.

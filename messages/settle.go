@@ -13,9 +13,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 // Final is the verdict on one message.

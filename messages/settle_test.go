@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
-	"intumwa/submission"
 )
 
 func (d *testStore) finish(finals ...messages.Final) (settled []messages.Settled) {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

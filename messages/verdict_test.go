@@ -3,7 +3,7 @@ package messages_test
 import (
 	"testing"
 
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"intumwa/internal/vault"
 	"intumwa/sms"
-	"intumwa/vault"
 )
 
 func TestEndpointStore(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/notices"
+	"intumwa/internal/notices"
 	"intumwa/sms"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/vault"
 	"intumwa/sms"
-	"intumwa/vault"
 )
 
 // RotationOverlap is how long the previous secret signs beside the new one.

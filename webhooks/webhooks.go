@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/vault"
+	"intumwa/internal/vault"
 )
 
 // Options of New. A zero field means its default.

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
-	"intumwa/acts"
 	"intumwa/configs"
+	"intumwa/internal/acts"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
+	"intumwa/internal/acts"
 )
 
 type adminUserCmd struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
 	"intumwa/billing"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 )
 

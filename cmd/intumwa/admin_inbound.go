@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/acts"
 	"intumwa/configs"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 )
 

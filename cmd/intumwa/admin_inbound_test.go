@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/acts"
 	"intumwa/dispatcher"
+	"intumwa/internal/acts"
 )
 
 // reportWithin is how long resume waits for the dispatcher that holds the link:

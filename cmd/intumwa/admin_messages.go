@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/acts"
 	"intumwa/billing"
 	"intumwa/dispatcher"
+	"intumwa/internal/acts"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"

@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
-	"intumwa/handsets"
+	"intumwa/inbound/handsets"
+	"intumwa/internal/acts"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/acts"
 	"intumwa/dispatcher"
+	"intumwa/internal/acts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/acts"
+	"intumwa/internal/acts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"

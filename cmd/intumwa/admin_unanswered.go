@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/acts"
 	"intumwa/dispatcher"
+	"intumwa/internal/acts"
 	"intumwa/messages"
-	"intumwa/receipts"
+	"intumwa/messages/receipts"
 )
 
 type adminUnansweredCmd struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/acts"
+	"intumwa/internal/acts"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )

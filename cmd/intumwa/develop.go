@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"intumwa/mail/mailcatcher"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
+	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
 

@@ -22,8 +22,8 @@ import (
 
 	"intumwa/configs"
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
 	"intumwa/sms"
+	"intumwa/tools/carriersim"
 )
 
 // A failure that goes on is one line a minute with a count. Another link, another reason and a

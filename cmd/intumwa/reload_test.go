@@ -25,7 +25,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // safeBuffer takes the log of a process that goes on writing.

@@ -25,7 +25,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // TestRolesOnOneMachine: every role is a process of its own, on one machine, with one configuration; the dispatcher's links

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // A carrier floods us with receipts of nobody's messages, with texts that are as long as

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // campaign sends a batch of n messages of one segment and answers its id.

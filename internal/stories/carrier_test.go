@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // carrier is a carrier of a scene: how it behaves, and how the gateway is

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // onTheWayWithin is what rule choices 7.7 promises of everything that waits

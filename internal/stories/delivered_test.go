@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // A customer sends a message; it is charged, carried, delivered, and the

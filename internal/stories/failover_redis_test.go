@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // takenOverWithin is how long Redis may take until a replica has taken over: the

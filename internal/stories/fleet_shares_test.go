@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // leaseOver is longer than a dispatcher may be silent.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // A carrier goes away for a while. Messages are accepted meanwhile, and all

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // A gateway that logs all it can, in both forms, goes through everything that

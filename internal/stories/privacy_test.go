@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // The gateway is killed while a company's messages are settled whose texts are not to be kept: every one arrives with its

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // What carriers do with receipts, and what the customer is told: one thing,

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 const failedWebhook = `{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`

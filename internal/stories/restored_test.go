@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"intumwa/internal/testenv"
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // backups is where a story keeps base backups and the archived log of its PostgreSQL, made

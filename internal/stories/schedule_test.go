@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // requests makes a request of a customer and reads its answer, which must be 200. A customer who is told to wait does.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // seconded are two carriers, of which the second is asked for what the first

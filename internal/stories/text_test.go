@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"intumwa/smpp/carriersim"
+	"intumwa/tools/carriersim"
 )
 
 // Six hundred characters of GSM-7, some of which take two septets: what is

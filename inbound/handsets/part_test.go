@@ -1,0 +1,120 @@
+package handsets_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"intumwa/inbound/handsets"
+)
+
+func part(id int64, number, total int, text string) handsets.Inbound {
+	return handsets.Inbound{ID: id, Body: &text, Octets: []byte(text), Outcome: handsets.Waiting, Part: &handsets.Part{Reference: 7, Total: total, Number: number}}
+}
+
+// TestAssemble: what follows from a part and those before it.
+func TestAssemble(t *testing.T) {
+	over := func(m handsets.Inbound) handsets.Inbound { m.Outcome = handsets.Routed; return m }
+	for name, c := range map[string]struct {
+		m        handsets.Inbound
+		earlier  []handsets.Inbound
+		repeated bool
+		whole    []int64
+		given    []int64
+	}{
+		"the first":                     {m: part(1, 1, 3, "a")},
+		"the second":                    {m: part(2, 3, 3, "c"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}},
+		"the last, out of order":        {m: part(3, 2, 3, "b"), earlier: []handsets.Inbound{part(1, 3, 3, "c"), part(2, 1, 3, "a")}, whole: []int64{2, 3, 1}},
+		"once more while others wait":   {m: part(2, 1, 3, "a"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}, repeated: true},
+		"once more when all is over":    {m: part(3, 1, 2, "a"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}, repeated: true},
+		"another message under the ref": {m: part(2, 1, 2, "x"), earlier: []handsets.Inbound{part(1, 1, 2, "a")}, given: []int64{1}},
+		"another after one was over":    {m: part(3, 1, 2, "x"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := handsets.Assemble(c.m, c.earlier)
+			var whole []int64
+			for _, p := range a.Whole {
+				whole = append(whole, p.ID)
+			}
+			if a.Repeated != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(a.Given, c.given) {
+				t.Errorf("%+v, whole %v", a, whole)
+			}
+		})
+	}
+}
+
+// TestAssembleInAnyOrder: whatever the order of the parts, and however often each
+// comes, the message is put together once and reads as it was written.
+func TestAssembleInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.IntRange(2, handsets.MaxParts).Draw(t, "total")
+		var texts []string
+		for i := range total {
+			texts = append(texts, rapid.StringMatching("[a-z]{1,5}").Draw(t, "text")+string(rune('A'+i)))
+		}
+		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
+			for i := range total {
+				for range rapid.IntRange(1, 3).Draw(t, "copies") {
+					if !yield(i) {
+						return
+					}
+				}
+			}
+		})).Draw(t, "order")
+		var earlier []handsets.Inbound
+		came := 0
+		for id, i := range order {
+			m := part(int64(id+1), i+1, total, texts[i])
+			a := handsets.Assemble(m, earlier)
+			switch {
+			case a.Repeated:
+				continue
+			case a.Whole != nil:
+				came++
+				if text := handsets.Text(a.Whole); text == nil || *text != strings.Join(texts, "") {
+					t.Fatalf("it reads %v, want %q", text, texts)
+				}
+				for j := range earlier {
+					earlier[j].Outcome = handsets.Routed
+				}
+				m.Outcome = handsets.Routed
+			case len(a.Given) > 0:
+				t.Fatal("parts of one message were given up")
+			}
+			earlier = append(earlier, m)
+		}
+		if came != 1 {
+			t.Fatalf("it came %d times", came)
+		}
+	})
+}
+
+// TestText: a surrogate pair that a handset cut in two is read, in any coding of UCS-2.
+// What cannot be read of one part takes nothing of the others.
+func TestText(t *testing.T) {
+	ucs := func(number int, coding uint8, octets string) handsets.Inbound {
+		m := part(int64(number), number, 2, octets)
+		m.DataCoding, m.ESMClass, m.Octets = coding, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+octets)
+		return m
+	}
+	binary := part(1, 1, 2, "")
+	binary.Body = nil
+	for name, c := range map[string]struct {
+		parts []handsets.Inbound
+		want  string
+	}{
+		"a cut surrogate pair":   {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8\x3d"), ucs(2, 8, "\xde\x00\x00!")}, "H😀!"},
+		"the same with a class":  {[]handsets.Inbound{ucs(1, 0x18, "\x00H\xd8\x3d"), ucs(2, 0x18, "\xde\x00\x00!")}, "H😀!"},
+		"half a code unit":       {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8"), ucs(2, 8, "\x00!")}, "H\ufffd!"},
+		"a part that is no text": {[]handsets.Inbound{binary, part(2, 2, 2, "b")}, "\ufffdb"},
+	} {
+		if text := handsets.Text(c.parts); text == nil || *text != c.want {
+			t.Errorf("%s: %v, want %q", name, text, c.want)
+		}
+	}
+	if text := handsets.Text([]handsets.Inbound{binary, binary}); text != nil {
+		t.Errorf("no text at all is %q", *text)
+	}
+}

@@ -1,0 +1,391 @@
+// Package switchboard gives what handsets send to whom it is for: it looks at what
+// the dispatchers have stored (handsets.Store.Fresh), one message after the other, and
+// in one transaction notes what became of it, keeps a company's message with its
+// event, and enters or takes off an opt-out with its acknowledgement.
+//
+// # Whose a message is
+//
+//  1. An operator's route from the address that it was sent to (handsets.Routes.Find).
+//  2. Without one, the company whose approved sender is that address: there must be
+//     one such company and no more.
+//  3. Nobody: operators see it, and nothing else happens. Nobody is guessed.
+//
+// # STOP and START
+//
+// A message whose first word is a stop word is also an opt-out from the company that
+// it goes to. Where several companies share an address, the second word chooses the
+// route (STOP ACME). It holds for the sender that the route names, or that the second
+// word names, or that has the name of the address; else for all senders of the
+// company. A start word takes off what the same message with a stop word puts on, or,
+// where that is the entry for all senders, all entries of the number at the company.
+// Where no company is found nobody is opted out; that is counted.
+//
+// # One at a time
+//
+// Any number of processes run it; one looks at a time, for as long as its transaction
+// lasts (an advisory lock). So repetitions and parts meet their like, and what one
+// handset sends keeps its order. A message that cannot be finished because somebody
+// has locked what it needs waits, with all that follows from the same handset, and
+// nobody else does.
+package switchboard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/accounts"
+	"intumwa/inbound/handsets"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+const (
+	interval    = time.Second           // between looks without a kick
+	busyPause   = 50 * time.Millisecond // while another process looks
+	errorPause  = 2 * time.Second
+	atOnce      = 100 // messages of a transaction
+	roundWithin = 30 * time.Second
+	lockWait    = time.Second      // for a row that somebody has locked
+	heldWait    = lockWait / 10    // the same while messages wait for one already: there may be many
+	heldPause   = 5 * time.Second  // before a handset's message that waits for one is tried again
+	heldShare   = 4                // and at least so many times as long as trying all of them takes
+	sweepEvery  = 10 * time.Second // between looks for parts whose others do not come
+	lock        = 0x73776274       // advisory lock: one process of a database at a time
+
+	// A handset gets so many acknowledgements a day.
+	repliesMost   = 4
+	repliesWithin = 24 * time.Hour
+)
+
+// Options configures a Switchboard.
+type Options struct {
+	Assembly time.Duration // how long a part waits for the others; default 10 min
+	Repeats  time.Duration // within which the same message again is a repetition; 0: never
+
+	StopWords, StartWords []string // as handsets.Word writes them
+	StopReply, StartReply string   // acknowledgements; "": none
+
+	TestSender string                                    // sender of an acknowledgement where the handset's address cannot be one
+	Validity   time.Duration                             // of acknowledgements; default 24 h
+	Route      func(sms.Number) (string, bool)           // the carrier of a number; nil: nothing is acknowledged
+	Log        *slog.Logger                              // nil: discarded
+	Metrics    prometheus.Registerer                     // nil: not registered
+	Push       func(context.Context, []queue.Item) error // puts acknowledgements on the queue; nil: the dispatchers find them
+}
+
+// Switchboard looks at messages from handsets.
+type Switchboard struct {
+	opts     Options
+	pool     *pgxpool.Pool
+	accounts *accounts.Accounts
+	handsets *handsets.Store
+	messages *messages.Store
+	webhooks *webhooks.Webhooks
+	log      *slog.Logger
+	metrics  *metrics
+	kick     chan struct{}
+
+	held  map[string]time.Time // handsets whose messages wait, until when; Run's
+	swept time.Time            // Run's
+}
+
+type metrics struct {
+	outcomes *prometheus.CounterVec // outcome
+	optOuts  *prometheus.CounterVec // change
+	replies  prometheus.Counter
+	oldest   prometheus.Gauge
+}
+
+// New returns the switchboard of a database; pool must be opened with BatchUpdates. It
+// starts nothing.
+func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks, opts Options) *Switchboard {
+	if opts.Assembly == 0 {
+		opts.Assembly = 10 * time.Minute
+	}
+	if opts.Validity == 0 {
+		opts.Validity = 24 * time.Hour
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &metrics{
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
+			Help: "What became of what carriers delivered of handsets, by outcome; a part of a long message counts as one."}, []string{"outcome"}),
+		optOuts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
+			Help: "Messages from handsets that begin with a stop or a start word, by what they changed; unclear: no company was found."}, []string{"change"}),
+		replies: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",
+			Help: "Acknowledgements of opt-outs sent to handsets."}),
+		oldest: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_handset_messages_waiting_seconds",
+			Help: "How long the oldest message from a handset has waited to be looked at; the same in every process."}),
+	}
+	for _, outcome := range handsets.Outcomes() {
+		m.outcomes.WithLabelValues(string(outcome))
+	}
+	for _, change := range changes {
+		m.optOuts.WithLabelValues(change)
+	}
+	if opts.Metrics != nil {
+		opts.Metrics.MustRegister(m.outcomes, m.optOuts, m.replies, m.oldest)
+	}
+	return &Switchboard{opts: opts, pool: pool, accounts: users, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
+		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), held: map[string]time.Time{}}
+}
+
+// What a stop or start word changed: labels of a metric.
+const (
+	changeStop    = "stop"
+	changeStart   = "start"
+	changeNone    = "none"
+	changeUnclear = "unclear"
+)
+
+var changes = []string{changeStop, changeStart, changeNone, changeUnclear}
+
+// Kick wakes Run because messages have been stored. It never blocks.
+func (b *Switchboard) Kick() {
+	select {
+	case b.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks at messages until ctx ends. During an outage of the database it tries
+// again.
+func (b *Switchboard) Run(ctx context.Context) error {
+	failing := false
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.kick:
+		case <-timer.C:
+		}
+		pause, err := b.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !failing:
+			b.log.Warn("messages from handsets cannot be looked at; trying again", "error", err)
+		case err == nil && failing:
+			b.log.Info("messages from handsets are looked at again")
+		}
+		if failing = err != nil; failing {
+			pause = errorPause
+		}
+		timer.Reset(pause)
+	}
+}
+
+// look looks at what there is and returns the pause until the next look.
+func (b *Switchboard) look(ctx context.Context) (pause time.Duration, err error) {
+	within := context.WithoutCancel(ctx) // a transaction that has begun is finished even when the process shuts down
+	if waits, err := b.measure(within); err != nil {
+		return errorPause, err
+	} else if !waits { // mostly
+		return interval, b.rest(within)
+	}
+	maps.DeleteFunc(b.held, func(_ string, until time.Time) bool { return time.Now().After(until) })
+	for limit := atOnce; ctx.Err() == nil; {
+		done, mine, err := b.round(within, limit)
+		switch {
+		case err == nil && !mine:
+			return busyPause, nil
+		case err == nil && done == limit:
+			continue
+		case err == nil && limit < atOnce && done > 0:
+			continue
+		case err == nil:
+			return interval, b.rest(within)
+		case limit > 1 && (postgres.Refused(err) || postgres.Locked(err)):
+			limit = 1 // one by one: what cannot be finished must not stop the others
+		case postgres.Refused(err) || postgres.Locked(err):
+			if err := b.setAside(within, err); err != nil {
+				return errorPause, err
+			}
+		default:
+			return errorPause, err
+		}
+	}
+	return interval, nil
+}
+
+// work is what one transaction does, for what follows its commit.
+type work struct {
+	tx       pgx.Tx
+	store    *handsets.Store
+	outcomes map[handsets.Outcome]int
+	changes  map[string]int
+	events   []webhooks.Asked
+	replies  []*messages.Message
+}
+
+// round looks at up to limit messages in one transaction. mine is false when another
+// process does.
+func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool, err error) {
+	w, mine, err := b.within(ctx, func(ctx context.Context, w *work) error {
+		fresh, err := w.store.Fresh(ctx, limit, b.waiting())
+		done = len(fresh)
+		for i := range fresh {
+			if err := b.take(ctx, w, fresh[i]); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil || !mine {
+		return 0, mine, err
+	}
+	b.committed(w)
+	return done, true, nil
+}
+
+// within runs do in a transaction that holds the lock, and stores what it brings.
+func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work) error) (w *work, mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	var ids []int64
+	err = postgres.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+		w = &work{tx: tx, store: b.handsets.In(tx), outcomes: map[handsets.Outcome]int{}, changes: map[string]int{}}
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock, b.lockWait().String()).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		if err := do(ctx, w); err != nil {
+			return err
+		}
+		if err := b.webhooks.EnqueueAsked(ctx, tx, w.events); err != nil {
+			return err
+		}
+		if len(w.replies) > 0 {
+			var err error
+			if ids, err = b.messages.Insert(ctx, tx, w.replies); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("looking at messages from handsets: %w", err)
+	}
+	b.push(ctx, w.replies, ids)
+	return w, mine, nil
+}
+
+// push puts acknowledgements on the queue; the dispatchers find what is not there.
+func (b *Switchboard) push(ctx context.Context, replies []*messages.Message, ids []int64) {
+	if len(replies) == 0 || b.opts.Push == nil {
+		return
+	}
+	items := make([]queue.Item, len(replies))
+	for i, m := range replies {
+		items[i] = queue.Item{MessageID: ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())}
+	}
+	if err := b.opts.Push(ctx, items); err != nil {
+		b.log.Debug("acknowledgements could not be put on the queue; the dispatchers will", "error", err)
+	}
+}
+
+// committed counts what a transaction did and wakes whoever waits for it.
+func (b *Switchboard) committed(w *work) {
+	for outcome, n := range w.outcomes {
+		b.metrics.outcomes.WithLabelValues(string(outcome)).Add(float64(n))
+	}
+	for change, n := range w.changes {
+		b.metrics.optOuts.WithLabelValues(change).Add(float64(n))
+	}
+	b.metrics.replies.Add(float64(len(w.replies)))
+	if len(w.events) > 0 {
+		b.webhooks.Kick()
+	}
+}
+
+// lockWait is how long a transaction waits for a row that somebody has locked.
+func (b *Switchboard) lockWait() time.Duration {
+	if len(b.held) > 0 {
+		return heldWait
+	}
+	return lockWait
+}
+
+// waiting are the handsets whose messages wait.
+func (b *Switchboard) waiting() []string {
+	return slices.AppendSeq([]string{}, maps.Keys(b.held))
+}
+
+// setAside deals with the first message, which cannot be finished: it waits for a row
+// that is locked, or, refused by the database for ever, is left to operators.
+func (b *Switchboard) setAside(ctx context.Context, failure error) error {
+	_, _, err := b.within(ctx, func(ctx context.Context, w *work) error {
+		fresh, err := w.store.Fresh(ctx, 1, b.waiting())
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		if postgres.Locked(failure) {
+			b.held[fresh[0].Source] = time.Now().Add(max(heldPause, heldShare*heldWait*time.Duration(len(b.held))))
+			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "inbound", fresh[0].ID)
+			return nil
+		}
+		b.log.Error("the database refuses a message from a handset; only operators see it", "inbound", fresh[0].ID, "error", failure)
+		return w.store.Mark(ctx, handsets.Unrouted, 0, fresh[0].ID)
+	})
+	return err
+}
+
+// measure shows how long the oldest message has waited, and returns whether there is
+// one.
+func (b *Switchboard) measure(ctx context.Context) (waits bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	since, err := b.handsets.Waits(ctx)
+	if err != nil {
+		return false, err
+	}
+	age := time.Duration(0)
+	if !since.IsZero() {
+		age = max(0, postgres.Now().Sub(since))
+	}
+	b.metrics.oldest.Set(age.Seconds())
+	return !since.IsZero(), nil
+}
+
+// rest does what is left when nothing is new.
+func (b *Switchboard) rest(ctx context.Context) error {
+	if time.Since(b.swept) < sweepEvery {
+		return nil
+	}
+	for {
+		swept := 0
+		w, mine, err := b.within(ctx, func(ctx context.Context, w *work) error {
+			late, err := w.store.Overdue(ctx, b.opts.Assembly, atOnce)
+			if swept = len(late); err != nil {
+				return err
+			}
+			for i := range late {
+				if err := b.giveUp(ctx, w, &late[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || !mine {
+			return err
+		}
+		b.committed(w)
+		if swept < atOnce {
+			b.swept = time.Now()
+			return nil
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package receipts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages/submission"
+)
+
+// What others may ask of segments. What they ask in a statement or a pipeline of
+// their own costs no round trip more than they have. Of a message that was sent on to
+// another carrier (QueuePassed), the copies from before count nowhere but in its
+// history and its refund.
+
+// MayHave is a condition in SQL: a carrier has, or may have, a segment of the message
+// whose id column has.
+func MayHave(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL)`
+}
+
+// Has is the same of what a carrier has answered to.
+func Has(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND ` + answeredKey + `)`
+}
+
+// LeftUnanswered is the same of what a carrier has neither answered to nor reported of: it
+// may have it.
+func LeftUnanswered(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
+}
+
+// UnansweredSegments is an expression in SQL: how many segments the message whose id
+// column has that a carrier has neither answered to nor reported of.
+func UnansweredSegments(column string) string {
+	return `(SELECT count(DISTINCT s.segment) FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
+}
+
+// WithoutAnswer returns those segments of messages that a carrier has neither answered to
+// nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
+// of them is answered, or reported of, until its transaction ends.
+func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
+	rows, err := tx.Query(ctx, `SELECT message_id, segment FROM segments s
+		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages)
+	if err != nil {
+		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
+	}
+	open := make(map[int64][]int, len(messages))
+	var id int64
+	var segment int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil }); err != nil {
+		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
+	}
+	return open, nil
+}
+
+// undelivered is the word of a receipt after which another carrier may be asked.
+const undelivered = "UNDELIV"
+
+// Undelivered is a condition in SQL: what the carrier said of each segment of the
+// message whose id column has, if it has any, is UNDELIV, within so long (an interval)
+// of its acceptance.
+func Undelivered(column, within string) string {
+	return `NOT EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL
+		AND (s.receipt IS DISTINCT FROM '` + undelivered + `' OR s.receipt_at > s.submitted_at + ` + within + `))`
+}
+
+// QueuePassed adds to a pipeline that messages were sent on to another carrier.
+func QueuePassed(b *pgx.Batch, messages []int64) {
+	b.Queue(`UPDATE segments SET passed = true WHERE message_id = ANY($1)`, messages)
+}
+
+// Submitted is a table in SQL: the messages (message_id), each once, of which a carrier
+// has, or may have, a segment.
+const Submitted = `(SELECT DISTINCT message_id FROM segments WHERE passed IS NULL)`
+
+// QueueAccepted asks in a pipeline of which of messages a carrier has a segment: it
+// answered it, or a receipt says so. accepted is called with each of them.
+func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64)) {
+	b.Queue(`SELECT DISTINCT message_id FROM segments s WHERE message_id = ANY($1) AND (`+answeredKey+` OR s.state IS NOT NULL)`, messages).
+		Query(func(rows pgx.Rows) error {
+			var id int64
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { accepted(id); return nil })
+			return err
+		})
+}
+
+// Out calls out with each segment of messages that is out already: accepted by any
+// carrier, or else left unanswered by the message's own, given beside it. What another
+// carrier left unanswered says nothing of this one. The segments of a message are in order.
+func Out(ctx context.Context, db interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
+	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
+		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
+		WHERE s.passed IS NULL AND (s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1)
+		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers)
+	if err != nil {
+		return fmt.Errorf("reading which segments are out: %w", err)
+	}
+	var id int64
+	var segment int
+	var accepted bool
+	if _, err := pgx.ForEachRow(rows, []any{&id, &segment, &accepted}, func() error { out(id, segment, accepted); return nil }); err != nil {
+		return fmt.Errorf("reading which segments are out: %w", err)
+	}
+	return nil
+}
+
+// Copies returns the copies of the segments of messages, for their verdicts.
+func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submission.Copy, error) {
+	rows, err := tx.Query(ctx, `SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
+		coalesce(receipt, ''), coalesce(error, ''), passed IS NOT NULL FROM segments s WHERE message_id = ANY($1)`, messages)
+	if err != nil {
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
+	}
+	copies := make(map[int64][]submission.Copy, len(messages))
+	var id int64
+	var c submission.Copy
+	var receipt, code string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code, &c.Passed}, func() error {
+		c.Reason = reasonOf(receipt, code)
+		copies[id] = append(copies[id], c)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
+	}
+	return copies, nil
+}
+
+// NotTaken is a statement in SQL that forgets unanswered copies of segments, each by its
+// message and its number from 1: the carrier has refused them after all. The arguments are
+// SQL, the first two of arrays. It returns the message of each copy that it forgets. The
+// caller holds the carrier's lock (Matcher.Lock).
+func NotTaken(messages, segments, carrier string) string {
+	return deleteUnanswered(carrier, `SELECT message_id, segment, count(*) AS answers FROM unnest(`+messages+`, `+segments+`) u(message_id, segment)
+		GROUP BY message_id, segment`) + ` RETURNING s.message_id`
+}
+
+// QueuePurge adds to a pipeline the deletion of all that is recorded of messages.
+func QueuePurge(b *pgx.Batch, messages []int64) {
+	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, messages)
+	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, messages)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"intumwa/tools/rig"
+)
+
+// carrier is a simulated one, in a process of its own.
+type carrier struct {
+	process    *rig.Program
+	smpp, page string // addresses
+}
+
+// openCarrier returns when the carrier takes binds.
+func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.Duration) (*carrier, error) {
+	log := filepath.Join(w.dir, name+".log")
+	for range freeTries {
+		c := &carrier{smpp: rig.FreeAddress(), page: rig.FreeAddress()}
+		var err error
+		if c.process, err = rig.Start(log, w.binary, "carrier-sim", "--no-fates", "--resp-delay", resp.String(),
+			"--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page); err != nil {
+			return nil, err
+		}
+		err = poll(ctx, startWithin, func() bool { return c.process.Died() || c.ask("/stats.json", &carried{}) == nil })
+		if err == nil && !c.process.Died() {
+			return c, nil
+		}
+		c.process.Kill()
+		if err != nil {
+			return nil, fmt.Errorf("the carrier does not come up: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("the carrier ends at once; see %s", log)
+}
+
+// carried is what a carrier counted.
+type carried struct {
+	Sessions   int `json:"sessions"`
+	Accepted   int `json:"accepted"`
+	Duplicates int `json:"duplicates"`
+	Confirmed  int `json:"confirmed"` // receipts
+}
+
+// submit is a submit_sm as it came.
+type submit struct {
+	At      time.Time `json:"at"`
+	Session int       `json:"session"`
+	Text    string    `json:"text"`
+}
+
+// stats are zeros when it does not answer.
+func (c *carrier) stats() carried {
+	var s carried
+	_ = c.ask("/stats.json", &s)
+	return s
+}
+
+// submits are the last 100,000.
+func (c *carrier) submits() (list []submit, err error) {
+	return list, c.ask("/submits.json", &list)
+}
+
+func (c *carrier) ask(path string, answer any) error {
+	response, err := http.Get("http://" + c.page + path) //nolint:noctx // loopback
+	if err != nil {
+		return fmt.Errorf("asking the carrier: %w", err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(bufio.NewReader(response.Body)).Decode(answer); err != nil {
+		return fmt.Errorf("reading what the carrier received: %w", err)
+	}
+	return nil
+}
+
+// forget empties its record.
+func (c *carrier) forget() error {
+	response, err := http.Post("http://"+c.page+"/reset", "", nil) //nolint:noctx // loopback
+	if err != nil {
+		return fmt.Errorf("emptying the carrier's record: %w", err)
+	}
+	return response.Body.Close()
+}
+
+// await waits until n receipts are confirmed, each behind the commit that
+// settles its message.
+func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
+	have, since := 0, time.Now()
+	err := poll(ctx, time.Hour, func() bool {
+		if now := c.stats().Confirmed; now > have {
+			have, since = now, time.Now()
+		}
+		return have >= n || time.Since(since) > patience
+	})
+	if err == nil && have < n {
+		err = fmt.Errorf("%d of %d receipts were confirmed, then nothing came for %v", have, n, patience)
+	}
+	return since, err
+}
+
+// patience is how long nothing may become final before bench gives up. What a
+// killed gateway had in hand is left alone for a while.
+const patience = time.Minute

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"intumwa/deployments/grafana"
+	"intumwa/tools/rig"
+)
+
+// settle waits until load flows and nothing is pending.
+func (s *stage) settle(ctx context.Context) error {
+	say("waiting until everything runs")
+	if err := s.await(ctx, "the first message", time.Minute, func() bool { return s.load.sent.Load() > 50 }); err != nil {
+		return err
+	}
+	return s.calm(ctx, "")
+}
+
+// calm waits until no page or warning is pending or firing that concerns about
+// ("" is anybody).
+func (s *stage) calm(ctx context.Context, about string) error {
+	since := time.Now()
+	for deadline := since.Add(8 * time.Minute); time.Now().Before(deadline); {
+		alerts, err := s.watch.alerts(ctx)
+		if err != nil {
+			return err
+		}
+		disturbed := false
+		for _, a := range alerts {
+			disturbed = disturbed || a.Labels["severity"] != "info" && (about == "" || concerns(a, about))
+		}
+		if disturbed {
+			since = time.Now()
+		}
+		if time.Since(since) > 6*time.Second { // three evaluations
+			return nil
+		}
+		if err := s.alive(); err != nil {
+			return err
+		}
+		if err := rig.Rest(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the alerts about %q do not end", about)
+}
+
+// concerns tells whether an alert is about a carrier, or about the whole and
+// not about any carrier.
+func concerns(a alert, about string) bool {
+	return string(a.Labels["carrier"]) == about || a.Labels["carrier"] == "" && about == "webhooks"
+}
+
+// watchNormal watches normal load and says what fired.
+func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Duration, []string, error) {
+	say("normal load for %s", span)
+	fired := map[string]bool{}
+	start := time.Now()
+	for time.Since(start) < span {
+		alerts, err := s.watch.alerts(ctx)
+		if err != nil {
+			return time.Since(start), nil, err
+		}
+		for _, a := range alerts {
+			if a.State == "firing" && !fired[a.String()] {
+				fired[a.String()] = true
+				say("fired under normal load: %s", a)
+			}
+		}
+		if err := s.alive(); err != nil {
+			return time.Since(start), nil, err
+		}
+		if err := rig.Rest(ctx, time.Second); err != nil {
+			return time.Since(start), nil, err
+		}
+	}
+	return time.Since(start), slices.Sorted(maps.Keys(fired)), nil
+}
+
+// play plays one fault: the alert has to fire, and whatever else pages about
+// anybody is noted, except what still resolves from the fault before.
+func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
+	if err := s.calm(ctx, f.about); err != nil {
+		return result{}, err
+	}
+	out := result{fault: f}
+	before, err := s.watch.alerts(ctx)
+	if err != nil {
+		return out, err
+	}
+	old := map[string]bool{}
+	for _, a := range before {
+		old[a.String()] = true
+	}
+	say("%s", f.name)
+	if err := f.play(ctx, s); err != nil {
+		return out, err
+	}
+	others, warnings := map[string]bool{}, map[string]bool{}
+	start := time.Now()
+	note := func(a alert) (hit bool) {
+		switch {
+		case a.State != "firing" || old[a.String()]:
+		case a.name() == f.alert && has(a, f.labels):
+			return true
+		case a.pages():
+			others[a.String()] = true
+		default:
+			warnings[a.String()] = true
+		}
+		return false
+	}
+	for out.after == 0 && time.Since(start) < limit+30*time.Second {
+		alerts, err := s.watch.alerts(ctx)
+		if err != nil {
+			return out, err
+		}
+		for _, a := range alerts {
+			if note(a) {
+				out.after = time.Since(start)
+			}
+		}
+		if err := rig.Rest(ctx, 500*time.Millisecond); err != nil {
+			return out, err
+		}
+	}
+	if out.after > 0 && r.panels == nil {
+		if r.panels, err = s.panels(ctx); err != nil {
+			return out, err
+		}
+		if r.series, r.badLabels, err = s.watch.labels(ctx); err != nil {
+			return out, err
+		}
+	}
+	if err := f.lift(ctx, s); err != nil {
+		return out, err
+	}
+	// What fires only while it mends counts as well.
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		alerts, err := s.watch.alerts(ctx)
+		if err != nil {
+			return out, err
+		}
+		for _, a := range alerts {
+			note(a)
+		}
+		if err := rig.Rest(ctx, time.Second); err != nil {
+			return out, err
+		}
+	}
+	out.others, out.warnings = slices.Sorted(maps.Keys(others)), slices.Sorted(maps.Keys(warnings))
+	return out, nil
+}
+
+func has(a alert, labels map[string]string) bool {
+	for name, value := range labels {
+		if string(a.Labels[model.LabelName(name)]) != value {
+			return false
+		}
+	}
+	return true
+}
+
+// panels asks every query of every panel of every dashboard.
+func (s *stage) panels(ctx context.Context) ([]panelSample, error) {
+	var list []panelSample
+	dashboards := grafana.Dashboards()
+	for _, name := range slices.Sorted(maps.Keys(dashboards)) {
+		for _, p := range dashboards[name].Panels {
+			for _, target := range p.Targets {
+				value, series, err := s.watch.sample(ctx, variables.Replace(target.Expr))
+				if err != nil {
+					return nil, fmt.Errorf("dashboard %s, panel %s: %w", name, p.Title, err)
+				}
+				list = append(list, panelSample{name, p.Title, target.RefID, target.Expr, value, series})
+			}
+		}
+	}
+	return list, nil
+}

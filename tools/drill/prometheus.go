@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"intumwa/tools/rig"
+)
+
+// prometheus is the real one.
+type prometheus struct{ v1.API }
+
+func (s *stage) startPrometheus(ctx context.Context, address, target string) (*prometheus, error) {
+	rules, err := filepath.Abs(s.o.rules)
+	if err != nil {
+		return nil, fmt.Errorf("finding the rules: %w", err)
+	}
+	config := filepath.Join(s.o.dir, "prometheus.yml")
+	text := fmt.Sprintf(`global:
+  scrape_interval: 2s
+  evaluation_interval: 2s
+  external_labels: {runbooks: docs/runbooks}
+rule_files: [%q]
+scrape_configs:
+  - job_name: intumwa
+    static_configs: [{targets: [%q]}]
+`, rules+"/*.yaml", target)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("writing Prometheus' configuration: %w", err)
+	}
+	if _, err := s.start("prometheus", s.o.prometheus, "--config.file="+config, "--web.listen-address="+address,
+		"--storage.tsdb.path="+filepath.Join(s.o.dir, "prometheus-data"), "--log.level=warn"); err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(api.Config{Address: "http://" + address})
+	if err != nil {
+		return nil, fmt.Errorf("asking Prometheus: %w", err)
+	}
+	return &prometheus{v1.NewAPI(client)}, s.await(ctx, "Prometheus", 60*time.Second, func() bool { return rig.Answers(ctx, "http://"+address+"/-/ready") })
+}
+
+// alert is one that Prometheus shows.
+type alert v1.Alert
+
+func (a alert) name() string { return string(a.Labels["alertname"]) }
+func (a alert) pages() bool  { return a.Labels["severity"] == "page" }
+
+// String is the alert with whom it is about.
+func (a alert) String() string {
+	for _, label := range []model.LabelName{"link", "carrier", "instance"} {
+		if a.Labels[label] != "" {
+			return fmt.Sprintf("%s(%s)", a.name(), a.Labels[label])
+		}
+	}
+	return a.name()
+}
+
+// alerts are those pending or firing.
+func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
+	found, err := p.Alerts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking Prometheus for alerts: %w", err)
+	}
+	list := make([]alert, len(found.Alerts))
+	for i, a := range found.Alerts {
+		list[i] = alert(a)
+	}
+	return list, nil
+}
+
+// sample is the first number that a query gives, and how many series it has.
+func (p *prometheus) sample(ctx context.Context, expr string) (value string, series int, err error) {
+	answer, _, _, err := p.Query(ctx, expr, time.Time{})
+	if err != nil {
+		return "", 0, fmt.Errorf("%s: %w", expr, err)
+	}
+	found, _ := answer.(model.Vector)
+	for _, s := range found {
+		if text := s.Value.String(); text != "NaN" {
+			return text, len(found), nil
+		}
+	}
+	return "", len(found), nil
+}
+
+// telling is what no label's value may look like: a long number, an address, a
+// URL, a token.
+var telling = regexp.MustCompile(`[0-9]{7,}|@|://|whsec|\|`)
+
+// labels counts the gateway's series and lists the label values that look like
+// something that has no end.
+func (p *prometheus) labels(ctx context.Context) (series int, bad []string, err error) {
+	all, _, _, err := p.Series(ctx, []string{`{__name__=~"intumwa_.+"}`}, time.Time{}, time.Time{})
+	if err != nil {
+		return 0, nil, fmt.Errorf("asking Prometheus for series: %w", err)
+	}
+	for _, one := range all {
+		for name, value := range one {
+			if name != "instance" && telling.MatchString(string(value)) {
+				bad = append(bad, fmt.Sprintf("%s %s=%s", one["__name__"], name, value))
+			}
+		}
+	}
+	return len(all), bad, nil
+}
+
+// variables stand in for a dashboard's.
+var variables = strings.NewReplacer("$__rate_interval", "1m", "$carrier", ".+", "$link", ".+", "$route", ".+", "$instance", ".+")

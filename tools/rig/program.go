@@ -1,0 +1,179 @@
+// Package rig runs the built program from outside, as an operator would, for what measures it (tools/bench) and what
+// rehearses its troubles (tools/drill): processes that end with whoever started them, and a company that may send.
+package rig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Program is a process that ends with this one, however that ends. Its methods are for one goroutine at a time.
+type Program struct {
+	cmd     *exec.Cmd
+	log     string
+	ended   chan struct{}
+	told    bool // to end
+	dismiss func()
+}
+
+// endWithin is how long a program may take to end in good order.
+const endWithin = 20 * time.Second
+
+// Environment is what programs inherit: nothing that sets up a gateway.
+func Environment() []string {
+	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
+	return append(kept, "GORACE=atexit_sleep_ms=0") // built with the race detector, it would sleep a second at each exit
+}
+
+// ownGroup keeps a Ctrl-C for this process alone.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// Start starts a program that appends what it says to the file log.
+func Start(log, path string, args ...string) (*Program, error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	p := &Program{cmd: exec.Command(path, args...), log: log, ended: make(chan struct{})} //nolint:gosec,noctx // our own program; Stop and Kill end it
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = Environment(), file, file, ownGroup()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(log), err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its log
+		close(p.ended)
+	}()
+	if p.dismiss, err = Guard(`kill -9 "$1" 2>/dev/null`, strconv.Itoa(p.PID())); err != nil {
+		p.dismiss = func() {}
+		p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// PID is the process.
+func (p *Program) PID() int { return p.cmd.Process.Pid }
+
+// Log is the file of what it says.
+func (p *Program) Log() string { return p.log }
+
+// Reload sends SIGHUP.
+func (p *Program) Reload() error { return p.cmd.Process.Signal(syscall.SIGHUP) }
+
+// Died tells whether it has ended by itself.
+func (p *Program) Died() bool {
+	select {
+	case <-p.ended:
+		return !p.told
+	default:
+		return false
+	}
+}
+
+// Stop ends it in good order, or by force when that takes too long.
+func (p *Program) Stop() {
+	p.told = true
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(endWithin):
+	}
+	p.Kill()
+}
+
+// Kill is kill -9; of one that has ended it changes nothing.
+func (p *Program) Kill() {
+	p.told = true
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.dismiss()
+	p.dismiss = func() {}
+}
+
+// Tail is what it said last.
+func (p *Program) Tail() string {
+	const most = 3000
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}
+
+// Guard has a shell do something when this process goes away without having dismissed it: after a panic or kill -9.
+func Guard(script string, args ...string) (dismiss func(), err error) {
+	cmd := exec.Command("/bin/sh", append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
+	cmd.SysProcAttr = ownGroup()
+	alive, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting a guard: %w", err)
+	}
+	return func() {
+		_, _ = alive.Write([]byte("done\n"))
+		_ = alive.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// Poll asks until something is so.
+func Poll(ctx context.Context, within, every time.Duration, so func() bool) error {
+	for deadline := time.Now().Add(within); !so(); {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v", within)
+		}
+		if err := Rest(ctx, every); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rest sleeps, unless ctx ends before.
+func Rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Answers tells whether a page is there.
+func Answers(ctx context.Context, address string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// FreeAddress is a loopback address that nobody listens on, below the range of outgoing connections.
+func FreeAddress() string {
+	for {
+		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
+		if listener, err := net.Listen("tcp", at); err == nil { //nolint:noctx // closed at once
+			_ = listener.Close()
+			return at
+		}
+	}
+}
