@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 )
 
@@ -119,24 +119,24 @@ func (d *Dashboard) leaveAdmin(v *visit, s *accounts.Session) {
 // change runs work and records the act that it returns, in one transaction (repeatable read): what work reads as the state
 // before is the state that it changes. When another transaction interferes, work is called again; it must reset the
 // variables that it sets outside itself.
-func (d *Dashboard) change(ctx context.Context, o operator, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (d *Dashboard) change(ctx context.Context, o operator, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return d.changeIn(ctx, o, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }
 
 // changeBusy is change for rows with frequent writes, which work must lock before it reads them.
-func (d *Dashboard) changeBusy(ctx context.Context, o operator, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (d *Dashboard) changeBusy(ctx context.Context, o operator, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return d.changeIn(ctx, o, pgx.TxOptions{}, work)
 }
 
-func (d *Dashboard) changeIn(ctx context.Context, o operator, options pgx.TxOptions, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (d *Dashboard) changeIn(ctx context.Context, o operator, options pgx.TxOptions, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, d.rooms.Pool, options, func(tx pgx.Tx) error {
 			entry, err := work(tx)
 			if err != nil {
 				return err
 			}
-			entry.Actor = acts.User(o.User.ID)
-			return acts.Record(ctx, tx, entry)
+			entry.Actor = audit.User(o.User.ID)
+			return audit.Record(ctx, tx, entry)
 		})
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"intumwa/dashboard/words"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -19,7 +19,7 @@ const actsOnPage = 50
 
 // actRow is an act as shown on a page.
 type actRow struct {
-	acts.Act
+	audit.Act
 
 	Who     string // the actor's e-mail, or the recorded actor
 	What    string // the act in words
@@ -33,7 +33,7 @@ type actChange struct {
 }
 
 // actRows prepares acts for a page; it reads the e-mails of the actors.
-func (v *visit) actRows(list []acts.Act) ([]actRow, error) {
+func (v *visit) actRows(list []audit.Act) ([]actRow, error) {
 	rows := make([]actRow, len(list))
 	known := map[string]string{}
 	for i, a := range list {
@@ -134,7 +134,7 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 			f.values.Set(field, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
 		}
 	}
-	filter := acts.Filter{Since: f.day("from", f.Value("from")), Until: f.day("to", f.Value("to"))}
+	filter := audit.Filter{Since: f.day("from", f.Value("from")), Until: f.day("to", f.Value("to"))}
 	if !filter.Until.IsZero() {
 		filter.Until = filter.Until.AddDate(0, 0, 1) // that day included
 	}
@@ -149,7 +149,7 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 		filter.Actor = text
 		if strings.Contains(text, "@") { // a user of the dashboard: recorded by its id
 			if user, err := d.rooms.Accounts.UserByEmail(v.ctx(), text); err == nil {
-				filter.Actor = acts.User(user.ID)
+				filter.Actor = audit.User(user.ID)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 		v.renderForm("adminacts", actsPage{}, f)
 		return
 	}
-	list, next, err := acts.List(v.ctx(), d.rooms.Pool, filter, v.after("before"), actsOnPage)
+	list, next, err := audit.List(v.ctx(), d.rooms.Pool, filter, v.after("before"), actsOnPage)
 	if err != nil {
 		v.handleError("listing acts", err)
 		return

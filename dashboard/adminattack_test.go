@@ -15,7 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 // inside signs an administrator in, with a second factor, and enters the administrators' scope.
@@ -39,9 +39,9 @@ func (c *client) inside(email string) accounts.User {
 }
 
 // recorded are the acts from the latest on.
-func (w *world) recorded() []acts.Act {
+func (w *world) recorded() []audit.Act {
 	w.t.Helper()
-	list, _, err := acts.List(w.t.Context(), w.pool, acts.Filter{}, 0, 100)
+	list, _, err := audit.List(w.t.Context(), w.pool, audit.Filter{}, 0, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestGrantedOnce(t *testing.T) {
 		t.Errorf("%d credits, %v", credits, err)
 	}
 	done := w.recorded()
-	if len(done) != 1 || done[0].Actor != acts.User(admin.ID) || done[0].Act != "credits.add" || int64(done[0].Company) != company.ID ||
+	if len(done) != 1 || done[0].Actor != audit.User(admin.ID) || done[0].Act != "credits.add" || int64(done[0].Company) != company.ID ||
 		string(done[0].Before) != `{"credits": 0}` || string(done[0].After) != `{"note": "Invoice 1", "amount": 100, "credits": 100}` {
 		t.Errorf("recorded: %+v", done)
 	}
@@ -153,7 +153,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	} {
 		c.wants(c.post(step.path, step.pairs...), http.StatusSeeOther)
 		done := w.recorded()
-		if len(done) != i+1 || done[0].Actor != acts.User(admin.ID) || done[0].Act != step.act ||
+		if len(done) != i+1 || done[0].Actor != audit.User(admin.ID) || done[0].Act != step.act ||
 			step.before != "" && (string(done[0].Before) != step.before || string(done[0].After) != step.after) {
 			t.Fatalf("%s: %d acts, the latest %s by %s: %s → %s", step.path, len(done), done[0].Act, done[0].Actor, done[0].Before, done[0].After)
 		}
@@ -187,7 +187,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ($1, $1, $1, $1, $1, $1, $1, 'unmatched')`, hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ($1, $1, $1, $1, 0, 0, $1, '')`, hostile)
 	w.exec(`INSERT INTO links (name, carrier, last_error) VALUES ($1, $1, $1)`, hostile)
-	w.exec(`INSERT INTO acts (actor, act, subject, company_id, before, after) VALUES ($1, $1, $1, 1, to_jsonb($1::text), jsonb_build_object($1::text, $1::text))`, hostile)
+	w.exec(`INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $1, $1, 1, to_jsonb($1::text), jsonb_build_object($1::text, $1::text))`, hostile)
 	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:hush@x.example/' || $2::text || '?hush', 'hush')`, company.ID, hostile)
 	c := newClient(w)
 	c.inside("root@example.com")

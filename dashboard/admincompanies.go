@@ -16,7 +16,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -163,7 +163,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	if data.Counts, err = messages.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
-	list, _, err := acts.List(v.ctx(), v.d.rooms.Pool, acts.Filter{Company: sms.CompanyID(id)}, 0, 10)
+	list, _, err := audit.List(v.ctx(), v.d.rooms.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
 	if err != nil {
 		return data, err
 	}
@@ -223,14 +223,14 @@ func (f *form) reason() (text string, ok bool) {
 
 func (d *Dashboard) setCompany(v *visit, o operator, change accounts.CompanyChange, reason, flash string) {
 	id := v.id()
-	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
 		users := d.rooms.Accounts.In(tx)
 		before, err := users.CompanyByID(v.ctx(), id)
 		if err != nil {
-			return acts.Entry{}, err
+			return audit.Entry{}, err
 		}
 		after, err := users.SetCompany(v.ctx(), id, change)
-		return acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
+		return audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
 			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
 	})
 	if err != nil {
@@ -270,9 +270,9 @@ func (d *Dashboard) addCredits(v *visit, o operator) {
 		return
 	}
 	id := v.id()
-	err = d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+	err = d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
 		credits, err := billing.GrantOnce(v.ctx(), tx, once, id, amount, note)
-		return acts.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
+		return audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
 			Before: map[string]any{"credits": credits - amount},
 			After:  map[string]any{"credits": credits, "amount": amount, "note": note}}, err
 	})
@@ -293,13 +293,13 @@ func (d *Dashboard) addCredits(v *visit, o operator) {
 func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
 	id := v.id()
 	home := "/admin/companies"
-	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
 		users := d.rooms.Accounts.In(tx)
 		before, err := users.TokenByID(v.ctx(), id)
 		if err != nil {
-			return acts.Entry{}, err
+			return audit.Entry{}, err
 		}
-		entry := acts.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
+		entry := audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
 			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
 			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}
 		switch company, err := users.CompanyOf(v.ctx(), before.UserID); {
@@ -307,7 +307,7 @@ func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
 			entry.Company = sms.CompanyID(company.ID)
 			home = "/admin/companies/" + strconv.FormatInt(company.ID, 10)
 		case !errors.Is(err, accounts.ErrNotFound):
-			return acts.Entry{}, err
+			return audit.Entry{}, err
 		}
 		return entry, users.RevokeToken(v.ctx(), id)
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 const (
@@ -37,13 +37,13 @@ func (d *Dashboard) resumeLink(v *visit, o operator) {
 
 func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash string) {
 	link := v.c.Param("name")
-	err := d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+	err := d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
 		before, err := dispatcher.IsPaused(v.ctx(), tx, link)
 		if err != nil {
-			return acts.Entry{}, err
+			return audit.Entry{}, err
 		}
 		_, err = dispatcher.SetPaused(v.ctx(), tx, link, paused)
-		return acts.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
+		return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
 	})
 	switch {
 	case errors.Is(err, dispatcher.ErrNoLink):

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -64,11 +64,11 @@ type recordedSender struct {
 func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash string) {
 	id := v.id()
 	var company int64
-	err := d.change(v.ctx(), o, func(tx pgx.Tx) (acts.Entry, error) {
+	err := d.change(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
 		users := d.rooms.Accounts.In(tx)
 		before, err := users.SenderByID(v.ctx(), id)
 		if err != nil {
-			return acts.Entry{}, err
+			return audit.Entry{}, err
 		}
 		company = before.CompanyID
 		after := before.Sender
@@ -78,7 +78,7 @@ func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash
 			_, err = users.RefuseSender(v.ctx(), id, reason)
 			after.Approved = false
 		}
-		return acts.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
+		return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
 			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{after.Name, after.Approved, reason}}, err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -57,7 +57,7 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
 		if err := billing.Open(v.ctx(), tx, c.ID); err != nil {
 			return err
 		}
-		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID),
+		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID),
 			Company: sms.CompanyID(c.ID), After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}})
 	})
 	switch {

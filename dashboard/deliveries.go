@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dashboard/words"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/webhooks"
 )
@@ -180,7 +180,7 @@ func (d *Dashboard) resend(v *visit, t tenant) {
 		if err != nil {
 			return err
 		}
-		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: t.company(),
+		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: t.company(),
 			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}})
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 		if r, begun, err = d.rooms.Webhooks.In(tx).Recover(v.ctx(), t.company(), since); err != nil || !begun {
 			return err
 		}
-		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: "webhook.recover", Subject: "webhook of company " + t.company().String(),
+		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "webhook.recover", Subject: "webhook of company " + t.company().String(),
 			Company: t.company(), After: map[string]any{"since": r.Since, "found": r.Found}})
 	})
 	switch {

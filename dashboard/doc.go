@@ -20,7 +20,7 @@
 //
 // # Rules
 //
-//   - Changes of a company, a sender, a key or an endpoint are recorded by acts.Record in the same transaction, without
+//   - Changes of a company, a sender, a key or an endpoint are recorded by audit.Record in the same transaction, without
 //     secrets.
 //   - A secret that is shown once is stored by v.keepOnce (or v.keepOnceIn, in the transaction that creates it); the next
 //     page reads it with v.takeOnce.

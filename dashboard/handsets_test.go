@@ -160,7 +160,7 @@ func TestOptOutsPage(t *testing.T) {
 		t.Errorf("another's list: %v, %v", left, err)
 	}
 	var recorded []string
-	found, err := w.pool.Query(t.Context(), `select act || ' ' || subject || ' ' || actor || coalesce(before::text, '') || coalesce(after::text, '') from acts where act like 'optout%' order by id`)
+	found, err := w.pool.Query(t.Context(), `select act || ' ' || subject || ' ' || actor || coalesce(before::text, '') || coalesce(after::text, '') from audit_log where act like 'optout%' order by id`)
 	if err != nil {
 		t.Fatal(err)
 	}

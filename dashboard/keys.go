@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -66,7 +66,7 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 		if err := v.keepOnceIn(tx, "key", key+"\n"+name); err != nil {
 			return err
 		}
-		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID),
+		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID),
 			Company: companyOf(s), After: map[string]any{"user_id": s.User.ID, "name": name}})
 	})
 	switch {
@@ -92,7 +92,7 @@ func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) {
 		if err := users.RevokeTokenOf(v.ctx(), s.User.ID, id); err != nil || before.RevokedAt != nil {
 			return err
 		}
-		return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(s.User.ID), Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
+		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
 			Company: companyOf(s), Before: map[string]any{"name": before.Name, "revoked": false},
 			After: map[string]any{"name": before.Name, "revoked": true}})
 	})
@@ -103,7 +103,7 @@ func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) {
 	v.redirect("/keys", "flash.revoked")
 }
 
-// companyOf returns the company of the signed-in user, for the record of acts; 0 when there is none.
+// companyOf returns the company of the signed-in user, for the audit log; 0 when there is none.
 func companyOf(s *accounts.Session) sms.CompanyID {
 	if s.Company == nil {
 		return 0

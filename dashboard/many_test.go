@@ -126,7 +126,7 @@ func TestManyMessages(t *testing.T) {
 		`insert into opt_outs (company_id, phone_number, sender, source)
 		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
 		 from generate_series(1, $all) n`,
-		`insert into acts (actor, act, subject, company_id, after) select 'user 1', 'credits.add', 'company 1', 1, '{"credits": 5}' from generate_series(1, $all / 100) n`,
+		`insert into audit_log (actor, act, subject, company_id, after) select 'user 1', 'credits.add', 'company 1', 1, '{"credits": 5}' from generate_series(1, $all / 100) n`,
 	} {
 		if _, err := conn.Exec(t.Context(), blanks.Replace(fill)); err != nil {
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func TestManyMessages(t *testing.T) {
 			}
 			seen[s.sql] = true
 			plan := explain(t, w.pool, s)
-			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "inbound_messages", "opt_outs", "acts"} {
+			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "inbound_messages", "opt_outs", "audit_log"} {
 				if strings.Contains(plan, "Seq Scan on "+table+" ") || strings.HasSuffix(plan, "Seq Scan on "+table) {
 					t.Errorf("%s reads the whole table %s:\n%s\n%s", try.name, table, s.sql, plan)
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 const optOutsOnPage = 25
@@ -182,13 +182,13 @@ func (d *Dashboard) changeOptOut(ctx context.Context, t tenant, act string, entr
 		if changed, err = change(d.rooms.Handsets.In(tx)); err != nil || changed == 0 {
 			return err
 		}
-		record := acts.Entry{Actor: acts.User(t.User.ID), Act: act, Subject: "number " + entry.Number.Masked(), Company: t.company()}
+		record := audit.Entry{Actor: audit.User(t.User.ID), Act: act, Subject: "number " + entry.Number.Masked(), Company: t.company()}
 		if state := map[string]any{"sender": entry.Sender}; act == actOptOut {
 			record.After = state
 		} else {
 			record.Before = state
 		}
-		return acts.Record(ctx, tx, record)
+		return audit.Record(ctx, tx, record)
 	})
 	return changed, err
 }

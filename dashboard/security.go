@@ -46,7 +46,7 @@ var (
 	larger = map[string]int64{"POST /campaigns": maxUpload}
 )
 
-// recordedRoutes are the changes of customers of which a row stays for ever, in the record of acts or elsewhere.
+// recordedRoutes are the changes of customers of which a row stays for ever, in the audit log or elsewhere.
 var recordedRoutes = map[string]bool{
 	"POST /company/new": true, "POST /keys": true, "POST /keys/:id/revoke": true, "POST /senders": true,
 	"POST /webhook": true, "POST /webhook/active": true, "POST /webhook/events": true, "POST /webhook/rotate": true, "POST /webhook/rotate/end": true,

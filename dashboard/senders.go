@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 // sendersPage is the page of the sender IDs and the webhook endpoint.
@@ -74,7 +74,7 @@ func (d *Dashboard) askSender(v *visit, t tenant) {
 			if err != nil {
 				return err
 			}
-			return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), Company: t.company(),
+			return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), Company: t.company(),
 				After: map[string]any{"name": r.Name, "country": r.Country, "purpose": r.Purpose}})
 		})
 		switch {

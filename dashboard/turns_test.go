@@ -199,7 +199,7 @@ func TestChangesAreFew(t *testing.T) {
 	c.wants(c.post("/messages/new", "message", "x", "do", "check"), http.StatusOK)
 	other.wants(other.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
 	var n int
-	if err := w.pool.QueryRow(t.Context(), `select count(*) from acts where actor = $1`, fmt.Sprintf("user %d", u.ID)).Scan(&n); err != nil || n != limit {
+	if err := w.pool.QueryRow(t.Context(), `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID)).Scan(&n); err != nil || n != limit {
 		t.Errorf("%d acts, %v", n, err)
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
-// Names of endpoint changes in the record of acts.
+// Names of endpoint changes in the audit log.
 const (
 	actWebhookSet     = "webhook.set"
 	actWebhookRotate  = "webhook.rotate"
@@ -102,7 +102,7 @@ func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *
 			if err != nil {
 				return err
 			}
-			return acts.Record(v.ctx(), tx, acts.Entry{Actor: acts.User(t.User.ID), Act: act, Subject: "webhook of company " + t.company().String(),
+			return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: act, Subject: "webhook of company " + t.company().String(),
 				Company: t.company(), Before: before, After: after})
 		})
 	})

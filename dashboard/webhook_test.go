@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/sms"
@@ -126,7 +126,7 @@ func (w *world) endpoint(company int64, address string) {
 
 func (w *world) acts(company int64) (names []string) {
 	w.t.Helper()
-	list, _, err := acts.List(w.t.Context(), w.pool, acts.Filter{Company: sms.CompanyID(company)}, 0, 100)
+	list, _, err := audit.List(w.t.Context(), w.pool, audit.Filter{Company: sms.CompanyID(company)}, 0, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -200,10 +200,10 @@ func TestWebhookSecret(t *testing.T) {
 		t.Errorf("recorded: %s", got)
 	}
 	var actor, all string
-	if err := w.pool.QueryRow(t.Context(), `select min(actor), string_agg(acts::text, ' ') from acts`).Scan(&actor, &all); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `select min(actor), string_agg(audit_log::text, ' ') from audit_log`).Scan(&actor, &all); err != nil {
 		t.Fatal(err)
 	}
-	if actor != acts.User(user.ID) || strings.Contains(all, first) || strings.Contains(all, second) || strings.Contains(all, "hidden") {
+	if actor != audit.User(user.ID) || strings.Contains(all, first) || strings.Contains(all, second) || strings.Contains(all, "hidden") {
 		t.Errorf("the record of %s: %s", actor, all)
 	}
 	if a := c.get("/deliveries"); !strings.Contains(a.body, "No deliveries yet") {

@@ -187,7 +187,7 @@ func (a Attempt) Answer() string {
 	}, a.Excerpt)
 }
 
-// RecordedURL returns an endpoint's URL for the record of acts and for administrators:
+// RecordedURL returns an endpoint's URL for the audit log and for administrators:
 // without the parts that may hold a secret, such as the query.
 func RecordedURL(text string) string {
 	u, err := url.Parse(text)

@@ -16,7 +16,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/configs"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
@@ -139,25 +139,25 @@ func (o *operator) accounts() *accounts.Accounts {
 // transaction: either both are there or neither. What work reads as it was is
 // what it changes: when somebody else has changed it meanwhile, work is done
 // again.
-func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return o.changeIn(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }
 
 // changeBusy is change for rows that are written all the time, which work locks
 // before it reads them.
-func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return o.changeIn(ctx, pgx.TxOptions{}, work)
 }
 
-func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (acts.Entry, error)) error {
+func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) error {
 			entry, err := work(tx)
 			if err != nil {
 				return err
 			}
-			entry.Actor = acts.Operator()
-			return acts.Record(ctx, tx, entry)
+			entry.Actor = audit.Operator()
+			return audit.Record(ctx, tx, entry)
 		})
 	})
 }
@@ -290,7 +290,7 @@ func (c *adminLogCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		list, since := []adminAct{}, c.Since.moment()
 		for before := int64(0); len(list) < c.Limit; {
-			page, next, err := acts.List(ctx, o.pool, acts.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
+			page, next, err := audit.List(ctx, o.pool, audit.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
 			if err != nil {
 				return nil, err
 			}

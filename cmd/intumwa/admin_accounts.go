@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 type adminUserCmd struct {
@@ -47,12 +47,12 @@ func (c *adminUserCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var u accounts.User
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			var err error
 			u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
 				Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
 			})
-			return acts.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
+			return audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
 				After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
 		})
 		if err != nil {
@@ -112,10 +112,10 @@ func (c *adminTokenCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var t accounts.Token
 		var text string
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			var err error
 			t, text, err = o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
-			return acts.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
+			return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
 				After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
 		})
 		if err != nil {
@@ -137,13 +137,13 @@ type adminRevokedToken struct {
 // Run revokes a token. It is refused everywhere at once.
 func (c *adminTokenRevokeCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			before, err := users.TokenByID(ctx, c.ID)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
-			return acts.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
+			return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
 				Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
 				After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(ctx, c.ID)
 		})
@@ -223,18 +223,18 @@ func (c *adminTestNumberSetCmd) Run(ctx context.Context, p *program, a *adminCmd
 			return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
 		}
 		var n accounts.TestNumber
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			user, err := users.UserByEmail(ctx, c.User)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
-			entry := acts.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
+			entry := audit.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
 			switch before, err := users.TestNumberOf(ctx, user.ID); {
 			case err == nil:
 				entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
 			case !errors.Is(err, accounts.ErrNotFound):
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
 			entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}

@@ -13,7 +13,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -47,21 +47,21 @@ func (c *adminCompanyCreateCmd) Run(ctx context.Context, p *program, a *adminCmd
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminBalance
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			company, err := o.accounts().In(tx).CreateCompany(ctx, tx, accounts.NewCompany{
 				OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified,
 			})
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			result.CompanyID = company.ID
 			if err := billing.Open(ctx, tx, company.ID); err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			if c.Credits > 0 {
 				result.Credits, err = billing.Grant(ctx, tx, company.ID, c.Credits, "credits to begin with")
 			}
-			return acts.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
+			return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
 				After: map[string]any{"name": company.Name, "owner_id": company.OwnerID, "approved": company.Approved,
 					"verified": company.Verified, "credits": result.Credits}}, err
 		})
@@ -123,31 +123,31 @@ func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 	}
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminCompany
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			before, err := users.CompanyByID(ctx, c.ID)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
 				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits(),
 			})
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			result = flagsOf(after)
-			entry := acts.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
+			entry := audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
 			was := flagsOf(before)
 			if was.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			result.LowBalance = was.LowBalance
 			if c.LowBalance != nil {
 				if err := billing.SetThresholds(ctx, tx, sms.CompanyID(c.ID), thresholds...); err != nil {
-					return acts.Entry{}, err
+					return audit.Entry{}, err
 				}
 				if result.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
-					return acts.Entry{}, err
+					return audit.Entry{}, err
 				}
 			}
 			was.Bodies, result.Bodies, err = c.setBodies(ctx, tx, c.ID)

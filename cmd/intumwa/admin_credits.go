@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/billing"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -34,10 +34,10 @@ func (c *adminCreditsAddCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 			return nil, err
 		}
 		var credits int64
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			var err error
 			credits, err = billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
-			return acts.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
+			return audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
 				Before: map[string]any{"credits": credits - int64(c.Amount)},
 				After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
 		})

@@ -12,7 +12,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -123,24 +123,24 @@ func (c *adminRouteAddCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 			return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 		}
 		var result adminRoute
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			if _, err := users.CompanyByID(ctx, c.Company); err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			if c.Sender != "" {
 				senders, err := users.SendersOf(ctx, c.Company)
 				if err != nil {
-					return acts.Entry{}, err
+					return audit.Entry{}, err
 				}
 				if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == c.Sender }) {
-					return acts.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
+					return audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
 				}
 			}
 			r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
 				CompanyID: c.Company, Sender: c.Sender})
 			result = routeOf(r)
-			return acts.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
+			return audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
 		})
 		if err != nil {
 			return nil, err
@@ -168,10 +168,10 @@ type adminRouteRemoveCmd struct {
 func (c *adminRouteRemoveCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var result adminRoute
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)
 			result = routeOf(r)
-			return acts.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
+			return audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
 		})
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 )
 
 // reportWithin is how long resume waits for the dispatcher that holds the link:
@@ -73,17 +73,17 @@ func (c *adminLinkResumeCmd) Run(ctx context.Context, p *program, a *adminCmd) e
 func (a *adminCmd) setPaused(ctx context.Context, p *program, link string, paused bool) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var state string
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			before, err := dispatcher.IsPaused(ctx, tx, link)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			act := "link.resume"
 			if paused {
 				act = "link.pause"
 			}
 			state, err = dispatcher.SetPaused(ctx, tx, link, paused)
-			return acts.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
+			return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
 		})
 		if err == nil && !paused {
 			state, err = resumed(ctx, o.pool, link, reportWithin)

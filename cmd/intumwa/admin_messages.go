@@ -17,7 +17,7 @@ import (
 
 	"intumwa/billing"
 	"intumwa/dispatcher"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -133,7 +133,7 @@ func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 
 // addDecisions adds to the history what operators decided of a message that its carrier did not answer.
 func (m *adminMessage) addDecisions(ctx context.Context, o *operator, r messages.Record) error {
-	list, _, err := acts.List(ctx, o.pool, acts.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
+	list, _, err := audit.List(ctx, o.pool, audit.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
 	for _, act := range slices.Backward(list) {
 		var after struct{ Reason string }
 		if err := json.Unmarshal(act.After, &after); err != nil {
@@ -190,12 +190,12 @@ type adminBatchCmd struct {
 
 type adminBatchCancelCmd struct {
 	ID     string `arg:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
-	Reason string `required:"" help:"Why; it stays in the record of acts."`
+	Reason string `required:"" help:"Why; it stays in the audit log."`
 }
 
 type adminCompanyCancelCmd struct {
 	ID     int64  `required:"" help:"The company."`
-	Reason string `required:"" help:"Why; it stays in the record of acts."`
+	Reason string `required:"" help:"Why; it stays in the audit log."`
 }
 
 type adminCancelled struct {
@@ -216,7 +216,7 @@ func (c *adminBatchCancelCmd) Run(ctx context.Context, p *program, a *adminCmd) 
 		if err != nil {
 			return nil, err
 		}
-		return o.cancel(ctx, queued, acts.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
+		return o.cancel(ctx, queued, audit.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
 	})
 }
 
@@ -226,28 +226,28 @@ func (c *adminCompanyCancelCmd) Run(ctx context.Context, p *program, a *adminCmd
 		if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
 			return nil, err
 		}
-		return o.cancel(ctx, messages.Queued{Company: c.ID}, acts.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
+		return o.cancel(ctx, messages.Queued{Company: c.ID}, audit.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
 	})
 }
 
 // cancel records the act in the first transaction, and what came of it at the end.
-func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry acts.Entry, reason string) (any, error) {
+func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry audit.Entry, reason string) (any, error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
-	entry.Actor, entry.Company = acts.Operator(), sms.CompanyID(queued.Company)
+	entry.Actor, entry.Company = audit.Operator(), sms.CompanyID(queued.Company)
 	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, func(tx pgx.Tx) error {
 		entry.After = map[string]any{"reason": reason}
-		return acts.Record(ctx, tx, entry)
+		return audit.Record(ctx, tx, entry)
 	})
 	result := adminCancelled{CompanyID: queued.Company, Cancelled: done.Cancelled, Credits: done.Credits}
 	if failed != nil && done.Cancelled == 0 {
 		return nil, failed
 	}
 	result.Left, err = messages.New(pool).Left(ctx, queued)
-	err = errors.Join(failed, err, o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
+	err = errors.Join(failed, err, o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
 		entry.Act += ".done"
 		entry.After = result
 		return entry, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/sms"
@@ -33,7 +33,7 @@ const (
 // aboutNumber is what both take.
 type aboutNumber struct {
 	Number string `required:"" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
-	Reason string `required:"" help:"Why, e.g. the request's reference; it stays in the record of acts."`
+	Reason string `required:"" help:"Why, e.g. the request's reference; it stays in the audit log."`
 }
 
 // numberPage is how many messages are read, and erased, at a time.
@@ -75,8 +75,8 @@ func (s subject) found(n int64) error {
 // kept for ever.
 func (n *aboutNumber) record(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
 	after["reason"] = n.Reason
-	return o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
-		return acts.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after}, nil
+	return o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
+		return audit.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after}, nil
 	})
 }
 

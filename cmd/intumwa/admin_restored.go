@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
@@ -43,9 +43,9 @@ func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) err
 			return nil, err
 		}
 		var result adminRestored
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (entry acts.Entry, err error) {
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (entry audit.Entry, err error) {
 			result.LastMessageID, result.NextMessageID, err = messages.SkipIDs(ctx, tx, c.Ahead)
-			return acts.Entry{Act: "database.restored", Subject: "message ids",
+			return audit.Entry{Act: "database.restored", Subject: "message ids",
 				Before: map[string]any{"next": result.LastMessageID + 1}, After: map[string]any{"next": result.NextMessageID}}, err
 		})
 		if err != nil {
@@ -101,8 +101,8 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	for _, carrier := range slices.Sorted(maps.Keys(held)) {
 		n += held[carrier]
 	}
-	return n, errors.Join(err, o.change(ctx, func(pgx.Tx) (acts.Entry, error) {
-		return acts.Entry{Act: "database.restored.held", Subject: "messages", After: held}, nil
+	return n, errors.Join(err, o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
+		return audit.Entry{Act: "database.restored.held", Subject: "messages", After: held}, nil
 	}))
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -49,7 +49,7 @@ func TestRestored(t *testing.T) {
 	}
 	s.admin("", "last_message_id next_message_id held", "restored", "--ahead", "5", "--pending", "send")
 	var recorded int
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM acts WHERE act = 'database.restored'`).Scan(&recorded); err != nil || recorded != 3 {
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE act = 'database.restored'`).Scan(&recorded); err != nil || recorded != 3 {
 		t.Errorf("%d acts, %v", recorded, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestUnansweredCommands(t *testing.T) {
 		}
 	}
 	var reasons int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM acts WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`).Scan(&reasons); err != nil || reasons != 4 {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`).Scan(&reasons); err != nil || reasons != 4 {
 		t.Errorf("%d decisions are recorded with their reason, %v; want one for each that changed something", reasons, err)
 	}
 	code, stdout, _ := s.run("", "admin", "unmatched", "--carrier", "lumitel", "--limit", "1", "--json")
@@ -286,14 +286,14 @@ func TestSettleByReceipts(t *testing.T) {
 	decides(ids(halfway, long), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
 
 	// The dry runs left nothing in the audit log; a decision names its messages there.
-	count("acts", `SELECT count(*) FROM acts WHERE act LIKE 'unanswered.%'`, 5)
+	count("acts", `SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 5)
 	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
 		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", list[delivered].ULID.String())
 	var events []string
 	for _, m := range message["history"].([]any) {
 		events = append(events, fmt.Sprint(m.(map[string]any)["event"], ": ", m.(map[string]any)["detail"]))
 	}
-	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + acts.Operator() + ": as the receipts say", "sent: "}
+	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + audit.Operator() + ": as the receipts say", "sent: "}
 	if !slices.Equal(events, want) {
 		t.Errorf("the history is\n%q, want\n%q", events, want)
 	}

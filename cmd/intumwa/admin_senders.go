@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -38,10 +38,10 @@ func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd)
 			return nil, err
 		}
 		var s accounts.Sender
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			var err error
 			s, err = o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
-			return acts.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
+			return audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
 				After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
 		})
 		if err != nil {
@@ -66,15 +66,15 @@ func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) er
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		var s accounts.Sender
 		var company int64
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			before, err := users.SenderByID(ctx, c.ID)
 			company = before.CompanyID
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			s, err = users.SetSender(ctx, c.ID, *c.Approved)
-			return acts.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+			return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
 				Before: map[string]any{"name": before.Name, "approved": before.Approved},
 				After:  map[string]any{"name": s.Name, "approved": s.Approved}}, err
 		})
@@ -109,14 +109,14 @@ type adminSenderRefuseCmd struct {
 // Run refuses a sender.
 func (c *adminSenderRefuseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
-		err := o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			users := o.accounts().In(tx)
 			before, err := users.SenderRequestByID(ctx, c.ID)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			after, err := users.RefuseSender(ctx, c.ID, c.Reason)
-			return acts.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+			return audit.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
 				Before: map[string]any{"name": before.Name, "approved": before.Approved},
 				After:  map[string]any{"name": after.Name, "approved": after.Approved, "reason": after.Refusal}}, err
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 )
@@ -219,7 +219,7 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string
 				case len(ids) == 0:
 					return nil
 				}
-				return acts.Record(ctx, tx, acts.Entry{Actor: acts.Operator(), Act: act, Subject: "unanswered messages",
+				return audit.Record(ctx, tx, audit.Entry{Actor: audit.Operator(), Act: act, Subject: "unanswered messages",
 					After: map[string]any{"reason": c.Reason, "carrier": carrier, "message_ids": ids}})
 			})
 			if err != nil && !errors.Is(err, errDryRun) {

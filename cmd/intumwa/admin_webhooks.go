@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/internal/acts"
+	"intumwa/internal/audit"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -238,18 +238,18 @@ type adminResent struct {
 func (c *adminResendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		hooks := o.openWebhooks()
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			within := hooks.In(tx)
 			company, err := within.CompanyOf(ctx, c.ID)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			before, err := within.Delivery(ctx, company, c.ID)
 			if err != nil {
-				return acts.Entry{}, err
+				return audit.Entry{}, err
 			}
 			after, err := within.Resend(ctx, company, c.ID)
-			return acts.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
+			return audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
 				Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
 		})
 		if err != nil {
@@ -282,12 +282,12 @@ func (c *adminRecoverCmd) Run(ctx context.Context, p *program, a *adminCmd) erro
 		company := sms.CompanyID(c.Company)
 		var r webhooks.Recovery
 		begun, since := false, c.Since.moment()
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			var err error
 			if r, begun, err = hooks.In(tx).Recover(ctx, company, since); err == nil && !begun {
 				err = fmt.Errorf("a recovery of company %d since %s is under way: %d of %d are sent again", company, r.Since.Format(time.RFC3339), r.Resent, r.Found)
 			}
-			return acts.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
+			return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
 				After: map[string]any{"since": r.Since, "found": r.Found}}, err
 		})
 		if err != nil {
@@ -323,7 +323,7 @@ func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error
 		}
 		company := sms.CompanyID(c.Company)
 		result := adminRotation{CompanyID: c.Company}
-		err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+		err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 			rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
 			if c.End {
 				rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
@@ -333,7 +333,7 @@ func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error
 				result.Secret = e.Secret
 			}
 			result.PreviousUntil = e.PreviousUntil
-			return acts.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
+			return audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
 				After: map[string]any{"previous_until": e.PreviousUntil}}, err
 		})
 		if err != nil {
@@ -348,9 +348,9 @@ func (o *operator) setEndpoint(ctx context.Context, hooks *webhooks.Webhooks, co
 	state := func(e webhooks.Endpoint) map[string]any {
 		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
 	}
-	err = o.change(ctx, func(tx pgx.Tx) (acts.Entry, error) {
+	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 		within := hooks.In(tx)
-		entry := acts.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", company), Company: sms.CompanyID(company)}
+		entry := audit.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", company), Company: sms.CompanyID(company)}
 		before, err := within.Endpoints(ctx, company-1, 1)
 		if err != nil {
 			return entry, err

@@ -23,7 +23,7 @@ var refused = []string{
 	"23", // integrity constraint violation
 	"44", // WITH CHECK OPTION violation
 	"54", // program limit exceeded: an index row, a statement, a row too large
-	"P0", // raised by our triggers: the ledger is insert-only
+	"P0", // raised by our triggers: ledger and audit_log are insert only
 }
 
 // Refused reports whether the database will never accept the data, as opposed to an

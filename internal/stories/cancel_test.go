@@ -158,7 +158,7 @@ func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
 	if got, want := shop.credits(), int64(1000-queued)+stopped.Cancelled; got != want {
 		t.Errorf("%d credits, want %d", got, want)
 	}
-	if n := ask[int](w, `SELECT count(*) FROM acts WHERE act LIKE 'company.cancel%' AND after::text LIKE '%spam%'`); n != 1 {
+	if n := ask[int](w, `SELECT count(*) FROM audit_log WHERE act LIKE 'company.cancel%' AND after::text LIKE '%spam%'`); n != 1 {
 		t.Errorf("%d acts say why", n)
 	}
 	w.orders(&result, "", "sender", "set", "--id", sender, "--approved=true")

@@ -26,15 +26,8 @@ CREATE TABLE ledger (
 -- A message is refunded once. A request is charged once because its ULID is unique in messages or batches.
 CREATE UNIQUE INDEX ledger_refund ON ledger (ref) WHERE kind = 'refund';
 
--- +goose StatementBegin
-CREATE FUNCTION ledger_is_insert_only() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'the ledger is insert only: correct it with a new row';
-END
-$$;
--- +goose StatementEnd
 CREATE TRIGGER ledger_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_insert_only();
+    FOR EACH STATEMENT EXECUTE FUNCTION insert_only();
 
 -- Segments of test messages that are sent or pending, per account. A failed message returns its segments.
 -- (rule api 4.4.5)

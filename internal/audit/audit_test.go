@@ -1,4 +1,4 @@
-package acts
+package audit
 
 import (
 	"errors"
@@ -66,7 +66,7 @@ func TestInsertOnly(t *testing.T) {
 	if err := record(t, pool, Entry{Actor: "a", Act: "b", Subject: "c"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{`UPDATE acts SET actor = 'somebody else'`, `DELETE FROM acts`, `TRUNCATE acts`} {
+	for _, statement := range []string{`UPDATE audit_log SET actor = 'somebody else'`, `DELETE FROM audit_log`, `TRUNCATE audit_log`} {
 		if _, err := pool.Exec(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "insert only") {
 			t.Errorf("%s: %v", statement, err)
 		}

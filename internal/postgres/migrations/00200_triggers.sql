@@ -16,3 +16,12 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+
+-- A trigger on each table that is insert only calls this function, before each statement that would change rows.
+-- +goose StatementBegin
+CREATE FUNCTION insert_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is insert only: correct it with a new row', TG_TABLE_NAME;
+END
+$$;
+-- +goose StatementEnd

@@ -1,5 +1,5 @@
-// Package acts is the audit trail: it records every administrative act, by a page or
-// a command, in the transaction of the change. Rows of its table cannot be changed or
+// Package audit is the audit log: every administrative act, by a page or a command, is
+// recorded in the transaction of the change. Rows of its table cannot be changed or
 // deleted.
 //
 // An act contains no secrets: [Record] refuses fields that are named like one. Usage:
@@ -9,10 +9,10 @@
 //		…
 //		after, err := users.In(tx).SetCompany(ctx, id, change)
 //		…
-//		return acts.Record(ctx, tx, acts.Entry{Actor: acts.User(administrator.ID), Act: "company.set",
+//		return audit.Record(ctx, tx, audit.Entry{Actor: audit.User(administrator.ID), Act: "company.set",
 //			Subject: "company 12", Company: 12, Before: flagsOf(before), After: flagsOf(after)})
 //	})
-package acts
+package audit
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func Record(ctx context.Context, tx pgx.Tx, e Entry) error {
 		id := int64(e.Company)
 		company = &id
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO acts (actor, act, subject, company_id, before, after) VALUES ($1, $2, $3, $4, $5, $6)`,
+	_, err = tx.Exec(ctx, `INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $2, $3, $4, $5, $6)`,
 		clean(e.Actor), clean(e.Act), clean(e.Subject), company, before, after)
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", e.Act, err)
@@ -205,7 +205,7 @@ func List(ctx context.Context, db database, f Filter, before int64, limit int) (
 		args = append(args, f.Message)
 		condition += fmt.Sprintf(` AND after->'message_ids' @> to_jsonb($%d::bigint)`, len(args))
 	}
-	rows, err := db.Query(ctx, `SELECT id, at, actor, act, subject, coalesce(company_id, 0), before, after FROM acts
+	rows, err := db.Query(ctx, `SELECT id, at, actor, act, subject, coalesce(company_id, 0), before, after FROM audit_log
 		WHERE `+condition+` ORDER BY id DESC LIMIT $2`, args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing acts: %w", err)
