@@ -15,9 +15,9 @@ NEW ?= $(OUT)
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-build: ## compile bin/intumwa
+build: ## compile bin/intumwa, and bin/intumwa-dev with the carrier simulator
 	@mkdir -p bin
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/intumwa ./cmd/intumwa
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
 
 run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
 	@RUN_DIR='$(RUN_DIR)' exec scripts/run.sh
@@ -32,10 +32,10 @@ fuzz: ## every fuzz test for FUZZTIME (30s) each
 	@exec scripts/fuzz.sh
 
 bench: build ## what it carries a second, and where its work goes (BENCH=singles,bulk or all RUNS=3 OUT=bin/bench.json BENCHFLAGS=-help)
-	@go run ./internal/bench -scenarios '$(BENCH)' -runs '$(RUNS)' -o '$(OUT)' $(BENCHFLAGS)
+	@go run ./tools/bench -scenarios '$(BENCH)' -runs '$(RUNS)' -o '$(OUT)' $(BENCHFLAGS)
 
 bench-compare: ## two reports of make bench, figure by figure (OLD=before.json NEW=bin/bench.json)
-	@go run ./internal/bench -compare '$(OLD)' '$(NEW)'
+	@go run ./tools/bench -compare '$(OLD)' '$(NEW)'
 
 attack: build ## what hostile people and neighbours tried, played again in short (INTUMWA_CHAOS=1: at full length)
 	@exec scripts/stories.sh attack

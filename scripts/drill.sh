@@ -29,6 +29,7 @@ fi
 
 program=${PROGRAM:-bin/intumwa}
 [ -x "$program" ] || { echo "drill: there is no $program: run make build" >&2; exit 1; }
+[ -x bin/intumwa-dev ] || { echo "drill: there is no bin/intumwa-dev: run make build" >&2; exit 1; }
 scripts/package.sh need prometheus prometheus
 
 for name in "${!INTUMWA_@}"; do # the drill's gateway knows its own configuration only
@@ -61,7 +62,7 @@ INTUMWA_TEST_DISK=$size scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export DATABASE_URL REDIS_URL
-go build -o "$dir/drill" ./internal/drill
+go build -o "$dir/drill" ./tools/drill
 "$dir/drill" -dir "$dir" -disk="$disk" -intumwa "$program" -normal "${NORMAL:-10m}" -only "${ONLY:-}" </dev/null &
 child=$!
 code=0

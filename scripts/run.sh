@@ -40,11 +40,12 @@ die() {
 mkdir -p "${RUN_DIR:=.run}"
 run=$(cd "$RUN_DIR" && pwd -P)
 intumwa=$PWD/bin/intumwa
+dev=$PWD/bin/intumwa-dev
 config=$run/intumwa.yaml
 demo=$run/demo
 logs=$run/log
 [ -O "$run" ] || die "$run belongs to another user; delete it, or choose another folder: RUN_DIR=.run2 make run"
-[ -x "$intumwa" ] || die "there is no bin/intumwa: run make build"
+[ -x "$intumwa" ] && [ -x "$dev" ] || die "there is no bin/intumwa or bin/intumwa-dev: run make build"
 
 # This gateway speaks to its own servers, whatever the caller's environment
 # says about others.
@@ -295,16 +296,16 @@ admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webh
 
 # --- carriers, webhook receiver, gateway
 
-start carriers "$intumwa" carrier-sim --page "127.0.0.1:$sim_port" --system-id demo --password demo \
+start carriers "$dev" carrier-sim --page "127.0.0.1:$sim_port" --system-id demo --password demo \
 	--carrier "lumitel=127.0.0.1:$lumitel_port" \
 	--carrier "leo=127.0.0.1:$leo_port" \
 	--carrier "onatel=127.0.0.1:$onatel_port"
 wait_for "the simulated carriers" listening "$onatel_port"
 
-start webhooks "$intumwa" webhook-echo --listen "127.0.0.1:$webhook_port" --secret-file "$demo/webhook_secret"
+start webhooks "$dev" webhook-echo --listen "127.0.0.1:$webhook_port" --secret-file "$demo/webhook_secret"
 wait_for "the webhook receiver" listening "$webhook_port"
 
-start mails "$intumwa" mail-catcher --listen "127.0.0.1:$mail_port" --page "127.0.0.1:$mails_port"
+start mails "$dev" mail-catcher --listen "127.0.0.1:$mail_port" --page "127.0.0.1:$mails_port"
 wait_for "the mail catcher" listening "$mails_port"
 
 start gateway "$intumwa" serve --config "$config"

@@ -23,7 +23,7 @@ attack)
 	export INTUMWA_STORIES_BINARY=$PWD/bin/intumwa
 	# Those on what operators type and read are played in their rooms.
 	stories='Attack|^Test(Canaries|RolesSecrets|WebhookSecret|WhatTerminalsObey|InboundOfHostileHandset|ForeignTablesAreRefused|MissingTable|NeighbourInRedis|TestUsersDoNotStallOthers|DeadlockedGroupIsSplit)$'
-	rooms='./cmd/intumwa ./configs ./internal/postgres ./throttle ./intake'
+	rooms='./cmd/intumwa ./configs ./internal/postgres ./internal/throttle ./intake'
 	;;
 chaos)
 	export INTUMWA_CHAOS=1

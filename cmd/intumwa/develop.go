@@ -1,160 +1,33 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"intumwa/sms"
-	"intumwa/tools/carriersim"
-	"intumwa/tools/mailcatcher"
-	"intumwa/webhooks"
+	"os/exec"
+	"path/filepath"
+	"syscall"
 )
 
-// carrierSimCmd plays carriers: real SMSCs over TCP, in which the last digits
-// of the recipient choose a message's fate.
+// carrierSimCmd runs the carrier simulator of intumwa-dev in place of this process.
 type carrierSimCmd struct {
-	Carrier      []string      `help:"A carrier to play and its SMPP address, e.g. lumitel=127.0.0.1:2775. May be given again." placeholder:"NAME=ADDRESS" default:"carrier=127.0.0.1:2775" sep:"none"`
-	Page         string        `help:"Address of the page (and its JSON) that shows what was received; empty: none." default:"127.0.0.1:2780"`
-	SystemID     string        `name:"system-id" help:"What a bind must give; empty: anything."`
-	Password     string        `help:"With --system-id. Better in the variable: other users of the machine can read it here." env:"CARRIER_SIM_PASSWORD"`
-	RespDelay    time.Duration `help:"Time before a submit_sm_resp."`
-	ReceiptDelay time.Duration `help:"Time from the response to the receipt." default:"300ms"`
-	TPS          int           `name:"tps" help:"Refuse with ESME_RTHROTTLED above so many a second; 0: no limit."`
-	Window       int           `help:"Refuse with ESME_RTHROTTLED above so many unanswered on a session; 0: no limit."`
-	NoFates      bool          `help:"Deliver to every recipient, whatever the last digits: for load."`
-	Fates        bool          `help:"Print the table of fates in Markdown and end."`
-	ListFaults   bool          `help:"Print the table of faults in Markdown and end."`
-
-	IDs           carriersim.IDFormat    `name:"ids" help:"Message ids in the response and in the receipt: decimal, hex, hex-then-decimal, decimal-then-hex, zero-padded, trimmed, case, uuid, long." default:"decimal"`
-	Receipts      carriersim.ReceiptForm `help:"Where a receipt carries what it says: text, text-tlv, tlv, payload." default:"text"`
-	DataSM        bool                   `name:"receipts-data-sm" help:"Receipts are data_sm."`
-	NoReceipts    bool                   `help:"No receipts: submit_sm_resp is all that confirms."`
-	EchoReference bool                   `help:"Receipts echo user_message_reference."`
-	Alphabet      carriersim.Alphabet    `help:"What data_coding 0 means: gsm7, latin1, ascii." default:"gsm7"`
-	Lenient       bool                   `help:"Accept what breaks the protocol and only record it."`
-	IdleTimeout   time.Duration          `help:"Close a session from which nothing came for so long; 0: never."`
-	Faults        string                 `help:"File with a JSON object of the faults to begin with, e.g. {\"refuse_ratio\": 0.3}; POST /faults on the page changes them." type:"existingfile" placeholder:"FILE"`
+	Arguments []string `arg:"" optional:"" help:"intumwa-dev carrier-sim --help lists them."`
 }
 
-// Run serves until ctx ends.
-func (c *carrierSimCmd) Run(ctx context.Context, p *program) error {
-	if c.Fates {
-		_, err := io.WriteString(p.stdout, carriersim.FatesTable())
-		return err
+// Run returns only when intumwa-dev cannot be run.
+func (c *carrierSimCmd) Run(p *program) error {
+	const name = "intumwa-dev"
+	var path string
+	if self, err := os.Executable(); err == nil {
+		path, _ = exec.LookPath(filepath.Join(filepath.Dir(self), name)) // "" when it is not there
 	}
-	if c.ListFaults {
-		_, err := io.WriteString(p.stdout, carriersim.FaultsTable())
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	var faults carriersim.Faults
-	if c.Faults != "" {
-		text, err := os.ReadFile(c.Faults)
-		if err == nil {
-			err = json.Unmarshal(text, &faults)
-		}
-		if err != nil {
-			return fmt.Errorf("--faults %s: %w", c.Faults, err)
+	if path == "" {
+		var err error
+		if path, err = exec.LookPath(name); err != nil {
+			return fmt.Errorf("the carrier simulator is in %s, which is neither beside this program nor in PATH: make build, or go build ./cmd/%s, makes it", name, name)
 		}
 	}
-	var endpoints []carriersim.Endpoint
-	for _, text := range c.Carrier {
-		name, address, ok := strings.Cut(text, "=")
-		if !ok || name == "" || address == "" {
-			return fmt.Errorf("--carrier %s: want NAME=ADDRESS", text)
-		}
-		endpoints = append(endpoints, carriersim.Endpoint{
-			Carrier: carriersim.Options{Name: name, SystemID: c.SystemID, Password: c.Password, RespDelay: c.RespDelay,
-				ReceiptDelay: c.ReceiptDelay, TPS: c.TPS, Window: c.Window, NoFates: c.NoFates, IDs: c.IDs,
-				Receipts: carriersim.ReceiptStyle{Form: c.Receipts, DataSM: c.DataSM}, NoReceipts: c.NoReceipts,
-				EchoReference: c.EchoReference, Alphabet: c.Alphabet, Lenient: c.Lenient, IdleTimeout: c.IdleTimeout,
-				Faults: faults, Log: log},
-			SMPP: address, HTTP: c.Page,
-			Listening: func(_ *carriersim.Carrier, smpp, web net.Addr) {
-				log.Info("carrier listens", "carrier", name, "smpp", smpp.String(), "page", fmt.Sprint(web))
-			},
-		})
-	}
-	if len(endpoints) == 0 {
-		return errors.New("no carrier to play")
-	}
-	return carriersim.RunFleet(ctx, endpoints)
-}
-
-// mailCatcherCmd plays the mail server of an installation on a laptop.
-type mailCatcherCmd struct {
-	Listen string `help:"Address of the mail server (SMTP)." default:"127.0.0.1:2525"`
-	Page   string `help:"Address of the page that shows the mails." default:"127.0.0.1:2782"`
-}
-
-// Run serves until ctx ends.
-func (c *mailCatcherCmd) Run(ctx context.Context, p *program) error {
-	var config net.ListenConfig
-	mails, err := config.Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listening for mails: %w", err)
-	}
-	defer mails.Close()
-	web, err := config.Listen(ctx, "tcp", c.Page)
-	if err != nil {
-		return fmt.Errorf("listening for the page: %w", err)
-	}
-	defer web.Close()
-	slog.New(slog.NewTextHandler(p.stderr, nil)).Info("mail catcher listens", "smtp", mails.Addr().String(), "page", web.Addr().String())
-	catcher := mailcatcher.New()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return catcher.ServeSMTP(ctx, mails) })
-	group.Go(func() error { return catcher.ServePage(ctx, web) })
-	return group.Wait()
-}
-
-// webhookEchoCmd plays a customer: it prints each webhook and whether its
-// signature is right.
-type webhookEchoCmd struct {
-	Listen     string `help:"Address to listen on." default:"127.0.0.1:2781"`
-	SecretFile string `help:"File with the endpoint's signing secret." required:"" type:"existingfile"`
-}
-
-const maxWebhookBody = 64 << 10
-
-// Run serves until ctx ends.
-func (c *webhookEchoCmd) Run(ctx context.Context, p *program) error {
-	text, err := os.ReadFile(c.SecretFile)
-	if err != nil {
-		return fmt.Errorf("reading the secret: %w", err)
-	}
-	secret := strings.TrimSpace(string(text))
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
-	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
-		if err != nil {
-			http.Error(w, "the body cannot be read", http.StatusBadRequest)
-			return
-		}
-		verdict := "signature right"
-		if err := webhooks.Verify(secret, r.Header, body, time.Now()); err != nil {
-			verdict = "SIGNATURE WRONG: " + err.Error()
-		}
-		fmt.Fprintf(p.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Printable(r.Header.Get("X-Webhook-Event")), verdict, sms.Printable(string(body)))
-	})}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving: %w", err)
+	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil {
+		return fmt.Errorf("running %s: %w", path, err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Command intumwa is the whole product in one binary: the gateway itself (serve), its provisioning (admin), and the
-// helpers for developers (carrier-sim, webhook-echo, mail-catcher).
+// Command intumwa is the whole product in one binary: the gateway (serve) and its provisioning (admin). Development
+// tools are in cmd/intumwa-dev.
 package main
 
 import (
@@ -38,14 +38,12 @@ const (
 type commands struct {
 	Config string `help:"Configuration file; ${default} when not given." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
 
-	Serve       serveCmd       `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
-	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema to this binary's version."`
-	ConfigFile  configCmd      `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
-	Admin       adminCmd       `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
-	CarrierSim  carrierSimCmd  `cmd:"" name:"carrier-sim" help:"Play a carrier's SMSC, for development."`
-	WebhookEcho webhookEchoCmd `cmd:"" name:"webhook-echo" help:"Play a customer's webhook endpoint, for development."`
-	MailCatcher mailCatcherCmd `cmd:"" name:"mail-catcher" help:"Play a mail server, for development."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
+	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema to this binary's version."`
+	ConfigFile configCmd     `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
+	Admin      adminCmd      `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
+	CarrierSim carrierSimCmd `cmd:"" name:"carrier-sim" passthrough:"" help:"Play a carrier's SMSC, for development (intumwa-dev carrier-sim)."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // program is what a command gets to work with beside its flags.

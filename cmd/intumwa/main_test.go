@@ -126,6 +126,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func TestUsage(t *testing.T) {
+	t.Setenv("PATH", "") // no intumwa-dev
 	for _, try := range []struct {
 		args           []string
 		code           int
@@ -138,6 +139,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"version", "--nonsense"}, exitUsage, "", "intumwa: unknown flag --nonsense"},
 		{[]string{"version"}, exitOK, "intumwa " + version, ""},
 		{[]string{"config", "sample"}, exitOK, "test_sender: INTUMWATEST", ""},
+		{[]string{"carrier-sim", "--fates"}, exitError, "", "the carrier simulator is in intumwa-dev"},
 		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "there is no configuration file /nowhere.yaml"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -144,8 +144,8 @@ func literals(t *testing.T) string {
 
 // named matches a command of ours as texts quote it, shown one in a block; what is between quotes or braces is one word.
 var (
-	named    = regexp.MustCompile("`(?:intumwa +)?((?:admin|carrier-sim|config|migrate|serve|version)(?: [^`]*)?)`")
-	shown    = regexp.MustCompile(`(?m)(?:^|[|;&(]) *intumwa +((?:admin|carrier-sim|config|migrate|serve|version)\b[^#|;&)<>\n]*)`)
+	named    = regexp.MustCompile("`(?:intumwa +)?((?:admin|config|migrate|serve|version)(?: [^`]*)?)`")
+	shown    = regexp.MustCompile(`(?m)(?:^|[|;&(]) *intumwa +((?:admin|config|migrate|serve|version)\b[^#|;&)<>\n]*)`)
 	together = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\{\{[^}]*\}\}`)
 )
 

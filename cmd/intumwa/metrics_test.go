@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/configs"
-	"intumwa/deployments/grafana"
 	"intumwa/internal/testenv"
+	"intumwa/tools/grafana"
 )
 
 var updateMetrics = flag.Bool("update-metrics", false, "write the table of docs/metrics.md anew")

@@ -26,6 +26,7 @@ import (
 	"intumwa/configs"
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
+	"intumwa/tools/mailcatcher"
 )
 
 // TestRolesOnOneMachine: every role is a process of its own, on one machine, with one configuration; the dispatcher's links
@@ -114,9 +115,13 @@ func TestOpsOfRoles(t *testing.T) {
 	}
 }
 
-// TestServeDashboard: the role dashboard serves the pages, and its mails go to the mail catcher, whose page shows them.
+// TestServeDashboard: the role dashboard serves the pages and sends their mails.
 func TestServeDashboard(t *testing.T) {
-	door, smtp, page := freeAddress(t), freeAddress(t), freeAddress(t)
+	door, catcher := freeAddress(t), mailcatcher.New()
+	smtp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	client, prefix := testenv.Redis(t)
 	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`
@@ -126,19 +131,14 @@ mail: {server: %q, from: "Intumwa <a@example.com>", tls: none}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a}]}]
-`, door, smtp, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
+`, door, smtp.Addr(), testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
 	config, err := configs.Load(s.config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := config.Check(configs.Roles...); len(problems) > 0 {
-		t.Fatal(problems)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
-	go func() {
-		ended <- (&mailCatcherCmd{Listen: smtp, Page: page}).Run(ctx, &program{stderr: io.Discard})
-	}()
+	go func() { ended <- catcher.ServeSMTP(ctx, smtp) }()
 	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{"dashboard"}, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	go func() { ended <- g.serve(ctx) }()
 	defer func() {
@@ -163,25 +163,17 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		var mails []struct{ To, Text string }
-		answer, err := http.Get("http://" + page + "/mails.json")
-		if err == nil {
-			err = json.NewDecoder(answer.Body).Decode(&mails)
-			_ = answer.Body.Close()
-		}
-		if err == nil && len(mails) > 0 {
-			if mails[0].To != "aline@example.com" || !strings.Contains(mails[0].Text, "http://localhost:1/sign-up/") {
-				t.Errorf("%+v", mails[0])
-			}
-			_, token, _ := strings.Cut(mails[0].Text, "http://localhost:1/sign-up/")
-			sendsCode(t, "http://"+door, strings.Fields(token)[0])
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no mail: %v, %v", mails, err)
-		}
+	limited, done := context.WithTimeout(ctx, 30*time.Second)
+	defer done()
+	mail, err := catcher.Wait(limited, "aline@example.com", 0)
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, token, found := strings.Cut(mail.Text, "http://localhost:1/sign-up/")
+	if !found {
+		t.Fatalf("%+v", mail)
+	}
+	sendsCode(t, "http://"+door, strings.Fields(token)[0])
 }
 
 // sendsCode: what the pages send is accepted, also where no API is served.

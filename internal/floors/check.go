@@ -107,21 +107,15 @@ func (c *checker) floor(name, room string, test bool, folder string) {
 	}
 	from, to := c.rules.Floors[room], c.rules.Floors[target]
 	switch {
-	case target == room, to < from && (test || !c.testsOnly(target)):
-	case test && c.rules.Tests[target]:
-	case !test && c.testsOnly(target):
-		c.report("%s imports %s: that room is for test files only", name, target)
+	case target == room, test && c.rules.Tests[target]:
+	case c.rules.Tests[target] && !c.rules.Tests[room]:
+		c.report("%s imports %s: that room is for tests and development only", name, target)
+	case to < from:
 	case to == from:
 		c.report("%s imports %s: both are on floor %d, and rooms on one floor never import each other", name, target, from)
 	default:
 		c.report("%s (floor %d) imports %s (floor %d): imports go down only", name, from, target, to)
 	}
-}
-
-// testsOnly is a room for tests that no product code may use: one of the
-// plumbing. (The carrier simulator is a command as well.)
-func (c *checker) testsOnly(room string) bool {
-	return c.rules.Tests[room] && strings.HasPrefix(room, "internal/")
 }
 
 func (c *checker) door(name, room string, test bool, imported string) {

@@ -1,7 +1,5 @@
-// Package floors holds the house to its plan: imports go down only, rooms on
-// one floor never import each other, and every outside library enters by its
-// own door. The plan is not written here but in two tables of ARCHITECTURE.md,
-// which the test of this package reads.
+// Package floors checks every import against two tables of ARCHITECTURE.md: imports go down only, rooms on one floor
+// never import each other, and every outside library enters by its own door.
 package floors
 
 import (
@@ -16,7 +14,7 @@ const Anywhere = "anywhere"
 // Rules is the plan of the house.
 type Rules struct {
 	Floors map[string]int  // room (folder below the module's root) → floor
-	Tests  map[string]bool // rooms that any test may import from any floor
+	Tests  map[string]bool // rooms that any test may import from any floor, and no product code
 	Doors  map[string]Door // import path of a library, or a prefix of it → where it may enter
 }
 

@@ -26,7 +26,7 @@ var (
 			return "", err
 		}
 		file = filepath.Join(builtIn, "intumwa")
-		if out, err := exec.Command("go", "build", "-race", "-o", file, "../../cmd/intumwa").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-race", "-o", builtIn, "../../cmd/intumwa", "../../cmd/intumwa-dev").CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building the gateway: %w\n%s", err, out)
 		}
 		return file, nil

@@ -1,5 +1,5 @@
 // Package carriersim is a carrier simulator for tests and development: an SMPP 3.4
-// message centre on TCP, which developers run as `intumwa carrier-sim` and which tests
+// message centre on TCP, which developers run as `intumwa-dev carrier-sim` and which tests
 // run in their own process.
 //
 // It checks requests strictly and can respond with every known fault:

@@ -8,7 +8,7 @@ import (
 )
 
 // TestFatesTable: the README shows the tables of fates and of faults as they
-// are. `intumwa carrier-sim --fates` and `--list-faults` print them.
+// are. `intumwa-dev carrier-sim --fates` and `--list-faults` print them.
 func TestFatesTable(t *testing.T) {
 	for name, table := range map[string]string{"fates": FatesTable(), "faults": FaultsTable()} {
 		t.Run(name, func(t *testing.T) { tableShown(t, name, table) })
@@ -48,6 +48,6 @@ func tableShown(t *testing.T, name, table string) {
 		t.Fatalf("README.md has no table between <!-- %[1]s: … --> and <!-- /%[1]s -->", name)
 	}
 	if strings.TrimSpace(shown) != strings.TrimSpace(table) {
-		t.Errorf("README.md's table of %s is not what `intumwa carrier-sim` prints: paste that", name)
+		t.Errorf("README.md's table of %s is not what `intumwa-dev carrier-sim` prints: paste that", name)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"intumwa/deployments/grafana"
+	"intumwa/tools/grafana"
 	"intumwa/tools/rig"
 )
 

@@ -1,9 +1,7 @@
-// Package grafana is the dashboards as code: each is a Go function, and the
-// JSON files under dashboards/ are what they give. A test keeps the two equal;
-// `go test ./deployments/grafana -update` writes the files anew.
+// Package grafana is the dashboards as code: each is a Go function, and the JSON files in deployments/grafana/dashboards
+// are what they give. A test keeps the two equal; `go test ./tools/grafana -update` writes the files anew.
 //
-// The style is made for a wall at 3 a.m.: what is well has no colour, so that
-// whatever has one is something to do. Red means now, orange means soon.
+// What is well has no colour, red means now, orange means soon.
 package grafana
 
 // Dashboards are all dashboards by file name, without .json.

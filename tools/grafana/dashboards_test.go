@@ -10,7 +10,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write dashboards/*.json anew")
+const folder = "../../deployments/grafana/dashboards"
+
+var update = flag.Bool("update", false, "write the dashboards anew")
 
 // TestFiles keeps the JSON files equal to the code.
 func TestFiles(t *testing.T) {
@@ -23,7 +25,7 @@ func TestFiles(t *testing.T) {
 		if err := enc.Encode(d); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("dashboards", name+".json")
+		path := filepath.Join(folder, name+".json")
 		if *update {
 			if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
@@ -31,10 +33,10 @@ func TestFiles(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("%s is not what the code says (%v): go test ./deployments/grafana -update", path, err)
+			t.Errorf("%s is not what the code says (%v): go test ./tools/grafana -update", path, err)
 		}
 	}
-	files, err := filepath.Glob("dashboards/*")
+	files, err := filepath.Glob(folder + "/*")
 	if err != nil || len(files) != len(dashboards) {
 		t.Errorf("%d files for %d dashboards (%v)", len(files), len(dashboards), err)
 	}
