@@ -27,7 +27,7 @@ attack)
 	;;
 chaos)
 	export INTUMWA_CHAOS=1
-	stories='MidLoad|MidWindow|TwoGateways|EverythingBreaks|KilledWithHold'
+	stories='MidLoad|KilledWithHold|EverythingBreaks|DownAtTheDueMoment|ManyScheduled'
 	;;
 fleet)
 	export INTUMWA_CHAOS=1

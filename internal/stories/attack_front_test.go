@@ -122,7 +122,7 @@ func (w *world) asksForMuch(attacker, shop *company, names []string) (times []ti
 func TestAttackOneHost(t *testing.T) {
 	t.Parallel()
 	all, each, dials := 60, 40, 100
-	if chaos(2) > 1 { // as it is configured by itself
+	if isLong() { // as it is configured by itself
 		all, each, dials = 10_000, 1000, 10_050
 	}
 	w := play(t, scene{config: tree{"api": tree{"max_connections": all, "max_connections_per_address": each}}})
@@ -179,21 +179,11 @@ func TestAttackDrippedBodies(t *testing.T) {
 	var times []time.Duration
 	for range 10 {
 		body := `{"sender":"Isoko","messages":[{"phone_number":"` + w.number() + `","message":"Amahoro"}]}` + strings.Repeat(" ", 128<<10)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.gateway.api+"/v1/sms/bulk", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+shop.token)
-		request.Header.Set("Content-Type", "application/json")
 		begin := time.Now()
-		answer, err := w.client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
+		answer := shop.calls(w.gateway, http.MethodPost, "/v1/sms/bulk", []byte(body))
 		took := time.Since(begin)
-		if times = append(times, took); answer.StatusCode != http.StatusOK || took > promptly {
-			t.Errorf("a bulk was answered %d after %v", answer.StatusCode, took)
+		if times = append(times, took); answer.status != http.StatusOK || took > promptly {
+			t.Errorf("a bulk was answered %d after %v", answer.status, took)
 		}
 	}
 	lasted(t, "dripped bodies, bulks", times)
@@ -207,24 +197,11 @@ func TestAttackLookups(t *testing.T) {
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}})
 	curious, shop := w.silentCompany("Isoko", 50_000), w.silentCompany("Inzu", 1000)
-	w.bulk(curious, 500*chaos(40))
+	curious.bulk(500*chaos(40), nil)
 	w.drains()
 	w.settles(settledWithin)
 	lasted(t, "before look-ups", curious.meanwhile(30))
-	looks := func(c *company, path string) int {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.gateway.api+path, nil)
-		if err != nil {
-			return 0
-		}
-		request.Header.Set("Authorization", "Bearer "+c.token)
-		answer, err := w.client.Do(request)
-		if err != nil {
-			return 0
-		}
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
-		return answer.StatusCode
-	}
+	looks := func(c *company, path string) int { return c.calls(w.gateway, http.MethodGet, path, nil).status }
 	var all sync.WaitGroup
 	var stop atomic.Bool
 	var looked atomic.Int64

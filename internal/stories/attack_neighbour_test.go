@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // A neighbour fills Redis, overwrites every key of ours, and stops a customer's
@@ -20,12 +18,7 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 	const limit = 1000
 	w := play(t, scene{ownRedis: true, config: tree{"api": tree{"rate_limit_per_minute": limit}}})
 	shop, other := w.company("Isoko", 1000), w.silentCompany("Inzu", 1000)
-	options, err := redis.ParseURL(w.redis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
+	client := w.redisClient()
 	arrive := func(when string) {
 		t.Helper()
 		var ids []string
@@ -56,12 +49,14 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 	var keys []string
 	w.eventually(finalWithin, "requests are counted in Redis again", func() bool {
 		shop.sends(w.number(), "Amahoro mwese")
+		var err error
 		if keys, err = client.Keys(t.Context(), w.prefix+":*").Result(); err != nil {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(keys, isCounter)
 	})
 	for _, key := range keys {
+		err := error(nil)
 		if isCounter(key) {
 			err = client.Set(t.Context(), key, limit, 365*24*time.Hour).Err()
 		} else {

@@ -23,7 +23,6 @@ type carrier struct {
 	link   tree               // of each of its links
 	links  int                // 1 when zero
 	own    bool               // each link has a system_id of its own, and the carrier takes any
-	closed bool               // nobody listens at first
 }
 
 // smsc is a carrier at work.
@@ -68,9 +67,6 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 	w.secret(s.secret)
 	w.t.Cleanup(s.close)
 	s.open()
-	if c.closed {
-		s.close()
-	}
 	return s
 }
 
@@ -108,8 +104,6 @@ func (s *smsc) close() {
 	}
 	s.end = nil
 }
-
-func (s *smsc) isOpen() bool { return s.end != nil }
 
 // section is the carrier in the configuration.
 func (s *smsc) section() tree {

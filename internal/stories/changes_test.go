@@ -2,61 +2,122 @@ package stories
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"intumwa/tools/carriersim"
 )
 
-// atOnce is how soon an operator's change takes effect in every process: less than the age of
-// cached rows, and long enough for a loaded machine.
-const atOnce = 1500 * time.Millisecond
+// everywhere waits until every gateway answers a send of the company with this status.
+func (c *company) everywhere(what string, status int, within time.Duration, to string) {
+	c.w.t.Helper()
+	for _, g := range c.w.gateways {
+		c.w.eventually(within, what+" holds on "+g.name, func() bool { return c.triesAt(g, to, "Amahoro mwese").status == status })
+	}
+}
 
 // An operator's change takes effect in every process at once, also after the connections for
 // notices were cut.
 func TestChangesHoldOnEveryProcess(t *testing.T) {
 	t.Parallel()
+	// Less than the age of cached rows, and long enough for a loaded machine.
+	const atOnce = 1500 * time.Millisecond
 	w := play(t, scene{gateways: []tree{{"roles": "api,dispatcher,webhooks"}, {"roles": "api"}}})
-	shop, other := w.company("Isoko", 1000), w.company("Ikawa", 1000)
-	everywhere := func(what string, c *company, status int) {
-		t.Helper()
-		began := time.Now()
-		for _, g := range w.gateways {
-			for {
-				late := time.Since(began) > atOnce // what is asked now must be answered by the change
-				if c.triesAt(g, w.number(), "x").status == status {
-					break
-				}
-				if late {
-					t.Errorf("%s does not hold on %s within %v", what, g.name, atOnce)
-					return
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-		}
-	}
+	shop := w.company("Isoko", 1000)
 	var result map[string]any
-	for range 3 {
-		everywhere("an approval", shop, http.StatusOK)
-		everywhere("another's", other, http.StatusOK)
-		w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
-		everywhere("what was taken back", shop, http.StatusBadRequest)
-		w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
-		everywhere("an approval", shop, http.StatusOK)
-		// Nobody hears the next one: who comes back forgets all.
-		if n := ask[int](w, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`); n == 0 {
-			t.Error("nobody listens")
-		}
-		w.orders(&result, "", "sender", "set", "--id", senderOf(shop), "--approved=false")
-		everywhere("what nobody heard", shop, http.StatusBadRequest)
-		w.orders(&result, "", "sender", "set", "--id", senderOf(shop), "--approved=true")
+	shop.everywhere("an approval", http.StatusOK, atOnce, w.number())
+	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
+	shop.everywhere("a lost approval", http.StatusBadRequest, atOnce, w.number())
+	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
+	shop.everywhere("an approval", http.StatusOK, atOnce, w.number())
+	// No process gets the next notice: with a new connection it drops everything.
+	if n := ask[int](w, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`); n == 0 {
+		t.Error("nobody listens")
 	}
 	w.orders(&result, "", "token", "revoke", "--id", strconv.FormatInt(shop.tokenID, 10))
-	everywhere("a revocation", shop, http.StatusUnauthorized)
-	everywhere("another's", other, http.StatusOK)
+	shop.everywhere("a revocation", http.StatusUnauthorized, atOnce, w.number())
 	w.drains()
 }
 
-func senderOf(c *company) string {
-	c.w.t.Helper()
-	return strconv.FormatInt(ask[int64](c.w, `SELECT id FROM senders WHERE company_id = $1`, c.id), 10)
+// A handset writes STOP: no process sends it anything more from this company, and nothing is charged. It writes START, and
+// gets messages again. Another company's messages reach it all the time.
+func TestStopAndStart(t *testing.T) {
+	t.Parallel()
+	const within = 10 * time.Second
+	w := play(t, scene{gateways: []tree{{}, {}}, config: tree{"inbound": tree{"stop_reply": "C'est fait."}}})
+	shop, bank := w.company("Isoko", 100), w.company("Banki", 100)
+	var route map[string]any
+	w.orders(&route, "", "inbound", "route", "add", "--address", "8080", "--company", shop.number())
+	to := w.number()
+	writes := func(text string) {
+		w.eventually(within, "a session takes it", func() bool {
+			return w.lumitel.SendMO(carriersim.MO{From: strings.TrimPrefix(to, "+"), To: "8080", Text: text}) == nil
+		})
+	}
+	writes("Arrêt svp")
+	shop.everywhere("the opt-out", http.StatusBadRequest, within, to)
+	w.settles(settledWithin) // the last that was accepted may be paid back
+	w.paidBack()
+	before := shop.credits()
+	if a := shop.tries(to, "Amahoro twese"); a.Message != "The recipient has opted out of messages from this sender." || shop.credits() != before {
+		t.Errorf("a send is answered %d %s and leaves %d of %d credits", a.status, a.body, shop.credits(), before)
+	}
+	w.becomes(bank.sends(to, "Amafaranga yawe").ID, "sent")
+	w.eventually(settledWithin, "the acknowledgement", func() bool {
+		return slices.ContainsFunc(w.lumitel.shown(to), func(m carriersim.Message) bool { return m.Text == "C'est fait." && m.Source == "8080" })
+	})
+	writes("START")
+	shop.everywhere("the end of the opt-out", http.StatusOK, within, to)
+	w.settles(settledWithin)
+}
+
+// cancelled is the answer of a cancellation.
+type cancelled struct {
+	Cancelled int64 `json:"cancelled"`
+	Credits   int64 `json:"credits_returned"`
+	Left      int64 `json:"left"`
+}
+
+// What a company has queued is held when the company or its sender loses its approval, goes on when both are approved again,
+// and can be cancelled whole. The messages of others go their way.
+func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	w := play(t, scene{carriers: []carrier{{sim: carriersim.Options{NoFates: true}, link: tree{"tps": 10, "window": 5}}}})
+	shop, other := w.company("Isoko", 1000), w.company("Ikawa", 1000)
+	const queued = 500 // for longer than the walk over the outbox rests at most
+	shop.bulk(queued, nil)
+	var result map[string]any
+	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
+	waiting := func(what string) int {
+		return ask[int](w, `SELECT count(*) FROM outbox WHERE company_id = `+shop.number()+what)
+	}
+	heldAll := func() bool { return waiting("") > 0 && waiting(` AND due_at < now() + interval '1 year'`) == 0 }
+	w.eventually(settledWithin, "all that waits is held", heldAll)
+	held := waiting("")
+	w.becomes(other.sends(w.number(), "Amahoro mwese").ID, "sent")
+	if n := waiting(""); n != held || held < 30 {
+		t.Errorf("%d were held, %d are", held, n)
+	}
+	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
+	w.eventually(settledWithin, "they go on", func() bool { return waiting("") < held })
+	sender := strconv.FormatInt(ask[int64](w, `SELECT id FROM senders WHERE company_id = $1`, shop.id), 10)
+	w.orders(&result, "", "sender", "set", "--id", sender, "--approved=false")
+	w.eventually(settledWithin, "all that waits is held again", heldAll)
+	held = waiting("")
+	var stopped cancelled
+	w.orders(&stopped, "", "company", "cancel", "--id", shop.number(), "--reason", "spam")
+	if stopped.Cancelled != int64(held) || stopped.Left != 0 {
+		t.Errorf("%d are held; %+v", held, stopped)
+	}
+	w.settles(finalWithin)
+	w.paidBack()
+	if got, want := shop.credits(), int64(1000-queued)+stopped.Cancelled; got != want {
+		t.Errorf("%d credits, want %d", got, want)
+	}
+	w.orders(&result, "", "sender", "set", "--id", sender, "--approved=true")
+	w.eventually(settledWithin, "nothing is held any more", func() bool { return ask[int](w, `SELECT count(*) FROM holds`) == 0 })
+	w.becomes(shop.sends(w.number(), "Amahoro mwese").ID, "sent")
 }

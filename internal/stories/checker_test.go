@@ -54,6 +54,7 @@ func (l *load) adds(duplicates int) {
 	w := l.from.w
 	w.t.Helper()
 	l.finishes()
+	w.drains()
 	w.settles(settledWithin)
 	w.drains() // of a message that has failed another segment may be on its way
 	c := checker{load: l, t: w, records: map[string]record{}, arrived: map[string]int{}}

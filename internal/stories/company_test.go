@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // company is a customer: it has a user with a token, a sender and, if it wants,
@@ -139,15 +140,17 @@ func (c *company) plant(to, text string) {
 	}
 }
 
-// posts sends a body as it is.
-func (c *company) posts(g *gateway, body []byte, headers ...string) answer {
-	request, err := http.NewRequest(http.MethodPost, "http://"+g.api+"/v1/sms", bytes.NewReader(body))
+// calls makes a request of the API; headers are names and values in turn.
+func (c *company) calls(g *gateway, method, path string, body []byte, headers ...string) (a answer) {
+	request, err := http.NewRequest(method, "http://"+g.api+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{err: err}
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
-	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
@@ -156,11 +159,61 @@ func (c *company) posts(g *gateway, body []byte, headers ...string) answer {
 		return answer{err: err}
 	}
 	defer response.Body.Close()
-	a := answer{status: response.StatusCode, header: response.Header}
-	if a.body, a.err = io.ReadAll(response.Body); a.err == nil {
+	a.status, a.header = response.StatusCode, response.Header
+	a.body, a.err = io.ReadAll(response.Body)
+	return a
+}
+
+// posts sends a body as it is.
+func (c *company) posts(g *gateway, body []byte, headers ...string) answer {
+	a := c.calls(g, http.MethodPost, "/v1/sms", body, headers...)
+	if a.err == nil {
 		a.err = json.Unmarshal(a.body, &a)
 	}
 	return a
+}
+
+// requests makes a request of the first gateway and reads its answer, which must be 200. A customer who is told to wait waits.
+func (c *company) requests(method, path string, body, result any) {
+	c.w.t.Helper()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			c.w.t.Fatal(err)
+		}
+	}
+	var a answer
+	c.w.eventually(2*time.Minute, method+" "+path+" need not wait", func() bool { // a window of the rate is one minute
+		a = c.calls(c.w.gateway, method, path, text)
+		return a.status != http.StatusTooManyRequests
+	})
+	if a.err == nil && a.status == http.StatusOK {
+		a.err = json.Unmarshal(a.body, result)
+	}
+	if a.err != nil || a.status != http.StatusOK {
+		c.w.t.Fatalf("%s %s was answered %d %s, %v", method, path, a.status, a.body, a.err)
+	}
+}
+
+// bulk sends n messages in batches of 500 at most, with more fields, and returns the ids of the batches and the word with
+// which all texts begin.
+func (c *company) bulk(n int, more tree) (ids []string, mark string) {
+	c.w.t.Helper()
+	mark = word()
+	c.w.secret(mark)
+	for from := 0; from < n; from += 500 {
+		list := make([]tree, min(500, n-from))
+		for i := range list {
+			list[i] = tree{"phone_number": c.w.subscriber(500_000 + from + i), "message": mark + " " + strconv.Itoa(from+i)}
+		}
+		var sent struct {
+			ID string `json:"batch_id"`
+		}
+		c.requests(http.MethodPost, "/v1/sms/bulk", tree{"sender": c.sender, "messages": list}.over(more), &sent)
+		ids = append(ids, sent.ID)
+	}
+	return ids, mark
 }
 
 // credits is the company's balance as the database has it.

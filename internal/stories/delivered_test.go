@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // A customer sends a message; it is charged, carried, delivered, and the
-// customer is told. Every octet that leaves the house is looked at.
+// customer is told. Every octet that leaves the house is looked at. Then one of several segments arrives whole, and one fails.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{
@@ -54,12 +55,19 @@ func TestDelivered(t *testing.T) {
 	if len(m.Webhooks) != 1 || len(m.Webhooks[0].Attempts) != 1 || m.Webhooks[0].Attempts[0].Status != http.StatusOK {
 		t.Errorf("its webhooks are %+v, want one that succeeded at once", m.Webhooks)
 	}
-	if got, want := shop.entries(), []string{"adjustment 1000", "send -1"}; !slices.Equal(got, want) || shop.credits() != 999 {
+
+	long, text := w.number(), strings.Repeat("ж", 66)+"😀"+strings.Repeat("ж", 60)
+	a = shop.sends(long, text)
+	w.becomes(a.ID, "sent")
+	if shown := w.lumitel.shown(long); a.ItemCount != 2 || len(w.lumitel.segmentsOf(long)) != 2 || len(shown) != 1 || !shown[0].Complete || shown[0].Text != text {
+		t.Errorf("of %d segments the handset shows %+v", a.ItemCount, shown)
+	}
+	m = w.becomes(shop.sends(w.fated(1), "Amahoro mwese").ID, "failed")
+	theWebhook(t, shop.hears(m.MessageID, finalWithin), m, `{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`, m.FailedAt)
+	if got, want := shop.entries(), []string{"adjustment 1000", "send -1", "send -2", "send -1"}; !slices.Equal(got, want) || shop.credits() != 996 {
 		t.Errorf("the ledger is %v with %d credits, want %v", got, shop.credits(), want)
 	}
 }
-
-const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17
 
 // theSubmit checks a submit_sm field by field (rule choices 4.2).
 func theSubmit(t *testing.T, s carriersim.Submit, number string) {
@@ -88,7 +96,8 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 			t.Errorf("%s is %q, want %q", name, field.got, field.want)
 		}
 	}
-	for _, tlv := range s.TLVs { // by it a receipt is matched whose response was lost
+	const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17: by it a receipt is matched whose response was lost
+	for _, tlv := range s.TLVs {
 		if tlv.Tag != userMessageReference || len(tlv.Value) != 2 {
 			t.Errorf("there is an optional parameter %#04x of %d octets", tlv.Tag, len(tlv.Value))
 		}

@@ -28,11 +28,7 @@ func TestPostgresFailsOver(t *testing.T) {
 	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
 	for death := range deaths {
 		l.reaches(min(int(l.accepted.Load())+400, messages))
-		before := l.answered()[http.StatusServiceUnavailable]
-		w.postgresPair.Crash()
-		w.eventually(15*time.Second, "customers are told that the service is away", func() bool {
-			return l.answered()[http.StatusServiceUnavailable] > before
-		})
+		l.isRefused(w.postgresPair.Crash, 15*time.Second)
 		w.goesOnAfter(l, death, w.postgresPair.Promote)
 		w.pool.Reset()
 		if deaths > 1 && death == deaths-1 { // it is asked once a minute
@@ -42,8 +38,6 @@ func TestPostgresFailsOver(t *testing.T) {
 		}
 		w.postgresPair.Follow()
 	}
-	l.finishes()
-	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * deaths)
 	if deaths > 1 {
@@ -88,11 +82,7 @@ func TestPostgresOldPrimary(t *testing.T) {
 	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
 	l.reaches(400)
 	old := w.postgresPair.Primary
-	old.Freeze()
-	before := l.answered()[http.StatusServiceUnavailable]
-	w.eventually(45*time.Second, "customers are told that the service is away", func() bool {
-		return l.answered()[http.StatusServiceUnavailable] > before
-	})
+	l.isRefused(old.Freeze, 45*time.Second)
 	w.goesOnAfter(l, 0, w.postgresPair.Promote)
 	w.asks(databaseOf(w.postgresPair.Primary)) // it knows of no timelines
 	old.Thaw()
@@ -114,8 +104,6 @@ func TestPostgresOldPrimary(t *testing.T) {
 			t.Errorf("the gateway that has just started answers %d %s %v", a.status, a.body, a.err)
 		}
 	}
-	l.finishes()
-	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window)
 	var written, begun int
@@ -130,6 +118,7 @@ func TestPostgresOldPrimary(t *testing.T) {
 // nothing would be safe; when it is back, all goes on. Of what was under way nobody knows at
 // first whether it is recorded: who repeats it under its key has it once.
 func TestStandbyAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
@@ -137,12 +126,8 @@ func TestStandbyAway(t *testing.T) {
 	l := shop.sendsMany(&load{messages: 60_000, pause: 40 * time.Millisecond, keyed: true})
 	for away := range chaos(3) {
 		l.reaches(int(l.accepted.Load()) + 400)
-		before := l.answered()[http.StatusServiceUnavailable]
-		w.postgresPair.Standby.Freeze()
 		frozen := time.Now()
-		w.eventually(75*time.Second, "customers are told that the service is away", func() bool {
-			return l.answered()[http.StatusServiceUnavailable] > before
-		})
+		l.isRefused(w.postgresPair.Standby.Freeze, 75*time.Second)
 		told, accepted := time.Since(frozen), l.accepted.Load()
 		<-time.After(3 * time.Second) // during which nothing must happen
 		if more := l.accepted.Load() - accepted; more != 0 {
@@ -157,7 +142,6 @@ func TestStandbyAway(t *testing.T) {
 			told.Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
 	}
 	l.ends()
-	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * chaos(3))
 }
@@ -167,6 +151,7 @@ func TestStandbyAway(t *testing.T) {
 // out twice once the gateway was told (`admin restored`). Receipts are lost as well, which the
 // carrier does not repeat: their messages wait for their deadline.
 func TestAsynchronousStandby(t *testing.T) {
+	long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, brokenProtocol: true}) // it has ids that the database has lost

@@ -96,7 +96,6 @@ func (w *world) redisMastersDie(deaths int) {
 		w.eventually(takenOverWithin, "the old master follows the new one", func() bool { return set.Role(t.Context(), master) == "slave" })
 	}
 	l.ends()
-	w.drains()
 	l.onlyAnswers(http.StatusOK)
 	l.adds(0)
 }

@@ -66,8 +66,6 @@ func TestFleetShares(t *testing.T) {
 			t.Errorf("%s woke and took its link back", leader.name)
 		}
 	}
-	l.finishes()
-	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * links * sleeps)
 	w.lumitel.keptBounds(machine, binds, tps)

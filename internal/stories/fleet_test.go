@@ -3,6 +3,7 @@ package stories
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,12 +39,14 @@ func fleet(t *testing.T, s scene) *world {
 func (w *world) apis() []*gateway        { return w.gateways[:2] }
 func (w *world) dispatchers() []*gateway { return w.gateways[2:] }
 
-// leader is the dispatcher that holds a link, and the one that does not.
+// leader is the dispatcher that holds a link, nil: none, and the one that does not.
 func (w *world) leader(link string) (leader, other *gateway) {
 	w.t.Helper()
-	leader, _ = w.holder(link)
+	name := ask[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder WHERE l.name = 'link ' || $1), '')`, link)
 	for _, g := range w.dispatchers() {
-		if g != leader {
+		if g.cmd != nil && strings.HasSuffix(name, "/"+g.process()) {
+			leader = g
+		} else {
 			other = g
 		}
 	}

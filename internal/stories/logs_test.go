@@ -89,21 +89,3 @@ func TestLogsKeepSilence(t *testing.T) {
 		}
 	}
 }
-
-// The search itself finds what it looks for.
-func TestLeaksAreFound(t *testing.T) {
-	secrets, numbers := []string{"ibanga"}, map[string]bool{"61234500": true}
-	for text, want := range map[string]int{
-		`{"msg":"sent","number":"+25761****00"}`:            0,
-		`{"msg":"sent","number":"+25761234500"}`:            1,
-		`msg=sent number=25761234500`:                       1,
-		`msg=sent number=0025761234500`:                     1,
-		`msg=sent number=61234500 body=ibanga`:              2,
-		`{"time":"2026-01-01T00:00:00.61234500Z"}`:          0,
-		`{"msg":"sent","id":961234500,"message_id":612345}`: 0,
-	} {
-		if got := leaks([]byte(text), secrets, numbers); len(got) != want {
-			t.Errorf("in %s there are %d leaks: %q, want %d", text, len(got), got, want)
-		}
-	}
-}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"intumwa/tools/carriersim"
 )
 
@@ -98,13 +96,7 @@ func TestEverythingBreaks(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	w := play(t, scene{carriers: []carrier{steady()}, gateways: []tree{{}, {}}, ownPostgres: true, ownRedis: true})
 	shop := w.company("Isoko", 1_000_000)
-	options, err := redis.ParseURL(w.redis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-
+	client := w.redisClient()
 	troubles := []struct {
 		name    string
 		unknown int // how many windows it leaves without an answer
@@ -122,14 +114,11 @@ func TestEverythingBreaks(t *testing.T) {
 			}
 			g.start()
 		}},
-		{"Redis forgets", 0, func() {
-			if err := client.FlushAll(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{"Redis forgets", 0, func() { w.flushes(client) }},
 		{"Redis dies", 0, func() { w.redisServer.Kill(); w.redisServer.Start() }},
 		{"PostgreSQL dies", 1, func() { w.postgresServer.Kill(); w.postgresServer.Start() }},
 		{"the carrier breaks the connection", 1, func() { w.lumitel.ResetAll() }},
+		{"the carrier is away for a while", 1, func() { w.lumitel.close(); w.lumitel.open() }},
 	}
 	rounds := chaos(10)
 	messages := 300 * len(troubles) * rounds

@@ -8,55 +8,48 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis forgets everything while messages are under way. Nothing is lost and
-// nothing arrives twice: PostgreSQL has it all.
-func TestRedisFlushedMidLoad(t *testing.T) {
-	t.Parallel()
-	busy(t)
-	flushes := chaos(20)
-	w := play(t, scene{carriers: []carrier{steady()}, ownRedis: true})
-	shop := w.company("Isoko", 1_000_000)
+// redisClient is a client of the story's own Redis.
+func (w *world) redisClient() *redis.Client {
+	w.t.Helper()
 	options, err := redis.ParseURL(w.redis)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	client := redis.NewClient(options)
-	defer client.Close()
-	messages := 2000 * flushes
-	l := shop.sendsMany(&load{messages: messages})
-	for flush := range 3 * flushes {
-		l.reaches((flush + 1) * messages / (3*flushes + 1))
-		if err := client.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.finishes()
-	w.drains()
-	l.onlyAnswers(http.StatusOK)
-	l.adds(0)
+	w.t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
-// Redis dies while messages are under way and comes back later. Meanwhile
-// messages are accepted, and carried straight from PostgreSQL.
-func TestRedisKilledMidLoad(t *testing.T) {
+// flushes has the story's own Redis forget everything.
+func (w *world) flushes(client *redis.Client) {
+	w.t.Helper()
+	if err := client.FlushAll(w.t.Context()).Err(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Redis forgets everything while messages are under way, then dies and comes back later. Messages are accepted all the time, and
+// carried straight from PostgreSQL; nothing is lost and nothing arrives twice.
+func TestRedisGoneMidLoad(t *testing.T) {
 	t.Parallel()
 	busy(t)
-	kills := chaos(5)
+	kills := chaos(10)
 	w := play(t, scene{carriers: []carrier{steady()}, ownRedis: true})
-	shop := w.company("Isoko", 1_000_000)
-	messages := 2500 * kills
-	l := shop.sendsMany(&load{messages: messages})
+	shop, client := w.company("Isoko", 1_000_000), w.redisClient()
+	l := shop.sendsMany(&load{messages: 3500 * kills})
 	for kill := range kills {
-		from := kill * messages / kills
-		l.reaches(from + 400)
+		from := kill * 3500
+		for flush := range 3 {
+			l.reaches(from + (flush+1)*400)
+			w.flushes(client)
+		}
+		l.reaches(from + 1600)
 		w.redisServer.Kill()
 		accepted, carried := int(l.accepted.Load()), w.lumitel.Stats().Accepted
 		l.reaches(accepted + 500)
 		w.eventually(15*time.Second, "messages are carried without Redis", func() bool { return w.lumitel.Stats().Accepted > carried+300 })
 		w.redisServer.Start()
 	}
-	l.finishes()
-	w.drains()
 	l.onlyAnswers(http.StatusOK)
 	l.adds(0)
 }
@@ -79,13 +72,9 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 	l := shop.sendsMany(&load{messages: messages, pause: pause})
 	for kill := range kills {
 		l.reaches(int(l.accepted.Load()) + 400)
-		before := l.answered()[http.StatusServiceUnavailable]
-		w.postgresServer.Kill()
-		w.eventually(15*time.Second, "customers are told that the service is away", func() bool {
-			return l.answered()[http.StatusServiceUnavailable] > before
-		})
-		if kill%2 == 1 { // and once for longer
-			time.Sleep(8 * time.Second) // than a dispatcher may be silent
+		l.isRefused(func() { w.postgresServer.Kill() }, 15*time.Second)
+		if kill%2 == 1 { // and once for longer than a dispatcher may be silent
+			<-time.After(8 * time.Second)
 		}
 		w.postgresServer.Start()
 		accepted := int(l.accepted.Load())
@@ -93,8 +82,6 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 		l.reaches(accepted + 100)
 		t.Logf("outage %d: accepting again %v after PostgreSQL was back", kill+1, time.Since(back).Round(time.Millisecond))
 	}
-	l.finishes()
-	w.drains()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * kills)
 	w.eventually(finalWithin, "every receipt was taken", func() bool {
@@ -103,9 +90,20 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 	})
 }
 
-// onlyAnswers checks which answers the customer got.
+// isRefused has a fault happen and waits until customers are told that the service is away.
+func (l *load) isRefused(fault func(), within time.Duration) {
+	l.from.w.t.Helper()
+	before := l.answered()[http.StatusServiceUnavailable]
+	fault()
+	l.from.w.eventually(within, "customers are told that the service is away", func() bool {
+		return l.answered()[http.StatusServiceUnavailable] > before
+	})
+}
+
+// onlyAnswers checks which answers the customer got when the load is over.
 func (l *load) onlyAnswers(statuses ...int) {
 	l.from.w.t.Helper()
+	l.finishes()
 	got := l.answered()
 	for _, status := range statuses {
 		delete(got, status)
