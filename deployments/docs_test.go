@@ -91,30 +91,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestGoingBack: an older binary runs on a newer schema only with --no-migrate, so every way to run the gateway for good has
-// it, and the pages that send an operator back lead to the one that says how.
-func TestGoingBack(t *testing.T) {
-	for _, unit := range files(t, "systemd/*.service") {
-		raw, err := os.ReadFile(unit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !regexp.MustCompile(`(?m)^ExecStart=.* --no-migrate\b`).Match(raw) {
-			t.Errorf("%s migrates: the release before could not be started by it", unit)
-		}
-	}
-	for _, page := range files(t, "../docs/runbooks/*.md") {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(strings.Fields(string(raw)), " ")
-		if strings.Contains(text, "back to the previous release") && !strings.Contains(text, "](../upgrade.md#going-back)") {
-			t.Errorf("%s sends back without the way", page)
-		}
-	}
-}
-
 // provedBy is a test as docs/security.md names it: `TestX` (`room/x_test.go`).
 var provedBy = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)` \\(`([^`]+)`\\)")
 

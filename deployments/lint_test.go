@@ -48,11 +48,10 @@ func lints(t *testing.T, linter, check, text string) string {
 }
 
 // TestSchemas: what kustomize makes of the manifests is what the API's own types take, and what refers to something finds it; and
-// the Dockerfile passes every rule of docker build --check. That the checks see anything is tried with mistakes.
+// the Dockerfile passes every rule of docker build --check.
 func TestSchemas(t *testing.T) {
 	lint := linter(t)
 	kustomize := testenv.Tool(t, "kustomize")
-	var base string
 	for _, folder := range []string{"kubernetes/overlays/example", "kubernetes/base"} {
 		made, err := exec.CommandContext(t.Context(), kustomize, "build", folder).Output()
 		if err != nil {
@@ -61,7 +60,6 @@ func TestSchemas(t *testing.T) {
 		if said := lints(t, lint, "manifests", string(made)); said != "" {
 			t.Errorf("%s:\n%s", folder, said)
 		}
-		base = string(made)
 	}
 	dockerfile, err := os.ReadFile("docker/Dockerfile")
 	if err != nil {
@@ -70,33 +68,6 @@ func TestSchemas(t *testing.T) {
 	if said := lints(t, lint, "dockerfile", string(dockerfile)); said != "" {
 		t.Error(said)
 	}
-	for _, mistake := range []struct{ check, old, new, want string }{
-		{"manifests", "terminationGracePeriodSeconds", "terminationGracePeriodsSeconds", "unknown field"},
-		{"manifests", "runAsNonRoot: true", "runAsNonRoot: maybe", "cannot unmarshal string"},
-		{"manifests", "memory: 256Mi", "memory: 256Mx", "quantities must match"},
-		{"manifests", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: true\n          readOnlyRootFilesystem: true", "already set in map"},
-		{"manifests", "kind: Deployment", "kind: Deploy", "no kind"},
-		{"manifests", "whenUnsatisfiable: ScheduleAnyway", "whenUnsatisfiable: Perhaps", "is none of"},
-		{"manifests", "protocol: UDP", "protocol: QUIC", "is none of"},
-		{"manifests", "minAvailable: 1", "minAvailable: 2", "it lets 0 go at once"},
-		{"manifests", "targetPort: http", "targetPort: https", "which no container of its pods has"},
-		{"manifests", "port: ops", "port: opsy", "asks port opsy"},
-		{"manifests", "serviceAccountName: intumwa", "serviceAccountName: nobody", "there is no ServiceAccount nobody"},
-		{"manifests", "mountPath: /etc/intumwa\n          name: config", "mountPath: /etc/intumwa\n          name: other", "which is no volume"},
-		{"dockerfile", "WORKDIR /src", "WORKDIR src", "WorkdirRelativePath"},
-		{"dockerfile", `CMD ["serve", "--config", "/etc/intumwa/intumwa.yaml"]`, "CMD serve", "JSONArgsRecommended"},
-		{"dockerfile", `image.version="${VERSION}"`, `image.version="${VERSON}"`, "UndefinedVar"},
-		{"dockerfile", "AS build", "AS Build", "StageNameCasing"},
-	} {
-		text := map[string]string{"manifests": base, "dockerfile": string(dockerfile)}[mistake.check]
-		wrong := strings.ReplaceAll(text, mistake.old, mistake.new)
-		if wrong == text {
-			t.Errorf("%q is not there any more", mistake.old)
-		}
-		if said := lints(t, lint, mistake.check, wrong); !strings.Contains(said, mistake.want) {
-			t.Errorf("%s instead of %s: it says\n%s", mistake.new, mistake.old, said)
-		}
-	}
 }
 
 // TestImage: what the Dockerfile builds needs nothing of its image, and says its version.
@@ -104,6 +75,16 @@ func TestImage(t *testing.T) {
 	dockerfile, err := os.ReadFile("docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
+	for _, want := range []string{"FROM golang:" + string(version[1]), "USER 65532", "distroless/static"} {
+		if !bytes.Contains(dockerfile, []byte(want)) {
+			t.Errorf("the Dockerfile lacks %s", want)
+		}
 	}
 	build := regexp.MustCompile(`(?m)^RUN (go build .*)$`).FindSubmatch(dockerfile)
 	if build == nil {
