@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -97,18 +98,40 @@ func (w *Rematching) Some(ctx context.Context, tx pgx.Tx) ([]SegmentState, error
 		return nil, err
 	}
 	w.looked, w.after = len(inbox), inbox[len(inbox)-1].id
-	if err := w.m.Lock(ctx, tx); err != nil {
-		return nil, err
-	}
-	var settled []SegmentState
-	for _, format := range known {
-		states, found, err := w.m.try(ctx, tx, inbox, format)
-		if err != nil {
-			return nil, err
+	rows := w.m.newMatching(nil, nil, 0)
+	for i := range inbox {
+		for _, format := range known {
+			inbox[i].keys = append(inbox[i].keys, receiptKey(format, inbox[i].CarrierID))
 		}
-		settled, w.found = append(settled, states...), append(w.found, found...)
+		rows.reports = append(rows.reports, inbox[i].reported)
 	}
-	return settled, nil
+	b := &pgx.Batch{}
+	b.Queue(lockCarrier, w.m.carrier)
+	rows.load(b)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("looking for the segments of %d receipts: %w", len(inbox), err)
+	}
+	for n, format := range known {
+		for i := range inbox {
+			w.try(rows, &inbox[i], inbox[i].keys[n], format)
+		}
+	}
+	b = &pgx.Batch{}
+	rows.write(b)
+	return rows.recorded().Settled, postgres.Later(ctx, tx, "taking receipts out of the inbox", b)
+}
+
+// try settles the segment of a receipt whose id is in a format by that key: one of its handset.
+// A receipt settles one segment.
+func (w *Rematching) try(rows *matching, r *waiting, key string, format Format) {
+	if r.taken || r.handset == nil || key == r.key {
+		return
+	}
+	if one := r.best(rows.byKey[key], func(one *row) bool { return one.open() && one.same(r.handset) }); one != nil {
+		one.settle(&r.reported)
+		rows.take(r)
+		rows.settled, w.found = append(rows.settled, one), append(w.found, vote{r.Link, format})
+	}
 }
 
 // Committed says that the transaction of the last Some was committed. It returns
@@ -126,13 +149,6 @@ func (w *Rematching) Committed() (matched []string, learnt []Learnt, more bool) 
 		more = w.rounds < inboxRounds
 	}
 	return matched, w.m.learn(w.found), more
-}
-
-// waiting is a final receipt in the inbox.
-type waiting struct {
-	id    int64
-	taken bool // it has found its segment
-	reported
 }
 
 // inbox returns final receipts that have waited for their segment for at least age
@@ -156,30 +172,16 @@ func (m *Matcher) inbox(ctx context.Context, tx pgx.Tx, age time.Duration, limit
 	return inbox, nil
 }
 
-// try looks for the segments of receipts whose ids were in format, and takes those
-// that found theirs out of the inbox. The caller holds the lock.
-func (m *Matcher) try(ctx context.Context, tx pgx.Tx, inbox []waiting, format Format) (settled []SegmentState, found []vote, err error) {
-	var tries lookups
-	for i := range inbox {
-		r := &inbox[i]
-		if key := receiptKey(format, r.CarrierID); r.handset != nil && key != r.key && !r.taken {
-			tries.add(i, &r.reported, key, true)
-		}
+// forgetLimit bounds what one call forgets.
+const forgetLimit = 20_000
+
+// Forget deletes receipts older than life, up to 20,000 a call, and
+// answers how many: those of the inbox and those kept beside a message.
+func Forget(ctx context.Context, pool *pgxpool.Pool, life time.Duration) (int64, error) {
+	tag, err := pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
+		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
+	if err != nil {
+		return 0, fmt.Errorf("forgetting receipts: %w", err)
 	}
-	if err := tries.settle(ctx, tx, m.carrier); err != nil {
-		return nil, nil, err
-	}
-	var ids []int64
-	for _, f := range tries.found {
-		r := &inbox[f.receipt]
-		r.taken = true // a receipt settles one segment
-		ids, settled, found = append(ids, r.id), append(settled, f.SegmentState), append(found, vote{r.Link, format})
-	}
-	if len(ids) == 0 {
-		return nil, nil, nil
-	}
-	if _, err := tx.Exec(ctx, `DELETE FROM receipts WHERE id = ANY($1)`, ids); err != nil {
-		return nil, nil, fmt.Errorf("taking %d receipts out of the inbox: %w", len(ids), err)
-	}
-	return settled, found, nil
+	return tag.RowsAffected(), nil
 }

@@ -69,8 +69,9 @@ func TestLearntAtOnce(t *testing.T) {
 		wg.Go(func() { m.Hold("l1", Auto, "") })
 		wg.Go(func() { m.Configure("l1", Auto) })
 		wg.Go(func() { m.Committed(Recorded{votes: []vote{{"l1", Same}}, parked: true}) })
-		wg.Go(func() { m.newReports([]Receipt{{Link: "l1", CarrierID: "1"}}, 0) })
-		wg.Go(func() { m.newRecording([]Segment{{Link: "l1", CarrierID: "1"}}) })
+		wg.Go(func() {
+			m.newMatching([]Segment{{Link: "l1", CarrierID: "1"}}, []Receipt{{Link: "l1", CarrierID: "1"}}, 0)
+		})
 		wg.Go(func() { m.Known("l1") })
 	}
 	wg.Wait()

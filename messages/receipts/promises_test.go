@@ -28,7 +28,7 @@ func TestPromises(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		g := &game{T: rt, d: d, Matcher: New(fmt.Sprint("carrier", runs)), settledBy: map[row]string{}}
+		g := &game{T: rt, d: d, Matcher: New(fmt.Sprint("carrier", runs)), settledBy: map[copyOf]string{}}
 		g.setUp()
 		for len(g.responses)+len(g.reports) > 0 {
 			g.step()
@@ -51,11 +51,11 @@ type game struct {
 	reports                   []Receipt // to be delivered; Error names each
 	late                      map[int64]Segment
 
-	settledBy map[row]string // -> the receipt
+	settledBy map[copyOf]string // -> the receipt
 }
 
-// row is one of segments: of a message whose answer came late there can be two.
-type row struct {
+// copyOf is one of segments: of a message whose answer came late there can be two.
+type copyOf struct {
 	message    int64
 	unanswered bool
 }
@@ -196,7 +196,7 @@ func messageOf(receipt string) int64 {
 // note checks what was settled.
 func (g *game) note(settled []SegmentState) {
 	for _, st := range settled {
-		one := row{st.MessageID, st.Unanswered}
+		one := copyOf{st.MessageID, st.Unanswered}
 		if before, twice := g.settledBy[one]; twice {
 			g.Errorf("%+v is settled by %s, after it was by %s", one, st.Error, before)
 		}
@@ -216,8 +216,8 @@ func (g *game) judge() {
 		return
 	}
 	for _, s := range g.sent {
-		_, answered := g.settledBy[row{s.MessageID, false}]
-		_, unanswered := g.settledBy[row{s.MessageID, true}]
+		_, answered := g.settledBy[copyOf{s.MessageID, false}]
+		_, unanswered := g.settledBy[copyOf{s.MessageID, true}]
 		if !answered && !unanswered {
 			g.Errorf("message %d (%+v) is not settled", s.MessageID, s)
 		}

@@ -134,8 +134,12 @@ func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submi
 // SQL, the first two of arrays. It returns the message of each copy that it forgets. The
 // caller holds the carrier's lock (Matcher.Lock).
 func NotTaken(messages, segments, carrier string) string {
-	return deleteUnanswered(carrier, `SELECT message_id, segment, count(*) AS answers FROM unnest(`+messages+`, `+segments+`) u(message_id, segment)
-		GROUP BY message_id, segment`) + ` RETURNING s.message_id`
+	return `DELETE FROM segments s USING (SELECT message_id, segment, count(*) AS n FROM unnest(` + messages + `, ` + segments + `) u(message_id, segment) GROUP BY 1, 2) l
+		CROSS JOIN LATERAL (
+			SELECT s.ctid AS address FROM segments s
+			WHERE s.message_id = l.message_id AND s.segment = l.segment AND s.carrier = ` + carrier + ` AND ` + unansweredKey + ` AND s.state IS NULL
+			ORDER BY s.submitted_at LIMIT l.n
+		) one WHERE s.ctid = one.address RETURNING s.message_id`
 }
 
 // QueuePurge adds to a pipeline the deletion of all that is recorded of messages.

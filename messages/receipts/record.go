@@ -3,10 +3,11 @@ package receipts
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // Lock makes the caller's transaction the only one that records segments
@@ -43,35 +44,35 @@ type Recorded struct {
 // segment's final states the first wins (rule choices 5.3). Settled are also
 // segments that are final at once: confirmed by the acceptance itself, or by a
 // receipt that came before the response. Of the receipts that no segment is found
-// for, room are kept; the others are Throttled. Commonly it costs one round trip.
+// for, room are kept; the others are Throttled. It costs one round trip, which reads;
+// what it writes goes out with the next statement ([postgres.Later]).
 func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, receipts []Receipt, room int) (Recorded, error) {
+	w := m.newMatching(segments, receipts, room)
 	b := &pgx.Batch{}
 	b.Queue(lockCarrier, m.carrier)
-	written := m.newRecording(segments)
-	written.queue(b)
-	reports := m.newReports(receipts, room)
-	reports.byID.queue(b, m.carrier)
+	w.load(b)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return Recorded{}, fmt.Errorf("recording %d segments and %d receipts of carrier %s: %w", len(segments), len(receipts), m.carrier, err)
+		return Recorded{}, fmt.Errorf("%s: %w", w.doing(), err)
 	}
-	if err := written.otherwise(ctx, tx); err != nil {
-		return Recorded{}, err
+	w.match()
+	b = &pgx.Batch{}
+	w.write(b)
+	return w.recorded(), postgres.Later(ctx, tx, w.doing(), b)
+}
+
+// recorded sums up a matching.
+func (w *matching) recorded() Recorded {
+	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes)), votes: w.votes}
+	for _, row := range w.settled {
+		r.Settled = append(r.Settled, row.SegmentState)
 	}
-	if err := reports.finish(ctx, tx, m.carrier); err != nil {
-		return Recorded{}, err
+	for i, outcome := range w.outcomes {
+		if outcome == Matched {
+			r.Whose[i] = w.named[i].MessageID
+		}
+		r.parked = r.parked || outcome == Unmatched && w.reports[i].guess
 	}
-	found := reports.found()
-	for _, f := range found {
-		written.settled = append(written.settled, f.SegmentState)
-	}
-	return Recorded{
-		Settled:  written.settled,
-		Early:    written.early,
-		Outcomes: reports.outcomes,
-		Whose:    reports.whose,
-		votes:    slices.Concat(reports.votes(found), written.votes),
-		parked:   reports.parked(),
-	}, nil
+	return r
 }
 
 // Committed takes in what a Record has shown of the links' formats of ids, once its

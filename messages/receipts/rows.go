@@ -1,0 +1,270 @@
+package receipts
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// load adds to a pipeline the reading of what a matching looks at. The caller holds the
+// carrier's lock: nothing of it changes until the transaction ends.
+func (w *matching) load(b *pgx.Batch) {
+	w.loadInbox(b)
+	w.loadNamed(b)
+	if len(w.late) == 0 {
+		return
+	}
+	ids := make([]int64, len(w.late))
+	for i, r := range w.late {
+		ids[i] = r.MessageID
+	}
+	b.Queue(`SELECT `+rowColumns+` FROM segments c WHERE c.message_id = ANY($2) AND c.carrier = $1`, w.carrier, ids).
+		Query(func(rows pgx.Rows) error {
+			return w.eachRow(rows, func(r *row) { w.copies[r.MessageID] = append(w.copies[r.MessageID], r) })
+		})
+}
+
+// loadInbox reads the receipts that may be ahead of fresh rows.
+func (w *matching) loadInbox(b *pgx.Batch) {
+	var keys []string
+	var references []int32
+	for _, r := range w.fresh {
+		if r.confirmed {
+			continue
+		}
+		keys = append(keys, r.key)
+		keys = append(keys, r.other...)
+		if r.reference != nil {
+			references = append(references, *r.reference)
+		}
+	}
+	keys = slices.DeleteFunc(distinct(keys), func(key string) bool { return key == "" })
+	references = distinct(references)
+	if len(keys)+len(references) == 0 {
+		return
+	}
+	const free = ` r.carrier = $1 AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $4::interval`
+	b.Queue(`SELECT r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at
+			FROM unnest($2::text[]) u(key) JOIN receipts r ON r.key = u.key AND`+free+`
+		UNION
+		SELECT r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at
+			FROM unnest($3::int[]) u(reference) JOIN receipts r ON r.reference = u.reference AND`+free+`
+		ORDER BY id`, w.carrier, keys, references, inboxReach).
+		Query(func(rows pgx.Rows) (err error) {
+			w.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e waiting, err error) {
+				err = row.Scan(&e.id, &e.Link, &e.key, &e.reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
+				return e, err
+			})
+			return err
+		})
+}
+
+// loadNamed reads the segments that the receipts may name: of each that one names as many as
+// there are receipts that may settle one, and one more, those first that it may mean.
+func (w *matching) loadNamed(b *pgx.Batch) {
+	var (
+		keys, links []string
+		handsets    []*int32
+		most        []int32
+	)
+	asked, times := map[teller]bool{}, map[string]int32{}
+	ask := func(key string, r *reported) {
+		t := teller{key, r.Link, -1}
+		if r.handset != nil {
+			t.handset = *r.handset
+		}
+		if times[key]++; key == "" || asked[t] {
+			return
+		}
+		asked[t] = true
+		keys, links, handsets = append(keys, key), append(links, r.Link), append(handsets, r.handset)
+	}
+	for i := range w.reports {
+		r := &w.reports[i]
+		if r.keys == nil {
+			ask(r.key, r)
+		}
+		for _, key := range r.keys {
+			ask(key, r)
+		}
+		if r.Final && r.Reference != nil && r.handset != nil {
+			ask(referenceKey(*r.Reference), r)
+			ask(namelessKey(*r.Reference), r)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	for _, key := range keys {
+		most = append(most, times[key]+1)
+	}
+	b.Queue(`SELECT c.* FROM unnest($2::text[], $3::text[], $4::int[], $5::int[]) u(key, link, handset, most)
+		CROSS JOIN LATERAL (
+			SELECT `+rowColumns+` FROM segments c
+			WHERE c.key = u.key AND c.carrier = $1 AND (u.handset IS NULL OR c.handset = u.handset OR c.link = u.link)
+			ORDER BY coalesce(c.handset = u.handset, false) DESC, c.state IS NULL DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT u.most
+		) c`, w.carrier, keys, links, handsets, most).
+		Query(func(rows pgx.Rows) error {
+			return w.eachRow(rows, func(*row) {})
+		})
+}
+
+func distinct[T int32 | string](list []T) []T {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// rowColumns are what eachRow reads of a row c of segments. The carrier's lock makes its
+// address (ctid) safe to name.
+const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
+
+func (w *matching) eachRow(rows pgx.Rows, do func(*row)) error {
+	var r row
+	_, err := pgx.ForEachRow(rows, []any{&r.address, &r.MessageID, &r.Segment, &r.Total, &r.handset, &r.link, &r.key, &r.submitted, &r.Status, &r.Unanswered}, func() error {
+		if w.known[r.address] == nil {
+			one := r
+			w.known[r.address] = &one
+			w.add(&one)
+		}
+		do(w.known[r.address])
+		r.handset = nil // the next one's own
+		return nil
+	})
+	return err
+}
+
+// write adds to a pipeline what stores the decisions.
+func (w *matching) write(b *pgx.Batch) {
+	if len(w.taken) > 0 {
+		b.Queue(`DELETE FROM receipts WHERE id = ANY($1)`, w.taken)
+	}
+	w.writeReplaced(b)
+	w.writeFresh(b)
+	w.writeSettled(b)
+	for i, outcome := range w.outcomes {
+		if outcome == Unmatched || outcome == Intermediate || outcome == Contradiction {
+			w.reports[i].keep(b, w.carrier, w.named[i], outcome)
+		}
+	}
+}
+
+func (w *matching) writeReplaced(b *pgx.Batch) {
+	var addresses []string
+	for address, r := range w.known {
+		if r.replaced {
+			addresses = append(addresses, address)
+		}
+	}
+	if len(addresses) > 0 {
+		b.Queue(`DELETE FROM segments s USING unnest($1::text[]) u(address) WHERE s.ctid = u.address::tid AND s.state IS NULL`, addresses)
+	}
+}
+
+func (w *matching) writeFresh(b *pgx.Batch) {
+	var (
+		ids             []int64
+		numbers, totals []int16
+		handsets        []*int32
+		links, keys     []string
+		carrierIDs      []*string
+		at              []time.Time
+		states          []*int16
+		words, errs     []*string
+		reported        []*time.Time
+	)
+	for _, r := range w.fresh {
+		if r.replaced {
+			continue
+		}
+		ids, numbers, totals, handsets = append(ids, r.MessageID), append(numbers, int16(r.Segment)), append(totals, int16(r.Total)), append(handsets, r.handset)
+		links, keys, at = append(links, r.link), append(keys, r.key), append(at, r.submitted)
+		var id, word, code *string
+		var state *int16
+		var when *time.Time
+		if r.carrierID != "" && r.carrierID != r.key {
+			id = &r.carrierID
+		}
+		if r.Status != sms.Pending {
+			status := int16(r.Status)
+			state = &status
+		}
+		if state != nil && !r.confirmed {
+			word, code, when = &r.Receipt, &r.Error, &r.At
+		}
+		carrierIDs, states, words, errs, reported = append(carrierIDs, id), append(states, state), append(words, word), append(errs, code), append(reported, when)
+	}
+	if len(ids) == 0 {
+		return
+	}
+	b.Queue(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
+		SELECT u.message_id, u.segment, u.total, u.handset, $1, u.link, u.key, u.carrier_id, u.at, u.state, u.receipt, u.error, u.receipt_at
+		FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::int[], $6::text[], $7::text[], $8::text[],
+			$9::timestamptz[], $10::smallint[], $11::text[], $12::text[], $13::timestamptz[])
+			u(message_id, segment, total, handset, link, key, carrier_id, at, state, receipt, error, receipt_at)`,
+		w.carrier, ids, numbers, totals, handsets, links, keys, carrierIDs, at, states, words, errs, reported)
+}
+
+// writeSettled gives recorded segments their first final state.
+func (w *matching) writeSettled(b *pgx.Batch) {
+	var addresses, words, errs []string
+	var ids []int64
+	var status []int16
+	var at []time.Time
+	for _, r := range w.settled {
+		if r.address != "" {
+			addresses, ids, status = append(addresses, r.address), append(ids, r.MessageID), append(status, int16(r.Status))
+			words, errs, at = append(words, r.Receipt), append(errs, r.Error), append(at, r.At)
+		}
+	}
+	if len(addresses) == 0 {
+		return
+	}
+	b.Queue(`UPDATE segments s SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
+		FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[]) u(address, message_id, status, word, error, at)
+		WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids, status, words, errs, at)
+}
+
+// noticesKept is how many receipts that settle nothing are kept of a message,
+// for each of its segments. No carrier has more to say.
+const noticesKept = 8
+
+// keep adds to a pipeline what keeps a receipt: of a message's segment or, without, in the
+// inbox.
+func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) {
+	var status *int16
+	if r.Final {
+		v := int16(r.Status)
+		status = &v
+	}
+	key := r.key
+	var reference *int32
+	if r.Reference != nil {
+		v := int32(*r.Reference)
+		reference = &v
+		if key == "" { // all that names it
+			key = referenceKey(*r.Reference)
+		}
+	}
+	var message *int64
+	most := 0
+	if of != nil {
+		message, most = &of.MessageID, noticesKept*of.Total
+	}
+	b.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, status, error, message_id, outcome, reference)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+		WHERE $10::bigint IS NULL OR (SELECT count(*) FROM (SELECT FROM receipts k WHERE k.message_id = $10 LIMIT $13) kept) < $13
+		ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL
+			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference`,
+		carrier, r.Link, key, postgres.Text(r.CarrierID), postgres.Text(r.Number), r.handset, postgres.Text(r.State), status,
+		postgres.Text(r.Error), message, string(outcome), reference, most)
+}
+
+// doing is what a matching is part of, for errors.
+func (w *matching) doing() string {
+	return fmt.Sprintf("recording %d segments and %d receipts of carrier %s", len(w.fresh), len(w.reports), w.carrier)
+}
