@@ -39,7 +39,6 @@ var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments
 // pages are the documents that describe the API.
 type pages struct {
 	openAPIDocument []byte
-	collection      []byte // for Postman
 	editions        map[string]*edition
 	testSender      string
 }
@@ -83,9 +82,6 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
 		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
-	if p.collection, err = postman(p.openAPIDocument, o.TestSender); err != nil {
-		return nil, fmt.Errorf("making the Postman collection: %w", err)
-	}
 	for _, language := range editionLanguages {
 		if p.editions[language], err = p.edition(language, o, rateLimit); err != nil {
 			return nil, fmt.Errorf("making the reference in %q: %w", language, err)
@@ -273,18 +269,9 @@ func baseURL(c *gin.Context) string {
 	return scheme + "://" + host + "/v1"
 }
 
-// collectionName is the file name of the Postman collection.
-const collectionName = "intumwa.postman_collection.json"
-
 // asset is GET /docs/{asset}.
 func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
-	if name == collectionName {
-		c.Header("Access-Control-Allow-Origin", "*")
-		c.Header("Content-Disposition", `attachment; filename="`+collectionName+`"`)
-		c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(p.collection, []byte(postmanBase), []byte(baseURL(c))))
-		return
-	}
 	kind, known := assets[name]
 	if !known {
 		writeRefusal(c, notFound)
