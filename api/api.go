@@ -20,7 +20,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/throttle"
@@ -37,9 +36,7 @@ type Options struct {
 	DashboardURL   string             // where users create companies and tokens; "": the documents do not link to it
 	Replacements   int                // how often a verified test number may be replaced
 	MaxBody        int64              // octets of a body; default 16 MiB
-	LargeBody      int64              // a body above this many octets needs a slot; default 64 KiB
-	MaxLargeBodies int                // slots; default 32
-	BodyMemory     int64              // octets of all bodies and large responses in memory, at least MaxBody; default 64 MiB
+	BodyMemory     int64              // octets of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
 	Lookups        int                // concurrent database look-ups; default 4
 	LookupsPerUser int                // of these, for one user; default 2
 	TrustedProxies []string           // whose X-Forwarded-For is trusted
@@ -59,26 +56,18 @@ type Rooms struct {
 	Ledger   *billing.Ledger
 	Webhooks *webhooks.Webhooks
 
-	// Cancel stops what no carrier has yet (dispatcher.Cancel).
-	Cancel func(context.Context, messages.Queued) (dispatcher.Cancellation, error)
+	// Cancel stops what no carrier has yet and returns how many messages and credits that was (dispatcher.Cancel).
+	Cancel func(context.Context, messages.Queued) (cancelled, credits int64, err error)
 }
 
 // API serves the public endpoints.
 type API struct {
-	opts      Options
-	accounts  *accounts.Accounts
-	throttle  *throttle.Throttle
-	intake    *intake.Intake
-	messages  *messages.Store
-	handsets  *handsets.Store
-	ledger    *billing.Ledger
-	webhooks  *webhooks.Webhooks
-	bodySlots *bodySlots
-	memory    *memory
-	lookups   *throttle.Turns // of a user, at the database
-	metrics   *metrics
+	Rooms
 
-	cancelQueued func(context.Context, messages.Queued) (dispatcher.Cancellation, error)
+	opts    Options
+	memory  *memory
+	lookups *throttle.Turns // of a user, at the database
+	metrics *metrics
 
 	suspectLookups perSecond // look-ups of unknown tokens from addresses with too many failures, see authenticate
 
@@ -89,8 +78,6 @@ type API struct {
 // New returns the API's handler. It starts nothing.
 func New(rooms Rooms, opts Options) (http.Handler, error) {
 	setDefault(&opts.MaxBody, 16<<20)
-	setDefault(&opts.LargeBody, 64<<10)
-	setDefault(&opts.MaxLargeBodies, 32)
 	setDefault(&opts.BodyMemory, 64<<20)
 	setDefault(&opts.Lookups, 4)
 	setDefault(&opts.LookupsPerUser, 2)
@@ -98,9 +85,8 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Metrics)
-	a := &API{opts: opts, accounts: rooms.Accounts, throttle: rooms.Throttle, intake: rooms.Intake, messages: rooms.Messages, handsets: rooms.Handsets,
-		ledger: rooms.Ledger, webhooks: rooms.Webhooks, bodySlots: newBodySlots(opts.MaxLargeBodies), memory: newMemory(max(opts.BodyMemory, opts.MaxBody+1), m), metrics: m,
-		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}, cancelQueued: rooms.Cancel}
+	a := &API{Rooms: rooms, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
+		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }
 

@@ -2,24 +2,17 @@ package api
 
 import (
 	"bytes"
-	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"encoding/json"
-
 	"github.com/gin-gonic/gin"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // manyNames is a template of so many placeholders, and the variables of a
@@ -87,7 +80,8 @@ func TestListedErrorsAreBounded(t *testing.T) {
 func TestProblemsAreBoundedInOctets(t *testing.T) {
 	var p problems
 	for i := range 5000 {
-		p.addItem(recipientVariableText, "recipients", i, strings.Repeat("n", 5000))
+		p.item = i
+		p.addNamed(recipientVariableText, strings.Repeat("n", 5000))
 	}
 	text, err := json.Marshal(p)
 	if err != nil || len(text) > maxListedOctets+64<<10 || p.more+len(p.listed) != 5000 {
@@ -103,7 +97,7 @@ func TestProblemsAreBoundedInOctets(t *testing.T) {
 // Bodies that are promised and dripped take nothing from the others: 32 sockets
 // of four tokens, and a bulk of a fifth customer goes through at once.
 func TestDrippedBodiesTakeNoPlace(t *testing.T) {
-	w := newWorld(t, worldOptions{Options: Options{MaxLargeBodies: 4, BodyMemory: 8 << 20, MaxBody: 1 << 20}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 8 << 20, MaxBody: 1 << 20}}).settle()
 	for i := range 4 {
 		w.customer(fmt.Sprint("dripper", i), nil)
 	}
@@ -136,167 +130,30 @@ func TestDrippedBodiesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// Whoever holds most gives way; the body that is there is not interrupted.
-func TestMemoryGivesWay(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m := newMemory(100, newMetrics(registry))
-	told := map[string]chan struct{}{}
-	open := func(name string, user, octets int64) *reservation {
-		told[name] = make(chan struct{})
-		h := m.reserve(user, "body", func() { close(told[name]) })
-		if err := h.resize(t.Context(), octets); err != nil {
-			t.Fatal(name, err)
-		}
-		return h
-	}
-	gaveWay := func(name string) bool {
-		select {
-		case <-told[name]:
-			return true
-		default:
-			return false
+// One user has half of the memory; all have what is left of it.
+func TestMemoryIsShared(t *testing.T) {
+	m := newMemory(100, newMetrics(nil))
+	take := func(user, octets int64, want bool) {
+		t.Helper()
+		if got := m.take(user, octets, "body"); got != want {
+			t.Errorf("%d octets for user %d: %v", octets, user, got)
 		}
 	}
-	first := open("first", 1, 30)
-	kept := open("kept", 1, 30)
-	second := open("second", 1, 20)
-	other := open("other", 2, 20)
-	if !kept.makePermanent() {
-		t.Fatal("kept was told to give way")
-	}
-	done := make(chan error)
-	go func() { done <- other.resize(t.Context(), 40) }()
-	<-told["second"] // the latest of user 1, who holds most; kept cannot any more
-	if gaveWay("first") || gaveWay("kept") || gaveWay("other") {
-		t.Error("another had to give way as well")
-	}
-	if err := second.resize(t.Context(), 21); !errors.Is(err, errNoSlot) || second.makePermanent() {
-		t.Errorf("it goes on: %v", err)
-	}
-	second.close()
-	second.close()
-	if err := <-done; err != nil || gaveWay("first") {
-		t.Errorf("the other: %v", err)
-	}
-	// The one that holds most waits itself until there is room.
-	go func() { done <- first.resize(t.Context(), 50) }()
-	kept.close()
-	if err := <-done; err != nil || gaveWay("other") {
-		t.Errorf("the first: %v", err)
-	}
-	first.close()
-	other.close()
-	if m.held != 0 || m.beingFreed != 0 || len(m.reservations) != 0 {
-		t.Errorf("%d held, %d leaving, %d shares", m.held, m.beingFreed, len(m.reservations))
+	take(1, 40, true)
+	take(1, 11, false)
+	take(2, 50, true)
+	take(3, 11, false)
+	take(3, 10, true)
+	take(4, 1, false)
+	m.release(1, 40)
+	take(4, 40, true)
+	m.release(2, 50)
+	m.release(3, 10)
+	m.release(4, 40)
+	if m.held != 0 || len(m.users) != 0 {
+		t.Errorf("%d octets are held, of %d users", m.held, len(m.users))
 	}
 }
-
-// Who is slow gives way before who holds most, and nobody does without want.
-func TestTheSlowGiveWayFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(1000<<10, newMetrics(nil))
-		var told []string
-		open := func(name string, user, octets, moved int64) *reservation {
-			h := m.reserve(user, "body", func() { told = append(told, name) })
-			h.transferred.Store(moved)
-			if err := h.resize(t.Context(), octets); err != nil {
-				t.Fatal(name, err)
-			}
-			return h
-		}
-		slow := open("slow", 1, 100<<10, 100<<10)
-		slower := open("slower", 2, 100<<10, 10<<10)
-		big := open("big", 3, 800<<10, 800<<10)
-		time.Sleep(2 * minRateAfter)
-		if len(told) > 0 {
-			t.Errorf("%v gave way to nobody", told)
-		}
-		late := m.reserve(4, "body", func() { told = append(told, "late") })
-		done := make(chan error)
-		for i, each := range []struct {
-			name string
-			hold *reservation
-		}{{"slower", slower}, {"slow", slow}, {"big", big}} {
-			go func() { done <- late.resize(t.Context(), int64(i+1)*100<<10) }()
-			synctest.Wait()
-			if len(told) != i+1 || told[i] != each.name {
-				t.Fatalf("%v gave way, want %s", told, each.name)
-			}
-			each.hold.close()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-		}
-		late.close()
-	})
-}
-
-// Who waits for memory in vain is told so after placeWait.
-func TestNoMemoryComesFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(100, newMetrics(nil))
-		busy := m.reserve(1, "body", func() {})
-		if err := busy.resize(t.Context(), 100); err != nil || !busy.makePermanent() {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		h := m.reserve(2, "body", func() {})
-		if err := h.resize(t.Context(), 1); !errors.Is(err, errNoSlot) || time.Since(start) != slotWait {
-			t.Errorf("after %v: %v", time.Since(start), err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := h.resize(ctx, 1); !errors.Is(err, errNoSlot) || time.Since(start) != slotWait+time.Second {
-			t.Errorf("gone after %v: %v", time.Since(start), err)
-		}
-		busy.close()
-		if err := h.resize(t.Context(), 1); err != nil {
-			t.Error(err)
-		}
-		h.close()
-	})
-}
-
-// An answer that is not read gives way to a body, and its connection ends.
-func TestUnreadAnswerGivesWay(t *testing.T) {
-	const most = 1 << 20
-	m := newMemory(most, newMetrics(nil))
-	ended := make(chan error, 1)
-	gin.SetMode(gin.ReleaseMode)
-	r := gin.New()
-	held := make(chan struct{})
-	r.GET("/", func(c *gin.Context) {
-		control := http.NewResponseController(c.Writer)
-		h := m.reserve(1, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
-		defer h.close()
-		if err := h.resize(c.Request.Context(), most); err != nil {
-			ended <- err
-			return
-		}
-		close(held)
-		_, err := io.Copy(c.Writer, endless{}) // more than the sockets take
-		ended <- err
-	})
-	server := httptest.NewServer(r)
-	defer server.Close()
-	w := &world{t: t, server: server}
-	conn := w.dial()
-	defer conn.Close()
-	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-held
-	h := m.reserve(2, "body", func() {})
-	defer h.close()
-	if err := h.resize(t.Context(), 1000); err != nil {
-		t.Errorf("the body has no room: %v", err)
-	}
-	if err := <-ended; err == nil {
-		t.Error("the answer went on")
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 // A text of megabytes in escapes is refused without being unescaped whole.
 func TestLongEscapes(t *testing.T) {

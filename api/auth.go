@@ -16,6 +16,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/internal/throttle"
+	"intumwa/sms"
 )
 
 // Keys of values in the gin.Context of a request.
@@ -49,12 +50,12 @@ func (a *API) authenticate(c *gin.Context) {
 	}
 	if a.opts.FailedLogins != nil {
 		until, refused := a.opts.FailedLogins.Refused(addressKey(c.ClientIP()))
-		if refused && !a.accounts.Recognize(token) && !a.suspectLookups.take(start) {
+		if refused && !a.Accounts.Recognize(token) && !a.suspectLookups.take(start) {
 			writeTooManyFailures(c, until)
 			return
 		}
 	}
-	p, err := a.accounts.Authenticate(c.Request.Context(), token)
+	p, err := a.Accounts.Authenticate(c.Request.Context(), token)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		a.logUnauthorized(c, token)
@@ -141,7 +142,7 @@ func caller(c *gin.Context) *accounts.Principal {
 
 // limitRate counts the request against its user's rate (rule api 8).
 func (a *API) limitRate(c *gin.Context) {
-	d := a.throttle.Allow(c.Request.Context(), caller(c).UserID)
+	d := a.Throttle.Allow(c.Request.Context(), caller(c).UserID)
 	setHeader(c, "X-RateLimit-Limit", strconv.Itoa(d.Limit))
 	setHeader(c, "X-RateLimit-Remaining", strconv.Itoa(d.Remaining))
 	if d.Allowed {
@@ -152,29 +153,25 @@ func (a *API) limitRate(c *gin.Context) {
 	writeRefusal(c, tooManySends)
 }
 
-// companyOf returns the caller's company; the caller may see the data of no other.
-// When there is none, companyOf writes the response and returns false.
-func (a *API) companyOf(c *gin.Context) (*accounts.Company, bool) {
+// needCompany lets callers with a company pass; they may see the data of no other.
+func (a *API) needCompany(c *gin.Context) {
 	p := caller(c)
 	if p.Company == nil { // it may have been created a moment ago
-		fresh, err := a.accounts.Fresh(c.Request.Context(), p)
-		switch {
-		case errors.Is(err, accounts.ErrUnauthenticated):
-			writeRefusal(c, unauthenticatedCaller)
-			return nil, false
-		case err != nil:
-			a.writeUnavailable(c, "reading an account", err)
-			return nil, false
+		fresh, err := a.Accounts.Fresh(c.Request.Context(), p)
+		if err != nil {
+			a.writeLookupError(c, "reading an account", err)
+			return
 		}
 		p = fresh
 		c.Set(principalKey, p)
 	}
 	if p.Company == nil {
 		a.writeError(c, "reading an account", intake.ErrNoCompany)
-		return nil, false
 	}
-	return p.Company, true
 }
+
+// companyID returns the id of the caller's company, behind needCompany.
+func companyID(c *gin.Context) sms.CompanyID { return sms.CompanyID(caller(c).Company.ID) }
 
 // logUnauthorized logs a request without a valid token: at most one line a second,
 // with the address and the number before the token's bar (the token's id, if it was

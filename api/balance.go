@@ -14,16 +14,9 @@ type balanceView struct {
 
 // balance is GET /v1/balance.
 func (a *API) balance(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	if !noParameters(c) {
-		return
-	}
-	credits, err := a.ledger.Balance(c.Request.Context(), company.ID)
+	credits, err := a.Ledger.Balance(c.Request.Context(), caller(c).Company.ID)
 	if err != nil {
-		a.writeUnavailable(c, "reading a balance", err)
+		a.writeLookupError(c, "reading a balance", err)
 		return
 	}
 	writeJSON(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})

@@ -1,13 +1,11 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -38,14 +36,7 @@ type counts struct {
 
 // getBatch is GET /v1/sms/batches/{batch_id}.
 func (a *API) getBatch(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	if !noParameters(c) {
-		return
-	}
-	batch, ok := a.batchNamed(c, company)
+	batch, ok := a.batchNamed(c)
 	if !ok {
 		return
 	}
@@ -73,20 +64,15 @@ func stateOf(batch messages.BatchRecord) string {
 
 // batchNamed finds the company's batch that the path names. When there is none, it
 // writes the response and returns false.
-func (a *API) batchNamed(c *gin.Context, company *accounts.Company) (batch messages.BatchRecord, ok bool) {
+func (a *API) batchNamed(c *gin.Context) (batch messages.BatchRecord, ok bool) {
 	id, err := ulid.ParseStrict(c.Param("id"))
 	if err != nil {
 		writeRefusal(c, notFound)
 		return batch, false
 	}
-	batch, err = a.messages.BatchByULID(c.Request.Context(), sms.CompanyID(company.ID), id)
-	switch {
-	case errors.Is(err, messages.ErrNotFound):
-		writeRefusal(c, notFound)
-	case err != nil:
-		a.writeUnavailable(c, "looking up a batch", err)
-	default:
-		return batch, true
+	if batch, err = a.Messages.BatchByULID(c.Request.Context(), companyID(c), id); err != nil {
+		a.writeLookupError(c, "looking up a batch", err)
+		return batch, false
 	}
-	return batch, false
+	return batch, true
 }

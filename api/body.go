@@ -1,15 +1,11 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
-	"net/http"
 	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -20,131 +16,95 @@ const freeOctets = 4 << 10
 // body reads a request's body and checks its syntax. Valid JSON that is not an
 // object counts as an object without fields. For an unusable body it writes the
 // response and returns ok false. Call done when nothing refers to the body any
-// more: it releases the body's memory and slot.
+// more: it releases the body's memory.
 //
 // The order of checks is 413, 415, 400. A body that is refused by its headers is
 // not read.
-func (a *API) body(c *gin.Context) (raw string, fields value, done func(), ok bool) {
-	done = func() {}
+func (a *API) body(c *gin.Context) (raw string, root value, done func(), ok bool) {
 	r := c.Request
-	if r.ContentLength > a.opts.MaxBody {
-		a.refuseTooLarge(c)
-		return "", "", done, false
-	}
-	if !isJSON(c.GetHeader("Content-Type")) {
+	if !isJSON(c.GetHeader("Content-Type")) && r.ContentLength <= a.opts.MaxBody {
 		if r.ContentLength < 0 { // it may still be too large
 			if n, _ := io.Copy(io.Discard, io.LimitReader(r.Body, a.opts.MaxBody+1)); n > a.opts.MaxBody {
 				a.refuseTooLarge(c)
-				return "", "", done, false
+				return "", "", nil, false
 			}
 		}
 		writeRefusal(c, notJSON)
-		return "", "", done, false
+		return "", "", nil, false
 	}
 	raw, done, err := a.read(c)
+	if err == nil {
+		if root, ok = parse(raw); !ok {
+			done()
+			writeRefusal(c, malformedJSON)
+		}
+		return raw, root, done, ok
+	}
+	if !errors.Is(err, errTooLarge) {
+		c.Header("Connection", "close")
+	}
 	switch {
-	case err == nil:
 	case errors.Is(err, errTooLarge):
 		a.refuseTooLarge(c)
-		return "", "", done, false
-	case errors.Is(err, errNoSlot):
-		c.Header("Connection", "close")
-		a.writeUnavailable(c, "waiting to read a large body", err)
-		return "", "", done, false
+	case errors.Is(err, errNoMemory):
+		a.writeUnavailable(c, "reading a body", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.Header("Connection", "close")
 		writeRefusal(c, tooSlow)
-		return "", "", done, false
 	default: // truncated, or its chunks are malformed
-		c.Header("Connection", "close")
 		writeRefusal(c, malformedJSON)
-		return "", "", done, false
 	}
-	fields, valid := parse(raw)
-	if !valid {
-		done()
-		writeRefusal(c, malformedJSON)
-		return "", "", func() {}, false
-	}
-	return raw, fields, done, true
+	return "", "", nil, false
 }
 
-var errTooLarge = errors.New("the body is too large")
+var (
+	errTooLarge = errors.New("the body is too large")
+	errNoMemory = errors.New("api.body_memory is full")
+)
 
-// read reads the body. Received octets count against BodyMemory; a large body that
-// is complete then waits for one of the MaxLargeBodies slots. A Content-Length
-// alone reserves nothing. done may be called more than once.
+// read reads the body in steps, each twice as large as the one before: it holds at most
+// twice the memory of what was received, whatever its Content-Length promises. done may
+// be called more than once, by one goroutine.
 func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
-	length := c.Request.ContentLength
-	if length >= 0 && length <= freeOctets { // nearly all are this small
-		var text strings.Builder
-		text.Grow(int(length))
-		_, err := io.Copy(&text, io.LimitReader(c.Request.Body, length))
-		return text.String(), func() {}, err
+	r, user := c.Request, caller(c).UserID
+	most := a.opts.MaxBody + 1
+	if r.ContentLength >= 0 {
+		most = min(r.ContentLength, most)
 	}
-	ctx, cancel := context.WithCancel(c.Request.Context())
-	control := http.NewResponseController(c.Writer)
-	held := a.memory.reserve(caller(c).UserID, "body", func() {
-		cancel()
-		_ = control.SetReadDeadline(time.Unix(1, 0)) // the error is ignored: a reader that cannot be interrupted is waited for
-	})
-	leave := func() {}
-	done = sync.OnceFunc(func() {
-		cancel()
-		leave()
-		held.close()
-	})
+	var held int64
+	done = func() {
+		if held > 0 {
+			a.memory.release(user, held)
+			held = 0
+		}
+	}
 	defer func() {
 		if err != nil {
-			if held.wasAborted() {
-				err = errNoSlot
-			}
 			done()
 		}
 	}()
-	if raw, err = a.gather(ctx, held, c.Request); err != nil {
-		return "", done, err
+	if r.ContentLength > a.opts.MaxBody {
+		return "", done, errTooLarge
 	}
-	if int64(len(raw)) > a.opts.LargeBody {
-		if leave, err = a.bodySlots.enter(ctx, caller(c).UserID); err != nil {
-			leave = func() {}
-			return "", done, err
-		}
-	}
-	if !held.makePermanent() {
-		return "", done, errNoSlot
-	}
-	return raw, done, nil
-}
-
-// gather reads a body in steps, each twice as large as the one before: the reserved
-// memory is at most twice what was received.
-func (a *API) gather(ctx context.Context, held *reservation, r *http.Request) (string, error) {
-	most := r.ContentLength
-	if most < 0 {
-		most = a.opts.MaxBody + 1
-	}
-	text := &strings.Builder{}
+	text := new(strings.Builder)
 	for room := min(freeOctets, most); ; room = min(2*room, most) {
 		if room > freeOctets {
-			if err := held.resize(ctx, room); err != nil {
-				return "", err
+			if !a.memory.take(user, room-held, "body") {
+				return "", done, errNoMemory
 			}
-			larger := &strings.Builder{}
-			larger.Grow(int(room))
-			larger.WriteString(text.String())
-			text = larger
-		} else {
-			text.Grow(int(room))
+			held = room
 		}
-		if _, err := io.Copy(text, io.LimitReader(countingReader{r.Body, held}, room-int64(text.Len()))); err != nil {
-			return "", err
+		larger := new(strings.Builder) // text.Grow would allocate more than room
+		larger.Grow(int(room))
+		larger.WriteString(text.String())
+		text = larger
+		if _, err := io.Copy(text, io.LimitReader(r.Body, room-int64(text.Len()))); err != nil {
+			return "", done, err
 		}
 		switch n := int64(text.Len()); {
 		case n > a.opts.MaxBody:
-			return "", errTooLarge
+			return "", done, errTooLarge
 		case n < room || n == most:
-			return text.String(), nil
+			return text.String(), done, nil
 		}
 	}
 }
@@ -168,79 +128,4 @@ func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (media == "application/json" ||
 		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
-}
-
-// slotWait is how long a large body waits for a slot, and any body for memory.
-const slotWait = 10 * time.Second
-
-var errNoSlot = errors.New("no slot or memory for a body became free")
-
-// bodySlots limits the large bodies that are processed at the same time: in total,
-// and per user, so that one user cannot take all slots.
-type bodySlots struct {
-	all     chan struct{}
-	perUser int
-
-	mu    sync.Mutex
-	users map[int64]*userSlots
-}
-
-type userSlots struct {
-	taken   chan struct{}
-	callers int // callers that hold a slot or wait for one
-}
-
-func newBodySlots(n int) *bodySlots {
-	return &bodySlots{all: make(chan struct{}, n), perUser: max(1, n/4), users: make(map[int64]*userSlots)}
-}
-
-// enter waits for a slot and takes it; errNoSlot when none became free within
-// slotWait. Call leave exactly once.
-func (p *bodySlots) enter(ctx context.Context, user int64) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, slotWait)
-	defer cancel()
-	own := p.userOf(user)
-	if !takeSlot(ctx, own.taken) {
-		p.release(user, own)
-		return nil, errNoSlot
-	}
-	if !takeSlot(ctx, p.all) {
-		<-own.taken
-		p.release(user, own)
-		return nil, errNoSlot
-	}
-	return func() {
-		<-p.all
-		<-own.taken
-		p.release(user, own)
-	}, nil
-}
-
-func takeSlot(ctx context.Context, places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (p *bodySlots) userOf(user int64) *userSlots {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	own := p.users[user]
-	if own == nil {
-		own = &userSlots{taken: make(chan struct{}, p.perUser)}
-		p.users[user] = own
-	}
-	own.callers++
-	return own
-}
-
-func (p *bodySlots) release(user int64, own *userSlots) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if own.callers--; own.callers == 0 {
-		delete(p.users, user)
-	}
 }

@@ -68,7 +68,7 @@ func BenchmarkReadBulk500(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		fields, ok := parse(body)
-		req, problems := a.readBulk(fields)
+		req, problems := a.readBulk(fields.fields())
 		if !ok || !problems.none() || len(req.Messages) != 500 {
 			b.Fatal("refused")
 		}

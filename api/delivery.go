@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -25,12 +26,6 @@ type deliveryView struct {
 	CreatedAt    string  `json:"created_at"`
 	NextAt       *string `json:"next_at"`
 	FinishedAt   *string `json:"finished_at"`
-}
-
-// deliveryPage is a page of deliveries.
-type deliveryPage struct {
-	Data       []deliveryView `json:"data"`
-	NextCursor *string        `json:"next_cursor"`
 }
 
 // deliveryDetail is a delivery with every attempt that is kept.
@@ -79,42 +74,28 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 
 // listDeliveries is GET /v1/webhook-deliveries.
 func (a *API) listDeliveries(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	q := readQuery(c, deliveryFilters.names()...)
+	q := readQuery(c, deliveryList)
 	filter := webhooks.Filter{State: q.state(), Event: q.event()}
 	name, given := q.message()
 	filter.Since = q.instant("since", sinceInvalid)
-	limit, before := q.page(deliveryFilters)
-	if !q.none() {
-		q.refuseFirst(c)
+	if q.refused(c) {
 		return
 	}
-	view := deliveryPage{Data: []deliveryView{}}
+	ctx := c.Request.Context()
 	if filter.MessageID = name.number; given && name.number == 0 {
-		switch record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company.ID), name.ulid); {
+		switch record, err := a.Messages.ByULID(ctx, companyID(c), name.ulid); {
 		case errors.Is(err, messages.ErrNotFound): // an unknown message has no deliveries
-			writeJSON(c, http.StatusOK, view)
+			writePage(a, c, q, "", nil, 0, nil, viewOfDelivery)
 			return
 		case err != nil:
-			a.writeUnavailable(c, "looking up a message", err)
+			a.writeLookupError(c, "looking up a message", err)
 			return
 		default:
 			filter.MessageID = record.ID
 		}
 	}
-	page, next, err := a.webhooks.Deliveries(c.Request.Context(), sms.CompanyID(company.ID), filter, before, limit)
-	if err != nil {
-		a.writeUnavailable(c, "listing webhook deliveries", err)
-		return
-	}
-	for i := range page {
-		view.Data = append(view.Data, viewOfDelivery(&page[i]))
-	}
-	view.NextCursor = deliveryFilters.next(q, next)
-	writeJSON(c, http.StatusOK, view)
+	rows, next, err := a.Webhooks.Deliveries(ctx, companyID(c), filter, q.before, q.limit)
+	writePage(a, c, q, "listing webhook deliveries", rows, next, err, viewOfDelivery)
 }
 
 // state returns the parameter state of deliveries.
@@ -150,48 +131,28 @@ func (q *query) message() (name messageName, given bool) {
 	return name, true
 }
 
-// deliveryNamed returns the id of the delivery that the path names: by its number, or
-// by the webhook-id that its receiver got.
-func deliveryNamed(c *gin.Context) (int64, bool) {
-	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
-	return id, err == nil && id > 0
-}
-
 // getDelivery is GET /v1/webhook-deliveries/{id}.
 func (a *API) getDelivery(c *gin.Context) {
-	if !noParameters(c) {
-		return
-	}
-	a.delivery(c, "looking up a webhook delivery", func(company sms.CompanyID, id int64) (webhooks.Delivery, error) {
-		return a.webhooks.Delivery(c.Request.Context(), company, id)
-	})
+	a.delivery(c, "looking up a webhook delivery", c.Request.Context(), a.Webhooks.Delivery)
 }
 
 // resendDelivery is POST /v1/webhook-deliveries/{id}/resend.
 func (a *API) resendDelivery(c *gin.Context) {
-	a.delivery(c, "re-sending a webhook delivery", func(company sms.CompanyID, id int64) (webhooks.Delivery, error) {
-		return a.webhooks.Resend(background(c), company, id)
-	})
+	a.delivery(c, "re-sending a webhook delivery", background(c), a.Webhooks.Resend)
 }
 
-// delivery responds with one of the caller's deliveries; another company's is 404.
-func (a *API) delivery(c *gin.Context, doing string, find func(sms.CompanyID, int64) (webhooks.Delivery, error)) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	id, ok := deliveryNamed(c)
-	if !ok {
+// delivery responds with the caller's delivery that the path names: by its number, or by
+// the webhook-id that its receiver got.
+func (a *API) delivery(c *gin.Context, doing string, ctx context.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) {
+	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
+	if err != nil || id < 1 {
 		writeRefusal(c, notFound)
 		return
 	}
-	d, err := find(sms.CompanyID(company.ID), id)
-	switch {
-	case errors.Is(err, webhooks.ErrNotFound):
-		writeRefusal(c, notFound)
-	case err != nil:
-		a.writeUnavailable(c, doing, err)
-	default:
-		writeJSON(c, http.StatusOK, detailOfDelivery(&d))
+	d, err := find(ctx, companyID(c), id)
+	if err != nil {
+		a.writeLookupError(c, doing, err)
+		return
 	}
+	writeJSON(c, http.StatusOK, detailOfDelivery(&d))
 }

@@ -183,15 +183,15 @@ func TestListDeliveries(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"state=exhausted":   failsFirst("state", "The state must be pending, delivered or failed."),
-		"event=sms.pending": failsFirst("event", "The event must be sms.sent, sms.failed, sms.received or balance.low."),
-		"message_id=x":      failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
-		"message_id=0":      failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
-		"since=yesterday":   failsFirst("since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),
-		"limit=101":         failsFirst("limit", "The limit must be between 1 and 100."),
-		"cursor=x":          failsFirst("cursor", "The cursor is not valid."),
-		"cursor=" + messageFilters.cursor(url.Values{}, 5):               failsFirst("cursor", "The cursor is not valid."), // of the other list
-		"state=failed&cursor=" + deliveryFilters.cursor(url.Values{}, 5): failsFirst("cursor", "The cursor is not valid."),
+		"state=exhausted":                    failsFirst("state", "The state must be pending, delivered or failed."),
+		"event=sms.pending":                  failsFirst("event", "The event must be sms.sent, sms.failed, sms.received or balance.low."),
+		"message_id=x":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
+		"message_id=0":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
+		"since=yesterday":                    failsFirst("since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),
+		"limit=101":                          failsFirst("limit", "The limit must be between 1 and 100."),
+		"cursor=x":                           failsFirst("cursor", "The cursor is not valid."),
+		"cursor=" + cursorOf(messageList, 5): failsFirst("cursor", "The cursor is not valid."), // of the other list
+		"state=failed&cursor=" + cursorOf(deliveryList, 5): failsFirst("cursor", "The cursor is not valid."),
 	} {
 		got := w.do("live", "GET", "/v1/webhook-deliveries?"+query, "")
 		if got.status != 422 {

@@ -71,7 +71,7 @@ func (w *world) post(body io.Reader, contentType string) (status int, text strin
 
 func TestBodyLimits(t *testing.T) {
 	const most = 256 << 10
-	w := newWorld(t, worldOptions{Options: Options{MaxBody: most, LargeBody: 64 << 10, MaxLargeBodies: 4}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{MaxBody: most}}).settle()
 	pad := func(n int) string {
 		body := bulk("ACME", item("79123456", "x"))
 		return body + strings.Repeat(" ", n-len(body))
@@ -114,7 +114,7 @@ func TestBodyLimits(t *testing.T) {
 // not grow with their number.
 func TestLargeBodiesAreBounded(t *testing.T) {
 	const size, places, requests = 2 << 20, 4, 60
-	w := newWorld(t, worldOptions{Options: Options{MaxBody: size, MaxLargeBodies: places, BodyMemory: places * size}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{MaxBody: size, BodyMemory: places * size}}).settle()
 	body := `{"sender":"ACME","messages":[` + strings.Repeat(`0,`, size/2-64) + `0]}` // a million items, 422
 	var most uint64
 	stop := make(chan struct{})
@@ -154,7 +154,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 // A body that does not come to its end in time is told so, and gives its place
 // back.
 func TestSlowBody(t *testing.T) {
-	w := newWorld(t, worldOptions{Options: Options{MaxLargeBodies: 1}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 1 << 20}}).settle()
 	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond, ReadHeaderTimeout: 300 * time.Millisecond}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -309,7 +308,7 @@ func TestInboundList(t *testing.T) {
 		get("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
 	}
 	for _, id := range []int64{1 << 40, ids[4]} { // no such message, and another company's
-		cursor := inboundFilters.cursor(url.Values{}, id)
+		cursor := cursorOf(inboundList, id)
 		get(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
 	}
 	var seen string

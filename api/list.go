@@ -8,24 +8,33 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
 )
 
-// listView is a page of messages.
-type listView struct {
-	Data       []messageView `json:"data"`
-	NextCursor *string       `json:"next_cursor"`
+// page is a page of a list.
+type page[V any] struct {
+	Data       []V     `json:"data"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// writePage responds with the rows that were found; next is the row at which the next
+// page begins, 0 for none.
+func writePage[R, V any](a *API, c *gin.Context, q *query, doing string, rows []R, next int64, err error, view func(*R) V) {
+	if err != nil {
+		a.writeLookupError(c, doing, err)
+		return
+	}
+	p := page[V]{Data: make([]V, len(rows)), NextCursor: q.next(next)}
+	for i := range rows {
+		p.Data[i] = view(&rows[i])
+	}
+	writeJSON(c, http.StatusOK, p)
 }
 
 // listMessages is GET /v1/sms.
 func (a *API) listMessages(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	q := readQuery(c, messageFilters.names()...)
+	q := readQuery(c, messageList)
 	filter := messages.Filter{Status: q.status()}
 	if text := q.Get("batch_id"); text != "" {
 		id, err := ulid.ParseStrict(text)
@@ -37,27 +46,39 @@ func (a *API) listMessages(c *gin.Context) {
 	filter.Number = a.numberAsked(q)
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
 	filter.Reference = q.Get(filterReference)
-	if wrong := referenceWrong.of(filter.Reference); wrong != nil {
-		q.add(wrong)
-	}
-	a.showPage(c, company, q, messageFilters, filter)
+	q.checkReference(filter.Reference, referenceWrong)
+	a.writeMessages(c, q, filter)
 }
 
 // listBatchMessages is GET /v1/batches/{id}/messages.
 func (a *API) listBatchMessages(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	q := readQuery(c, "limit", "cursor", "status", "phone_number")
+	q := readQuery(c, batchList)
 	filter := messages.Filter{Status: q.status(), Number: a.numberAsked(q)}
-	batch, ok := a.batchNamed(c, company)
+	batch, ok := a.batchNamed(c)
 	if !ok {
 		return
 	}
 	filter.Batch = &batch.ULID
-	q.Set("batch", batch.ULID.String()) // so that a cursor is valid for its own batch only
-	a.showPage(c, company, q, batchFilters, filter)
+	q.of.name += batch.ULID.String() // a cursor is valid for its own batch only
+	a.writeMessages(c, q, filter)
+}
+
+// writeMessages responds with a page of the company's messages.
+func (a *API) writeMessages(c *gin.Context, q *query, filter messages.Filter) {
+	if q.refused(c) {
+		return
+	}
+	ctx := c.Request.Context()
+	rows, next, err := a.Messages.List(ctx, companyID(c), filter, q.before, q.limit)
+	var histories map[int64]messages.History
+	if err == nil {
+		ids := make([]int64, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].ID
+		}
+		histories, err = a.Messages.HistoriesOf(ctx, ids)
+	}
+	writePage(a, c, q, "listing messages", rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
 }
 
 // numberAsked returns the parameter phone_number; empty when it is missing.
@@ -73,35 +94,6 @@ func (a *API) numberAsked(q *query) sms.Number {
 		}
 	}
 	return number
-}
-
-// showPage responds with a page of a company's messages.
-func (a *API) showPage(c *gin.Context, company *accounts.Company, q *query, of filters, filter messages.Filter) {
-	limit, before := q.page(of)
-	if !q.none() {
-		q.refuseFirst(c)
-		return
-	}
-	ctx := c.Request.Context()
-	page, next, err := a.messages.List(ctx, sms.CompanyID(company.ID), filter, before, limit)
-	if err != nil {
-		a.writeUnavailable(c, "listing messages", err)
-		return
-	}
-	ids := make([]int64, len(page))
-	for i := range page {
-		ids[i] = page[i].ID
-	}
-	histories, err := a.messages.HistoriesOf(ctx, ids)
-	if err != nil {
-		a.writeUnavailable(c, "listing messages", err)
-		return
-	}
-	view := listView{Data: make([]messageView, len(page)), NextCursor: of.next(q, next)}
-	for i := range page {
-		view.Data[i] = viewOf(page[i], histories[page[i].ID])
-	}
-	writeJSON(c, http.StatusOK, view)
 }
 
 // instant parses RFC 3339, or a date, which is midnight UTC; "" is the zero time. An

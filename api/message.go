@@ -1,17 +1,13 @@
 package api
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
 	"intumwa/messages"
-	"intumwa/sms"
 )
 
 // messageView is a message as its company sees it (rule choices 9.2).
@@ -61,41 +57,36 @@ func viewOf(r messages.Record, j messages.History) messageView {
 
 func precise(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
-// messageNamed finds a company's message by either of its ids.
-func (a *API) messageNamed(ctx context.Context, company *accounts.Company, name messageName) (messages.Record, error) {
-	if name.number != 0 {
-		return a.messages.ByID(ctx, sms.CompanyID(company.ID), name.number)
+// messageNamed finds the company's message that the path names, by either of its ids.
+// When there is none, it writes the response and returns false.
+func (a *API) messageNamed(c *gin.Context) (record messages.Record, ok bool) {
+	name, ok := nameOf(c.Param("id"))
+	if !ok {
+		writeRefusal(c, notFound)
+		return record, false
 	}
-	return a.messages.ByULID(ctx, sms.CompanyID(company.ID), name.ulid)
+	var err error
+	if name.number != 0 {
+		record, err = a.Messages.ByID(c.Request.Context(), companyID(c), name.number)
+	} else {
+		record, err = a.Messages.ByULID(c.Request.Context(), companyID(c), name.ulid)
+	}
+	if err != nil {
+		a.writeLookupError(c, "looking up a message", err)
+		return record, false
+	}
+	return record, true
 }
 
 // getMessage is GET /v1/sms/{id}: by the ULID, or the number used in webhooks.
 func (a *API) getMessage(c *gin.Context) {
-	company, ok := a.companyOf(c)
+	record, ok := a.messageNamed(c)
 	if !ok {
 		return
 	}
-	if !noParameters(c) {
-		return
-	}
-	name, ok := nameOf(c.Param("id"))
-	if !ok {
-		writeRefusal(c, notFound)
-		return
-	}
-	ctx := c.Request.Context()
-	record, err := a.messageNamed(ctx, company, name)
-	if errors.Is(err, messages.ErrNotFound) {
-		writeRefusal(c, notFound)
-		return
-	}
+	history, err := a.Messages.HistoryOf(c.Request.Context(), record.ID)
 	if err != nil {
-		a.writeUnavailable(c, "looking up a message", err)
-		return
-	}
-	history, err := a.messages.HistoryOf(ctx, record.ID)
-	if err != nil {
-		a.writeUnavailable(c, "looking up a message", err)
+		a.writeLookupError(c, "looking up a message", err)
 		return
 	}
 	writeJSON(c, http.StatusOK, viewOf(record, history))

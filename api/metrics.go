@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		memory: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
 			Help: "Octets of request bodies and large answers in memory; api.body_memory is the most."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
-			Help: "Bodies and answers on their way that were dropped because api.body_memory was full."}, []string{"kind"}),
+			Help: "Bodies and answers on their way that were dropped because api.body_memory, or its user's half, was full."}, []string{"kind"}),
 	}
 	for _, what := range []string{"body", "answer"} {
 		m.dropped.WithLabelValues(what)

@@ -94,7 +94,7 @@ func TestEveryTextHasAnExample(t *testing.T) {
 
 // What the document says and what is served are the same endpoints.
 func TestDocumentListsTheRoutes(t *testing.T) {
-	a := &API{throttle: throttle.New(nil, throttle.Options{})}
+	a := &API{Rooms: Rooms{Throttle: throttle.New(nil, throttle.Options{})}}
 	table, err := a.table()
 	if err != nil {
 		t.Fatal(err)

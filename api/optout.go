@@ -9,7 +9,6 @@ import (
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
-	"intumwa/sms"
 )
 
 // optOutView is an entry of a company's opt-out list.
@@ -18,12 +17,6 @@ type optOutView struct {
 	Sender      *string `json:"sender"` // null: all senders of the company
 	Source      string  `json:"source"`
 	CreatedAt   string  `json:"created_at"`
-}
-
-// optOutPage is a page of entries.
-type optOutPage struct {
-	Data       []optOutView `json:"data"`
-	NextCursor *string      `json:"next_cursor"`
 }
 
 // optOutsAdded is the response to new entries.
@@ -39,27 +32,15 @@ type optOutsRemoved struct {
 
 // listOptOuts is GET /v1/opt-outs.
 func (a *API) listOptOuts(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	q := readQuery(c, optOutFilters.names()...)
+	q := readQuery(c, optOutList)
 	filter := handsets.OptOutFilter{Number: a.numberAsked(q), Sender: q.sender()}
-	limit, before := q.page(optOutFilters)
-	if !q.none() {
-		q.refuseFirst(c)
+	if q.refused(c) {
 		return
 	}
-	page, next, err := a.handsets.OptOuts(c.Request.Context(), sms.CompanyID(company.ID), filter, before, limit)
-	if err != nil {
-		a.writeUnavailable(c, "listing opt-outs", err)
-		return
-	}
-	view := optOutPage{Data: make([]optOutView, len(page)), NextCursor: optOutFilters.next(q, next)}
-	for i, e := range page {
-		view.Data[i] = optOutView{PhoneNumber: string(e.Number), Sender: textOrNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
-	}
-	writeJSON(c, http.StatusOK, view)
+	rows, next, err := a.Handsets.OptOuts(c.Request.Context(), companyID(c), filter, q.before, q.limit)
+	writePage(a, c, q, "listing opt-outs", rows, next, err, func(e *handsets.OptOut) optOutView {
+		return optOutView{PhoneNumber: string(e.Number), Sender: textOrNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
+	})
 }
 
 // sender returns the parameter sender; nil when it is missing.
@@ -76,37 +57,31 @@ func (q *query) sender() *string {
 
 // addOptOuts is POST /v1/opt-outs: one entry, or up to 500.
 func (a *API) addOptOuts(c *gin.Context) {
-	_, fields, done, ok := a.body(c)
+	f, done, ok := a.fieldsOf(c)
 	if !ok {
 		return
 	}
-	defer done()
-	entries, many, p := a.readOptOuts(fields)
+	entries, p := a.readOptOuts(f)
+	done()
 	if !p.none() {
-		done()
-		if many {
-			p.refuseBatch(c)
-		} else {
+		if f.optOuts.isNull() {
 			p.refuseFirst(c)
+		} else {
+			p.refuseBatch(c)
 		}
 		return
 	}
-	done()
-	company, ok := a.companyOf(c)
-	if !ok {
+	if a.needCompany(c); c.IsAborted() {
 		return
 	}
-	if !ownsSenders(company, entries) {
+	if !ownsSenders(caller(c).Company, entries) {
 		// A sender that was created a moment ago may be missing from the cached company.
-		fresh, err := a.accounts.Fresh(c.Request.Context(), caller(c))
-		switch {
-		case errors.Is(err, accounts.ErrUnauthenticated):
-			writeRefusal(c, unauthenticatedCaller)
+		fresh, err := a.Accounts.Fresh(c.Request.Context(), caller(c))
+		if err != nil {
+			a.writeLookupError(c, "reading senders", err)
 			return
-		case err != nil:
-			a.writeUnavailable(c, "reading senders", err)
-			return
-		case fresh.Company == nil || !ownsSenders(fresh.Company, entries):
+		}
+		if fresh.Company == nil || !ownsSenders(fresh.Company, entries) {
 			a.writeError(c, "adding opt-outs", intake.RefuseSenderUnknown)
 			return
 		}
@@ -116,7 +91,7 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	defer leave()
-	added, err := a.handsets.OptOutWithin(background(c), sms.CompanyID(company.ID), entries)
+	added, err := a.Handsets.OptOutWithin(background(c), companyID(c), entries)
 	switch {
 	case errors.Is(err, handsets.ErrListFull):
 		writeRefusal(c, optOutsFull)
@@ -136,85 +111,21 @@ func ownsSenders(company *accounts.Company, entries []handsets.OptOut) bool {
 	return true
 }
 
-// readOptOuts reads phone_number and sender, or the list opt_outs of such objects
-// (many).
-func (a *API) readOptOuts(fields value) (entries []handsets.OptOut, many bool, p problems) {
-	var number, name, list value
-	for key, v := range fields.members() {
-		switch key {
-		case "phone_number":
-			number = v
-		case "sender":
-			name = v
-		case "opt_outs":
-			list, many = v, !v.isNull()
-		}
+// readOptOuts reads phone_number and sender, or the list opt_outs of such objects.
+func (a *API) readOptOuts(f fields) (entries []handsets.OptOut, p problems) {
+	if f.optOuts.isNull() {
+		return []handsets.OptOut{{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid),
+			Sender: p.sender(f.sender, nil, senderInvalid)}}, p
 	}
-	if !many {
-		e := handsets.OptOut{Source: handsets.ByAPI}
-		var wrong *refusal
-		if e.Number, wrong = a.number(number, numberRequired, numberInvalid); wrong != nil {
-			p.add(wrong)
-		}
-		if e.Sender, wrong = optionalSender(name, senderInvalid); wrong != nil {
-			p.add(wrong)
-		}
-		return []handsets.OptOut{e}, false, p
-	}
-	switch n := length(list); {
-	case n == 0:
-		p.add(optOutsEmpty)
-	case n > maxItems:
-		p.add(optOutsMany)
-	default:
-		entries = make([]handsets.OptOut, 0, n)
-		for item := range list.elements() {
-			entries = append(entries, a.readOptOut(item, len(entries), &p))
-		}
-	}
-	return entries, true, p
-}
-
-func (a *API) readOptOut(item value, index int, p *problems) handsets.OptOut {
-	e := handsets.OptOut{Source: handsets.ByAPI}
-	var number, name value
-	for key, v := range item.members() {
-		switch key {
-		case "phone_number":
-			number = v
-		case "sender":
-			name = v
-		}
-	}
-	var wrong *refusal
-	if e.Number, wrong = a.number(number, optOutNumberRequired, optOutNumberInvalid); wrong != nil {
-		p.addItem(wrong, "opt_outs", index, "phone_number")
-	}
-	if e.Sender, wrong = optionalSender(name, optOutSenderInvalid); wrong != nil {
-		p.addItem(wrong, "opt_outs", index, "sender")
-	}
-	return e
-}
-
-// optionalSender reads a sender's name; "" when it is missing.
-func optionalSender(v value, invalid *refusal) (name string, wrong *refusal) {
-	if isMissing(v) {
-		return "", nil
-	}
-	s, ok := v.text()
-	if !ok || !isSender(s) {
-		return "", invalid
-	}
-	return s, nil
+	return readList(&p, f.optOuts, optOutsEmpty, optOutsMany, func(item fields) handsets.OptOut {
+		return handsets.OptOut{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, item.phoneNumber, optOutNumberRequired, optOutNumberInvalid),
+			Sender: p.sender(item.sender, nil, optOutSenderInvalid)}
+	}), p
 }
 
 // removeOptOut is DELETE /v1/opt-outs/{phone_number}.
 func (a *API) removeOptOut(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	q := readQuery(c, "sender")
+	q := readParameters(c, "sender")
 	sender := q.sender()
 	number, valid := a.opts.Plan.Parse(c.Param("id"))
 	if !valid {
@@ -224,7 +135,7 @@ func (a *API) removeOptOut(c *gin.Context) {
 		q.refuseFirst(c)
 		return
 	}
-	removed, err := a.handsets.OptIn(background(c), sms.CompanyID(company.ID), number, sender)
+	removed, err := a.Handsets.OptIn(background(c), companyID(c), number, sender)
 	switch {
 	case err != nil:
 		a.writeUnavailable(c, "removing opt-outs", err)

@@ -21,23 +21,20 @@ type previewView struct {
 // preview is POST /v1/sms/preview: the size and the price of a message, or of a
 // template with the variables of one recipient. It sends nothing.
 func (a *API) preview(c *gin.Context) {
-	company, ok := a.companyOf(c)
-	if !ok {
-		return
-	}
-	_, fields, done, ok := a.body(c)
+	f, done, ok := a.fieldsOf(c)
 	if !ok {
 		return
 	}
 	defer done()
-	text, template, variables, problems := readPreview(fields)
+	text, template, variables, problems := readPreview(f)
 	if !problems.none() {
 		done()
 		problems.refuseFirst(c)
 		return
 	}
+	company := caller(c).Company
 	if template != nil {
-		rendered, err := a.intake.Render(company, template, variables)
+		rendered, err := a.Intake.Render(company, template, variables)
 		if err != nil {
 			a.writeError(c, "rendering a preview", err)
 			return
@@ -56,41 +53,18 @@ func (a *API) preview(c *gin.Context) {
 
 // readPreview reads a message, or a template and its optional variables. When both are
 // given, the message counts.
-func readPreview(fields value) (text string, template *sms.Template, variables map[string]*string, p problems) {
-	var message, pattern, values value
-	for key, v := range fields.members() {
-		switch key {
-		case "message":
-			message = v
-		case "template":
-			pattern = v
-		case "variables":
-			values = v
-		}
+func readPreview(f fields) (text string, template *sms.Template, variables map[string]*string, p problems) {
+	if f.template.isNull() || !f.message.isNull() {
+		return p.body(f.message, messageRequired, messageLong), nil, nil, p
 	}
-	var wrong *refusal
-	if pattern.isNull() || !message.isNull() {
-		if text, wrong = body(message, messageRequired, messageLong); wrong != nil {
-			p.add(wrong)
-		}
-		return text, nil, nil, p
-	}
-	if text, wrong = body(pattern, templateRequired, templateLong); wrong != nil {
-		p.add(wrong)
+	if text = p.body(f.template, templateRequired, templateLong); text == "" {
 		return "", nil, nil, p
 	}
-	template = sms.ParseTemplate(text)
-	if !values.isNull() && !values.isObject() && !values.isEmptyArray() {
+	if !f.variables.isNull() && !f.variables.isObject() && !f.variables.isEmptyArray() {
 		p.add(variablesRequired)
 		return "", nil, nil, p
 	}
-	variables, wrongs := newVariableReader(template.Names()).read(values)
-	for _, each := range wrongs {
-		refusal := variableLong
-		if each.notText {
-			refusal = variableText
-		}
-		p.addNamed(refusal, "variables.", each.name)
-	}
+	template = sms.ParseTemplate(text)
+	variables = newVariableReader(template.Names()).read(&p, f.variables, variableText, variableLong)
 	return "", template, variables, p
 }

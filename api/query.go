@@ -28,11 +28,22 @@ const (
 type query struct {
 	url.Values
 	problems
+
+	of     list
+	limit  int   // rows on the page
+	before int64 // the row before which the page begins; 0: it is the first
 }
 
-// readQuery reads the parameters of a look-up that accepts these and no others. An empty
-// filter would be none at all: it is refused.
-func readQuery(c *gin.Context, known ...string) *query {
+// readQuery reads the parameters of a list.
+func readQuery(c *gin.Context, of list) *query {
+	q := readParameters(c, append([]string{"limit", "cursor"}, of.filters...)...)
+	q.of = of
+	return q
+}
+
+// readParameters reads the parameters of a look-up that accepts these and no others. An
+// empty filter would be none at all: it is refused.
+func readParameters(c *gin.Context, known ...string) *query {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	q := &query{Values: values}
 	if err != nil {
@@ -41,23 +52,43 @@ func readQuery(c *gin.Context, known ...string) *query {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(known, name):
-			q.addNamed(parameterUnknown, "", name)
+			q.addNamed(parameterUnknown, name)
 		case name != "limit" && name != "cursor" && blank(values.Get(name)):
-			q.addNamed(parameterEmpty, "", name)
+			q.addNamed(parameterEmpty, name)
 			values.Del(name)
 		}
 	}
 	return q
 }
 
-// noParameters checks that a request has no parameters. When it has any, it writes the
-// response and returns false.
-func noParameters(c *gin.Context) bool {
-	q := readQuery(c)
+// noParameters lets requests without parameters pass.
+func noParameters(c *gin.Context) {
+	if q := readParameters(c); !q.none() {
+		q.refuseFirst(c)
+	}
+}
+
+// refused reads which page is meant. When a parameter is wrong, it writes the response
+// and returns true.
+func (q *query) refused(c *gin.Context) bool {
+	q.limit = defaultLimit
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxLimit {
+			q.add(limitInvalid)
+		}
+		q.limit = n
+	}
+	if text := q.Get("cursor"); text != "" {
+		var ok bool
+		if q.before, ok = q.readCursor(text); !ok {
+			q.add(cursorInvalid)
+		}
+	}
 	if !q.none() {
 		q.refuseFirst(c)
 	}
-	return q.none()
+	return !q.none()
 }
 
 // status reads the status of messages.
@@ -84,35 +115,12 @@ func (q *query) instant(name string, wrong *refusal) time.Time {
 	return t
 }
 
-// page returns how many rows the page has, and the row before which it begins: 0 for
-// the newest.
-func (q *query) page(of filters) (limit int, before int64) {
-	limit = defaultLimit
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxLimit {
-			q.add(limitInvalid)
-		}
-		limit = n
-	}
-	if text := q.Get("cursor"); text != "" {
-		var ok bool
-		if before, ok = of.read(q.Values, text); !ok {
-			q.add(cursorInvalid)
-		}
-	}
-	return limit, before
-}
-
-// names are the parameters of a list.
-func (f filters) names() []string { return append([]string{"limit", "cursor"}, f[1:]...) }
-
 // next is the cursor of the page after this one, nil when there is none.
-func (f filters) next(q *query, last int64) *string {
+func (q *query) next(last int64) *string {
 	if last == 0 {
 		return nil
 	}
-	cursor := f.cursor(q.Values, last)
+	cursor := q.cursor(last)
 	return &cursor
 }
 
@@ -132,51 +140,50 @@ func nameOf(text string) (name messageName, ok bool) {
 	return messageName{number: n}, err == nil && n > 0 && text[0] != '+'
 }
 
-// filters is a list's name and its filter parameters. A cursor is valid only with the
-// same filters.
-type filters []string
+// list is what a cursor belongs to: the name of a list and its filter parameters.
+type list struct {
+	name    string
+	filters []string
+}
 
 var (
-	messageFilters  = filters{"", "status", "batch_id", "phone_number", "from", "to", filterReference}
-	batchFilters    = filters{"batch", "batch", "status", "phone_number"}
-	deliveryFilters = filters{"deliveries", "state", "event", "message_id", "since"}
-	inboundFilters  = filters{"inbound", "phone_number", "from", "to"}
-	optOutFilters   = filters{"opt-outs", "phone_number", "sender"}
+	messageList  = list{"messages", []string{"status", "batch_id", "phone_number", "from", "to", filterReference}}
+	batchList    = list{"batch", []string{"status", "phone_number"}}
+	deliveryList = list{"deliveries", []string{"state", "event", "message_id", "since"}}
+	inboundList  = list{"inbound", []string{"phone_number", "from", "to"}}
+	optOutList   = list{"opt-outs", []string{"phone_number", "sender"}}
 )
 
 // filterReference is the filter by the customers' own names of messages.
 const filterReference = "client_reference"
 
-const cursorSize = 8 + 4 // the last message's id and a hash of the filters
+const cursorSize = 8 + 4 // the last row's id and a hash of the filters
 
 // cursor returns the opaque position in a list at which the next page begins.
-func (f filters) cursor(query url.Values, last int64) string {
+func (q *query) cursor(last int64) string {
 	var octets [cursorSize]byte
 	binary.BigEndian.PutUint64(octets[:], uint64(last))
-	binary.BigEndian.PutUint32(octets[8:], f.check(query, octets[:8]))
+	binary.BigEndian.PutUint32(octets[8:], q.check(octets[:8]))
 	return base64.RawURLEncoding.EncodeToString(octets[:])
 }
 
-// read reads a cursor of the same list. The hash guards against mistakes only: a
+// readCursor reads a cursor of the same list. The hash guards against mistakes only: a
 // cursor is not a secret, and a list shows the caller's own rows whatever it holds.
-func (f filters) read(query url.Values, cursor string) (last int64, ok bool) {
+func (q *query) readCursor(cursor string) (last int64, ok bool) {
 	octets, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(octets) != cursorSize {
 		return 0, false
 	}
 	last = int64(binary.BigEndian.Uint64(octets))
-	return last, last > 0 && binary.BigEndian.Uint32(octets[8:]) == f.check(query, octets[:8])
+	return last, last > 0 && binary.BigEndian.Uint32(octets[8:]) == q.check(octets[:8])
 }
 
-func (f filters) check(query url.Values, place []byte) uint32 {
+func (q *query) check(place []byte) uint32 {
 	h := fnv.New32a()
 	h.Write(place)
-	_, _ = io.WriteString(h, f[0])
-	for _, name := range f[1:] {
-		if name == filterReference && query.Get(name) == "" {
-			continue // cursors that were given out before there was this filter stay valid
-		}
-		_, _ = io.WriteString(h, name+"\x00"+query.Get(name)+"\x00") // a hash never fails
+	_, _ = io.WriteString(h, q.of.name)
+	for _, name := range q.of.filters {
+		_, _ = io.WriteString(h, name+"\x00"+q.Get(name)+"\x00") // a hash never fails
 	}
 	return h.Sum32()
 }

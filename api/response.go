@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"intumwa/accounts"
+	"intumwa/inbound/handsets"
 	"intumwa/intake"
+	"intumwa/messages"
+	"intumwa/webhooks"
 )
 
 // message is the body of every error response.
@@ -52,23 +55,34 @@ func encodeJSON(body any) []byte {
 // socket buffers.
 const largeResponse = 64 << 10
 
-// writeBody writes a JSON text. When memory is short, the connection of a client
-// that reads a large response too slowly is closed.
+// writeBody writes a JSON text.
 func writeBody(c *gin.Context, status int, text []byte) {
 	if leave, known := c.Get(releaseKey); known {
 		leave.(func())()
 	}
 	if shared, known := c.Get(memoryKey); known && len(text) > largeResponse {
-		control := http.NewResponseController(c.Writer)
-		held := shared.(*memory).reserve(caller(c).UserID, "answer", func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
-		defer held.close()
-		if err := held.resize(c.Request.Context(), int64(len(text))); err != nil {
+		m, user, octets := shared.(*memory), caller(c).UserID, int64(len(text))
+		if m.take(user, octets, "answer") {
+			defer m.release(user, octets)
+		} else {
 			setRetryAfter(c, 5*time.Second)
 			abortWithCode(c, unavailable.code)
 			status, text = unavailable.status, encodeJSON(message{unavailable.text})
 		}
 	}
 	c.Data(status, "application/json", text)
+}
+
+// writeLookupError responds to an error of a look-up.
+func (a *API) writeLookupError(c *gin.Context, doing string, err error) {
+	switch {
+	case errors.Is(err, messages.ErrNotFound), errors.Is(err, handsets.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
+		writeRefusal(c, notFound)
+	case errors.Is(err, accounts.ErrUnauthenticated): // revoked a moment ago
+		writeRefusal(c, unauthenticatedCaller)
+	default:
+		a.writeUnavailable(c, doing, err)
+	}
 }
 
 // setHeader sets a header and keeps the spelling of its name: net/http would

@@ -18,21 +18,18 @@ type route struct {
 // table lists the endpoints. A test checks that the OpenAPI document lists the
 // same.
 func (a *API) table() ([]route, error) {
-	page, err := newPages(a.opts, a.throttle.Limit())
+	page, err := newPages(a.opts, a.Throttle.Limit())
 	if err != nil {
 		return nil, fmt.Errorf("building the documentation: %w", err)
 	}
 	send := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodPost, path, []gin.HandlerFunc{a.authenticate, a.limitRate, handler}}
 	}
-	other := func(method, path string, handler gin.HandlerFunc) route {
-		return route{method, path, []gin.HandlerFunc{a.authenticate, handler}}
+	change := func(method, path string, handler gin.HandlerFunc) route { // with a body
+		return route{method, path, []gin.HandlerFunc{a.authenticate, a.needCompany, handler}}
 	}
-	look := func(path string, handler gin.HandlerFunc) route {
-		return route{http.MethodGet, path, []gin.HandlerFunc{a.authenticate, a.lookup, handler}}
-	}
-	stop := func(path string, handler gin.HandlerFunc) route {
-		return route{http.MethodDelete, path, []gin.HandlerFunc{a.authenticate, a.lookup, handler}}
+	look := func(method, path string, handlers ...gin.HandlerFunc) route {
+		return route{method, path, append([]gin.HandlerFunc{a.authenticate, a.needCompany, a.lookup}, handlers...)}
 	}
 	open := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodGet, path, []gin.HandlerFunc{handler}}
@@ -41,26 +38,26 @@ func (a *API) table() ([]route, error) {
 		send("/v1/sms", a.sendSingle),
 		send("/v1/sms/bulk", a.sendBulk),
 		send("/v1/sms/template", a.sendTemplate),
-		other(http.MethodPost, "/v1/sms/preview", a.preview),
-		look("/v1/sms", a.listMessages),
-		look("/v1/sms/:id", a.getMessage),
-		stop("/v1/sms/:id", a.cancelMessage),
-		look("/v1/sms/batches/:id", a.getBatch),
-		stop("/v1/sms/batches/:id", a.cancelBatch),
-		stop("/v1/batches/:id", a.cancelBatch),
-		look("/v1/batches/:id/messages", a.listBatchMessages),
-		look("/v1/balance", a.balance),
-		look("/v1/test-number", a.getTestNumber),
-		other(http.MethodPut, "/v1/test-number", a.putTestNumber),
-		other(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),
-		look("/v1/webhook-deliveries", a.listDeliveries),
-		look("/v1/webhook-deliveries/:id", a.getDelivery),
-		route{http.MethodPost, "/v1/webhook-deliveries/:id/resend", []gin.HandlerFunc{a.authenticate, a.lookup, a.resendDelivery}},
-		look("/v1/inbound", a.listInbound),
-		look("/v1/inbound/:id", a.getInbound),
-		look("/v1/opt-outs", a.listOptOuts),
-		other(http.MethodPost, "/v1/opt-outs", a.addOptOuts),
-		route{http.MethodDelete, "/v1/opt-outs/:id", []gin.HandlerFunc{a.authenticate, a.lookup, a.removeOptOut}},
+		change(http.MethodPost, "/v1/sms/preview", a.preview),
+		look(http.MethodGet, "/v1/sms", a.listMessages),
+		look(http.MethodGet, "/v1/sms/:id", noParameters, a.getMessage),
+		look(http.MethodDelete, "/v1/sms/:id", noParameters, a.cancelMessage),
+		look(http.MethodGet, "/v1/sms/batches/:id", noParameters, a.getBatch),
+		look(http.MethodDelete, "/v1/sms/batches/:id", noParameters, a.cancelBatch),
+		look(http.MethodDelete, "/v1/batches/:id", noParameters, a.cancelBatch),
+		look(http.MethodGet, "/v1/batches/:id/messages", a.listBatchMessages),
+		look(http.MethodGet, "/v1/balance", noParameters, a.balance),
+		look(http.MethodGet, "/v1/test-number", noParameters, a.getTestNumber),
+		change(http.MethodPut, "/v1/test-number", a.putTestNumber),
+		change(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),
+		look(http.MethodGet, "/v1/webhook-deliveries", a.listDeliveries),
+		look(http.MethodGet, "/v1/webhook-deliveries/:id", noParameters, a.getDelivery),
+		look(http.MethodPost, "/v1/webhook-deliveries/:id/resend", a.resendDelivery),
+		look(http.MethodGet, "/v1/inbound", a.listInbound),
+		look(http.MethodGet, "/v1/inbound/:id", noParameters, a.getInbound),
+		look(http.MethodGet, "/v1/opt-outs", a.listOptOuts),
+		{http.MethodPost, "/v1/opt-outs", []gin.HandlerFunc{a.authenticate, a.addOptOuts}},
+		look(http.MethodDelete, "/v1/opt-outs/:id", a.removeOptOut),
 		open("/v1/openapi.json", page.openAPI),
 		open("/docs", page.docs),
 		open("/docs/:asset", page.asset),

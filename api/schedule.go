@@ -16,27 +16,27 @@ const maxReference = 64
 // wrongReference has the refusals of a field that is a client_reference.
 type wrongReference struct{ notText, long, unprintable *refusal }
 
-// ownName reads a client_reference. One that is missing, null or blank is none.
-func ownName(v value, wrong wrongReference) (string, *refusal) {
+// reference reads a client_reference. One that is missing, null or blank is none.
+func (p *problems) reference(v value, wrong wrongReference) string {
 	if isMissing(v) {
-		return "", nil
+		return ""
 	}
 	text, isText := v.text()
 	if !isText {
-		return "", wrong.notText
+		p.add(wrong.notText)
+		return ""
 	}
-	return text, wrong.of(text)
+	p.checkReference(text, wrong)
+	return text
 }
 
-// of returns what is wrong with a text; nil: nothing.
-func (w wrongReference) of(text string) *refusal {
+func (p *problems) checkReference(text string, wrong wrongReference) {
 	switch {
 	case longerThan(text, maxReference):
-		return w.long
+		p.add(wrong.long)
 	case !isPrintable(text):
-		return w.unprintable
+		p.add(wrong.unprintable)
 	}
-	return nil
 }
 
 // isPrintable reports whether a text has only characters that can be seen, and spaces. A joiner or a non-joiner (U+200D, U+200C)

@@ -220,31 +220,6 @@ func TestLaterInLookups(t *testing.T) {
 	}
 }
 
-// Cursors that were given out before there was the filter by reference are still valid, and those of one reference are not
-// of another.
-func TestCursorsOfReferences(t *testing.T) {
-	asked := func(pairs ...string) url.Values {
-		v := url.Values{}
-		for i := 0; i < len(pairs); i += 2 {
-			v.Set(pairs[i], pairs[i+1])
-		}
-		return v
-	}
-	before := filters{"", "status", "batch_id", "phone_number", "from", "to"} // as they were
-	if _, ok := messageFilters.read(asked("status", "sent"), before.cursor(asked("status", "sent"), 7)); !ok {
-		t.Error("an old cursor is not valid any more")
-	}
-	cursor := messageFilters.cursor(asked(filterReference, "a"), 7)
-	if _, ok := messageFilters.read(asked(filterReference, "a"), cursor); !ok {
-		t.Error("a cursor is not valid")
-	}
-	for _, other := range []url.Values{asked(), asked(filterReference, "b")} {
-		if _, ok := messageFilters.read(other, cursor); ok {
-			t.Errorf("a cursor is valid with %v", other)
-		}
-	}
-}
-
 // rule choices 12.4
 func TestCancel(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()

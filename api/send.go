@@ -23,9 +23,9 @@ func background(c *gin.Context) context.Context {
 // handleSend handles a send request: it reads the body and the idempotency key, parses
 // them with read, and calls send, unless a check fails before. The body's memory is
 // released before the response is written, because the client may read slowly.
-func handleSend[R any](a *API, c *gin.Context, read func(value) (R, problems), invalid func(problems, *gin.Context),
+func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), invalid func(problems, *gin.Context),
 	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
-	raw, fields, done, ok := a.body(c)
+	raw, root, done, ok := a.body(c)
 	if !ok {
 		return
 	}
@@ -34,7 +34,7 @@ func handleSend[R any](a *API, c *gin.Context, read func(value) (R, problems), i
 	if !ok {
 		return
 	}
-	request, problems := read(fields)
+	request, problems := read(root.fields())
 	if !problems.none() {
 		done()
 		invalid(problems, c)
@@ -43,6 +43,12 @@ func handleSend[R any](a *API, c *gin.Context, read func(value) (R, problems), i
 	accepted, err := send(background(c), caller(c), request, key)
 	done()
 	answer(c, accepted, err)
+}
+
+// fieldsOf reads the fields of a request that nothing is charged for.
+func (a *API) fieldsOf(c *gin.Context) (f fields, done func(), ok bool) {
+	_, root, done, ok := a.body(c)
+	return root.fields(), done, ok
 }
 
 // writeAnswer writes intake's answer to a send request.
@@ -74,7 +80,7 @@ func (a *API) writeError(c *gin.Context, doing string, err error) {
 			view.OptedOut = out.Recipients
 		}
 		writeJSON(c, http.StatusBadRequest, view)
-	case errors.Is(err, accounts.ErrUnauthenticated):
+	case errors.Is(err, accounts.ErrUnauthenticated): // revoked a moment ago
 		writeRefusal(c, unauthenticatedCaller)
 	case errors.Is(err, intake.ErrKeyInUse):
 		writeRefusal(c, keyInUse)

@@ -17,50 +17,24 @@ import (
 func (a *API) sendSingle(c *gin.Context) {
 	handleSend(a, c, a.readSingle, problems.refuseFirst, a.writeSingleAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
 		req.Key = key
-		return a.intake.Send(ctx, p, req)
+		return a.Intake.Send(ctx, p, req)
 	})
 }
 
-func (a *API) readSingle(fields value) (req intake.Single, p problems) {
-	var number, name, text, own, send, expire value
-	for key, v := range fields.members() {
-		switch key {
-		case "phone_number":
-			number = v
-		case "sender":
-			name = v
-		case "message":
-			text = v
-		case "client_reference":
-			own = v
-		case "send_at":
-			send = v
-		case "expire_at":
-			expire = v
+func (a *API) readSingle(f fields) (req intake.Single, p problems) {
+	number, _ := f.phoneNumber.text()
+	if name, _ := f.sender.text(); name != "" && name == a.opts.TestSender {
+		if fixed, ok := sms.ParseSandbox(number); ok {
+			req.Number = fixed
 		}
 	}
-	var wrong *refusal
-	var unsent *refusal
-	req.Sender, unsent = sender(name, senderRequired)
-	if req.Number, wrong = a.number(number, numberRequired, numberInvalid); wrong != nil {
-		fixed, isFixed := sms.Number(""), false
-		if text, isText := number.text(); isText && req.Sender != "" && req.Sender == a.opts.TestSender {
-			fixed, isFixed = sms.ParseSandbox(text)
-		}
-		if req.Number = fixed; !isFixed {
-			p.add(wrong)
-		}
+	if req.Number == "" {
+		req.Number = p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid)
 	}
-	if unsent != nil {
-		p.add(unsent)
-	}
-	if req.Message, wrong = body(text, messageRequired, messageLong); wrong != nil {
-		p.add(wrong)
-	}
-	if req.Reference, wrong = ownName(own, referenceWrong); wrong != nil {
-		p.add(wrong)
-	}
-	req.Schedule = p.schedule(send, expire)
+	req.Sender = p.sender(f.sender, senderRequired, senderInvalid)
+	req.Message = p.body(f.message, messageRequired, messageLong)
+	req.Reference = p.reference(f.reference, referenceWrong)
+	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	return req, p
 }
 
@@ -109,7 +83,7 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 		if known := caller(c).Company; known != nil {
 			company = known.ID
 		}
-		record, err := a.messages.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
+		record, err := a.Messages.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
 		if err != nil {
 			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "id", view.ID, "error", err)
 			a.writeAnswer(c, answer, nil)

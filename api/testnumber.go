@@ -28,35 +28,38 @@ type poolView struct {
 	Remaining int `json:"remaining"`
 }
 
-// getTestNumber is GET /v1/test-number.
-func (a *API) getTestNumber(c *gin.Context) {
-	if _, ok := a.companyOf(c); !ok || !noParameters(c) {
-		return
-	}
-	a.showTestNumber(c)
-}
-
 // putTestNumber is PUT /v1/test-number: it sets the number and sends it a one-time
 // code by SMS, free of charge.
 func (a *API) putTestNumber(c *gin.Context) {
-	if _, ok := a.companyOf(c); !ok {
-		return
-	}
-	_, fields, done, ok := a.body(c)
+	a.changeTestNumber(c, func(f fields, p *problems) func() error {
+		number := p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid)
+		return func() error { return a.sendCode(c, number) }
+	})
+}
+
+// verifyTestNumber is POST /v1/test-number/verify.
+func (a *API) verifyTestNumber(c *gin.Context) {
+	a.changeTestNumber(c, func(f fields, p *problems) func() error {
+		code := p.oneTimeCode(f.code)
+		return func() error {
+			_, err := a.Accounts.ConfirmVerification(background(c), caller(c).UserID, code)
+			return err
+		}
+	})
+}
+
+// changeTestNumber reads a request with read, carries it out and responds with the state
+// of the account's test mode.
+func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (change func() error)) {
+	f, done, ok := a.fieldsOf(c)
 	if !ok {
 		return
 	}
-	defer done()
-	var field value
-	for key, v := range fields.members() {
-		if key == "phone_number" {
-			field = v
-		}
-	}
-	number, wrong := a.number(field, numberRequired, numberInvalid)
-	if wrong != nil {
-		done()
-		refuseField(c, wrong)
+	var p problems
+	change := read(f, &p)
+	done()
+	if !p.none() {
+		p.refuseFirst(c)
 		return
 	}
 	leave, ok := a.enterLookup(c) // the account's codes wait for each other, each with a connection
@@ -64,74 +67,41 @@ func (a *API) putTestNumber(c *gin.Context) {
 		return
 	}
 	defer leave()
-	if err := a.sendCode(c, number); err != nil {
+	if err := change(); err != nil {
 		a.refuseTestNumber(c, err)
 		return
 	}
-	a.showTestNumber(c)
+	a.getTestNumber(c)
 }
 
 func (a *API) sendCode(c *gin.Context, number sms.Number) error {
-	if err := a.intake.Serves(number); err != nil {
+	if err := a.Intake.Serves(number); err != nil {
 		return err
 	}
 	ctx, p := background(c), caller(c)
-	user, err := a.accounts.UserByID(ctx, p.UserID)
+	user, err := a.Accounts.UserByID(ctx, p.UserID)
 	if err != nil {
 		return err
 	}
-	code, err := a.accounts.StartVerification(ctx, p.UserID, number)
+	code, err := a.Accounts.StartVerification(ctx, p.UserID, number)
 	if err != nil {
 		return err
 	}
-	return a.intake.SendCode(ctx, p, number, user.Language, code, accounts.CodeLife)
+	return a.Intake.SendCode(ctx, p, number, user.Language, code, accounts.CodeLife)
 }
 
-// verifyTestNumber is POST /v1/test-number/verify.
-func (a *API) verifyTestNumber(c *gin.Context) {
-	if _, ok := a.companyOf(c); !ok {
-		return
-	}
-	_, fields, done, ok := a.body(c)
-	if !ok {
-		return
-	}
-	defer done()
-	var field value
-	for key, v := range fields.members() {
-		if key == "code" {
-			field = v
-		}
-	}
-	code, wrong := readCode(field)
-	if wrong != nil {
-		done()
-		refuseField(c, wrong)
-		return
-	}
-	leave, ok := a.enterLookup(c)
-	if !ok {
-		return
-	}
-	defer leave()
-	if _, err := a.accounts.ConfirmVerification(background(c), caller(c).UserID, code); err != nil {
-		a.refuseTestNumber(c, err)
-		return
-	}
-	a.showTestNumber(c)
-}
-
-// readCode reads six digits as people type them, with spaces.
-func readCode(v value) (code string, wrong *refusal) {
+// oneTimeCode reads six digits as people type them, with spaces.
+func (p *problems) oneTimeCode(v value) string {
 	if isMissing(v) {
-		return "", codeRequired
+		p.add(codeRequired)
+		return ""
 	}
 	s, _ := v.text()
-	code = strings.ReplaceAll(s, " ", "")
+	code := strings.ReplaceAll(s, " ", "")
 	if len(code) != codeLength || strings.Trim(code, "0123456789") != "" {
-		return "", codeInvalid
+		p.add(codeInvalid)
 	}
-	return code, nil
+	return code
 }
 
 // refuseTestNumber responds with the reason why a verification failed.
@@ -164,11 +134,11 @@ func (a *API) refuseTestNumber(c *gin.Context, err error) {
 	a.writeUnavailable(c, "verifying a test number", err)
 }
 
-// showTestNumber responds with the state of the account's test mode.
-func (a *API) showTestNumber(c *gin.Context) {
+// getTestNumber is GET /v1/test-number.
+func (a *API) getTestNumber(c *gin.Context) {
 	ctx, user := c.Request.Context(), caller(c).UserID
 	view := testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
-	number, err := a.accounts.TestNumberOf(ctx, user)
+	number, err := a.Accounts.TestNumberOf(ctx, user)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
@@ -179,7 +149,7 @@ func (a *API) showTestNumber(c *gin.Context) {
 		view.PhoneNumber, view.Verified = &text, number.Verified
 		view.ReplacementsLeft = max(0, a.opts.Replacements-number.Replacements)
 	}
-	used, err := a.ledger.TestUsed(ctx, user)
+	used, err := a.Ledger.TestUsed(ctx, user)
 	if err != nil {
 		a.writeUnavailable(c, "reading a test pool", err)
 		return

@@ -57,6 +57,7 @@ const moreKey = "more"
 // checked (rule api 7.1). A field fails for one reason only. Problems beyond the
 // limits are counted, not listed.
 type problems struct {
+	item   int    // the list's item that is being read
 	code   string // of the first
 	listed []problem
 	octets int // of the listed problems
@@ -66,30 +67,36 @@ type problems struct {
 
 type problem struct{ field, text string }
 
-// add adds a problem.
-func (p *problems) add(r *refusal) { p.addParts(r, "", r.field, r.text) }
+// add adds a problem; N in the refusal's field is the item that is being read.
+func (p *problems) add(r *refusal) { p.addNamed(r, "K") }
 
-// addNamed adds a problem of a field whose name the client chose.
-func (p *problems) addNamed(r *refusal, list, name string) { p.addParts(r, list, name, r.end()) }
-
-// addParts adds a problem of the field list + path. Its text is r.text, or, when text
-// differs from that, "The <field>" and text. A problem that is not listed costs no
-// memory.
-func (p *problems) addParts(r *refusal, list, path, text string) {
+// addNamed adds a problem of a field whose name, K in the refusal's field, the client
+// chose.
+func (p *problems) addNamed(r *refusal, name string) {
 	if p.code == "" {
 		p.code = r.code
 	}
-	octets := 2*(len(list)+len(path)) + len(text)
-	if p.full = p.full || len(p.listed) >= maxListed || p.octets+octets > maxListedOctets; p.full {
+	if p.full {
+		p.more++
+		return
+	}
+	field, text := r.field, r.text
+	if list, rest, ok := strings.Cut(field, ".N."); ok {
+		field = list + "." + strconv.Itoa(p.item) + "." + rest
+	}
+	if before, ok := strings.CutSuffix(field, "K"); ok {
+		field = before + name
+	}
+	if field != r.field {
+		text = "The " + field + r.end()
+	}
+	octets := len(field) + len(text)
+	if p.full = len(p.listed) >= maxListed || p.octets+octets > maxListedOctets; p.full {
 		p.more++
 		return
 	}
 	p.octets += octets
-	if text != r.text {
-		path = list + path
-		text = "The " + path + text
-	}
-	p.listed = append(p.listed, problem{path, text})
+	p.listed = append(p.listed, problem{field, text})
 }
 
 // none reports whether there are no problems.
@@ -136,13 +143,6 @@ func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
 // refuseBatch responds with 422 and textInvalid, as batches do.
 func (p problems) refuseBatch(c *gin.Context) { p.refuse(c, textInvalid) }
 
-// refuseField responds with 422 for one field.
-func refuseField(c *gin.Context, r *refusal) {
-	var p problems
-	p.add(r)
-	p.refuseFirst(c)
-}
-
 // refuse responds with 422.
 func (p problems) refuse(c *gin.Context, text string) {
 	abortWithCode(c, p.code)
@@ -161,17 +161,20 @@ func isMissing(v value) bool {
 
 func blank(s string) bool { return strings.TrimLeftFunc(s, unicode.IsSpace) == "" }
 
-// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8). wrong
-// is the refusal of an invalid one, else nil; also in the readers below.
-func sender(v value, required *refusal) (name string, wrong *refusal) {
+// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8). Where
+// required is nil, it may be missing.
+func (p *problems) sender(v value, required, invalid *refusal) string {
 	if isMissing(v) {
-		return "", required
+		if required != nil {
+			p.add(required)
+		}
+		return ""
 	}
-	s, ok := v.text()
-	if !ok || !isSender(s) {
-		return "", senderInvalid
+	s, _ := v.text()
+	if !isSender(s) {
+		p.add(invalid)
 	}
-	return s, nil
+	return s
 }
 
 func isSender(s string) bool {
@@ -186,30 +189,33 @@ func isSender(s string) bool {
 	return true
 }
 
-// body reads a message's or a template's text.
-func body(v value, required, long *refusal) (s string, wrong *refusal) {
+// body reads a message's or a template's text; it is empty where it is wrong.
+func (p *problems) body(v value, required, long *refusal) string {
 	s, ok := v.text()
 	switch {
 	case !ok || blank(s) || strings.IndexByte(s, 0) >= 0:
-		return "", required
+		p.add(required)
 	case longerThan(s, maxMessage):
-		return s, long
+		p.add(long)
+	default:
+		return s
 	}
-	return s, nil
+	return ""
 }
 
 // longerThan reports whether a text has more code points than most.
 func longerThan(s string, most int) bool { return len(s) > most && utf8.RuneCountInString(s) > most }
 
-// number reads a phone number.
-func (a *API) number(v value, required, unknown *refusal) (n sms.Number, wrong *refusal) {
+// number reads a phone number of the plan.
+func (p *problems) number(plan *sms.Plan, v value, required, invalid *refusal) sms.Number {
 	if isMissing(v) {
-		return "", required
+		p.add(required)
+		return ""
 	}
 	s, _ := v.text()
-	n, ok := a.opts.Plan.Parse(s)
+	n, ok := plan.Parse(s)
 	if !ok {
-		return "", unknown
+		p.add(invalid)
 	}
-	return n, nil
+	return n
 }

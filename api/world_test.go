@@ -78,8 +78,9 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}
-	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
-		return dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
+	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
+		done, err := dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
+		return done.Cancelled, done.Credits, err
 	}
 	in := intake.Options{TestSender: testSender, TestQuota: 5}
 	if o.Intake != nil {

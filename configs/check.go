@@ -151,8 +151,8 @@ func (k *checker) listeners(c *Config) {
 		}
 	}
 	k.proxies("api.trusted_proxies", c.API.TrustedProxies)
-	if c.API.BodyMemory <= c.API.MaxBody {
-		k.problem("api.body_memory", "must be more than api.max_body")
+	if c.API.BodyMemory <= 2*c.API.MaxBody {
+		k.problem("api.body_memory", "must be more than twice api.max_body")
 	}
 	k.proxies("dashboard.trusted_proxies", c.Dashboard.TrustedProxies)
 }

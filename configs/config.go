@@ -54,8 +54,6 @@ type API struct {
 	TrustedProxies     []string `yaml:"trusted_proxies"` // addresses or CIDR ranges whose X-Forwarded-For counts
 	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1"`
 	MaxBody            int64    `yaml:"max_body" default:"16777216" min:"1024"`    // octets; above it 413
-	LargeBody          int64    `yaml:"large_body" default:"65536" min:"1024"`     // octets; a body above it takes a large-body place
-	MaxLargeBodies     int      `yaml:"max_large_bodies" default:"32" min:"1"`     // large bodies held in memory at once
 	BodyMemory         int64    `yaml:"body_memory" default:"67108864" min:"1024"` // octets of bodies and large answers in memory at once
 	LookupsPerUser     int      `yaml:"lookups_per_user" default:"2" min:"1"`      // one user's look-ups at the database at once
 	MaxConnections     int      `yaml:"max_connections" default:"10000" min:"0"`   // open client connections, 0 = no limit

@@ -4,6 +4,8 @@ import "regexp"
 
 // removed are keys of earlier versions, with what to do instead. They are refused.
 var removed = map[string]string{
+	"api.large_body":       "api.body_memory limits all bodies together, and one user to half of it",
+	"api.max_large_bodies": "api.body_memory limits all bodies together, and one user to half of it",
 	"database.session_url": "point database.url at PostgreSQL itself; poolers such as PgBouncer are no longer supported",
 }
 

@@ -218,14 +218,13 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
-			Cancel: func(ctx context.Context, of messages.Queued) (dispatcher.Cancellation, error) {
+			Cancel: func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
 				hooks.Kick()
-				return done, err
+				return done.Cancelled, done.Credits, err
 			}}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
-			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, LargeBody: c.API.LargeBody,
-			MaxLargeBodies: c.API.MaxLargeBodies, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
+			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
 			TrustedProxies: c.API.TrustedProxies,
 			FailedLogins:   throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
 			Log:            g.log, Metrics: g.registry})

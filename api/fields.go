@@ -1,0 +1,63 @@
+package api
+
+// fields are the fields of a request's body, or of an item in one. Fields that no
+// endpoint has are ignored.
+type fields struct {
+	phoneNumber, sender, message, reference, sendAt, expireAt value
+	messages, template, recipients, variables, optOuts, code  value
+}
+
+// fields reads an object's fields; any other value has none.
+func (v value) fields() (f fields) {
+	for name, v := range v.members() {
+		switch name {
+		case "phone_number":
+			f.phoneNumber = v
+		case "sender":
+			f.sender = v
+		case "message":
+			f.message = v
+		case "client_reference":
+			f.reference = v
+		case "send_at":
+			f.sendAt = v
+		case "expire_at":
+			f.expireAt = v
+		case "messages":
+			f.messages = v
+		case "template":
+			f.template = v
+		case "recipients":
+			f.recipients = v
+		case "variables":
+			f.variables = v
+		case "opt_outs":
+			f.optOuts = v
+		case "code":
+			f.code = v
+		}
+	}
+	return f
+}
+
+// readList reads the items of a list with read, unless there are none or too many. An
+// item that is not an object has no fields.
+func readList[T any](p *problems, list value, empty, many *refusal, read func(fields) T) []T {
+	n := 0
+	for range list.elements() {
+		if n++; n > maxItems {
+			p.add(many)
+			return nil
+		}
+	}
+	if n == 0 {
+		p.add(empty)
+		return nil
+	}
+	items := make([]T, 0, n)
+	for item := range list.elements() {
+		p.item = len(items)
+		items = append(items, read(item.fields()))
+	}
+	return items
+}
