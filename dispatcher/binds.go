@@ -38,7 +38,7 @@ func newBinds(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options,
 		if i > 0 {
 			options.Name = fmt.Sprintf("%s/%d", conf.Name, i+1)
 		}
-		options.Carrier, options.Log, options.Metrics, options.Allowance = carrier, d.log, d.smpp, d.unsettled
+		options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
 		options.Deliver, options.OnLate, options.OnCongestion, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.OnCongestion, callbacks.Class
 		if options.Again = callbacks.Again; len(retries) > 0 {
 			options.Retry = retries[min(i, len(retries)-1)]

@@ -101,25 +101,24 @@ type Options struct {
 
 // Dispatcher is one process's back half.
 type Dispatcher struct {
-	opts      Options
-	pool      *pgxpool.Pool
-	hot       *pgxpool.Pool
-	store     *messages.Store // on pool: looks at much of a table
-	carrying  *messages.Store // on hot: many rows by their keys
-	handsets  *handsets.Store
-	queue     *queue.Queue
-	webhooks  *webhooks.Webhooks
-	log       *slog.Logger
-	metrics   *metrics
-	smpp      *smpp.Metrics
-	unsettled *smpp.Allowance // what carriers delivered and is not settled yet
-	member    *member
-	acker     *acker
-	inFlight  *inFlightMessages
-	health    *queueHealth
-	deaths    deaths
-	walk      *outboxWalk
-	quiet     quietPass
+	opts     Options
+	pool     *pgxpool.Pool
+	hot      *pgxpool.Pool
+	store    *messages.Store // on pool: looks at much of a table
+	carrying *messages.Store // on hot: many rows by their keys
+	handsets *handsets.Store
+	queue    *queue.Queue
+	webhooks *webhooks.Webhooks
+	log      *slog.Logger
+	metrics  *metrics
+	smpp     *smpp.Metrics
+	member   *member
+	acker    *acker
+	inFlight *inFlightMessages
+	health   *queueHealth
+	deaths   deaths
+	walk     *outboxWalk
+	quiet    quietPass
 
 	refundsHeld bool                   // another transaction has locked a balance that gets a refund; the task's
 	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last
@@ -168,7 +167,6 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		queue: q, webhooks: hooks, log: opts.Log,
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
 	}
-	d.unsettled = smpp.NewAllowance(unsettledOctets)
 	d.deaths.wake = make(chan struct{}, 1)
 	d.deaths.unfreed.Store(true) // who had the tasks before may not have come to it
 	d.walk = newOutboxWalk()
@@ -286,12 +284,6 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 // wants it; without a notice the next heartbeat does. It never
 // blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
-
-// unsettledOctets bounds the memory of what all carriers together have delivered
-// and is not settled yet, as smpp.Allowance counts it: some ten thousand
-// receipts. What is made of a delivery until it is written takes several times
-// its octets.
-const unsettledOctets = 8 << 20
 
 func setDefault(d *time.Duration, value time.Duration) {
 	if *d == 0 {

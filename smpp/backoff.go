@@ -27,8 +27,6 @@ type backoff struct {
 	failures   int
 }
 
-func newBackoff() backoff { return backoff{base: backoffBase, most: backoffMost} }
-
 // served records that a bind has lasted for d.
 func (b *backoff) served(d time.Duration) {
 	if d >= stableAfter {

@@ -36,12 +36,13 @@ type Bind struct {
 	window     atomic.Int64
 	lastPDU    atomic.Int64 // Unix nanoseconds
 	within     atomic.Int64 // how long the end that is under way may take (Within); 0: as long as the options say
-	totals     totals
+	accepted   atomic.Uint64
+	throttled  atomic.Uint64
 	tracers    tracers
 
 	inbound    chan inbound // deliver_sm that wait for Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
-	heldOctets atomic.Int64 // octets that they take of the allowance
+	heldOctets atomic.Int64 // what they take of unansweredOctets
 
 	mu         sync.Mutex
 	phase      State // Down, Connecting or Bound
@@ -54,11 +55,6 @@ type Bind struct {
 	attempts   attempts
 }
 
-type totals struct {
-	binds, accepted, rejected, throttled, noAnswer, notWritten atomic.Uint64
-	delivered, refused, late                                   atomic.Uint64
-}
-
 // New checks the options and returns a Bind. It starts nothing; Run does.
 func New(opts Options) (*Bind, error) {
 	if err := opts.check(); err != nil {
@@ -69,11 +65,11 @@ func New(opts Options) (*Bind, error) {
 		opts:    opts,
 		pace:    newPacer(opts.TPS),
 		metrics: opts.Metrics.bind(opts.Carrier, opts.Name),
-		retry:   newBackoff(),
+		retry:   backoff{backoffBase, backoffMost, opts.Retry.Failures},
+		first:   opts.Retry.In,
 		since:   time.Now(),
 		moved:   make(chan struct{}),
 	}
-	b.retry.failures, b.first = opts.Retry.Failures, opts.Retry.In
 	b.window.Store(int64(opts.Window))
 	b.dial = b.dialCarrier
 	return b, nil
@@ -232,8 +228,6 @@ func (b *Bind) Snapshot() Snapshot {
 	snap := Snapshot{
 		Carrier:    b.opts.Carrier,
 		Name:       b.opts.Name,
-		Address:    b.opts.Address,
-		Mode:       b.opts.Mode,
 		State:      b.stateLocked(),
 		Since:      b.since,
 		Sessions:   len(b.opts.Mode.roles()),
@@ -241,7 +235,7 @@ func (b *Bind) Snapshot() Snapshot {
 		Window:     int(b.window.Load()),
 		Deliveries: int(b.unanswered.Load()),
 		TPS:        b.pace.rate(),
-		Totals:     b.totals.read(),
+		Totals:     Totals{Accepted: b.accepted.Load(), Throttled: b.throttled.Load()},
 	}
 	for _, s := range b.sessions {
 		if s.ended() {
@@ -263,18 +257,4 @@ func (b *Bind) Snapshot() Snapshot {
 		snap.LastPDU = time.Unix(0, at)
 	}
 	return snap
-}
-
-func (t *totals) read() Totals {
-	return Totals{
-		Binds:      t.binds.Load(),
-		Accepted:   t.accepted.Load(),
-		Rejected:   t.rejected.Load(),
-		Throttled:  t.throttled.Load(),
-		NoAnswer:   t.noAnswer.Load(),
-		NotWritten: t.notWritten.Load(),
-		Delivered:  t.delivered.Load(),
-		Refused:    t.refused.Load(),
-		Late:       t.late.Load(),
-	}
 }

@@ -83,35 +83,12 @@ func TestBindResults(t *testing.T) {
 				if !errors.As(err, &refused) || refused.Status != Status(status) || refused.Command != "bind_transceiver" {
 					t.Fatalf("got %v", err)
 				}
-				b := newBackoff()
+				b := backoff{base: backoffBase, most: backoffMost}
 				if got := b.next(fmt.Errorf("binding: %w", err)); got < hold[0] || got > hold[1] {
 					t.Errorf("hold %s, want within %v", got, hold)
 				}
 			})
 		}
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	b := newBackoff()
-	plain := errors.New("gone")
-	for i := range 20 {
-		ceiling := min(time.Second<<min(i, 10), 30*time.Second)
-		if got := b.next(plain); got < backoffBase/10 || got > ceiling {
-			t.Errorf("failure %d: %s, ceiling %s", i, got, ceiling)
-		}
-	}
-	b.served(59 * time.Second)
-	if b.failures == 0 {
-		t.Error("forgot failures after an unstable bind")
-	}
-	b.served(time.Minute)
-	if b.failures != 0 {
-		t.Error("kept failures after a stable bind")
-	}
-	// A submit's status must not be taken for a bind's.
-	if got := b.next(&StatusError{"submit_sm", StatusInvPassword}); got > time.Second {
-		t.Errorf("got %s", got)
 	}
 }
 
@@ -166,21 +143,6 @@ func TestBindToSomethingElse(t *testing.T) {
 				t.Errorf("took %s", d)
 			}
 		})
-	}
-}
-
-func TestNobodyListens(t *testing.T) {
-	c := newCarrier(t)
-	address := c.ln.Addr().String()
-	_ = c.ln.Close()
-	b, stop := run(t, options(address))
-	until(t, "an error", func() bool { return strings.Contains(b.Snapshot().LastError, "dialling") })
-	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrNotBound) {
-		t.Errorf("Submit: %v", err)
-	}
-	stop()
-	if s := b.Snapshot(); s.State != Down || s.Totals.Binds != 0 {
-		t.Errorf("%+v", s)
 	}
 }
 

@@ -69,8 +69,6 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 		DestNPI:            octet(fields, pdufield.DestAddrNPI),
 		Dest:               fields[pdufield.DestinationAddr].String(),
 		ESMClass:           octet(fields, pdufield.ESMClass),
-		ProtocolID:         octet(fields, pdufield.ProtocolID),
-		Priority:           octet(fields, pdufield.PriorityFlag),
 		RegisteredDelivery: octet(fields, pdufield.RegisteredDelivery),
 		DataCoding:         octet(fields, pdufield.DataCoding),
 		Received:           received,

@@ -17,8 +17,6 @@ type Delivery struct {
 	DestNPI            uint8
 	Dest               string
 	ESMClass           uint8
-	ProtocolID         uint8
-	Priority           uint8
 	RegisteredDelivery uint8
 	DataCoding         uint8
 	// ShortMessage is short_message, or message_payload where that carries the

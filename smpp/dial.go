@@ -26,19 +26,9 @@ const (
 func (b *Bind) dialCarrier(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.DialTimeout)
 	defer cancel()
-	dialer := &net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4},
-		Control:         limitUnacknowledged,
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", b.opts.Address)
-	if err != nil {
-		return nil, err
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // Go's default; one write is one flush here
-	}
-	if b.opts.TLS == nil {
-		return conn, nil
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.opts.Address)
+	if err != nil || b.opts.TLS == nil {
+		return conn, err
 	}
 	secure := tls.Client(conn, b.tlsConfig())
 	if err := secure.HandshakeContext(ctx); err != nil {

@@ -28,10 +28,9 @@ type submitEncoder struct {
 	body pdu.Body
 	tlvs pdutlv.Map
 
-	serviceType, source, dest, schedule, validity    *pdufield.Variable
+	serviceType, source, dest, validity              *pdufield.Variable
 	sourceTON, sourceNPI, destTON, destNPI, esmClass *pdufield.Fixed
-	protocolID, priority, registered, dataCoding     *pdufield.Fixed
-	length                                           *pdufield.Fixed
+	registered, dataCoding, length                   *pdufield.Fixed
 	text                                             *pdufield.SM
 }
 
@@ -61,19 +60,17 @@ func newSubmitEncoder() *submitEncoder {
 		destNPI:     fixed(pdufield.DestAddrNPI),
 		dest:        variable(pdufield.DestinationAddr),
 		esmClass:    fixed(pdufield.ESMClass),
-		protocolID:  fixed(pdufield.ProtocolID),
-		priority:    fixed(pdufield.PriorityFlag),
-		schedule:    variable(pdufield.ScheduleDeliveryTime),
 		validity:    variable(pdufield.ValidityPeriod),
 		registered:  fixed(pdufield.RegisteredDelivery),
 		dataCoding:  fixed(pdufield.DataCoding),
 		length:      fixed(pdufield.SMLength),
 		text:        new(pdufield.SM),
 	}
-	fixed(pdufield.ReplaceIfPresentFlag)
-	fixed(pdufield.SMDefaultMsgID)
 	fields[pdufield.ShortMessage] = e.text
-	setCString(e.schedule, "")
+	for _, name := range []pdufield.Name{pdufield.ProtocolID, pdufield.PriorityFlag, pdufield.ReplaceIfPresentFlag, pdufield.SMDefaultMsgID} {
+		fixed(name) // always 0
+	}
+	setCString(variable(pdufield.ScheduleDeliveryTime), "")
 	return e
 }
 
@@ -92,7 +89,7 @@ func encodeSubmit(f *frame, m *Submit) error {
 	setCString(e.source, m.Source)
 	e.destTON.Data, e.destNPI.Data = m.DestTON, m.DestNPI
 	setCString(e.dest, m.Dest)
-	e.esmClass.Data, e.protocolID.Data, e.priority.Data = m.ESMClass, m.ProtocolID, m.Priority
+	e.esmClass.Data = m.ESMClass
 	setCString(e.validity, m.Validity)
 	e.registered.Data, e.dataCoding.Data = m.RegisteredDelivery, m.DataCoding
 	e.length.Data = uint8(len(m.ShortMessage))

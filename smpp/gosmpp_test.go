@@ -68,7 +68,7 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 			pdufield.ServiceType: d.ServiceType, pdufield.SourceAddr: d.Source, pdufield.DestinationAddr: d.Dest, pdufield.ShortMessage: text,
 			pdufield.SourceAddrTON: string([]byte{d.SourceTON}), pdufield.SourceAddrNPI: string([]byte{d.SourceNPI}),
 			pdufield.DestAddrTON: string([]byte{d.DestTON}), pdufield.DestAddrNPI: string([]byte{d.DestNPI}),
-			pdufield.ESMClass: string([]byte{d.ESMClass}), pdufield.ProtocolID: string([]byte{d.ProtocolID}), pdufield.PriorityFlag: string([]byte{d.Priority}),
+			pdufield.ESMClass:           string([]byte{d.ESMClass}),
 			pdufield.RegisteredDelivery: string([]byte{d.RegisteredDelivery}), pdufield.DataCoding: string([]byte{d.DataCoding}),
 		} {
 			if fields[name] != want {
@@ -91,9 +91,11 @@ func FuzzSubmitLikeGoSMPP(f *testing.F) {
 	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), TagUserMessageReference, []byte{1, 2}, byte(8))
 	f.Add("", "\xff", "1", "", bytes.Repeat([]byte{0}, 254), uint16(0x1400), []byte(nil), byte(0))
 	f.Add("", "", "1", "", []byte(nil), TagMessagePayload, bytes.Repeat([]byte("x"), 3000), byte(0))
+	f.Add("", "", "1", "", []byte(nil), TagMessagePayload, bytes.Repeat([]byte("x"), 60_000), byte(0))
+	f.Add("VMA", "ABCDEFGHIJKLMNOPQRST", "25779000000", "000001000000000R", []byte("\x05\x00\x03\x01\x02\x01\x00a\x00b"), TagUserMessageReference, []byte{0x12, 0x34}, byte(0x40))
 	f.Fuzz(func(t *testing.T, service, source, dest, validity string, text []byte, tag uint16, value []byte, coding byte) {
 		m := &Submit{ServiceType: service, Source: source, SourceTON: coding, SourceNPI: 1, Dest: dest, DestTON: 1, DestNPI: coding, Validity: validity,
-			ESMClass: coding &^ esmUDHI, Priority: 3, RegisteredDelivery: 1, DataCoding: coding, ShortMessage: text, TLVs: []TLV{{tag, value}}}
+			ESMClass: coding &^ esmUDHI, RegisteredDelivery: 1, DataCoding: coding, ShortMessage: text, TLVs: []TLV{{tag, value}}}
 		if m.validate() != nil {
 			return
 		}

@@ -84,7 +84,6 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 
 // giveUp ends a written submit as NoAnswer.
 func (s *session) giveUp(p *pending, now time.Time, why error) {
-	s.owner.totals.noAnswer.Add(1)
 	r := Result{Outcome: NoAnswer, Latency: now.Sub(p.written), Err: why}
 	s.owner.metrics.answered(r)
 	p.finish(r)

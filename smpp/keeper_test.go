@@ -115,8 +115,8 @@ func TestEnquireLink(t *testing.T) {
 		if len(at) < 4 || len(at) > 5 || at[0] < time.Second || at[0] > 1200*time.Millisecond {
 			t.Errorf("enquire_link at %v", at)
 		}
-		if n := b.Snapshot().Totals.Binds; n != 1 {
-			t.Errorf("%d binds", n)
+		if n := binds(t, b); n != 1 {
+			t.Errorf("%v binds", n)
 		}
 		stop()
 		serving.Wait()
@@ -180,50 +180,12 @@ func TestAnyOctetIsLife(t *testing.T) {
 			time.Sleep(12 * time.Second)
 			p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
 		}
-		if s := b.Snapshot(); s.Totals.Binds != 1 || s.State != Bound {
+		if s := b.Snapshot(); binds(t, b) != 1 || s.State != Bound {
 			t.Errorf("%+v", s)
 		}
 		synctest.Wait()
 		if enquiries < 10 {
 			t.Errorf("%d enquire_link", enquiries)
-		}
-		stop()
-		serving.Wait()
-	})
-}
-
-// A carrier that accepts and never answers: no result while enquire_link is
-// answered, the alarm at the response timeout, NoAnswer after UnknownHold.
-func TestNeverAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, c := pipeBind(t, func(o *Options) { o.Window = 3 })
-		stop := start(t, b)
-		p := c.accept()
-		p.acceptBind()
-		waitBound(t, b)
-		serving := p.serve(p.polite)
-		results := make(chan Result, 10)
-		began := time.Now()
-		for range 3 {
-			if err := b.Submit(context.Background(), sample(), func(r Result) { results <- r }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(DefaultResponseTimeout + 2*time.Second)
-		synctest.Wait()
-		if s := b.Snapshot(); s.Overdue != 3 || s.InFlight != 3 || len(results) != 0 {
-			t.Fatalf("after the response timeout: %+v", s)
-		}
-		for range 3 {
-			if r := <-results; r.Outcome != NoAnswer || r.Err == nil || r.Latency < DefaultUnknownHold {
-				t.Errorf("got %+v", r)
-			}
-		}
-		if d := time.Since(began); d < DefaultUnknownHold || d > DefaultUnknownHold+2*time.Second {
-			t.Errorf("given up after %s", d)
-		}
-		if s := b.Snapshot(); s.InFlight != 0 || s.Overdue != 0 || s.Totals.NoAnswer != 3 || s.Totals.Binds != 1 {
-			t.Errorf("%+v", s)
 		}
 		stop()
 		serving.Wait()

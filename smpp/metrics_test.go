@@ -40,6 +40,23 @@ func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return all
 }
 
+// counted is the value of a counter.
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(c)
+	for _, n := range series(t, reg) {
+		return n
+	}
+	return 0
+}
+
+// binds is how often a bind was made.
+func binds(t *testing.T, b *Bind) float64 {
+	t.Helper()
+	return counted(t, b.metrics.binds.WithLabelValues(bindOK, StatusOK.label()))
+}
+
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	b, p, stop := newBound(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
@@ -96,23 +113,5 @@ func TestMetrics(t *testing.T) {
 	serving.Wait()
 	if got := series(t, reg); got["intumwa_smpp_session_closed_total{reason=shutdown}"] != 1 {
 		t.Errorf("after the end: %v", got)
-	}
-}
-
-// One Metrics serves many links.
-func TestMetricsOfTwoLinks(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	metrics := NewMetrics(reg)
-	for _, name := range []string{"a", "b"} {
-		o := options("127.0.0.1:1")
-		o.Name, o.Metrics = name, metrics
-		if b, err := New(o); err != nil {
-			t.Fatal(err)
-		} else {
-			metrics.watch(b)
-		}
-	}
-	if n := series(t, reg)["intumwa_smpp_session_state{state=down}"]; n != 2 {
-		t.Errorf("%v links are down", n)
 	}
 }

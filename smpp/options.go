@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -42,12 +43,10 @@ const (
 	DefaultWriteTimeout    = 10 * time.Second
 	DefaultDrainTimeout    = 5 * time.Second
 	DefaultUnbindTimeout   = 2 * time.Second
-	DefaultDeliverQueue    = 1000
-	DefaultDeliverOctets   = 1 << 20
 )
 
 // Options configures a Bind. Address, SystemID and Deliver are required; a zero
-// duration, Window, DeliverQueue or DeliverOctets means its default.
+// duration or Window means its default.
 type Options struct {
 	Carrier string // metric and log label
 	Name    string // the label link of metrics and of the log
@@ -80,18 +79,10 @@ type Options struct {
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp
 
 	// Deliver receives every deliver_sm and data_sm, one at a time per session,
-	// off the reader. It may block to push back (up to DeliverQueue wait behind
-	// it) but must return once its owner shuts down: Run waits for it.
+	// off the reader. It may block to push back, but must return once its owner shuts
+	// down: Run waits for it. When the unanswered ones take 1 MiB, the carrier is answered
+	// ESME_RMSGQFUL and delivers again later.
 	Deliver func(*Delivery)
-	// DeliverQueue is how many deliver_sm may be unanswered at once; beyond it
-	// the carrier is answered ESME_RMSGQFUL and delivers again later.
-	DeliverQueue int
-	// DeliverOctets limits their memory, as Allowance counts it. The first one is always
-	// accepted, however long it is.
-	DeliverOctets int
-	// Allowance limits the unanswered deliver_sm of all binds that share it; nil: this
-	// bind has its own.
-	Allowance *Allowance
 
 	// Retry is where another Bind's attempts had come to, which this one goes on from.
 	Retry Retry
@@ -147,12 +138,10 @@ func (o *Options) check() error {
 	if o.TPS < 0 || math.IsNaN(o.TPS) || math.IsInf(o.TPS, 0) {
 		refuse("tps %v is not a rate", o.TPS)
 	}
-	if o.Window < 0 || o.DeliverQueue < 0 || o.DeliverOctets < 0 {
-		refuse("window, deliver queue and deliver octets must not be negative")
+	if o.Window < 0 {
+		refuse("window must not be negative")
 	}
-	defaultInt(&o.Window, DefaultWindow)
-	defaultInt(&o.DeliverQueue, DefaultDeliverQueue)
-	defaultInt(&o.DeliverOctets, DefaultDeliverOctets)
+	o.Window = cmp.Or(o.Window, DefaultWindow)
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -171,9 +160,7 @@ func (o *Options) check() error {
 		if *d.value < 0 {
 			refuse("%s must not be negative", d.name)
 		}
-		if *d.value == 0 {
-			*d.value = d.def
-		}
+		*d.value = cmp.Or(*d.value, d.def)
 	}
 	o.UnknownHold = max(o.UnknownHold, o.ResponseTimeout)
 	if o.Log == nil {
@@ -182,17 +169,8 @@ func (o *Options) check() error {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(nil)
 	}
-	if o.Allowance == nil {
-		o.Allowance = NewAllowance(math.MaxInt64)
-	}
 	if len(errs) > 0 {
 		return fmt.Errorf("smpp link %q: %w", o.Name, errors.Join(errs...))
 	}
 	return nil
-}
-
-func defaultInt(v *int, def int) {
-	if *v == 0 {
-		*v = def
-	}
 }

@@ -48,15 +48,9 @@ func (a *abandoned) take(sequence uint32) (gone, bool) {
 // settleLate passes the response to a given-up submit to OnLate.
 func (s *session) settleLate(h header, id string, g gone) {
 	b := s.owner
-	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(g.written), 0)}
-	if h.status != StatusOK || h.command == cmdGenericNack {
-		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
-		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
-	}
-	b.totals.late.Add(1)
 	b.metrics.late.Inc()
 	if b.opts.OnLate != nil {
-		b.opts.OnLate(g.key, r)
+		b.opts.OnLate(g.key, s.result(h, id, g.written))
 	}
 }
 

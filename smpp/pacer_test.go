@@ -2,10 +2,8 @@ package smpp
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,18 +80,6 @@ func TestPacerHoldsTheRate(t *testing.T) {
 		if rate := float64(taken) / 20; rate < 0.98*tps || rate > tps+1 {
 			t.Errorf("tps %v: %v a second", tps, rate)
 		}
-	}
-}
-
-func TestPacerBurstAfterIdle(t *testing.T) {
-	p := newPacer(100)
-	now := time.Unix(1000, 0)
-	if p.take(now) != 0 || p.take(now) == 0 {
-		t.Error("more than one token at once at 100 a second")
-	}
-	now = now.Add(time.Hour)
-	if p.take(now) != 0 || p.take(now) == 0 {
-		t.Error("idle time was caught up")
 	}
 }
 
@@ -187,64 +173,4 @@ func TestLinkPace(t *testing.T) {
 		stop()
 		serving.Wait()
 	})
-}
-
-// paced notes when each submit_sm is written.
-type paced struct {
-	net.Conn
-	at *[]time.Time
-}
-
-func (c paced) Write(b []byte) (int, error) {
-	now := time.Now()
-	for pdu := b; len(pdu) >= headerLength; pdu = pdu[binary.BigEndian.Uint32(pdu):] {
-		if binary.BigEndian.Uint32(pdu[4:]) == rawSubmit {
-			*c.at = append(*c.at, now)
-		}
-	}
-	return c.Conn.Write(b)
-}
-
-// On a real clock and a real socket, at a rate beyond the timers' resolution. It is looked at
-// where they are written: a carrier that a busy machine lets read late reads many at once.
-func TestLinkPaceOnTheClock(t *testing.T) {
-	const tps = 2000
-	c := newCarrier(t)
-	o := options(c.ln.Addr().String())
-	o.TPS, o.Window = tps, 500
-	b, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const n = 2 * tps
-	var at []time.Time
-	b.dial = func(ctx context.Context) (net.Conn, error) {
-		conn, err := b.dialCarrier(ctx)
-		return paced{conn, &at}, err
-	}
-	stop := runLink(t, b)
-	p := c.bound()
-	waitBound(t, b)
-	serving := p.serve(func(got packet) {
-		if got.command == rawSubmit {
-			p.accepted(got, "1")
-		}
-		p.polite(got)
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for a machine that has other work
-	defer cancel()
-	for i := range n {
-		if err := b.Submit(ctx, sample(), func(Result) {}); err != nil {
-			t.Fatalf("submit %d: %v", i, err)
-		}
-	}
-	stop()
-	serving.Wait()
-	if len(at) != n {
-		t.Fatalf("%d of %d were written", len(at), n)
-	}
-	t.Logf("%d in %s, at most %d in a second", n, at[n-1].Sub(at[0]), busiest(at))
-	if most := busiest(at); most > tps {
-		t.Errorf("%d in one second", most)
-	}
 }

@@ -128,25 +128,29 @@ func (s *session) settle(h header, id string) bool {
 	s.mu.Unlock()
 
 	b := s.owner
-	r := Result{Outcome: Accepted, MessageID: id, Latency: max(s.heard.get().Sub(p.written), 0)}
-	if h.status != StatusOK || h.command == cmdGenericNack {
-		r.Outcome, r.Status, r.MessageID = Rejected, h.status, ""
-		r.Err = &StatusError{Command: cmdSubmitSM.String(), Status: h.status}
-		b.totals.rejected.Add(1)
-		if b.class(h.status) == ClassThrottled {
-			b.totals.throttled.Add(1)
-			b.metrics.throttled.Inc()
-		}
-	} else {
-		b.totals.accepted.Add(1)
+	r := s.result(h, id, p.written)
+	switch {
+	case r.Outcome == Accepted:
+		b.accepted.Add(1)
+	case b.class(h.status) == ClassThrottled:
+		b.throttled.Add(1)
+		b.metrics.throttled.Inc()
 	}
 	if p.overdue {
-		b.totals.late.Add(1)
 		b.metrics.late.Inc()
 	}
 	b.metrics.answered(r)
 	p.finish(r)
 	return true
+}
+
+// result is what a response to a submit_sm says.
+func (s *session) result(h header, id string, written time.Time) Result {
+	latency := max(s.heard.get().Sub(written), 0)
+	if h.status != StatusOK || h.command == cmdGenericNack {
+		return Result{Outcome: Rejected, Status: h.status, Latency: latency, Err: &StatusError{Command: cmdSubmitSM.String(), Status: h.status}}
+	}
+	return Result{Outcome: Accepted, MessageID: id, Latency: latency}
 }
 
 // inbound is a deliver_sm or data_sm that waits for Options.Deliver.
@@ -166,13 +170,12 @@ func (s *session) accept(h header, body []byte) {
 		cost, room = b.owe(len(body))
 	}
 	if !room {
-		b.totals.refused.Add(1)
 		b.metrics.refused.Inc()
 		s.send(header{h.command | responseBit, StatusMsgQueueFull, h.sequence}, 0)
 		return
 	}
 	s.owed.Add(1)
-	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // does not block: its capacity is DeliverQueue
+	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // does not block: it has room for all that owe accepts
 }
 
 // deliver decodes deliveries and passes them to Options.Deliver, one at a time, until the
@@ -192,7 +195,6 @@ func (b *Bind) deliver() {
 			}
 		}
 		d.session, d.header, d.cost = in.session, in.header, in.cost
-		b.totals.delivered.Add(1)
 		b.opts.Deliver(d)
 	}
 }

@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"strings"
 	"unicode/utf16"
@@ -85,30 +86,91 @@ func (r *Receipt) readTLVs(d *Delivery) {
 	}
 }
 
-// receiptKeys are the keys of the text form. A date's key is two words, which
-// carriers join in several ways.
-var receiptKeys = []struct {
-	words []string
-	set   func(*Receipt, string)
-}{
-	{[]string{"id"}, func(r *Receipt, v string) {
-		if len(v) <= maxMessageID {
-			r.ID = v
+// receiptKeys are the keys of the text form whose values count; the others end a value. A date's key is two words, which
+// carriers join in several ways. Behind text comes the message's own text.
+var receiptKeys = [...]string{"id", "stat", "state", "err", "sub", "dlvrd", "date", "submitdate", "donedate", "text"}
+
+// readText parses the text form: keys in any order, with any of them missing; of equal keys
+// the first counts, and state only if stat is missing. It reports whether there is any key.
+func (r *Receipt) readText(text []byte) (keys bool) {
+	var id, stat, state, code string
+	take := func(key string, section []byte) {
+		into := new(string)
+		switch key {
+		case "id":
+			into = &id
+		case "stat":
+			into = &stat
+		case "state":
+			into = &state
+		case "err":
+			into = &code
 		}
-	}},
-	{[]string{"stat"}, func(r *Receipt, v string) { r.State = upper(v[:min(len(v), maxReceiptWord)]) }},
-	{[]string{"state"}, func(r *Receipt, v string) { // used only if stat is missing
-		if r.State == "" {
-			r.State = upper(v[:min(len(v), maxReceiptWord)])
+		if *into == "" {
+			*into = firstWord(section)
 		}
-	}},
-	{[]string{"err"}, func(r *Receipt, v string) { r.Error = v[:min(len(v), maxReceiptWord)] }},
-	{[]string{"submit", "date"}, func(*Receipt, string) {}},
-	{[]string{"done", "date"}, func(*Receipt, string) {}},
-	{[]string{"sub"}, func(*Receipt, string) {}},
-	{[]string{"dlvrd"}, func(*Receipt, string) {}},
-	{[]string{"text"}, nil}, // the message's own text follows
+	}
+	key, start, from := "", 0, 0 // the key whose value begins at start
+	for key != "text" {
+		colon := bytes.IndexByte(text[from:], ':')
+		if colon < 0 {
+			break
+		}
+		from += colon + 1
+		next, at := keyBefore(text[start : from-1])
+		if next == "" {
+			continue
+		}
+		take(key, text[start:start+at])
+		key, start, keys = next, from, true
+	}
+	take(key, text[start:])
+	if len(id) <= maxMessageID {
+		r.ID = id
+	}
+	stat = cmp.Or(stat, state)
+	r.State, r.Error = upper(stat[:min(len(stat), maxReceiptWord)]), code[:min(len(code), maxReceiptWord)]
+	return keys
 }
+
+// keyBefore returns the key with which text ends, up to spaces, and where it begins; "" when
+// it ends with none.
+func keyBefore(text []byte) (key string, at int) {
+	text = bytes.TrimRight(text, " ")
+	at = len(text)
+	for at > 0 && isLetter(text[at-1]) {
+		at--
+	}
+	if at > 0 && text[at-1] >= '0' && text[at-1] <= '9' {
+		return "", 0
+	}
+	for _, name := range receiptKeys {
+		if len(name) != len(text)-at || !bytes.EqualFold(text[at:], []byte(name)) {
+			continue
+		}
+		if name == "date" { // of "submit date" or "done_date"
+			before := bytes.TrimRight(text[:at], " _")
+			for _, word := range []string{"submit", "done"} {
+				if n := len(before) - len(word); n >= 0 && bytes.EqualFold(before[n:], []byte(word)) {
+					at = n
+				}
+			}
+		}
+		return name, at
+	}
+	return "", 0
+}
+
+// firstWord returns the first word of a value, without separators.
+func firstWord(text []byte) string {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	if end := bytes.IndexAny(text, " \t\n\v\f\r"); end >= 0 {
+		text = text[:end]
+	}
+	return string(bytes.Trim(text, ",;|\x00"))
+}
+
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
 // upper converts the letters a to z to upper case and keeps everything else, also octets
 // that are not UTF-8 (strings.ToUpper would replace them by longer sequences).
@@ -120,123 +182,6 @@ func upper(word string) string {
 		}
 	}
 	return string(octets)
-}
-
-// readText parses the text form key by key: in any order, with any of them missing; of
-// equal keys the first counts. It reports whether there is any key.
-func (r *Receipt) readText(text []byte) (keys bool) {
-	seen := 0
-	for i := 0; i < len(text); {
-		if !beginsKey(text[i]) || i > 0 && isWordByte(text[i-1]) {
-			i++
-			continue
-		}
-		key, n := matchReceiptKey(text[i:])
-		if n == 0 {
-			i++
-			continue
-		}
-		keys = true
-		set := receiptKeys[key].set
-		if set == nil {
-			break
-		}
-		i += n
-		value, n := receiptValue(text[i:])
-		i += n
-		if bit := 1 << key; seen&bit == 0 && value != "" {
-			seen |= bit
-			set(r, value)
-		}
-	}
-	return keys
-}
-
-// beginsKey reports whether one of receiptKeys begins with the letter.
-func beginsKey(b byte) bool {
-	switch b | 0x20 {
-	case 'i', 's', 'e', 'd', 't':
-		return true
-	}
-	return false
-}
-
-// matchReceiptKey returns the key that text begins with and its length with
-// the colon, before which there may be spaces; length 0 when it begins with
-// none.
-func matchReceiptKey(text []byte) (key, length int) {
-	for k := range receiptKeys {
-		n := 0
-		for i, word := range receiptKeys[k].words {
-			for i > 0 && n < len(text) && (text[n] == ' ' || text[n] == '_') {
-				n++
-			}
-			if !hasWord(text[n:], word) {
-				n = len(text)
-				break
-			}
-			n += len(word)
-		}
-		for n < len(text) && text[n] == ' ' {
-			n++
-		}
-		if n < len(text) && text[n] == ':' {
-			return k, n + 1
-		}
-	}
-	return 0, 0
-}
-
-// hasWord reports whether text begins with word, which is in lower case, in any
-// case.
-func hasWord(text []byte, word string) bool {
-	if len(text) < len(word) {
-		return false
-	}
-	for i := range len(word) {
-		if text[i]|0x20 != word[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// receiptValue returns the word at the beginning of text ("" when the next key is there)
-// and its length. A word ends at white space, or at a separator before a key. Any other
-// separator is part of the word.
-func receiptValue(text []byte) (value string, length int) {
-	start := 0
-	for start < len(text) && isSpaceByte(text[start]) {
-		start++
-	}
-	if start < len(text) && beginsKey(text[start]) {
-		if _, n := matchReceiptKey(text[start:]); n > 0 {
-			return "", start
-		}
-	}
-	end := start
-	for end < len(text) && !isSpaceByte(text[end]) && !separatesKey(text[end:]) {
-		end++
-	}
-	return string(bytes.Trim(text[start:end], ",;|\x00")), end
-}
-
-// separatesKey reports whether text begins with a separator and a key.
-func separatesKey(text []byte) bool {
-	switch text[0] {
-	case ',', ';', '|':
-		if len(text) > 1 && beginsKey(text[1]) {
-			_, n := matchReceiptKey(text[1:])
-			return n > 0
-		}
-	}
-	return false
-}
-
-func isSpaceByte(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' }
-
-func isWordByte(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
 // narrow turns UTF-16BE into UTF-8.

@@ -178,13 +178,3 @@ func FuzzReceipt(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseReceipt(b *testing.B) {
-	d := &Delivery{ESMClass: 4, ShortMessage: []byte(receiptText)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if parseReceipt(d).ID == "" {
-			b.Fatal("no id")
-		}
-	}
-}

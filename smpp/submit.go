@@ -52,8 +52,6 @@ type Submit struct {
 	DestNPI            uint8
 	Dest               string
 	ESMClass           uint8
-	ProtocolID         uint8
-	Priority           uint8
 	RegisteredDelivery uint8
 	DataCoding         uint8
 	Validity           string

@@ -14,11 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the PDUs that wait for a trace's reader; more are dropped.
-const (
-	traceBacklog = 1024    // PDUs
-	traceOctets  = 1 << 20 // of them together
-)
+// traceBacklog is how many PDUs may wait for a trace's reader; more are dropped.
+const traceBacklog = 256
 
 // TracedPDU is one PDU as shown to operators: numbers are masked, texts and payloads are
 // shown as lengths, passwords are omitted.
@@ -69,7 +66,6 @@ var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSAR
 // tracer collects the PDUs of a bind for one caller of Trace.
 type tracer struct {
 	pdus    chan tracedOctets
-	waiting atomic.Int64 // octets of pdus
 	dropped atomic.Int64
 }
 
@@ -100,7 +96,6 @@ func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
 		case <-ctx.Done():
 			return nil
 		case octets := <-t.pdus:
-			t.waiting.Add(-int64(len(octets.octets)))
 			pdu := describe(octets)
 			pdu.Link, pdu.Dropped = b.opts.Name, int(t.dropped.Swap(0))
 			if err := show(pdu); err != nil {
@@ -136,7 +131,7 @@ func (t *tracers) wrote(octets []byte) {
 		if n < headerLength || n > len(octets) {
 			return
 		}
-		passOn(*list, now, true, n, func() []byte { return bytes.Clone(octets[:n]) })
+		passOn(*list, tracedOctets{now, true, bytes.Clone(octets[:n])})
 		octets = octets[n:]
 	}
 }
@@ -147,26 +142,17 @@ func (t *tracers) read(h header, body []byte) {
 	if list == nil {
 		return
 	}
-	n := headerLength + len(body)
-	passOn(*list, time.Now(), false, n, func() []byte { return appendPDU(make([]byte, 0, n), h, body...) })
+	passOn(*list, tracedOctets{time.Now(), false, appendPDU(nil, h, body...)})
 }
 
-// passOn queues a PDU of n octets, which octets copies, for the traces that have room.
-func passOn(list []*tracer, at time.Time, out bool, n int, octets func() []byte) {
-	var pdu tracedOctets
+// passOn queues a PDU for the traces that have room.
+func passOn(list []*tracer, pdu tracedOctets) {
 	for _, t := range list {
-		if t.waiting.Add(int64(n)) <= traceOctets {
-			if pdu.octets == nil {
-				pdu = tracedOctets{at, out, octets()}
-			}
-			select {
-			case t.pdus <- pdu:
-				continue
-			default:
-			}
+		select {
+		case t.pdus <- pdu:
+		default:
+			t.dropped.Add(1)
 		}
-		t.waiting.Add(-int64(n))
-		t.dropped.Add(1)
 	}
 }
 

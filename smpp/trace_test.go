@@ -144,27 +144,6 @@ func TestCongestion(t *testing.T) {
 	}
 }
 
-// TestCongestionIsTold: the owner of a link hears of it.
-func TestCongestionIsTold(t *testing.T) {
-	c := newCarrier(t)
-	o := options(c.ln.Addr().String())
-	told := make(chan uint8, 1)
-	o.OnCongestion = func(state uint8) { told <- state }
-	b, stop := run(t, o)
-	defer stop()
-	p := c.bound()
-	waitBound(t, b)
-	results := submit(t, b)
-	request := p.next()
-	p.send(uint32(cmdSubmitSMResp), 0, request.sequence, append([]byte("1\x00"), 0x04, 0x28, 0, 1, 85)...)
-	if r := result(t, results); r.Outcome != Accepted || r.MessageID != "1" {
-		t.Errorf("the submit ended as %+v", r)
-	}
-	if state := <-told; state != 85 {
-		t.Errorf("told %d", state)
-	}
-}
-
 // FuzzTrace: no PDU, whole or broken, can make the trace panic or show a whole
 // number.
 func FuzzTrace(f *testing.F) {

@@ -135,7 +135,6 @@ func (s *session) settleRest() {
 // returnUnwritten ends submits as NotWritten.
 func (s *session) returnUnwritten(unwritten []*pending, why error) {
 	for _, p := range unwritten {
-		s.owner.totals.notWritten.Add(1)
 		r := Result{Outcome: NotWritten, Err: why}
 		s.owner.metrics.answered(r)
 		p.finish(r)
