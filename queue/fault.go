@@ -50,7 +50,7 @@ var faultWords = []struct {
 	{"non local key", Loading}, // a key of ours has gone to another node already
 	{"NOPERM", Forbidden}, {"NOAUTH", Forbidden}, {"WRONGPASS", Forbidden}, {"The user executing the script", Forbidden},
 	{"WRONGTYPE", WrongType},
-	{"max number of clients", Unreachable}, {"all sentinels specified", Unreachable}, {"cluster has no nodes", Unreachable},
+	{"max number of clients", Unreachable}, {"cluster has no nodes", Unreachable},
 }
 
 // FaultOf says what an error of a queue's method speaks of.

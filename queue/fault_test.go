@@ -33,7 +33,6 @@ func TestFaultOf(t *testing.T) {
 		"TRYAGAIN Multiple keys request during rehashing of slot":                                      queue.Loading,
 		"ERR Script attempted to access a non local key in a cluster node script: f6":                  queue.Loading,
 		"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)": queue.Unwritable,
-		"redis: all sentinels specified in configuration are unreachable: context deadline exceeded":   queue.Unreachable,
 		"redis: cluster has no nodes":                                                                  queue.Unreachable,
 		"NOPERM this user has no permissions to run the 'xadd' command":                                queue.Forbidden,
 		"WRONGPASS invalid username-password pair":                                                     queue.Forbidden,

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/configs"
+	"intumwa/queue"
+)
+
+const (
+	// redisPatience bounds a dial and an answer of Redis. A call with less time has it in its context.
+	redisPatience = 2 * time.Second
+	// sentinelPatience bounds the answer of one Sentinel.
+	sentinelPatience = 500 * time.Millisecond
+	// leastWaiting connections wait on the queue, two for each link.
+	leastWaiting = 256
+)
+
+// openRedis makes the client of short calls and the one whose connections wait on the queue. It dials nothing yet: a
+// process starts without Redis.
+func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClient, err error) {
+	options, err := redisOptions(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	other := *options
+	other.PoolSize = max(leastWaiting, 4*links) // a reload may bring more
+	return redisClient(c, options), redisClient(c, &other), nil
+}
+
+// redisClient makes the client of a single server, of Sentinel's master or of a Cluster.
+func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient {
+	if len(c.Addresses) == 0 || c.MasterName != "" {
+		return redis.NewClient(options)
+	}
+	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: texts(c.Addresses), Username: options.Username, Password: options.Password,
+		TLSConfig: options.TLSConfig, ContextTimeoutEnabled: options.ContextTimeoutEnabled, Protocol: options.Protocol,
+		DialTimeout: options.DialTimeout, DialerRetries: options.DialerRetries, ReadTimeout: options.ReadTimeout, WriteTimeout: options.WriteTimeout,
+		PoolSize: options.PoolSize})
+}
+
+// redisOptions are the options of a connection to Redis.
+func redisOptions(c *configs.Redis) (*redis.Options, error) {
+	options := &redis.Options{Addr: c.MasterName, Username: c.Username, Password: string(c.Password)}
+	if len(c.Addresses) == 0 {
+		var err error
+		if options, err = redis.ParseURL(string(c.Whole())); err != nil {
+			return nil, errors.New("redis.url cannot be understood (it is not shown: it may hold a password)")
+		}
+	}
+	secure, err := c.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("redis.tls: %w", err)
+	}
+	if secure != nil {
+		options.TLSConfig = secure
+	}
+	options.ContextTimeoutEnabled = true
+	options.Protocol = cmp.Or(options.Protocol, 2) // with 3 go-redis looks for pushed news before every reply; none are for us
+	options.DialTimeout = cmp.Or(options.DialTimeout, redisPatience)
+	options.DialerRetries = 1
+	options.ReadTimeout = cmp.Or(options.ReadTimeout, redisPatience)
+	options.WriteTimeout = cmp.Or(options.WriteTimeout, redisPatience)
+	if c.MasterName != "" {
+		options.Dialer = (&sentinels{config: c, secure: secure}).dial
+	}
+	return options, nil
+}
+
+func texts(addresses []configs.Address) []string {
+	list := make([]string, len(addresses))
+	for i, address := range addresses {
+		list[i] = string(address)
+	}
+	return list
+}
+
+// sentinels dials the master that the Sentinels name. The failover client of go-redis would do, but it keeps a Sentinel
+// that no longer answers, and then no connection is made until that one is back (TestSilentSentinel).
+//
+// A master that was deposed becomes a replica and refuses what is written, upon which go-redis closes the connection.
+type sentinels struct {
+	config *configs.Redis
+	secure *tls.Config  // nil: no TLS
+	failed atomic.Int64 // Sentinels that failed: the next one is asked first
+}
+
+// dial connects to the master. A Sentinel may be cut off together with a former master: where either does not answer, the
+// next Sentinel is asked.
+func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	var errs []error
+	for range s.config.Addresses {
+		failed := s.failed.Load()
+		conn, err := s.through(ctx, string(s.config.Addresses[failed%int64(len(s.config.Addresses))]))
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+		s.failed.CompareAndSwap(failed, failed+1)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("no Sentinel leads to the master %s (redis.master_name): %w", s.config.MasterName, errors.Join(errs...))
+}
+
+// through connects to the master that one Sentinel names.
+func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, error) {
+	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, Username: s.config.SentinelUsername,
+		Password: string(s.config.SentinelPassword), TLSConfig: s.secure, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
+	defer func() { _ = client.Close() }()
+	asking, cancel := context.WithTimeout(ctx, sentinelPatience)
+	defer cancel()
+	master, err := client.GetMasterAddrByName(asking, s.config.MasterName).Result()
+	switch {
+	case errors.Is(err, redis.Nil): // to the queue that would mean a missing key
+		return nil, fmt.Errorf("Sentinel %s does not know this name", sentinel)
+	case err != nil:
+		return nil, fmt.Errorf("asking Sentinel %s: %w", sentinel, err)
+	case len(master) != 2: // host and port
+		return nil, fmt.Errorf("Sentinel %s answered with %d strings, want a host and a port", sentinel, len(master))
+	}
+	address := net.JoinHostPort(master[0], master[1])
+	if s.secure != nil {
+		return (&tls.Dialer{Config: s.secure}).DialContext(ctx, "tcp", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
+// refuseEvicting returns an error when Redis would drop keys: a process must not start with it. One that is away stops no
+// start: when it is back, its settings are a metric and an alert.
+func refuseEvicting(ctx context.Context, q *queue.Queue) error {
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	return q.Evicts(ctx)
+}

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"intumwa/configs"
+	"intumwa/internal/testenv"
+	"intumwa/queue"
+)
+
+// configOf is a set of servers in the configuration.
+func configOf(set *testenv.RedisSet) *configs.Redis {
+	config := &configs.Redis{MasterName: set.MasterName, Password: configs.Secret(set.Password), SentinelPassword: configs.Secret(set.SentinelPassword),
+		TLS: configs.TLS{Enabled: true, CA: configs.Path(set.CA), ServerName: "localhost"}}
+	for _, address := range set.Addresses {
+		config.Addresses = append(config.Addresses, configs.Address(address))
+	}
+	return config
+}
+
+// TestRedisSets: the queue works over Sentinel and in a Cluster of three with replicas, over TLS and with the servers' and
+// the Sentinels' own passwords. The error names what is wrong. A server that stands still holds up no call.
+func TestRedisSets(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *testenv.RedisSet{
+		"sentinel": testenv.NewRedisSentinels,
+		"cluster":  func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := start(t)
+			q := queueOn(t, configOf(set))
+			queueWorks(t, q)
+			for key, wrong := range map[string]struct {
+				spoil func(*configs.Redis)
+				want  string
+			}{
+				"password":          {func(c *configs.Redis) { c.Password = "wrong" }, "WRONGPASS"},
+				"sentinel_password": {func(c *configs.Redis) { c.SentinelPassword = "wrong" }, "WRONGPASS"},
+				"master_name":       {func(c *configs.Redis) { c.MasterName = "other" }, "redis.master_name"},
+				"tls":               {func(c *configs.Redis) { c.TLS = configs.TLS{} }, ""},
+				"tls.ca":            {func(c *configs.Redis) { c.TLS.CA = "" }, "x509"},
+			} {
+				if set.MasterName == "" && (key == "sentinel_password" || key == "master_name") {
+					continue
+				}
+				config := configOf(set)
+				wrong.spoil(config)
+				if err := queueOn(t, config).Push(t.Context(), item()); err == nil || !strings.Contains(err.Error(), wrong.want) {
+					t.Errorf("%s: %v, want %q", key, err, wrong.want)
+				}
+			}
+			if set.MasterName == "" {
+				moves(t, set, q)
+			}
+			evicts(t, set, q)
+			for i := range set.Servers {
+				standsStill(t, set.Node(i))
+			}
+			holdsNoCall(t, q)
+		})
+	}
+}
+
+// TestSilentSentinel: a Sentinel that takes connections and answers nothing is passed over, at the first connection and at
+// every later one.
+func TestSilentSentinel(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewRedisServer(t)
+	master := clientOf(t, optionsOf(t, server))
+	host, port, _ := net.SplitHostPort(master.Options().Addr)
+	config := &configs.Redis{MasterName: "one"}
+	var sentinels []*testenv.Server
+	for range 2 {
+		sentinel := testenv.NewRedisSentinel(t)
+		options := optionsOf(t, sentinel)
+		if err := clientOf(t, options).Do(t.Context(), "SENTINEL", "MONITOR", config.MasterName, host, port, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		sentinels = append(sentinels, sentinel)
+		config.Addresses = append(config.Addresses, configs.Address(options.Addr))
+	}
+	short, waiting, err := openRedis(config, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = short.Close(), waiting.Close() }()
+	for round, sentinel := range append(sentinels, sentinels...) {
+		sentinel.Freeze()
+		if err := master.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		if err := short.Ping(ctx).Err(); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		cancel()
+		sentinel.Thaw()
+	}
+}
+
+// TestRedisURL: the queue works on the server of a URL, and a server that stands still holds up no call.
+func TestRedisURL(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewRedisServer(t)
+	q := queueOn(t, &configs.Redis{URL: configs.URL(server.URL())})
+	queueWorks(t, q)
+	standsStill(t, clientOf(t, optionsOf(t, server)))
+	holdsNoCall(t, q)
+}
+
+func standsStill(t *testing.T, server *redis.Client) {
+	t.Helper()
+	if err := server.Do(t.Context(), "CLIENT", "PAUSE", "20000", "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holdsNoCall(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	start := time.Now()
+	if err := q.Push(t.Context(), item()); err == nil || queue.FaultOf(err) != queue.Slow {
+		t.Errorf("a server that stands still: %v", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("a server that stands still held up a call for %v", took)
+	}
+}
+
+// TestRedisOptions: whatever names the servers, the timeouts are the same.
+func TestRedisOptions(t *testing.T) {
+	for _, config := range []*configs.Redis{
+		{URL: "redis://u:p@h:1/2?pool_size=7"}, {URL: "rediss://h:1"}, {URL: "unix:///run/redis.sock"},
+		{Addresses: []configs.Address{"h:1"}}, {Addresses: []configs.Address{"h:1"}, MasterName: "m", TLS: configs.TLS{Enabled: true}},
+	} {
+		o, err := redisOptions(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.ContextTimeoutEnabled || o.ReadTimeout != redisPatience || o.DialTimeout != redisPatience {
+			t.Errorf("%v: %+v", config, o)
+		}
+		if secure := o.TLSConfig != nil; secure != (config.TLS.Enabled || strings.HasPrefix(string(config.URL), "rediss")) {
+			t.Errorf("%v: TLS %v", config, secure)
+		}
+	}
+	o, err := redisOptions(&configs.Redis{URL: "redis://u:p@h:1/2?pool_size=7"})
+	if err != nil || o.DB != 2 || o.Username != "u" || o.Password != "p" || o.PoolSize != 7 || o.Addr != "h:1" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if _, err := redisOptions(&configs.Redis{URL: "redis://u:geheim@h:x"}); err == nil || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("%v", err)
+	}
+	if _, err := redisOptions(&configs.Redis{Addresses: []configs.Address{"h:1"}, TLS: configs.TLS{Enabled: true, CA: "/nowhere"}}); err == nil {
+		t.Error("a file that is not there")
+	}
+}
+
+// moves has the slot of a carrier go to another node while its queue is used: what is
+// pushed and taken meanwhile fails, or does not, and never hinders a key from coming.
+func moves(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
+	t.Helper()
+	for round := range int64(3) {
+		var items []queue.Item
+		for company := range int64(20) {
+			items = append(items, queue.Item{MessageID: round*100 + company + 1, CompanyID: company + 1, Carrier: "leo", Lane: queue.Batch})
+		}
+		if err := q.Push(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		set.Move(t.Context(), "test:queue:{leo}", func() {
+			_ = q.Push(t.Context(), items[:5])
+			_, _ = q.Take(t.Context(), "leo", queue.Batch, "me", 3, 0)
+		})
+		seen := map[int64]bool{}
+		for _, again := range []time.Duration{0, time.Nanosecond} {
+			taken, err := q.Take(t.Context(), "leo", queue.Batch, "me", 1000, again)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pending, err := q.Reclaim(t.Context(), "leo", queue.Batch, "heir", 0, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range append(taken, pending...) {
+				seen[e.MessageID] = true
+			}
+		}
+		for _, item := range items {
+			if !seen[item.MessageID] {
+				t.Errorf("round %d: message %d is not on the queue any more", round, item.MessageID)
+			}
+		}
+		if err := q.Reset(t.Context(), "leo", queue.Batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// evicts asks whether a node that drops keys is found, whichever it is. Sentinel tells
+// of none but the master.
+func evicts(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
+	t.Helper()
+	if err := refuseEvicting(t.Context(), q); err != nil {
+		t.Errorf("none of them evicts: %v", err)
+	}
+	for i := range set.Servers {
+		if set.MasterName != "" && i > 0 {
+			break
+		}
+		setPolicy(t, set.Node(i), "volatile-ttl")
+		if err := refuseEvicting(t.Context(), q); !errors.Is(err, queue.ErrEvicts) || !strings.Contains(err.Error(), "volatile-ttl") {
+			t.Errorf("server %d evicts: %v", i, err)
+		}
+		setPolicy(t, set.Node(i), "noeviction")
+	}
+	if err := refuseEvicting(t.Context(), q); err != nil {
+		t.Errorf("none of them evicts any more: %v", err)
+	}
+}
+
+func setPolicy(t *testing.T, node *redis.Client, policy string) {
+	t.Helper()
+	if err := node.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEvictingRedisIsRefused: no process starts on a Redis that drops what it holds,
+// and `config check --connect` says so; one that is away stops no start.
+func TestEvictingRedisIsRefused(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewRedisServer(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+	database := testenv.Database(t)
+	config := func(redis string) string {
+		return fmt.Sprintf("database: {url: %q}\nredis: {url: %q}\napi: {listen: %q}\nops: {listen: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+			database, redis, freeAddress(t), freeAddress(t))
+	}
+	const want = "set maxmemory-policy noeviction on every node (a node has allkeys-lru)"
+	code, _, stderr := newShell(t, config(server.URL())).run("", "serve", "--roles", "api")
+	if code != exitError || !strings.Contains(stderr, want) {
+		t.Errorf("serve: exit code %d, want %d and %q in\n%s", code, exitError, want, stderr)
+	}
+	code, stdout, _ := newShell(t, config(server.URL())).run("", "config", "check", "--connect", "--roles", "api")
+	if code != exitError || !strings.Contains(stdout, "redis: reached, and NOT fit: ") || !strings.Contains(stdout, want) {
+		t.Errorf("config check --connect: exit code %d, want %d and %q in\n%s", code, exitError, want, stdout)
+	}
+
+	server.Stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log safeBuffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--roles", "api", "--config", newShell(t, config(server.URL())).config}, strings.NewReader(""), &log, &log)
+	}()
+	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), "msg=ready"); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not start without Redis:\n%s", log.String())
+		}
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d\n%s", code, log.String())
+	}
+}
+
+func optionsOf(t *testing.T, server *testenv.Server) *redis.Options {
+	t.Helper()
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+func clientOf(t *testing.T, options *redis.Options) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func queueOn(t *testing.T, config *configs.Redis) *queue.Queue {
+	t.Helper()
+	short, waiting, err := openRedis(config, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = short.Close(), waiting.Close() })
+	return queue.New(short, queue.Options{Prefix: "test", Waiting: waiting})
+}
+
+func item() []queue.Item {
+	return []queue.Item{{MessageID: 1, CompanyID: 1, Carrier: "lumitel", Lane: queue.Batch}}
+}
+
+// queueWorks sends a message over every way of the queue.
+func queueWorks(t *testing.T, q *queue.Queue) {
+	t.Helper()
+	ctx := t.Context()
+	for range 3 {
+		for _, carrier := range []string{"lumitel", "leo", "onatel"} { // slots of their own
+			if err := q.Probe(ctx, carrier); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := q.CheckServer(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := q.Push(ctx, item()); err != nil {
+		t.Fatal(err)
+	}
+	if rung, err := q.Wait(ctx, "lumitel", time.Second, queue.Single, queue.Batch); err != nil || !rung {
+		t.Errorf("rung %v, %v", rung, err)
+	}
+	marks, err := q.Watermarks(ctx, "lumitel", queue.Batch)
+	if err != nil || len(marks) != 1 {
+		t.Errorf("marks %v, %v", marks, err)
+	}
+	entries, err := q.Take(ctx, "lumitel", queue.Batch, "me", 5, 0)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("took %v, %v", entries, err)
+	}
+	if again, err := q.Reclaim(ctx, "lumitel", queue.Batch, "heir", 0, 5); err != nil || len(again) != 1 {
+		t.Errorf("reclaimed %v, %v", again, err)
+	}
+	if err := q.Done(ctx, "lumitel", queue.Batch, entries[0].ID); err != nil {
+		t.Error(err)
+	}
+	if err := q.Reset(ctx, "lumitel", queue.Batch); err != nil {
+		t.Error(err)
+	}
+}
