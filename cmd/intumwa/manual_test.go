@@ -2,13 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,53 +16,19 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
-	ulids "github.com/oklog/ulid/v2"
 
 	"intumwa/internal/testenv"
 )
 
-// stand are the programs of the manual that cannot work where tests run, with the reason, and what stands for them. Whatever
-// else a command block names is run as it stands.
-var stand = map[string]struct{ reason, script string }{
-	"systemctl":   {"no systemd runs here; the unit has a test of its own", `exit 0`},
-	"systemd-run": {"no systemd runs here", `while [ "$1" != intumwa ]; do case $1 in EnvironmentFile=-*) ;; EnvironmentFile=*) test -e "${1#*=}" ;; esac || exit 1; shift; done; exec "$@"`},
-	"redis-cli":   {"the Redis here is the tests' own", `PATH=${PATH#*:} exec redis-cli -u "$REDIS" "$@"`},
-	"journalctl":  {"no systemd runs here; the texts that are looked for are those of the source", `cat "$SOURCE_TEXTS"`},
-	"kubectl":     {"no cluster is here; the manifests have tests of their own", `exit 0`},
-	"docker":      {"no docker is here", `exit 0`},
-	"make":        {"it would build, and play faults for half an hour", `exit 0`},
-	"install":     {"it would install on this machine; the files that it takes have to be there", `for f; do case " $* $f" in *" -d "*" ${ETC:-none}/"*|*" -d "*" ${BACKUPS:-none}"*) mkdir -p "$f" ;; esac; case $f in deployments/*) test -e "$ROOT/$f" || exit 1 ;; esac; done`},
-	"chgrp":       {"the group is not here", `exit 0`},
-	"useradd":     {"it would make a user of this machine", `exit 0`},
-	"runuser":     {"the server here is the tests' own, and so is its user", `AS=$2; shift 3; export AS; exec "$@"`},
-	"psql":        {"Debian's PostgreSQL lets nobody but postgres in", asPostgres},
-	"pg_dump":     {"Debian's PostgreSQL lets nobody but postgres in", asPostgres},
-	"createuser":  {"it asks for a password at a terminal", `exit 0`},
-	"createdb":    {"the database is there", `[ "$AS" = postgres ]`},
-	"nginx":       {"no nginx is here", `exit 0`},
-	"ping":        {"raw sockets may be forbidden", `exit 0`},
-	"ip":          {"iproute2 may be missing", `exit 0`},
-	"ss":          {"iproute2 may be missing", `exit 0`},
+// stand are the programs of docs/backup.md that cannot work where tests run, and what stands for them.
+var stand = map[string]string{
+	"install": `for f; do case " $* $f in" in *" -d "*" $BACKUPS"*) mkdir -p "$f" ;; esac; done`,
+	"runuser": `AS=$2; shift 3; export AS; exec "$@"`,
+	"psql":    asPostgres,
 }
 
 // asPostgres runs a client of PostgreSQL for those whom peer authentication lets in.
 const asPostgres = `[ "$AS" = postgres ] || { echo "FATAL:  Peer authentication failed" >&2; exit 2; }; PATH=${PATH#*:} exec "${0##*/}" "$@"`
-
-// elsewhere are blocks that another test runs, by a line of theirs.
-var elsewhere = map[string]string{
-	"intumwa-backup base":                       "TestRestoreByTheManual",
-	"intumwa-backup restore":                    "TestRestoreByTheManual",
-	"intumwa admin restored":                    "it wants no dispatcher to run; TestRestoreByTheManual",
-	"-d 'host=PRIMARY user=replicator":          "testenv.NewPostgresPair makes a standby so",
-	"-d 'host=STANDBY user=replicator":          "PostgresPair.Follow makes a new standby so",
-	"select pg_promote()":                       "TestPostgresFailsOver promotes a real standby",
-	"synchronous_standby_names = 'NAME'":        "the server here has no standby: every commit would wait; TestRequireStandby sets it",
-	"alter system set archive_mode":             "TestRestoreByTheManual",
-	"cp deployments/compose/env.example":        "no docker is here; TestCompose reads the file",
-	"openssl s_client -connect":                 "this SMSC speaks no TLS; TestConnect's does",
-	"curl -v https://HOST/":                     "it calls a customer's server",
-	"http://127.0.0.1:9090/debug/pprof/profile": "ten seconds of a profile",
-}
 
 // block is a fenced block of the manual.
 type block struct {
@@ -120,28 +81,6 @@ func blocks(t *testing.T) (list []block) {
 	return list
 }
 
-// literals are the texts of the product's source, of which log lines are made.
-func literals(t *testing.T) string {
-	t.Helper()
-	quoted := regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
-	var out strings.Builder
-	tree := os.DirFS("../..")
-	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := fs.ReadFile(tree, path)
-		for _, literal := range quoted.FindAll(text, -1) {
-			out.Write(append(literal, '\n'))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
 // named matches a command of ours as texts quote it, shown one in a block; what is between quotes or braces is one word.
 var (
 	named    = regexp.MustCompile("`(?:intumwa +)?((?:admin|config|migrate|serve|version)(?: [^`]*)?)`")
@@ -149,9 +88,11 @@ var (
 	together = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\{\{[^}]*\}\}`)
 )
 
-// TestManualNamesCommands: every command and flag of ours that the manual, the change log and the alerts name exists.
+// TestManualNamesCommands: every command and flag of ours that the manual, the change log and the alerts name exists, and
+// shellcheck finds no fault in a block of commands.
 func TestManualNamesCommands(t *testing.T) {
 	t.Parallel()
+	shellcheck := testenv.Tool(t, "shellcheck")
 	parser, err := kong.New(new(commands))
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +121,11 @@ func TestManualNamesCommands(t *testing.T) {
 	for _, b := range blocks(t) {
 		for _, found := range shown.FindAllStringSubmatch(together.ReplaceAllString(b.text, "X"), -1) {
 			check(b.page, found[1])
+		}
+		command := exec.CommandContext(t.Context(), shellcheck, "--shell=bash", "--severity=warning", "-")
+		command.Stdin = strings.NewReader(b.text)
+		if said, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s:%d: %s", b.page, b.line, said)
 		}
 	}
 	if lines < 150 {
@@ -225,143 +171,6 @@ func exists(node *kong.Node, words []string) error {
 	return nil
 }
 
-// TestManualCommands runs every command block of the manual and the runbooks, as written, against a gateway with one
-// message.
-func TestManualCommands(t *testing.T) {
-	t.Parallel()
-	bash, shellcheck := testenv.Tool(t, "bash"), testenv.Tool(t, "shellcheck")
-	list := blocks(t)
-	if len(list) < 35 {
-		t.Fatalf("%d blocks: they are read wrongly", len(list))
-	}
-	carrier, smsc := playCarrier(t, "lumitel")
-	server := testenv.NewPostgresServer(t)
-	rdb := testenv.NewRedisServer(t)
-	ops, api := freeAddress(t), freeAddress(t)
-	user := slices.IndexFunc(list, func(b block) bool { return strings.Contains(b.text, "acl setuser gateway") })
-	if user < 0 {
-		t.Fatal("no page makes a user of Redis")
-	}
-	s := newShell(t, fmt.Sprintf(`
-database: {url: %q}
-redis: {url: %q, username: gateway, password: PASSWORD}
-api: {listen: %q}
-ops: {listen: %q}
-dashboard: {listen: "127.0.0.1:0"}
-log: {level: debug}
-carriers: [{name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: %q, system_id: demo, password: demo}]}]
-`, server.URL(), rdb.URL(), api, ops, smsc))
-	shims, etc := programs(t, s), t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(etc, "secrets"), 0o700), os.WriteFile(filepath.Join(etc, "secrets", "redis"), []byte("PASSWORD"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "REDIS="+rdb.URL())
-	makes := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", strings.ReplaceAll(list[user].text, "/etc/intumwa/", etc+"/"))
-	if makes.Env = environment; makes.Run() != nil {
-		t.Fatal("the user of Redis cannot be made")
-	}
-	var log safeBuffer
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"serve", "--config", s.config}, strings.NewReader(""), &log, &log) }()
-	defer func() { cancel(); <-ended }()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || carrier.Stats().Sessions == 0; <-time.After(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not ready:\n%s", log.String())
-		}
-	}
-	s.admin("correct horse", "user_id email", "user", "create", "--email", "first@example.com", "--name", "A", "--password-stdin")
-	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "first@example.com", "--name", "A", "--approved", "--credits", "7")["company_id"])
-	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "FIRST", "--approved")
-	token := s.admin("", "token_id token", "token", "create", "--user", "first@example.com", "--name", "t")["token"].(string)
-	ulid := send(t, api, token, "FIRST")
-
-	database, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const batch = "01J9ZK8V5QW3T2N7R4C6H0B1DN"
-	admin, err := pgx.Connect(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close(context.Background())
-	if _, err := admin.Exec(t.Context(), "CREATE ROLE postgres SUPERUSER LOGIN"); err != nil { // who the pages' psql is
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec(t.Context(), `INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) VALUES ($1, $2::text::bigint, 1, 'bulk', 'FIRST', 1, 1)`,
-		[16]byte(ulids.MustParse(batch)), company); err != nil {
-		t.Fatal(err)
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := filepath.Join(t.TempDir(), "texts")
-	if err := os.WriteFile(texts, []byte(literals(t)+log.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	host, _, _ := net.SplitHostPort(smsc)
-	config, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := strings.NewReplacer("LINK", "lumitel-1", "ULID", ulid, "01J9ZK8V5QW3T2N7R4C6H0B1DM", ulid, "01M7…", ulid, "CARRIER", "lumitel",
-		"SMSC-ADDRESS", smsc, "SMSC-HOST", host, "HEXADECIMAL", "1fffffffffffffffff", "DECIMAL", "36893488147419103231", "http://127.0.0.1:9090", "http://"+ops,
-		"/etc/intumwa/", etc+"/", "--seconds 60", "--seconds 1", "--seconds 10", "--seconds 1", "/var/lib/postgresql", "/tmp",
-		"create role intumwa", "create role manual", "--company ID", "--company "+company, "--id ID", "--id "+company, "BATCH", batch, "--sender ACME", "--sender FIRST")
-	environment = append(environment, "PGHOST="+database.Query().Get("host"), "PGUSER=postgres",
-		"SOURCE_TEXTS="+texts, "ROOT="+root, "ETC="+etc)
-	for _, b := range list {
-		check := exec.CommandContext(t.Context(), shellcheck, "--shell=bash", "--severity=warning", "-")
-		check.Stdin = strings.NewReader(b.text)
-		if said, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s:%d: %s", b.page, b.line, said)
-		}
-		if why := left(b.text); why != "" {
-			t.Logf("%s:%d is not run here: %s", b.page, b.line, why)
-			continue
-		}
-		script := names.Replace(b.text)
-		// What the manual has typed in: the first two are asked for at a terminal.
-		script = strings.ReplaceAll(script, "--password-stdin", "--password-stdin <<<'correct horse battery'")
-		script = strings.ReplaceAll(script, "--company 1 ", `--company "$(intumwa admin --json company list | sed -E 's/.*"company_id":([0-9]+).*/\1/')" `)
-		limited, done := context.WithTimeout(t.Context(), time.Minute)
-		command := exec.CommandContext(limited, bash, "-euo", "pipefail", "-c", script)
-		command.Dir, command.Env = root, environment
-		said, err := command.CombinedOutput()
-		done()
-		if err != nil {
-			t.Errorf("%s:%d: %v\n%s\nsays\n%s", b.page, b.line, err, script, said)
-		}
-		// A block may have written the sample over it, as the manual wants.
-		if err := os.WriteFile(s.config, config, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if said := regexp.MustCompile(`(?m)^.*(?:redis queue is not usable|NOPERM|NOAUTH|WRONGPASS).*$`).FindString(log.String()); said != "" {
-		t.Errorf("the user that runbooks/redis-down.md makes is not enough: %s", said)
-	}
-	for word := range elsewhere {
-		found := false
-		for _, b := range list {
-			found = found || strings.Contains(b.text, word)
-		}
-		if !found {
-			t.Errorf("no block has %q any more", word)
-		}
-	}
-}
-
-func left(text string) string {
-	for word, why := range elsewhere {
-		if strings.Contains(text, word) {
-			return why
-		}
-	}
-	return ""
-}
-
 // programs makes a folder with the gateway under its name and what stands for the programs that are not here.
 func programs(t *testing.T, s *shell) string {
 	t.Helper()
@@ -372,10 +181,8 @@ func programs(t *testing.T, s *shell) string {
 			t.Fatal(err)
 		}
 	}
-	for name, it := range stand {
-		if it.script != "" {
-			put(name, it.script)
-		}
+	for name, script := range stand {
+		put(name, script)
 	}
 	backup, err := os.ReadFile("../../deployments/backup/intumwa-backup")
 	if err != nil {
@@ -384,29 +191,6 @@ func programs(t *testing.T, s *shell) string {
 	put("intumwa-backup", string(backup))
 	put("intumwa", fmt.Sprintf("export %s=1\nexec %q \"$@\"", asProgram, os.Args[0]))
 	return dir
-}
-
-// send sends one message and answers its ULID.
-func send(t *testing.T, api, token, sender string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+api+"/v1/sms",
-		strings.NewReader(fmt.Sprintf(`{"phone_number":"+25761000000","sender":%q,"message":"Amahoro"}`, sender)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json"} {
-		request.Header.Set(name, value)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var sent struct{ ID string }
-	if err := json.NewDecoder(answer.Body).Decode(&sent); err != nil || sent.ID == "" {
-		t.Fatalf("%s, %v", answer.Status, err)
-	}
-	return sent.ID
 }
 
 // TestRestoreByTheManual: docs/backup.md, block by block, on a server of its own: after it the latest message is there, and

@@ -326,13 +326,3 @@ func metricsTable(all map[string]registered, used map[string]bool) string {
 	}
 	return b.String()
 }
-
-func TestNames(t *testing.T) {
-	metrics, groups := names(`sum by (carrier, le) (rate(a_bucket{x="b{c}", y!~"z"}[5m] offset 1h)) > bool on (link) 3 * c:d:e unless f{} and on () vector(0)`)
-	if got := slices.Sorted(maps.Keys(metrics)); !slices.Equal(got, []string{"a_bucket", "c:d:e", "f"}) || !slices.Equal(metrics["a_bucket"], []string{"x", "y"}) {
-		t.Errorf("metrics %v", metrics)
-	}
-	if !slices.Equal(groups, []string{"carrier", "le", "link"}) {
-		t.Errorf("groups %v", groups)
-	}
-}
