@@ -247,12 +247,6 @@ func (k *checker) webhooks(w *Webhooks) {
 	if _, err := w.Key(); err != nil {
 		k.problem("webhooks.encryption_key", "%s", err)
 	}
-	if w.PerEndpoint > w.PerEndpointMax {
-		k.problem("webhooks.per_endpoint", "must not be more than webhooks.per_endpoint_max")
-	}
-	if w.PerEndpointMax > w.InFlight {
-		k.problem("webhooks.per_endpoint_max", "must not be more than webhooks.in_flight")
-	}
 }
 
 // Quiet are the quiet hours.

@@ -77,7 +77,7 @@ database: {url: "mysql://h/d"}
 redis: {url: "http://h", addresses: ["h"], prefix: "{x}"}
 test_sender: TOO-LONG-SENDER
 messages: {validity: -1s, max_segments: 256}
-webhooks: {retry_delays: [0s], encryption_key: short, per_endpoint: 40, in_flight: 16}
+webhooks: {retry_delays: [0s], encryption_key: short}
 carriers:
   - name: a b
     prefixes: ["6x", "61"]
@@ -128,8 +128,6 @@ carriers:
 		"test_sender (line 11): must be 1-11 ASCII letters and digits",
 		"webhooks.retry_delays[0] (line 13): must be longer than 0s, not 0s",
 		"webhooks.encryption_key (line 13): must be 32 octets in base64 or hex",
-		"webhooks.per_endpoint (line 13): must not be more than webhooks.per_endpoint_max",
-		"webhooks.per_endpoint_max: must not be more than webhooks.in_flight",
 		`carriers[0].name (line 15): must be 1-63 letters, digits, dots, hyphens and underscores, a letter first, not "a b"`,
 		`carriers[0].prefixes[0] (line 16): must be 1 to 8 national digits, not "6x"`,
 		"carriers[0].service_type (line 22): must not be longer than 5 octets",

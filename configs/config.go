@@ -212,11 +212,7 @@ type Webhooks struct {
 
 	EncryptionKeyFile SecretFile `yaml:"encryption_key_file"`
 
-	InFlight       int           `yaml:"in_flight" default:"1024" min:"1"`      // calls at once, per process
-	PerEndpoint    int           `yaml:"per_endpoint" default:"4" min:"1"`      // of these to one endpoint, to begin with and after a failure
-	PerEndpointMax int           `yaml:"per_endpoint_max" default:"32" min:"1"` // of these to one endpoint while it answers quickly
-	DisableAfter   time.Duration `yaml:"disable_after" min:"0"`                 // of nothing but failures an endpoint is switched off; 0: never
-	DisableOnGone  bool          `yaml:"disable_on_gone"`                       // an endpoint that answers 410 Gone is switched off
+	InFlight int `yaml:"in_flight" default:"1024" min:"1"` // calls at once, per process
 }
 
 // Retention says how long what is over is kept.

@@ -88,11 +88,7 @@ func (d *Dashboard) writeFailingLetters(ctx context.Context) (told int, err erro
 			return err
 		}
 		for _, f := range failing {
-			said := saidWebhook{Since: f.GivenUpAt, Off: f.DisabledReason != ""}
-			if f.FailingSince != nil {
-				said.Since = *f.FailingSince
-			}
-			if err := writeLetter(ctx, tx, letterWebhook, f.CompanyID, said); err != nil {
+			if err := writeLetter(ctx, tx, letterWebhook, f.CompanyID, saidWebhook{Since: f.Since}); err != nil {
 				return err
 			}
 		}

@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,7 +20,6 @@ const (
 	deliveriesOnPage = 25
 	attemptsOnPage   = 20
 	localTime        = "2006-01-02T15:04" // format of an input of type datetime-local
-	recoveryShown    = 15 * time.Minute   // how long the page shows a finished recovery
 )
 
 type deliveriesPage struct {
@@ -35,9 +32,7 @@ type deliveriesPage struct {
 	Events     []option
 	Deliveries []deliveryLine
 	Next       string // address of the next page; empty: none
-	Recovery   *webhooks.Recovery
-	Goal       int64 // deliveries that the recovery sends again
-	Failed     bool  // a delivery was given up, so a recovery is possible
+	Failed     bool   // a delivery was given up, so a recovery is possible
 	From       string
 }
 
@@ -86,9 +81,6 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 		data.Failed = len(given) > 0
 	}
 	if err == nil {
-		data.Recovery, err = v.recentRecovery(ctx, t)
-	}
-	if err == nil {
 		var p webhookPart
 		p, err = v.webhookPart(t)
 		data.Endpoint = p.Endpoint
@@ -96,9 +88,6 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 	if err != nil {
 		v.handleError("listing webhook deliveries", err)
 		return data, false
-	}
-	if data.Recovery != nil {
-		data.Goal = max(data.Recovery.Found, data.Recovery.Resent)
 	}
 	for i := range list {
 		line := deliveryLine{Delivery: list[i]}
@@ -191,22 +180,7 @@ func (d *Dashboard) resend(v *visit, t tenant) {
 	v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
 }
 
-// recentRecovery returns the recovery that is under way or has just ended; nil when there is none.
-func (v *visit) recentRecovery(ctx context.Context, t tenant) (*webhooks.Recovery, error) {
-	r, err := v.d.rooms.Webhooks.RecoveryOf(ctx, t.company())
-	switch {
-	case errors.Is(err, webhooks.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case r.FinishedAt != nil && postgres.Now().Sub(*r.FinishedAt) > recoveryShown:
-		return nil, nil
-	}
-	return &r, nil
-}
-
-// recoverDeliveries is POST /deliveries/recovery: it starts to send again, in the background, all deliveries given up
-// since a time.
+// recoverDeliveries is POST /deliveries/recovery: it sends again the deliveries given up since a time.
 func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 	f := v.form()
 	if f == nil {
@@ -222,22 +196,18 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 		}
 		return
 	}
-	begun := false
 	err = pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
-		var r webhooks.Recovery
-		var err error
-		if r, begun, err = d.rooms.Webhooks.In(tx).Recover(v.ctx(), t.company(), since); err != nil || !begun {
+		resent, err := d.rooms.Webhooks.In(tx).Recover(v.ctx(), t.company(), since)
+		if err != nil {
 			return err
 		}
 		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "webhook.recover", Subject: "webhook of company " + t.company().String(),
-			Company: t.company(), After: map[string]any{"since": r.Since, "found": r.Found}})
+			Company: t.company(), After: map[string]any{"since": since, "found": resent}})
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		v.handleError("recovering webhooks", err)
-	case !begun:
-		v.redirect("/deliveries", "flash.recovery.under")
-	default:
-		v.redirect("/deliveries", "flash.recovery")
+		return
 	}
+	d.rooms.Webhooks.Kick()
+	v.redirect("/deliveries", "flash.recovery")
 }

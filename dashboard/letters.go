@@ -59,7 +59,6 @@ type saidBalance struct {
 
 type saidWebhook struct {
 	Since time.Time `json:"since"`
-	Off   bool      `json:"off"` // the gateway switched the endpoint off
 }
 
 // writeLetter stores a letter to a company's owner, in the transaction of its event.
@@ -190,11 +189,7 @@ func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error
 	case letterWebhook:
 		var said saidWebhook
 		err = json.Unmarshal(to.Said, &said)
-		next := "mail.failing.next"
-		if said.Off {
-			next = "mail.failing.off"
-		}
-		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T(next),
+		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
 	}
 	if err != nil || subject == "" {

@@ -20,12 +20,12 @@ func (d *Dispatcher) tellLow(ctx context.Context) error {
 		if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
 			return err
 		}
-		events := make([]webhooks.Asked, len(warnings))
+		events := make([]webhooks.Event, len(warnings))
 		for i, w := range warnings {
-			events[i] = webhooks.Asked{CompanyID: int64(w.Company), Number: w.Number, Name: webhooks.LowBalance, At: w.At,
+			events[i] = webhooks.Event{CompanyID: int64(w.Company), MessageID: w.Number, Name: webhooks.LowBalance, At: w.At,
 				Data: webhooks.LowBalanceData{CompanyID: int64(w.Company), Credits: w.Credits, Threshold: w.Threshold}}
 		}
-		return d.webhooks.EnqueueAsked(ctx, tx, events)
+		return d.webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		return fmt.Errorf("telling of low balances: %w", err)

@@ -1,14 +1,9 @@
 package webhooks
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,7 +33,6 @@ func benchmarkDeliver(b *testing.B, companies int) {
 
 	const batch = 200
 	b.ResetTimer()
-	postgres := postgresCPU(b, w)
 	for from := 0; from < b.N; from += batch {
 		at := time.Now()
 		events := make([]Event, min(batch, b.N-from))
@@ -55,40 +49,7 @@ func benchmarkDeliver(b *testing.B, companies int) {
 	eventually(b, "all stored", func() bool { return countState(b, w, delivered) == b.N })
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
-	b.ReportMetric(float64((postgresCPU(b, w)-postgres).Microseconds())/float64(b.N), "pg-µs/op")
 	if n := arrived.Load(); n != int64(b.N) {
 		b.Errorf("%d arrived, want %d", n, b.N)
 	}
-}
-
-// postgresCPU is the CPU time of the processes of the server behind w.
-func postgresCPU(b *testing.B, w *Webhooks) (sum time.Duration) {
-	b.Helper()
-	var backend int
-	if err := w.pool.QueryRow(context.Background(), `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
-		b.Fatal(err)
-	}
-	server, _ := processStat(fmt.Sprintf("/proc/%d/stat", backend))
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
-		if parent, used := processStat(name); parent == server {
-			sum += used
-		}
-	}
-	return sum
-}
-
-// processStat reads a process's parent and CPU time; zero when it is gone, or
-// this is not a Linux machine that the server shares.
-func processStat(name string) (parent string, used time.Duration) {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return "", 0
-	}
-	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-	for _, field := range fields[11:13] { // utime, stime in hundredths of a second
-		ticks, _ := strconv.Atoi(field)
-		used += time.Duration(ticks) * 10 * time.Millisecond
-	}
-	return fields[1], used
 }

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 
 // job is a delivery that this process has claimed.
 type job struct {
+	company   int64
 	seq, id   int64
 	at        time.Time
 	number    string
@@ -31,10 +33,13 @@ type job struct {
 	beginBy   time.Time // by this machine's clock: past it the claim may end before the call does
 }
 
-// event returns the event of the body, without the company, which is not part of the
-// body. The message of a test has the id 0.
+// event returns the event of the body. The message of a test has the id 0.
 func (j *job) event() *Event {
-	return &Event{MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, Reference: j.reference, data: j.data}
+	e := &Event{CompanyID: j.company, MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, Reference: j.reference}
+	if j.data != "" {
+		e.Data = json.RawMessage(j.data)
+	}
+	return e
 }
 
 // position is a position among a company's undelivered deliveries.
@@ -70,12 +75,12 @@ func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64
 	return companies, oldest, nil
 }
 
-// wish is how many deliveries of an endpoint are to be claimed, behind worker.from.
+// wish is how many deliveries of an endpoint are to be claimed, and behind which.
 type wish struct {
 	worker *worker
-	class  class
-	runs   int // call slots of the class that are reserved
+	from   position
 	most   int
+	slow   bool // the endpoint was slow when its calls were reserved
 }
 
 // claimed is what was claimed of a company, and its endpoint at that moment.
@@ -97,7 +102,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	n := len(wishes)
 	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
 	for i, each := range wishes {
-		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.worker.from.due, each.worker.from.id
+		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.from.due, each.from.id
 	}
 	lasts := beginWithin + w.opts.Timeout + storeWithin
 	ctx, cancel := context.WithTimeout(ctx, lasts)
@@ -138,6 +143,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 			c = &claimed{endpoint: s}
 			all[s.company] = c
 		}
+		j.company = s.company
 		c.jobs, c.last = append(c.jobs, j), position{at, j.id}
 		return nil
 	})
@@ -145,4 +151,18 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 		return nil, fmt.Errorf("claiming due webhooks: %w", err)
 	}
 	return all, nil
+}
+
+// countEndpoints updates the metric of endpoints by state.
+func (w *Webhooks) countEndpoints(ctx context.Context) error {
+	var active, inactive int64
+	err := w.pool.QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
+		Scan(&active, &inactive)
+	if err != nil {
+		return fmt.Errorf("counting webhook endpoints: %w", err)
+	}
+	w.metrics.active.Set(float64(active))
+	w.metrics.inactive.Set(float64(inactive))
+	return nil
 }

@@ -1,269 +1,200 @@
 package webhooks
 
 import (
-	"bufio"
-	"cmp"
+	"bytes"
 	"context"
 	"crypto/tls"
-	"math"
+	"errors"
+	"io"
 	"net"
 	"net/http"
-	"sync"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
+
+	"intumwa/internal/postgres"
 )
 
-// client speaks HTTP/1.1 (RFC 9112) to endpoints: one request at a time over a
-// connection, in the caller's goroutine (net/http's transport needs two more). It
-// follows no redirect, asks for no compression and uses no proxy. The deadline is set
-// on the connection, so an exchange ends by then whatever the endpoint sends.
-type client struct {
-	ctx       context.Context // ends all exchanges
-	dialer    *net.Dialer
-	handshake time.Duration // of a TLS handshake, at most
-	idleMost  int           // limit of idle connections
-	hostMost  int           // limit of idle connections to one place
+const (
+	connectTimeout = 5 * time.Second
+	tlsTimeout     = 5 * time.Second
+	maxHeaderBytes = 16 << 10
+	maxAnswerBytes = 64 << 10         // of a response that are read, so that the connection can be used again
+	excerptBytes   = 1 << 10          // of a failure's response that are kept
+	idleTimeout    = 90 * time.Second // of a connection between two calls
+)
 
-	mu     sync.Mutex
-	open   map[*connection]struct{} // all connections
-	idle   map[place][]*connection  // the last one used at the end
-	kept   int                      // idle connections to all places
-	tidied *time.Timer              // nil: no connection is idle
-}
-
-// place is the address of connections; several companies may share one.
-type place struct {
-	address string // host:port
-	name    string // for the certificate; "" without TLS
-}
-
-// connection is one connection to an endpoint. One exchange holds it at a time.
-type connection struct {
-	net.Conn
-	raw      syscall.RawConn // of the socket below TLS
-	place    place
-	reader   *bufio.Reader
-	left     int64 // octets that may still be read of the response's head
-	received bool  // octets came after the request was written
-	readErr  error // the error that ended reading; a parser may hide it behind its own
-	since    time.Time
-}
-
-var sessions = tls.NewLRUClientSessionCache(256) // saves full handshakes with known servers
-
-func newClient(ctx context.Context, opts Options, g guard) *client {
-	c := &client{
-		ctx: ctx,
-		dialer: &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second,
-			Resolver: opts.resolver, Control: g.control},
-		handshake: min(tlsTimeout, opts.Timeout),
-		idleMost:  opts.InFlight,
-		hostMost:  max(opts.InFlight/2, opts.PerEndpointMax),
-		open:      make(map[*connection]struct{}),
-		idle:      make(map[place][]*connection),
-	}
-	context.AfterFunc(ctx, c.closeAll)
-	return c
-}
-
-// exchange sends a request and returns the head of the final response; its body can be
-// read from the connection until the deadline. The caller returns the connection by
-// keep or drop. When nothing was received on a reused connection, the request is sent
-// again on a new one: the server had closed the old one.
-func (c *client) exchange(to place, request []byte, deadline time.Time) (*http.Response, *connection, error) {
-	for {
-		conn, kept, err := c.get(to, deadline)
+// newTransport speaks HTTP/1.1 without a proxy. Used by itself it follows no redirect. The guard
+// checks each address that is dialled.
+func newTransport(opts Options, g guard) *http.Transport {
+	dialer := &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control}
+	sessions := tls.NewLRUClientSessionCache(256) // saves full handshakes with known servers
+	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
+		socket, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		response, err := conn.exchange(request)
-		if err == nil {
-			return response, conn, nil
-		}
-		c.drop(conn)
-		if !kept || conn.received || timedOut(err) || c.ctx.Err() != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-var postRequest = &http.Request{Method: http.MethodPost} // what http.ReadResponse must know of the request
-
-func (c *connection) exchange(request []byte) (*http.Response, error) {
-	c.left, c.received = maxHeaderBytes, false
-	if _, err := c.Write(request); err != nil {
-		return nil, err
-	}
-	for {
-		response, err := http.ReadResponse(c.reader, postRequest)
-		if err != nil {
-			return nil, cmp.Or(c.readErr, err)
-		}
-		if response.StatusCode < 100 || response.StatusCode > 199 || response.StatusCode == http.StatusSwitchingProtocols {
-			c.left = math.MaxInt64 // the reader of the body limits it
-			return response, nil
-		}
-	}
-}
-
-// meter is the source of a connection's reader; it limits the length of heads.
-type meter struct{ *connection }
-
-func (m meter) Read(b []byte) (int, error) {
-	if m.left <= 0 {
-		return 0, errLongHead
-	}
-	n, err := m.Conn.Read(b[:min(int64(len(b)), m.left)])
-	m.left -= int64(n)
-	m.received, m.readErr = m.received || n > 0, err
-	return n, err
-}
-
-// get returns a connection for one exchange, with its deadline set. kept means that it
-// was used before.
-func (c *client) get(to place, deadline time.Time) (conn *connection, kept bool, err error) {
-	for {
-		conn = c.take(to)
-		if conn == nil {
-			conn, err = c.dial(to, deadline)
-			return conn, false, err
-		}
-		if err := conn.SetDeadline(deadline); err == nil && conn.isIdle() {
-			return conn, true, nil
-		}
-		c.drop(conn)
-	}
-}
-
-// take removes and returns the idle connection that was used last.
-func (c *client) take(to place) *connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	kept := c.idle[to]
-	if len(kept) == 0 {
-		return nil
-	}
-	conn := kept[len(kept)-1]
-	kept[len(kept)-1] = nil
-	c.idle[to] = kept[:len(kept)-1]
-	c.kept--
-	return conn
-}
-
-// isIdle reports whether the server has neither closed the connection nor sent
-// something unasked, which would be taken for the next response.
-func (c *connection) isIdle() bool {
-	quiet := false
-	var octet [1]byte
-	err := c.raw.Read(func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		quiet = err == syscall.EAGAIN
-		return true
-	})
-	return err == nil && quiet
-}
-
-func (c *client) dial(to place, deadline time.Time) (*connection, error) {
-	ctx, cancel := context.WithDeadline(c.ctx, deadline)
-	defer cancel()
-	socket, err := c.dialer.DialContext(ctx, "tcp", to.address)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := socket.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		_ = socket.Close()
-		return nil, err
-	}
-	conn := &connection{Conn: socket, raw: raw, place: to}
-	if to.name != "" {
-		ctx, cancel := context.WithTimeout(ctx, c.handshake)
+		host, _, _ := net.SplitHostPort(address)
+		secure := tls.Client(socket, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions})
+		ctx, cancel := context.WithTimeout(ctx, min(tlsTimeout, opts.Timeout))
 		defer cancel()
-		// No ALPN: only HTTP/1.1 is spoken.
-		secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions})
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = socket.Close() // the handshake's error is returned
 			return nil, &handshakeError{err}
 		}
-		conn.Conn = secure
+		return secure, nil
 	}
-	conn.reader = bufio.NewReader(meter{conn})
-	if err := conn.SetDeadline(deadline); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	c.mu.Lock()
-	c.open[conn] = struct{}{}
-	c.mu.Unlock()
-	if c.ctx.Err() != nil { // it may have ended before the connection was added to open
-		c.drop(conn)
-		return nil, c.ctx.Err()
-	}
-	return conn, nil
+	return &http.Transport{DialContext: dialer.DialContext, DialTLSContext: dialTLS, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeaderBytes, IdleConnTimeout: idleTimeout, MaxIdleConns: opts.InFlight, MaxIdleConnsPerHost: max(1, opts.InFlight/2)}
 }
 
-// keep returns a connection for reuse. The whole response must have been read.
-func (c *client) keep(conn *connection) {
-	c.mu.Lock()
-	kept := c.idle[conn.place]
-	if c.kept >= c.idleMost || len(kept) >= c.hostMost || c.ctx.Err() != nil || conn.reader.Buffered() > 0 {
-		c.mu.Unlock()
-		c.drop(conn)
-		return
-	}
-	conn.since = time.Now()
-	c.idle[conn.place] = append(kept, conn)
-	c.kept++
-	if c.tidied == nil {
-		c.tidied = time.AfterFunc(idleTimeout/2, c.tidy)
-	}
-	c.mu.Unlock()
+// target is an endpoint's address and signing keys, ready for calls.
+type target struct {
+	url    *url.URL
+	signer *signer
+	stored storedEndpoint // what it was made of, to detect a change without decrypting the secret again
 }
 
-// drop closes a connection.
-func (c *client) drop(conn *connection) {
-	c.mu.Lock()
-	delete(c.open, conn)
-	c.mu.Unlock()
-	_ = conn.Close() // it is not used again
-}
-
-// tidy closes connections that were idle for idleTimeout. It runs again while others
-// are left.
-func (c *client) tidy() {
-	c.mu.Lock()
-	var old []*connection
-	for at, kept := range c.idle {
-		n := 0
-		for n < len(kept) && time.Since(kept[n].since) > idleTimeout {
-			n++
+// call makes one attempt, which ends within the timeout whatever the endpoint does. keep
+// keeps the beginning of every response, not only of failures. ok is false when ctx ended
+// it; the attempt then has no meaning for the endpoint.
+func (w *Webhooks) call(ctx context.Context, t *target, j *job, keep bool) (a Attempt, took time.Duration, ok bool) {
+	start := time.Now()
+	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
+	limited, cancel := context.WithDeadline(ctx, start.Add(w.opts.Timeout))
+	defer cancel()
+	response, err := w.transport.RoundTrip(newRequest(limited, t, j, a.At))
+	switch {
+	case err == nil:
+		a.Status, a.Result = response.StatusCode, resultOfStatus(response.StatusCode)
+		if excerpt := readAnswer(response); keep || a.Result != result2xx { // the status alone decides the result
+			a.Excerpt = excerpt
 		}
-		old = append(old, kept[:n]...)
-		if c.idle[at] = kept[n:]; n == len(kept) {
-			delete(c.idle, at)
+	case ctx.Err() != nil:
+		return Attempt{}, 0, false
+	default:
+		if limited.Err() != nil {
+			err = limited.Err() // a timeout of the name look-up is another error
 		}
+		a.Result, a.Error = resultOfError(err)
 	}
-	c.kept -= len(old)
-	if c.tidied = nil; len(c.idle) > 0 {
-		c.tidied = time.AfterFunc(idleTimeout/2, c.tidy)
-	}
-	c.mu.Unlock()
-	for _, conn := range old {
-		c.drop(conn)
-	}
+	took = time.Since(start)
+	a.DurationMS = took.Milliseconds()
+	return a, took, true
 }
 
-// closeAll closes every connection.
-func (c *client) closeAll() {
-	c.mu.Lock()
-	open := c.open
-	c.open, c.idle, c.kept = make(map[*connection]struct{}), make(map[place][]*connection), 0
-	if c.tidied != nil {
-		c.tidied.Stop()
-		c.tidied = nil
+// newRequest makes a signed request. rule choices 8.1
+func newRequest(ctx context.Context, t *target, j *job, at time.Time) *http.Request {
+	body, id, timestamp := bodyOf(j.event()), webhookID(j.id), strconv.FormatInt(at.Unix(), 10)
+	header := http.Header{
+		"User-Agent":          {"Intumwa-Webhooks/1"},
+		"Content-Type":        {"application/json"},
+		"X-Webhook-Event":     {eventName(j.id)},
+		"X-Webhook-Signature": {t.signer.contractSignature(body)},
+		"Webhook-Id":          {id},
+		"Webhook-Timestamp":   {timestamp},
+		"Webhook-Signature":   {t.signer.standardSignature(id, timestamp, body)},
+		// Not sent. The transport repeats the request when the server closed a kept connection
+		// without an answer.
+		"Idempotency-Key": {},
 	}
-	c.mu.Unlock()
-	for conn := range open {
-		_ = conn.Close() // a pending read gets the error
+	r := &http.Request{Method: http.MethodPost, URL: t.url, Host: t.url.Host, Header: header, ContentLength: int64(len(body)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }}
+	r.Body, _ = r.GetBody() // never fails
+	return r.WithContext(ctx)
+}
+
+// readAnswer reads a response's body, at most maxAnswerBytes, closes it and returns its
+// beginning. After a 101 nothing is read: another protocol follows.
+func readAnswer(response *http.Response) string {
+	defer func() { _ = response.Body.Close() }() // nothing was written
+	if response.StatusCode < 200 {
+		return ""
 	}
+	head, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes)) // as much as came before an error
+	_, _ = io.CopyN(io.Discard, response.Body, maxAnswerBytes-excerptBytes)
+	return excerptOf(head)
+}
+
+// excerptOf returns octets from outside as text that can be stored and shown: valid
+// UTF-8 without control characters.
+func excerptOf(octets []byte) string {
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ' || r >= 0x7f && r < 0xa0: // C0, DEL, C1
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(octets[:min(len(octets), excerptBytes)]), ""))
+	return strings.TrimSpace(text)
+}
+
+// The results of an attempt; there are no others.
+const (
+	result2xx     = "2xx"
+	result3xx     = "3xx"
+	result4xx     = "4xx"
+	result5xx     = "5xx"
+	resultTimeout = "timeout" // no status within the timeout
+	resultDNS     = "dns"     // the name does not resolve
+	resultTLS     = "tls"     // the handshake failed
+	resultBlocked = "blocked" // the address is not public
+	resultRefused = "refused" // connection refused
+	resultOther   = "other"   // a broken connection, a response that is not HTTP, …
+)
+
+var results = []string{
+	result2xx, result3xx, result4xx, result5xx, resultTimeout,
+	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
+}
+
+// handshakeError marks an error of a TLS handshake.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+func resultOfStatus(status int) string {
+	if class := status / 100; class >= 2 && class <= 5 {
+		return strconv.Itoa(class) + "xx"
+	}
+	return resultOther
+}
+
+// resultOfError returns the result of a call without a response, and an explanation
+// for the customer. The explanation never contains the addresses of a name: customers
+// could use them to map a private network.
+func resultOfError(err error) (result, explanation string) {
+	var dns *net.DNSError
+	var handshake *handshakeError
+	var broken *net.OpError
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
+		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return resultBlocked, "the host resolves to an address that is not public"
+	case errors.As(err, &dns):
+		return resultDNS, "the host name does not resolve"
+	case timedOut(err):
+		return resultTimeout, "no answer in time"
+	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
+		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
+	case errors.As(err, &handshake):
+		return resultTLS, excerptOf([]byte(handshake.Error()))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return resultRefused, "the connection was refused"
+	}
+	return resultOther, "the connection failed or the answer was not HTTP"
+}
+
+func timedOut(err error) bool {
+	var t net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &t) && t.Timeout()
 }

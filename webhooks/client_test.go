@@ -2,148 +2,302 @@ package webhooks
 
 import (
 	"bufio"
-	"context"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// conversation listens and holds every connection as talk does, which gets the
-// number of the connection and reads requests one by one.
-func conversation(t *testing.T, talk func(n int64, c net.Conn, next func() bool)) (url string, connections *atomic.Int64) {
+// attempt calls a URL once, for many at once on a machine that may be busy.
+func attempt(t *testing.T, opts Options, url string) Attempt {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	connections = new(atomic.Int64)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n := connections.Add(1)
-			go func() {
-				defer func() { _ = conn.Close() }()
-				in := bufio.NewReader(conn)
-				talk(n, conn, func() bool {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return false
-					}
-					_, err = io.Copy(io.Discard, r.Body)
-					return err == nil
-				})
-			}()
-		}
-	}()
-	return "http://" + l.Addr().String(), connections
+	w := New(nil, opts)
+	defer w.transport.CloseIdleConnections()
+	return callWith(t, w, url)()
 }
 
-const noContent = "HTTP/1.1 204 No Content\r\n\r\n"
-
-// calls calls a URL again and again with one caller.
-func calls(t *testing.T, url string) (call func() Attempt, end context.CancelFunc) {
+// callWith returns a function that calls a URL.
+func callWith(t *testing.T, w *Webhooks, url string) func() Attempt {
 	t.Helper()
-	ctx, end := context.WithCancel(context.Background())
-	t.Cleanup(end)
-	opts := quickly().withDefaults()
-	opts.Timeout = patience
-	w := New(nil, opts)
-	c := newCaller(ctx, opts, w.guard)
 	aim, err := w.newTarget(storedEndpoint{url: url, secret: newSecret()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func() Attempt {
-		a, _, ok := c.call(aim, &job{id: 8})
+		a, took, ok := w.call(t.Context(), aim, &job{id: 8}, false)
 		if !ok {
-			a.Result = "cut short"
+			t.Fatal("cut short")
+		}
+		if len(a.Excerpt) > excerptBytes {
+			t.Errorf("%d octets kept of the answer", len(a.Excerpt))
+		}
+		if took > w.opts.Timeout+5*time.Second {
+			t.Errorf("took %s", took)
 		}
 		return a
-	}, end
+	}
 }
 
-// TestConnectionsAreKept: one connection carries call after call, through
-// answers with and without a body, early hints among them.
-func TestConnectionsAreKept(t *testing.T) {
-	answers := []string{noContent, ok + "Content-Length: 2\r\n\r\nok", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + noContent,
-		ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "HTTP/1.1 500 No\r\nContent-Length: 5\r\n\r\nsorry",
-		ok + "Content-Length: 60000\r\n\r\n" + strings.Repeat("x", 60000)}
-	url, connections := conversation(t, func(_ int64, c net.Conn, next func() bool) {
-		for i := 0; next(); i++ {
-			say(c, answers[i%len(answers)])
+func status(code int) http.HandlerFunc {
+	return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
+}
+
+// TestHostileAnswers: whatever an endpoint answers, the attempt ends by its deadline, is recorded,
+// and leaves no connection behind.
+func TestHostileAnswers(t *testing.T) {
+	for name, h := range hostiles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts := quickly()
+			if h.hangs {
+				opts.Timeout = 400 * time.Millisecond
+			}
+			url, open := endpoint(t, h.answer)
+			if a := attempt(t, opts, url); a.Status != h.status || a.Result != h.result {
+				t.Errorf("%+v, want %d %s", a, h.status, h.result)
+			}
+			eventually(t, "no connection left", func() bool { return open.Load() == 0 })
+		})
+	}
+}
+
+// hostile is what one endpoint does with a connection on which a whole request
+// has come. What it returns from ends the connection.
+type hostile struct {
+	answer func(net.Conn)
+	status int
+	result string
+	hangs  bool // only the deadline ends it
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+
+// hostiles are the answers that are meant to do harm, each with what is recorded
+// of it.
+var hostiles = map[string]hostile{
+	"101 and silence": {answer: func(c net.Conn) {
+		say(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		untilGone(c)
+	}, status: 101, result: resultOther},
+	"early hints dripping": {answer: drip("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), result: resultTimeout, hangs: true},
+	"early hints flooding": {answer: pour("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), result: resultOther},
+	"silence":              {answer: untilGone, result: resultTimeout, hangs: true},
+	"headers dripping":     {answer: func(c net.Conn) { say(c, ok); drip("X: y\r\n")(c) }, result: resultTimeout, hangs: true},
+	"headers flooding":     {answer: func(c net.Conn) { say(c, ok); pour("X: y\r\n")(c) }, result: resultOther},
+	"200, body dripping": {answer: func(c net.Conn) { say(c, ok+"Content-Length: 60000\r\n\r\n"); drip("y")(c) },
+		status: 200, result: result2xx, hangs: true},
+	"500, endless body": {answer: func(c net.Conn) {
+		say(c, "HTTP/1.1 500 No\r\n\r\n")
+		pour(strings.Repeat("y", 4096))(c)
+	}, status: 500, result: result5xx},
+	"500, endless chunks": {answer: func(c net.Conn) {
+		say(c, "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n")
+		pour("1;" + strings.Repeat("e", 1000) + "\r\ny\r\n")(c)
+	}, status: 500, result: result5xx},
+	"negative length":  {answer: func(c net.Conn) { say(c, ok+"Content-Length: -1\r\n\r\n"); untilGone(c) }, result: resultOther},
+	"a frame of HTTP2": {answer: func(c net.Conn) { say(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00"); untilGone(c) }, result: resultTimeout, hangs: true},
+	"status 099":       {answer: func(c net.Conn) { say(c, "HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n") }, status: 99, result: resultOther},
+	"status 999":       {answer: func(c net.Conn) { say(c, "HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n") }, status: 999, result: resultOther},
+	"resets the line":  {answer: func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, result: resultOther},
+}
+
+// say writes, and says whether the other side is still there.
+func say(c net.Conn, text string) bool {
+	_, err := io.WriteString(c, text)
+	return err == nil
+}
+
+func untilGone(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+
+// drip says the same again and again, slowly.
+func drip(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		gone := make(chan struct{})
+		go func() { untilGone(c); close(gone) }()
+		for say(c, text) {
+			select {
+			case <-gone:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// pour says the same as fast as it is read.
+func pour(text string) func(net.Conn) {
+	much := strings.Repeat(text, 4096/len(text)+1)
+	return func(c net.Conn) {
+		for say(c, much) {
+			continue
+		}
+	}
+}
+
+// TestResults calls every kind of bad receiver once.
+func TestResults(t *testing.T) {
+	var inside atomic.Int64
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
+	t.Cleanup(private.Close)
+
+	var bomb bytes.Buffer
+	zip := gzip.NewWriter(&bomb)
+	if _, err := io.CopyN(zip, zeroes{}, 8<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var poured atomic.Int64
+
+	handlers := map[string]struct {
+		answer http.HandlerFunc
+		status int
+		result string
+	}{
+		"200":          {status(200), 200, result2xx},
+		"204":          {status(204), 204, result2xx},
+		"301 inside":   {http.RedirectHandler(private.URL, http.StatusMovedPermanently).ServeHTTP, 301, result3xx},
+		"302 to cloud": {http.RedirectHandler("http://169.254.169.254/", http.StatusFound).ServeHTTP, 302, result3xx},
+		"410":          {status(410), 410, result4xx},
+		"500":          {status(500), 500, result5xx},
+		"666":          {status(666), 666, resultOther},
+		"hang":         {hang, 0, resultTimeout},
+		"closes":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, resultOther},
+		"10 GB": {func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Length", "10000000000")
+			n, _ := io.CopyN(rw, zeroes{}, 10_000_000_000)
+			poured.Add(n)
+		}, 200, result2xx},
+		"gzip bomb": {func(rw http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept-Encoding") != "" {
+				t.Error("a compressed answer was asked for")
+			}
+			rw.Header().Set("Content-Encoding", "gzip")
+			rw.WriteHeader(500)
+			_, _ = rw.Write(bomb.Bytes())
+		}, 500, result5xx},
+	}
+	opts := quickly()
+	hangs := opts // of those that do not answer
+	hangs.Timeout = 400 * time.Millisecond
+	for name, test := range handlers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts := opts
+			if test.result == resultTimeout {
+				opts = hangs
+			}
+			a := attempt(t, opts, newSink(t, test.answer).URL)
+			if a.Status != test.status || a.Result != test.result {
+				t.Errorf("%+v, want %d %s", a, test.status, test.result)
+			}
+		})
+	}
+
+	t.Run("no server", func(t *testing.T) {
+		t.Parallel()
+		for url, want := range map[string]string{
+			closedPort(t):                                       resultRefused,
+			"http://no-such-host.invalid/":                      resultDNS,
+			speaks(t, "SSH-2.0-OpenSSH\r\n"):                    resultOther,
+			strings.Replace(private.URL, "http:", "https:", 1):  resultTLS,
+			selfSigned(t):                                       resultTLS,
+			"https" + strings.TrimPrefix(speaks(t, ""), "http"): resultTimeout, // never shakes hands
+		} {
+			opts := opts
+			if want == resultTimeout {
+				opts = hangs
+			}
+			a := attempt(t, opts, url)
+			if a.Result != want || a.Status != 0 || a.Error == "" {
+				t.Errorf("%s: %+v, want %s", url, a, want)
+			}
 		}
 	})
-	call, _ := calls(t, url)
-	for i := range 3 * len(answers) {
-		want := result2xx
-		if i%len(answers) == 4 {
-			want = result5xx
+	t.Run("guarded", func(t *testing.T) {
+		t.Parallel()
+		guarded := opts
+		guarded.AllowPrivate = false
+		for _, url := range []string{private.URL, "https://127.0.0.1/", "https://localhost/", "https://[::1]/", "https://10.0.0.1/", "https://169.254.169.254/"} {
+			a := attempt(t, guarded, url)
+			if a.Result != resultBlocked || strings.Contains(a.Error, "127") {
+				t.Errorf("%s: %+v", url, a)
+			}
 		}
-		if a := call(); a.Result != want || want == result5xx && a.Excerpt != "sorry" {
-			t.Errorf("call %d: %+v", i, a)
+	})
+	t.Run("proxy", func(t *testing.T) {
+		t.Setenv("HTTP_PROXY", private.URL)
+		t.Setenv("ALL_PROXY", private.URL)
+		attempt(t, opts, "http://no-such-host.invalid/")
+	})
+	t.Cleanup(func() {
+		if n := inside.Load(); n != 0 {
+			t.Errorf("%d requests reached the private server", n)
 		}
+		if n := poured.Load(); n > 64<<20 {
+			t.Errorf("%d octets of the endless answer were taken", n)
+		}
+	})
+}
+
+// TestConnectionsAreKept: an answer that fits is read, and its connection used again.
+func TestConnectionsAreKept(t *testing.T) {
+	var connections, calls atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader([]int{204, 200, 500}[calls.Add(1)%3])
+		_, _ = rw.Write(make([]byte, 60<<10))
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	call := callWith(t, New(nil, quickly()), s.URL)
+	for range 9 {
+		call()
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
 }
 
-// TestConnectionsThatAreNotKept: what the server closes, and what it says
-// unasked, is not taken for an answer; the call goes out on a new connection.
-func TestConnectionsThatAreNotKept(t *testing.T) {
-	for name, after := range map[string]func(net.Conn){
-		"closed by the server":   func(c net.Conn) { _ = c.Close() },
-		"reset by the server":    func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() },
-		"an answer unasked":      func(c net.Conn) { say(c, "HTTP/1.1 500 Lie\r\nContent-Length: 0\r\n\r\n") },
-		"half of another answer": func(c net.Conn) { say(c, "HTTP/1.1 5") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			done := make(chan struct{}, 10)
-			url, connections := conversation(t, func(_ int64, c net.Conn, next func() bool) {
-				if next() {
-					say(c, noContent)
-					after(c)
-					done <- struct{}{}
-					untilGone(c)
-				}
-			})
-			call, _ := calls(t, url)
-			for i := range 5 {
-				if a := call(); a.Result != result2xx {
-					t.Errorf("call %d: %+v", i, a)
-				}
-				<-done
-			}
-			if n := connections.Load(); n != 5 {
-				t.Errorf("%d connections", n)
-			}
-		})
-	}
-}
-
-// TestClosedAsTheRequestComes: a server that closes a kept connection as a
-// request comes has not answered it: it is sent again, on a new one.
+// TestClosedAsTheRequestComes: when a server closes a kept connection as a request comes, the
+// request is sent again on a new one.
 func TestClosedAsTheRequestComes(t *testing.T) {
-	url, connections := conversation(t, func(n int64, c net.Conn, next func() bool) {
-		if !next() {
-			return
+	var connections atomic.Int64
+	url := serve(t, func(conn net.Conn) {
+		answers := 2
+		if connections.Add(1) == 1 {
+			answers = 1
 		}
-		say(c, noContent)
-		if n == 1 {
-			next() // and is not heard of again
-		} else if next() {
-			say(c, noContent)
+		in := bufio.NewReader(conn)
+		for range answers + 1 {
+			request, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			if request.Header["Idempotency-Key"] != nil {
+				t.Error("the request has a header of the transport's")
+			}
+			if _, err := io.Copy(io.Discard, request.Body); err != nil || answers == 0 {
+				return
+			}
+			answers--
+			say(conn, "HTTP/1.1 204 No Content\r\n\r\n")
 		}
 	})
-	call, _ := calls(t, url)
+	call := callWith(t, New(nil, quickly()), url)
 	for i := range 3 {
 		if a := call(); a.Result != result2xx {
 			t.Errorf("call %d: %+v", i, a)
@@ -154,30 +308,89 @@ func TestClosedAsTheRequestComes(t *testing.T) {
 	}
 }
 
-// TestEndCutsCalls: the end of the caller ends a call at once, wherever it is.
-func TestEndCutsCalls(t *testing.T) {
-	for name, begun := range map[string]string{"before the answer": "", "in the head": "HTTP/1.1 200", "in the body": ok + "Content-Length: 9\r\n\r\nx"} {
-		t.Run(name, func(t *testing.T) {
-			reached := make(chan struct{})
-			url, _ := conversation(t, func(_ int64, c net.Conn, next func() bool) {
-				next()
-				say(c, begun)
-				close(reached)
-				untilGone(c)
-			})
-			call, end := calls(t, url)
-			done := make(chan Attempt, 1)
-			go func() { done <- call() }()
-			<-reached
-			end()
-			select {
-			case a := <-done:
-				if name == "in the body" && a.Result != result2xx && a.Result != "cut short" || name != "in the body" && a.Result != "cut short" {
-					t.Errorf("%+v", a)
-				}
-			case <-time.After(patience):
-				t.Error("the call hangs")
-			}
-		})
+// TestNoMoreIsRead: of an answer's body no more than 64 KiB are read.
+func TestNoMoreIsRead(t *testing.T) {
+	for status, most := range map[int]int{500: maxAnswerBytes, 101: 0} {
+		body := new(endless)
+		readAnswer(&http.Response{StatusCode: status, Body: body})
+		if body.read > most {
+			t.Errorf("%d octets read of a %d", body.read, status)
+		}
 	}
+}
+
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) { e.read += len(b); return len(b), nil }
+func (e *endless) Close() error               { return nil }
+
+func TestResultOfUnknownError(t *testing.T) {
+	if result, text := resultOfError(errors.New("tcp 10.0.0.1: strange")); result != resultOther || strings.Contains(text, "10.0") {
+		t.Errorf("%s, %s", result, text)
+	}
+}
+
+// serve holds each connection as talk does. What it returns from ends the connection.
+func serve(t testing.TB, talk func(net.Conn)) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				talk(conn)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// endpoint reads a request and answers with answer; open counts the connections that are open.
+func endpoint(t testing.TB, answer func(net.Conn)) (url string, open *atomic.Int64) {
+	open = new(atomic.Int64)
+	return serve(t, func(conn net.Conn) {
+		open.Add(1)
+		defer open.Add(-1)
+		request, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, request.Body); err == nil {
+			answer(conn)
+		}
+	}), open
+}
+
+type zeroes struct{}
+
+func (zeroes) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func closedPort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// speaks is a server of another protocol: it sends its greeting and then nothing.
+func speaks(t *testing.T, greeting string) string {
+	return serve(t, func(conn net.Conn) { say(conn, greeting); untilGone(conn) })
+}
+
+func selfSigned(t *testing.T) string {
+	s := httptest.NewUnstartedServer(status(200))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
 }

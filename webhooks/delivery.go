@@ -85,7 +85,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	case Received:
 		d.InboundID = messageOf(j.id)
 	}
-	d.CreatedAt, d.Body = j.at, string(appendBody(nil, j.event()))
+	d.CreatedAt, d.Body = j.at, string(bodyOf(j.event()))
 	switch {
 	case stands && due == nil:
 		d.State = StateFailed
@@ -158,7 +158,7 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	if err != nil {
 		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
 	}
-	w.wake(int64(company), want{again: true})
+	w.Kick()
 	return d, nil
 }
 
@@ -169,3 +169,33 @@ const forgetAttempts = `
 		SELECT a.ctid FROM webhook_deliveries d CROSS JOIN LATERAL (
 			SELECT ctid FROM webhook_attempts WHERE seq = d.seq ORDER BY at DESC OFFSET 60) a
 		WHERE `
+
+const (
+	RecoverMost = 50_000                 // deliveries of one call of Recover
+	recoverPace = 400 * time.Microsecond // between their first attempts
+)
+
+// Recover sends again a company's deliveries that were given up, of events recorded at since or
+// later, and returns how many: RecoverMost of them at most. They become due one after the other, so that new events do not wait behind them.
+func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (resent int64, err error) {
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		if err := lockEndpoint(ctx, tx, company); err != nil { // two recoveries of a company take turns
+			return err
+		}
+		done, err := tx.Exec(ctx, `
+			WITH failed AS MATERIALIZED (
+				SELECT u.id, row_number() OVER (ORDER BY u.id) AS place
+				FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
+				WHERE u.company_id = $1 AND u.due = 'infinity' AND d.at >= $2 ORDER BY u.id LIMIT $3
+			)
+			UPDATE webhook_undelivered u SET due = now() + failed.place * $4::interval, tries = 0, given_up_at = NULL
+			FROM failed WHERE u.company_id = $1 AND u.id = failed.id AND u.due = 'infinity'`, int64(company), since, RecoverMost, recoverPace)
+		resent = done.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("recovering webhooks of company %d: %w", company, err)
+	}
+	w.Kick()
+	return resent, nil
+}

@@ -3,12 +3,10 @@ package webhooks
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,10 +186,12 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	good := newSink(t, nil)
 	opts := quickly()
 	opts.RetryDelays = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200) // some are left when it is deactivated
-	w := New(batchPool(t), opts)
+	pool := batchPool(t)
+	delivering := New(pool, opts)
+	w := New(pool, opts) // of another process
 	ctx := context.Background()
 	first := setEndpoint(t, w, 1, failing.URL)
-	run(t, w)
+	run(t, delivering)
 	enqueue(t, w, 1, 5, 1)
 	eventually(t, "a first attempt", func() bool { return failing.count() > 0 })
 
@@ -216,6 +216,7 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	if err != nil || second.Secret == first.Secret || !second.Active {
 		t.Fatalf("changed to %+v, %v", second, err)
 	}
+	delivering.EndpointChanged("1") // its notice
 	inState(t, w, 5, "delivered")
 	sign, err := newSigner(second.Secret)
 	if err != nil {
@@ -229,34 +230,20 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 // Every attempt at the event of a message that was given a name says that name, also when it is read again from where what
 // failed waits, by another process, or sent again by hand.
 func TestReferenceOnEveryAttempt(t *testing.T) {
-	var mu sync.Mutex
-	var bodies []string
-	fails := 3
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		if bodies = append(bodies, string(body)); len(bodies) <= fails {
+	const fails = 3
+	var calls atomic.Int64
+	s := newSink(t, func(out http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) <= fails {
 			out.WriteHeader(http.StatusServiceUnavailable)
 		}
-	}))
-	t.Cleanup(server.Close)
-	told := func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(bodies)
-	}
+	})
 	until := func(n int) {
 		t.Helper()
-		for end := time.Now().Add(patience); len(told()) < n; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%d attempts, want %d", len(told()), n)
-			}
-		}
+		eventually(t, "a call", func() bool { return s.count() >= n })
 	}
 	pool := batchPool(t)
 	w := New(pool, quickly())
-	setEndpoint(t, w, 1, server.URL)
+	setEndpoint(t, w, 1, s.URL)
 	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(), Reference: `facture "42"`}
 	enqueueAll(t, w, []Event{event})
 	stop := run(t, w)
@@ -265,19 +252,14 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	w = New(pool, quickly())
 	run(t, w)
 	until(fails + 1)
-	for end := time.Now().Add(patience); only(t, w, 42).State != StateDelivered; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it is %+v", only(t, w, 42))
-		}
-	}
+	inState(t, w, 42, StateDelivered)
 	if _, err := w.Resend(t.Context(), 1, only(t, w, 42).ID); err != nil {
 		t.Fatal(err)
 	}
 	until(fails + 2)
-	want := string(appendBody(nil, &event))
-	for i, body := range append(told(), only(t, w, 42).Body) {
-		if body != want {
-			t.Errorf("attempt %d says %s, want %s", i+1, body, want)
+	for i, r := range s.requests() {
+		if want := string(bodyOf(&event)); r.body != want {
+			t.Errorf("attempt %d has %s, want %s", i+1, r.body, want)
 		}
 	}
 }

@@ -12,10 +12,9 @@
 //
 // # Events on request
 //
-// An event that is not about a message of the company goes only to an endpoint that asked
-// for it ([Askable], [Endpoint.Events]): [Webhooks.EnqueueAsked] writes the same rows, with
-// the body's data as it is to be sent. Its number is drawn from the sequence of messages, so
-// that one order lists all.
+// An event that is not about a message of the company goes only to an endpoint that requested
+// it ([Askable], [Endpoint.Events]). Its row holds the body's data. Its number is drawn from the
+// sequence of messages, so that one order lists all.
 //
 // # An attempt
 //
@@ -35,20 +34,17 @@
 // statement for all endpoints for which the process has room writes until when the claim
 // lasts. That time is also the claim's name: a result is recorded only while the row has
 // it, so it is recorded once, and not after another process has claimed the row.
-// No order of arrival, no cursor and no memory of a process decides what is due: a
-// transaction that commits late, however late, leaves a row that is due.
 //
 // An event is posted only after its claim is committed. That COMMIT comes after the
 // event's own in the log and waits for the synchronous standby, if there is one; so no
-// endpoint gets an event that a failover can take back ([postgres.Confirm] would say the same
-// with one more round trip). A claim whose COMMIT got no answer is not used.
+// endpoint gets an event that a failover can take back. A claim whose COMMIT got no answer
+// is not used.
 //
-// A process that enqueues looks at the company's latest rows with its next kick. All
-// processes look at all active endpoints every Options.Idle for what became due in the
-// last seconds, and at each twentieth look for everything that is due: an index probe
-// an endpoint. The bound of the frequent look matters while an old snapshot, of a backup
-// say, keeps deleted rows: each look passes those that are younger than the bound. The
-// decision and its figures are in docs/decisions/0001-webhook-deliveries.md.
+// A kick makes the process look at all active endpoints for what became due in the last
+// seconds, an index probe an endpoint. It looks every Options.Idle without a kick, and every 20
+// times that for everything that is due. The bound of the frequent look matters while an old
+// snapshot, of a backup for example, keeps deleted rows: each look passes those that are younger
+// than the bound. The decision and its figures are in docs/decisions/0001-webhook-deliveries.md.
 //
 // # Failures
 //
@@ -58,38 +54,31 @@
 //   - A process freezes: when it wakes it starts no call whose claim could end before
 //     the call does, and the results of claims that ended are not stored.
 //   - A process shuts down: it claims nothing, gives the calls in flight a limited
-//     time, stores their results, and gives back the claims of the rest.
-//   - Postgres is away: results wait in memory, and nothing is claimed before they are
-//     stored.
+//     time, and stores their results. A call that it cuts is repeated when its claim ends.
+//   - PostgreSQL is away: results wait in memory, and too many of them stop further calls.
 //   - PostgreSQL's clock is set: ahead, claims end early and calls in flight may be made
 //     twice; back, what waits is due by as much later.
 //   - An endpoint changes: pending deliveries go to the new URL, signed with the new
 //     secret, because each claim reads the endpoint. It is deactivated: its pending
 //     deliveries wait, their attempts untouched, until it is active again; messages that
-//     become final meanwhile emit nothing (rule api 6). A change by another process also
-//     ends, with its notice, what was claimed before and not called yet
-//     ([Webhooks.EndpointChanged]).
+//     become final meanwhile emit nothing (rule api 6). The notice of a change by another
+//     process makes Run look for what waits ([Webhooks.EndpointChanged]).
 //
 // # Operations
 //
-// [Webhooks.Deliveries] lists, [Webhooks.Resend] sends one again,
-// [Webhooks.Recover] everything that was given up since a time: in batches, by the
-// processes that run [Webhooks.Run], with its progress in a row. [Webhooks.Rotate]
+// [Webhooks.Deliveries] lists, [Webhooks.Resend] sends one again, [Webhooks.Recover]
+// everything that was given up since a time. [Webhooks.Rotate]
 // changes the secret so that for a day both are valid. [Webhooks.Test] calls an
 // endpoint once, returns its response and records nothing. They take the company as
-// an [sms.CompanyID]: another company's delivery is not found.
-//
-// An endpoint's row says since when it has been failing; [TakeFailing] returns once
-// the endpoints whose owners must be notified that they keep failing. Options can switch
-// an endpoint off after days of failures only, or at 410 Gone; both are off by
-// default.
+// an [sms.CompanyID]: another company's delivery is not found. An endpoint's row has since
+// when it has been failing; [TakeFailing] returns once the endpoints whose owners must be
+// notified that they keep failing.
 //
 // # Isolation
 //
 // In each process an endpoint has a limit of calls in flight: small at first, larger
-// while responses are quick, and small again at the first failure. Quick endpoints,
-// endpoints that were not called yet and slow ones have separate pools of call slots, so
-// that any number of hanging endpoints leaves the others their slots. Deliveries are
-// claimed only for calls that begin at once, or within a tenth of a second at a quick
-// endpoint, by an index that starts at the company.
+// while responses are quick, and small again at the first failure. Endpoints whose last call
+// was slow share half of all calls, so that any number of hanging endpoints leaves the others
+// half; each is known as slow after its first call. Deliveries are claimed only for calls that
+// begin at once, by an index that starts at the company.
 package webhooks

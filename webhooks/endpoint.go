@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/vault"
 	"intumwa/sms"
 )
 
@@ -29,13 +31,9 @@ type Endpoint struct {
 	// secret signs.
 	PreviousUntil *time.Time
 	FailingSince  *time.Time // the first failure since the last success; nil: the last call succeeded, or there was none
-	// DisabledAt is when the gateway switched the endpoint off, for DisabledReason; nil
-	// and "" when it did not.
-	DisabledAt     *time.Time
-	DisabledReason string
+	Events        []string   // those of Askable that it requested; it gets them beside Sent and Failed
 
-	// Events are those of Askable that it asked for; it gets them beside Sent and Failed.
-	Events []string
+	sealed string // the secret as stored
 }
 
 // Setting changes an endpoint. A zero field stays as it is; a new endpoint is active
@@ -65,18 +63,12 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		}
 	}
 	var e Endpoint
-	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		// Otherwise two concurrent changes of one company could both find no row.
-		if err := lockEndpoint(ctx, tx, companyID); err != nil {
-			return err
-		}
-		var err error
+	err := w.changeEndpoint(ctx, sms.CompanyID(companyID), func(tx pgx.Tx, now Endpoint, err error) error {
 		moved := false
-		e, err = w.endpoint(ctx, tx, companyID)
-		switch {
+		switch e = now; {
 		case errors.Is(err, ErrNotFound):
 			e = Endpoint{CompanyID: companyID, Active: true}
-		case err != nil && s.Secret == "":
+		case err != nil && (s.Secret == "" || !unreadable(err)):
 			return err // a secret that cannot be decrypted may be replaced, but not kept
 		}
 		if s.URL != "" || e.URL == "" {
@@ -102,9 +94,6 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		if s.Secret != "" {
 			e.PreviousUntil = nil
 		}
-		if e.Active { // switching it on or changing its URL resets its failures
-			e.DisabledAt, e.DisabledReason = nil, ""
-		}
 		return tx.QueryRow(ctx, `
 			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active, events)
 			VALUES ($1, $2, $3, $4, $7)
@@ -112,26 +101,104 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			SET url = excluded.url, secret = excluded.secret, active = excluded.active, events = excluded.events, updated_at = now(),
 				previous_secret = CASE WHEN NOT $5 THEN e.previous_secret END, previous_until = CASE WHEN NOT $5 THEN e.previous_until END,
 				failing_since = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.failing_since END,
-				given_up_at = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.given_up_at END,
-				disabled_at = CASE WHEN NOT excluded.active THEN e.disabled_at END,
-				disabled_reason = CASE WHEN NOT excluded.active THEN e.disabled_reason END
+				given_up_at = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.given_up_at END
 			RETURNING updated_at, failing_since`,
 			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved, e.Events).Scan(&e.UpdatedAt, &e.FailingSince)
 	})
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
 	}
-	w.wake(companyID, want{changed: true})
 	return e, nil
 }
 
-// Endpoint returns a company's endpoint, or ErrNotFound.
-func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (Endpoint, error) {
-	e, err := w.endpoint(ctx, w.pool, companyID)
+// RotationOverlap is how long the previous secret signs beside the new one.
+const RotationOverlap = 24 * time.Hour
+
+// Rotate gives a company's endpoint a new signing secret. During RotationOverlap both
+// sign: webhook-signature has two signatures; X-Webhook-Signature, which can hold only
+// one, has the old secret's until then. The returned endpoint has the new secret and
+// PreviousUntil.
+//
+// A rotation while another is under way is an sms.Refusal, because receivers might
+// have neither of the two valid secrets. Call EndRotation first.
+func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (e Endpoint, err error) {
+	err = w.changeEndpoint(ctx, company, func(tx pgx.Tx, now Endpoint, err error) error {
+		switch {
+		case err != nil && !unreadable(err):
+			return err
+		case now.PreviousUntil != nil:
+			return newRefusal(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.", now.PreviousUntil.UTC().Format(timestampLayout))
+		}
+		e = now
+		e.Secret = newSecret()
+		return tx.QueryRow(ctx, `
+			UPDATE webhook_endpoints SET previous_secret = secret, previous_until = now() + $3::interval, secret = $2, updated_at = now()
+			WHERE company_id = $1 RETURNING previous_until, updated_at`,
+			int64(company), w.vault.Seal(int64(company), e.Secret), RotationOverlap).Scan(&e.PreviousUntil, &e.UpdatedAt)
+	})
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("reading the webhook endpoint of company %d: %w", companyID, err)
+		return Endpoint{}, fmt.Errorf("rotating the webhook secret of company %d: %w", company, err)
 	}
 	return e, nil
+}
+
+// EndRotation ends a rotation early: the previous secret stops signing. Without a
+// rotation under way it changes nothing.
+func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (e Endpoint, err error) {
+	err = w.changeEndpoint(ctx, company, func(tx pgx.Tx, now Endpoint, err error) error {
+		if err != nil && !unreadable(err) {
+			return err
+		}
+		e = now
+		e.PreviousUntil = nil
+		return tx.QueryRow(ctx, `
+			UPDATE webhook_endpoints SET previous_secret = NULL, previous_until = NULL, updated_at = now()
+			WHERE company_id = $1 RETURNING updated_at`, int64(company)).Scan(&e.UpdatedAt)
+	})
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("ending the rotation of the webhook secret of company %d: %w", company, err)
+	}
+	return e, nil
+}
+
+// changeEndpoint calls change while it holds the lock of a company's endpoint, with the endpoint
+// as it is, or the error of reading it.
+func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, change func(tx pgx.Tx, now Endpoint, err error) error) error {
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		if err := lockEndpoint(ctx, tx, company); err != nil {
+			return err
+		}
+		now, err := w.In(tx).Endpoint(ctx, int64(company))
+		return change(tx, now, err)
+	})
+	if err == nil {
+		w.EndpointChanged("")
+	}
+	return err
+}
+
+// unreadable reports whether an endpoint was read but for its secret, which cannot be decrypted.
+func unreadable(err error) bool {
+	return errors.Is(err, vault.ErrNoKey) || errors.Is(err, vault.ErrWrongKey)
+}
+
+// lockEndpoint serializes changes of a company's endpoint, also while it has no row yet.
+func lockEndpoint(ctx context.Context, tx pgx.Tx, company sms.CompanyID) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhook_endpoints', $1))`, int64(company))
+	return err
+}
+
+// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it returns
+// the rest and an error.
+func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (e Endpoint, err error) {
+	if e, err = w.EndpointOf(ctx, sms.CompanyID(companyID)); err != nil {
+		return e, err
+	}
+	e.Secret, err = w.vault.Open(companyID, e.sealed)
+	if e.sealed = ""; err != nil {
+		err = fmt.Errorf("reading the webhook endpoint of company %d: %w", companyID, err)
+	}
+	return e, err
 }
 
 // EndpointOf is Endpoint without decrypting the secret, which stays empty: for pages.
@@ -146,24 +213,89 @@ func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpo
 	return found[0], nil
 }
 
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+// Endpoints lists endpoints by company id, at most limit of them, from the first
+// after that id, without their secrets.
+func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
+	rows, err := w.pool.Query(ctx, `SELECT company_id, url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
+			failing_since, events
+		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) {
+		err = row.Scan(&e.CompanyID, &e.URL, &e.sealed, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.Events)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
+	}
+	return found, nil
 }
 
-// endpoint returns what could be read even with an error.
-func (w *Webhooks) endpoint(ctx context.Context, q querier, companyID int64) (Endpoint, error) {
-	e := Endpoint{CompanyID: companyID}
-	var stored string
-	err := q.QueryRow(ctx, `SELECT url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
-			failing_since, disabled_at, coalesce(disabled_reason, ''), events
-		FROM webhook_endpoints WHERE company_id = $1`, companyID).
-		Scan(&e.URL, &stored, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason, &e.Events)
+// RecordedURL returns an endpoint's URL for the audit log and for administrators:
+// without the parts that may hold a secret, such as the query.
+func RecordedURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	u.User, u.Fragment = nil, ""
+	return u.String()
+}
+
+// storedEndpoint is the part of an endpoint that a call needs.
+type storedEndpoint struct {
+	company     int64
+	url, secret string // as stored
+	previous    string // the previous secret, as stored, during a rotation
+	failing     bool   // the last call failed
+}
+
+const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END AS previous,
+	e.failing_since IS NOT NULL AS failing`
+
+// fields are what storedColumns are scanned into.
+func (s *storedEndpoint) fields() []any {
+	return []any{&s.company, &s.url, &s.secret, &s.previous, &s.failing}
+}
+
+// stored reads a company's endpoint, or returns ErrNotFound.
+func (w *Webhooks) stored(ctx context.Context, company int64) (s storedEndpoint, err error) {
+	err = w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`, company).Scan(s.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return e, ErrNotFound
+		err = ErrNotFound
 	}
 	if err != nil {
-		return e, err
+		return s, fmt.Errorf("reading the webhook endpoint of company %d: %w", company, err)
 	}
-	e.Secret, err = w.vault.Open(companyID, stored)
-	return e, err
+	return s, nil
+}
+
+// newTarget makes the target of a stored endpoint.
+func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return nil, errors.New("the stored URL does not parse") // the URL may hold a secret: not for the log
+	}
+	secret, err := w.vault.Open(s.company, s.secret)
+	if err != nil {
+		return nil, err
+	}
+	sign, err := newSigner(secret)
+	if err != nil {
+		return nil, err
+	}
+	if s.previous != "" {
+		before, err := w.vault.Open(s.company, s.previous)
+		if err != nil {
+			return nil, err
+		}
+		if sign.previous, err = newSigner(before); err != nil {
+			return nil, err
+		}
+	}
+	return &target{url: u, signer: sign, stored: s}, nil
 }

@@ -88,11 +88,10 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 			}
 		}
 		data.Message = nil
-		text, err := dataOf(data)
-		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, number, text)
+		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, number, string(jsonOf(data)))
 		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
 		erased++
-		return err
+		return nil
 	})
 	if err == nil && erased > 0 {
 		err = tx.SendBatch(ctx, b).Close()

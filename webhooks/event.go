@@ -1,17 +1,18 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
 // The two events that every endpoint gets. rule api 6
@@ -20,23 +21,115 @@ const (
 	Failed = "sms.failed"
 )
 
+// Events that an endpoint gets only if it requested them (Endpoint.Events).
+const (
+	Received   = "sms.received" // a message from a handset
+	LowBalance = "balance.low"  // the balance has fallen below a threshold
+)
+
+// Askable lists the events that an endpoint may request.
+func Askable() []string { return []string{Received, LowBalance} }
+
 // eventNames are all events, by their number within a delivery's id.
 var eventNames = [...]string{Sent, Failed, Received, LowBalance}
 
-// Event is a message's final transition.
-type Event struct {
-	CompanyID   int64
-	MessageID   int64  // the integer id of rule api 2.3
-	Name        string // Sent or Failed
-	PhoneNumber string // E.164
-	At          time.Time
-	Reference   string // the customer's own name for the message; "": none, and the body does not speak of it
+// Reasons of refusals of the events that an endpoint requests.
+const (
+	BadEvent    = "webhook_event"
+	AlwaysEvent = "webhook_event_always"
+)
 
-	data string // of the body, of events that are about no message of the company
+// checkEvents refuses events that cannot be requested, and returns them sorted, each once.
+func checkEvents(asked []string) ([]string, error) {
+	for _, name := range asked {
+		switch {
+		case name == Sent || name == Failed:
+			return nil, sms.Refusal{Reason: AlwaysEvent, Text: "Every endpoint gets " + Sent + " and " + Failed + "; ask for the others only."}
+		case !slices.Contains(Askable(), name):
+			return nil, sms.Refusal{Reason: BadEvent, Text: "There is no such event."}
+		}
+	}
+	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(asked)))...), nil
 }
 
-// timestampLayout is RFC 3339 with a numeric offset also for UTC, to the second.
+// Event is what a company's endpoint gets a request about.
+type Event struct {
+	CompanyID int64
+	// MessageID is the integer id of the message that became final (rule api 2.3), or a number
+	// of the same sequence. With the name it is the event's identity.
+	MessageID   int64
+	Name        string
+	PhoneNumber string // E.164; empty where it concerns nobody
+	At          time.Time
+	Reference   string // the customer's own name for the message; "": none, and the body has no such field
+	Data        any    // of the body, of an event that is requested: ReceivedData or LowBalanceData
+}
+
+// ReceivedData is the data of Received.
+type ReceivedData struct {
+	InboundID  int64   `json:"inbound_id"`
+	From       string  `json:"from"`
+	To         string  `json:"to"`
+	Message    *string `json:"message"` // nil: no text in a coding that is read
+	ReceivedAt Time    `json:"received_at"`
+}
+
+// LowBalanceData is the data of LowBalance.
+type LowBalanceData struct {
+	CompanyID int64 `json:"company_id"`
+	Credits   int64 `json:"credits"`
+	Threshold int64 `json:"threshold"`
+}
+
+// messageData is the data of Sent and Failed: exactly the fields of rule api 6, and the
+// client_reference of a message that has one.
+type messageData struct {
+	MessageID   int64  `json:"message_id"`
+	PhoneNumber string `json:"phone_number"`
+	Status      string `json:"status"`
+	SentAt      *Time  `json:"sent_at"`
+	FailedAt    *Time  `json:"failed_at"`
+	Reference   string `json:"client_reference,omitempty"`
+}
+
+// Time is written in JSON as RFC 3339 with a numeric offset also for UTC, to the second.
+type Time struct{ time.Time }
+
 const timestampLayout = "2006-01-02T15:04:05-07:00"
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(nil, `"`+timestampLayout+`"`), nil
+}
+
+// bodyOf returns the body of rule api 6. Every attempt builds the body again and must send the
+// same octets, so the result for an event must never change.
+func bodyOf(e *Event) []byte {
+	data := e.Data
+	if data == nil {
+		m := messageData{MessageID: e.MessageID, PhoneNumber: e.PhoneNumber, Status: e.Name, Reference: e.Reference}
+		if e.Name == Sent {
+			m.SentAt = &Time{e.At}
+		} else {
+			m.FailedAt = &Time{e.At}
+		}
+		data = m
+	}
+	return jsonOf(struct {
+		Event     string `json:"event"`
+		Timestamp Time   `json:"timestamp"`
+		Data      any    `json:"data"`
+	}{e.Name, Time{e.At}, data})
+}
+
+// jsonOf returns the JSON of texts and numbers, without escapes for HTML.
+func jsonOf(value any) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(value) // texts and numbers always marshal
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
 
 // idSpan is how many delivery ids belong to one message. It is larger than the
 // number of events so that another event would not move the ids of old ones.
@@ -68,111 +161,59 @@ func eventName(delivery int64) string {
 // webhookID is the receiver's key against duplicates: the same over all attempts
 // and re-sends of a delivery. It contains no full stop, as the signed content of
 // Standard Webhooks demands.
-func webhookID(delivery int64) string { return string(appendWebhookID(nil, delivery)) }
-
-func appendWebhookID(b []byte, delivery int64) []byte {
+func webhookID(delivery int64) string {
 	if delivery < 0 { // a test's
-		return strconv.AppendInt(append(b, "evt_test_"...), -delivery, 10)
+		return "evt_test_" + strconv.FormatInt(-delivery, 10)
 	}
-	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
+	return "evt_" + strconv.FormatInt(delivery, 10)
 }
 
-// appendBody appends the body of rule api 6: these fields in this order, nothing else, but
-// for the client_reference of a message that was given one; of the events that an endpoint
-// asked for, the data that is stored with them.
-// Every attempt builds the body again and must send the same octets, so the result for
-// an event must never change.
-func appendBody(b []byte, e *Event) []byte {
-	b = append(b, `{"event":"`...)
-	b = append(b, e.Name...)
-	b = append(b, `","timestamp":`...)
-	b = appendTime(b, e.At)
-	if e.data != "" {
-		b = append(b, `,"data":`...)
-		b = append(b, e.data...)
-		return append(b, '}')
-	}
-	b = append(b, `,"data":{"message_id":`...)
-	b = strconv.AppendInt(b, e.MessageID, 10)
-	b = append(b, `,"phone_number":`...)
-	b = appendString(b, e.PhoneNumber)
-	b = append(b, `,"status":"`...)
-	b = append(b, e.Name...)
-	if e.Name == Sent {
-		b = append(b, `","sent_at":`...)
-		b = appendTime(b, e.At)
-		b = append(b, `,"failed_at":null`...)
-	} else {
-		b = append(b, `","sent_at":null,"failed_at":`...)
-		b = appendTime(b, e.At)
-	}
-	if e.Reference != "" {
-		b = append(b, `,"client_reference":`...)
-		b = appendString(b, e.Reference)
-	}
-	return append(b, "}}"...)
-}
-
-func appendTime(b []byte, t time.Time) []byte {
-	b = append(b, '"')
-	b = t.UTC().AppendFormat(b, timestampLayout)
-	return append(b, '"')
-}
-
-// appendString appends s as a JSON string; a plain one, as every E.164 number is,
-// costs no allocation.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			quoted, _ := json.Marshal(s) // a string always marshals
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
-}
-
-// Enqueue records events in the transaction that makes their messages final, for
-// companies with an active endpoint. An event that is already recorded is skipped, so
-// a message has exactly one row. It runs one statement for any number of events, with
-// the commit at the latest (postgres.Later). Call Kick once tx is committed. rule api 6
+// Enqueue records events in the transaction that makes their messages final, for companies with
+// an active endpoint, and those of Askable for endpoints that requested them. An event that is
+// already recorded is skipped, so a message has exactly one row. It runs one statement for any
+// number of events, with the commit at the latest (postgres.Later). Call Kick once tx is
+// committed. rule api 6
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	ids, companies := make([]int64, len(events)), make([]int64, len(events))
-	at, numbers, references := make([]time.Time, len(events)), make([]string, len(events)), make([]*string, len(events))
-	seen := make(map[int64]bool, len(events))
-	n, now := 0, time.Now()
+	ids, companies, at := []int64{}, []int64{}, []time.Time{}
+	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
+	seen := map[int64]bool{}
 	for i := range events {
 		e := &events[i]
 		id, err := deliveryID(e.MessageID, e.Name)
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
-		if !seen[id] {
-			seen[id] = true
-			w.wanted.add(e.CompanyID, want{enqueued: now})
-			ids[n], companies[n], at[n], numbers[n] = id, e.CompanyID, e.At, e.PhoneNumber
-			if e.Reference != "" {
-				references[n] = &e.Reference
-			}
-			n++
+		if seen[id] {
+			continue
 		}
+		seen[id] = true
+		var reference, text, name *string
+		if e.Reference != "" {
+			reference = &e.Reference
+		}
+		if e.Data != nil {
+			encoded := string(jsonOf(e.Data))
+			text, name = &encoded, &e.Name
+		}
+		ids, companies, at = append(ids, id), append(companies, e.CompanyID), append(at, e.At)
+		numbers, references, data, asked = append(numbers, e.PhoneNumber), append(references, reference), append(data, text), append(asked, name)
+	}
+	if len(ids) == 0 {
+		return nil
 	}
 	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
 		WITH new AS (
-			INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference)
-			SELECT n.company_id, n.id, n.at, n.phone_number, n.reference
-			FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[]) AS n(company_id, id, at, phone_number, reference)
-			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active
+			INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference, data)
+			SELECT n.company_id, n.id, n.at, n.phone_number, n.reference, n.data
+			FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[])
+				AS n(company_id, id, at, phone_number, reference, data, asked)
+			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
 			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
 			RETURNING company_id, id
 		)
 		INSERT INTO webhook_undelivered (company_id, id, due) SELECT company_id, id, now() FROM new`,
-		companies[:n], ids[:n], at[:n], numbers[:n], references[:n])
-	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
+		companies, ids, at, numbers, references, data, asked)
+	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(ids)), b)
 }

@@ -52,38 +52,6 @@ func TestHangingEndpointsDelayNobody(t *testing.T) {
 	}
 }
 
-// TestSlowWhileItIsClaimed: an endpoint that turns slow while its deliveries are claimed
-// holds the slots that were reserved, not those of a pool that has none.
-func TestSlowWhileItIsClaimed(t *testing.T) {
-	s := newSink(t, nil)
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	setEndpoint(t, d.Webhooks, 1, s.URL)
-	enqueue(t, d.Webhooks, 1, 1, 8)
-	free := d.free
-	e := d.worker(1)
-	e.class, e.limit = quick, 4
-	d.enqueue(e, position{})
-	wishes := d.plan()
-	found, err := d.claim(t.Context(), wishes)
-	if err != nil || len(found[1].jobs) != 4 {
-		t.Fatalf("%+v, %v", found, err)
-	}
-	e.class, d.free[slow] = slow, 0
-	d.begin(t.Context(), wishes, found, nil)
-	d.mu.Lock()
-	if n := d.free[slow]; n != 0 {
-		t.Errorf("%d slots of the slow pool are free", n)
-	}
-	d.mu.Unlock()
-	for range 4 {
-		<-d.results
-	}
-	d.calls.Wait()
-	if free[slow] = 0; d.free != free || e.runs != 0 {
-		t.Errorf("%v are free after all calls, want %v; %d runs", d.free, free, e.runs)
-	}
-}
-
 // TestFailingEndpointIsNotFlooded: however large its backlog, an endpoint that
 // answers 503 never has more than a few calls at a time.
 func TestFailingEndpointIsNotFlooded(t *testing.T) {
@@ -106,5 +74,38 @@ func TestFailingEndpointIsNotFlooded(t *testing.T) {
 	eventually(t, "all tried", func() bool { return s.count() == 300 })
 	if m := <-most; m > 4 {
 		t.Errorf("%d calls at a time", m)
+	}
+}
+
+// TestOneEndpointsShare: an endpoint that was quick until it had all the calls
+// that it may have, and then hangs, leaves the others of its pool theirs.
+func TestOneEndpointsShare(t *testing.T) {
+	opts := quickly()
+	opts.InFlight = 32
+	opts.Timeout = patience // nothing is freed by the deadline
+	opts.Drain = 50 * time.Millisecond
+	w := New(batchPool(t), opts)
+	var hold atomic.Bool
+	var held atomic.Int64
+	greedy := newSink(t, func(rw http.ResponseWriter, r *http.Request) {
+		if hold.Load() {
+			held.Add(1)
+			hang(rw, r)
+		}
+	})
+	other := newSink(t, nil)
+	setEndpoint(t, w, 1, greedy.URL)
+	setEndpoint(t, w, 2, other.URL)
+	run(t, w)
+	enqueue(t, w, 1, 1, 200)
+	enqueue(t, w, 2, 100_000, 10)
+	eventually(t, "both are known as quick", func() bool { return greedy.count() == 200 && other.count() == 10 })
+	hold.Store(true)
+	enqueue(t, w, 1, 1000, 200)
+	eventually(t, "it hangs", func() bool { return held.Load() > 0 })
+	enqueue(t, w, 2, 200_000, 50)
+	eventually(t, "the other is told", func() bool { return other.count() == 60 })
+	if n := held.Load(); n > 32/8 {
+		t.Errorf("one endpoint holds %d of 32 calls", n)
 	}
 }

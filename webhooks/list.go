@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -185,37 +184,4 @@ func (a Attempt) Answer() string {
 		}
 		return r
 	}, a.Excerpt)
-}
-
-// RecordedURL returns an endpoint's URL for the audit log and for administrators:
-// without the parts that may hold a secret, such as the query.
-func RecordedURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "…"
-	}
-	u.User, u.Fragment = nil, ""
-	return u.String()
-}
-
-// Endpoints lists endpoints by company id, at most limit of them, from the first
-// after that id, without their secrets.
-func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
-	rows, err := w.pool.Query(ctx, `SELECT company_id, url, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
-			failing_since, disabled_at, coalesce(disabled_reason, ''), events
-		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) {
-		err = row.Scan(&e.CompanyID, &e.URL, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.DisabledAt, &e.DisabledReason, &e.Events)
-		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
-	}
-	return found, nil
 }

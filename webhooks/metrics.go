@@ -16,7 +16,6 @@ type metrics struct {
 	delivering prometheus.Gauge
 	active     prometheus.Gauge
 	inactive   prometheus.Gauge
-	disabled   map[string]prometheus.Counter // by reason
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -29,15 +28,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Name: "intumwa_webhook_endpoints",
 		Help: "Endpoints that companies have set, by state.",
 	}, []string{"state"})
-	disabled := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "intumwa_webhook_endpoints_disabled_total",
-		Help: "Endpoints that the gateway switched off, by reason.",
-	}, []string{"reason"})
 	m := &metrics{
-		disabled: map[string]prometheus.Counter{
-			DisabledFailing: disabled.WithLabelValues(DisabledFailing),
-			DisabledGone:    disabled.WithLabelValues(DisabledGone),
-		},
 		attempts: make(map[string]map[string]prometheus.Counter),
 		duration: f.NewHistogram(prometheus.HistogramOpts{
 			Name:    "intumwa_webhook_attempt_duration_seconds",

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/internal/notices"
 	"intumwa/sms"
 )
 
@@ -124,7 +123,7 @@ func TestTestEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for i, event := range []string{Sent, Failed, Sent} {
+	for i, event := range append(eventNames[:], Sent) {
 		r, err := w.Test(t.Context(), 1, event)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +149,7 @@ func TestTestEvent(t *testing.T) {
 				Status    string
 			}
 		}
-		if err := json.Unmarshal([]byte(got.body), &body); err != nil || body.Event != event || body.Data.Status != event || body.Data.MessageID != 0 {
+		if err := json.Unmarshal([]byte(got.body), &body); err != nil || body.Event != event || i < 2 && body.Data.Status != event || body.Data.MessageID != 0 {
 			t.Errorf("%s: %v", got.body, err)
 		}
 		if seen[r.WebhookID] {
@@ -204,203 +203,40 @@ func giveUp(t testing.TB, w *Webhooks, company, from int64, n int) {
 	perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id >= $1 AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
 }
 
-// TestRecovery: all that was given up since a time is sent again, once, in
-// batches; not what is another's, older, or given up again meanwhile.
+// TestRecovery: all that was given up since a time is sent again, one after the other; not what
+// is another's, older, or pending.
 func TestRecovery(t *testing.T) {
-	w := New(batchPool(t), Options{AllowPrivate: true})
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	setEndpoint(t, w, 2, "http://127.0.0.1:1/")
+	w := New(batchPool(t), quickly())
+	s := newSink(t, nil)
+	setEndpoint(t, w, 1, s.URL)
+	setEndpoint(t, w, 2, s.URL)
 	giveUp(t, w, 1, 1, 10)
 	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '2 hours'`)
 	giveUp(t, w, 1, 1000, 1200)
 	giveUp(t, w, 2, 5000, 10)
 	since := time.Now().Add(-time.Hour)
-	r, begun, err := w.Recover(t.Context(), 1, since)
-	if err != nil || !begun || r.Found != 1200 || r.FinishedAt != nil {
-		t.Fatalf("%+v, %v, %v", r, begun, err)
-	}
-	if again, begun, err := w.Recover(t.Context(), 1, time.Now().Add(-24*time.Hour)); err != nil || begun || again.ID != r.ID {
-		t.Errorf("a second one meanwhile: %+v, %v, %v", again, begun, err)
-	}
-	var steps []int64
-	var mu sync.Mutex
-	var both sync.WaitGroup
-	for range 2 { // two processes advance it
-		both.Go(func() {
-			for {
-				now, err := w.Advance(context.Background(), r.ID)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				steps = append(steps, now.Resent)
-				mu.Unlock()
-				if now.FinishedAt != nil {
-					return
-				}
-				perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', given_up_at = now() + interval '1 s' WHERE company_id = 1 AND due < 'infinity'`) // in vain
-			}
-		})
-	}
-	both.Wait()
-	done, err := w.RecoveryOf(t.Context(), 1)
-	if err != nil || done.Resent != 1200 || done.FinishedAt == nil || len(steps) < 3 {
-		t.Errorf("%+v, %v, steps %v", done, err, steps)
-	}
-	if left, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateFailed}, 0, 2000); err != nil || len(left) < 10 {
-		t.Errorf("the older ones: %d, %v", len(left), err)
-	}
-	if others, _, err := w.Deliveries(t.Context(), 2, Filter{State: StateFailed}, 0, 100); err != nil || len(others) != 10 {
-		t.Errorf("another company's: %d, %v", len(others), err)
-	}
-	for _, company := range []sms.CompanyID{0, -1} {
-		if err := errOf2(w.Recover(t.Context(), company, since)); !errors.Is(err, ErrNotFound) {
-			t.Errorf("nobody's: %v", err)
+	for company, want := range map[sms.CompanyID]int64{0: 0, -1: 0, 3: 0, 1: 1200} {
+		if n, err := w.Recover(t.Context(), company, since); err != nil || n != want {
+			t.Errorf("company %d: %d, %v; want %d", company, n, err, want)
 		}
 	}
-	if err := errOf(w.RecoveryOf(t.Context(), 2)); !errors.Is(err, ErrNotFound) {
-		t.Errorf("another company's progress: %v", err)
+	if n, err := w.Recover(t.Context(), 1, since); err != nil || n != 0 {
+		t.Errorf("again: %d, %v", n, err)
+	}
+	var spread time.Duration
+	if err := w.pool.QueryRow(t.Context(), `SELECT max(due) - min(due) FROM webhook_undelivered WHERE due < 'infinity'`).Scan(&spread); err != nil || spread < 1199*recoverPace {
+		t.Errorf("all are due within %s, %v", spread, err)
+	}
+	run(t, w)
+	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 1200 })
+	for company := range sms.CompanyID(2) {
+		if left, _, err := w.Deliveries(t.Context(), 1+company, Filter{State: StateFailed}, 0, 2000); err != nil || len(left) != 10 {
+			t.Errorf("company %d has %d left, %v", 1+company, len(left), err)
+		}
 	}
 }
 
 func errOf2[A, B any](_ A, _ B, err error) error { return err }
-
-// TestRecoveryInTheBackground: whoever delivers does it.
-func TestRecoveryInTheBackground(t *testing.T) {
-	pool := batchPool(t)
-	page, w := New(pool, quickly()), New(pool, quickly())
-	s := newSink(t, nil)
-	setEndpoint(t, w, 1, s.URL)
-	giveUp(t, w, 1, 1, 700)
-	run(t, w)
-	if _, _, err := page.Recover(t.Context(), 1, time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "all sent again", func() bool { return s.count() >= 700 })
-	eventually(t, "its end", func() bool {
-		r, err := page.RecoveryOf(t.Context(), 1)
-		return err == nil && r.FinishedAt != nil && r.Resent == 700
-	})
-}
-
-// TestChangedWhileItIsRead: what is written after its endpoint has another secret is signed
-// with that one, also when the endpoint was read just before.
-func TestChangedWhileItIsRead(t *testing.T) {
-	w := New(batchPool(t), Options{AllowPrivate: true, Idle: 20 * time.Millisecond, SecretKey: new([32]byte)})
-	s := newSink(t, nil)
-	setEndpoint(t, w, 1, s.URL)
-	run(t, w)
-	enqueue(t, w, 1, 1, 1)
-	eventually(t, "the first request", func() bool { return s.count() == 1 })
-	if _, err := w.Rotate(t.Context(), 1); err != nil { // it is read for this
-		t.Fatal(err)
-	}
-	given := newSecret()
-	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE webhook_deliveries IN ACCESS EXCLUSIVE MODE`} {
-			if _, err := tx.Exec(t.Context(), statement); err != nil {
-				return err
-			}
-		}
-		w.wake(1, want{again: true})
-		eventually(t, "it is about to claim what is new", func() (waits bool) {
-			if err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-				AND wait_event_type = 'Lock' AND query LIKE '%WITH wish AS%')`).Scan(&waits); err != nil {
-				t.Fatal(err)
-			}
-			return waits
-		})
-		if _, err := w.SetEndpoint(t.Context(), 1, Setting{Secret: given}); err != nil {
-			return err
-		}
-		return w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}})
-	}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the second request", func() bool { return s.count() == 2 })
-	r := s.requests()[1]
-	if err := Verify(given, r.header, []byte(r.body), time.Now()); err != nil || strings.Contains(r.header.Get("webhook-signature"), " ") {
-		t.Errorf("it is signed with what was before: %v, %v", r.header, err)
-	}
-}
-
-// TestSwitchedOffElsewhere: an endpoint that another process switches off gets
-// no more calls, also of those that were taken already, and all of them when it
-// is on again.
-func TestSwitchedOffElsewhere(t *testing.T) {
-	pool := batchPool(t)
-	w := New(pool, Options{AllowPrivate: true, Timeout: patience, Idle: time.Hour, PerEndpoint: 1, PerEndpointMax: 2}) // it looks when it is told
-	elsewhere := New(batchPoolOf(t, pool), Options{AllowPrivate: true})
-	l := notices.New(pool, notices.Options{})
-	listening := make(chan struct{})
-	once := sync.OnceFunc(func() { close(listening) })
-	var heard atomic.Int64
-	l.On(notices.Endpoint, func(key string) { w.EndpointChanged(key); heard.Add(1); once() })
-	ctx, cancel := context.WithCancel(context.Background())
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		if err := l.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	defer ended.Wait()
-	defer cancel()
-	<-listening
-	const answered = 20
-	var calls atomic.Int64
-	held := make(chan struct{})
-	s := newSink(t, func(rw http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) > answered {
-			select {
-			case <-held:
-			case <-r.Context().Done():
-			}
-		}
-		rw.WriteHeader(http.StatusNoContent)
-	})
-	setEndpoint(t, w, 1, s.URL)
-	run(t, w)
-	enqueue(t, w, 1, 1, 200)
-	eventually(t, "the calls that wait for an answer", func() bool { return calls.Load() > answered })
-	off, before := false, heard.Load()
-	if _, err := elsewhere.SetEndpoint(t.Context(), 1, Setting{Active: &off}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the notice has arrived", func() bool {
-		w.wanted.mu.Lock()
-		defer w.wanted.mu.Unlock()
-		return heard.Load() > before && !w.wanted.companies[1].changed
-	})
-	seen := s.count()
-	close(held)
-	eventually(t, "nothing is claimed any more", func() bool {
-		var claimed int
-		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_undelivered WHERE claimed_until IS NOT NULL`).Scan(&claimed)
-		return err == nil && claimed == 0
-	})
-	if n := s.count(); n > seen+2 || n >= 200 {
-		t.Errorf("%d calls after it was switched off", n-seen)
-	}
-	on := true
-	if _, err := elsewhere.SetEndpoint(t.Context(), 1, Setting{Active: &on}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the rest", func() bool {
-		page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateDelivered}, 0, 300)
-		return err == nil && len(page) == 200
-	})
-}
-
-func batchPoolOf(t *testing.T, other *pgxpool.Pool) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.NewWithConfig(context.Background(), other.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
 
 // TestFailing: an endpoint that fails is known to, its owner is told once that
 // it fails for good, and a success ends it.
@@ -421,20 +257,14 @@ func TestFailing(t *testing.T) {
 	enqueue(t, w, 2, 100, 2)
 	inState(t, w, 1, StateFailed)
 	inState(t, w, 100, StateDelivered)
-	var failing []Failing
-	eventually(t, "an endpoint that fails for good", func() bool {
-		var err error
-		failing, err = w.Failing(t.Context(), time.Now().Add(-time.Hour), 10)
-		return err == nil && len(failing) == 1
-	})
-	if f := failing[0]; f.CompanyID != 1 || !f.Active || f.FailingSince == nil || f.FailingSince.After(f.GivenUpAt) {
-		t.Errorf("%+v", f)
-	}
+	eventually(t, "an endpoint that fails for good", func() bool { return givenUp(t, w) })
 	told := func() (n int) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			found, err := TakeFailing(t.Context(), tx, 10)
-			n = len(found)
+			if n = len(found); n == 1 && (found[0].CompanyID != 1 || found[0].Since.IsZero()) {
+				t.Errorf("%+v", found)
+			}
 			return err
 		})
 		if err != nil {
@@ -455,10 +285,7 @@ func TestFailing(t *testing.T) {
 	broken.Store(true)
 	enqueue(t, w, 1, 20, 1)
 	inState(t, w, 20, StateFailed)
-	eventually(t, "failing again", func() bool {
-		f, err := w.Failing(t.Context(), time.Now().Add(-time.Hour), 10)
-		return err == nil && len(f) == 1
-	})
+	eventually(t, "failing again", func() bool { return givenUp(t, w) })
 	if n := told(); n != 0 {
 		t.Error("its owner is told again on the same day")
 	}
@@ -468,84 +295,47 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestDisabled: what is to switch an endpoint off does, where it is wanted, and
-// only then.
-func TestDisabled(t *testing.T) {
-	gone := func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) }
-	for _, try := range []struct {
-		name   string
-		opts   func(*Options)
-		answer http.HandlerFunc
-		long   bool // it has been failing for days
-		reason string
-	}{
-		{"nothing is wanted", func(*Options) {}, gone, true, ""},
-		{"gone", func(o *Options) { o.DisableOnGone = true }, gone, false, DisabledGone},
-		{"another failure", func(o *Options) { o.DisableOnGone = true }, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) }, true, ""},
-		{"days of failures", func(o *Options) { o.DisableAfter = 5 * 24 * time.Hour }, gone, true, DisabledFailing},
-		{"less than that", func(o *Options) { o.DisableAfter = 7 * 24 * time.Hour }, gone, true, ""},
-	} {
-		t.Run(try.name, func(t *testing.T) {
-			opts := quickly()
-			try.opts(&opts)
-			w := New(batchPool(t), opts)
-			s := newSink(t, try.answer)
-			setEndpoint(t, w, 1, s.URL)
-			if try.long {
-				perform(t, w, `UPDATE webhook_endpoints SET failing_since = now() - interval '6 days'`)
-			}
-			run(t, w)
-			enqueue(t, w, 1, 1, 1)
-			if try.reason == "" {
-				inState(t, w, 1, StateFailed)
-				eventually(t, "it is noted", func() bool {
-					f, err := w.Failing(t.Context(), time.Now().Add(-time.Hour), 10)
-					return err == nil && len(f) == 1
-				})
-				if e, err := w.Endpoint(t.Context(), 1); err != nil || !e.Active || e.DisabledReason != "" {
-					t.Errorf("%+v, %v", e, err)
-				}
-				return
-			}
-			eventually(t, "switched off", func() bool {
-				e, err := w.Endpoint(t.Context(), 1)
-				return err == nil && !e.Active && e.DisabledReason == try.reason && e.DisabledAt != nil
-			})
-			if f, err := w.Failing(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || len(f) != 1 || f[0].DisabledReason != try.reason {
-				t.Errorf("its owner is not told: %+v, %v", f, err)
-			}
-			on := true
-			if e, err := w.SetEndpoint(t.Context(), 1, Setting{Active: &on}); err != nil || !e.Active || e.DisabledReason != "" || e.FailingSince != nil {
-				t.Errorf("switched on again: %+v, %v", e, err)
-			}
-		})
+// givenUp reports whether company 1's endpoint is recorded as one that fails for good.
+func givenUp(t testing.TB, w *Webhooks) (is bool) {
+	t.Helper()
+	if err := w.pool.QueryRow(context.Background(), `SELECT given_up_at IS NOT NULL FROM webhook_endpoints WHERE company_id = 1`).Scan(&is); err != nil {
+		t.Fatal(err)
 	}
+	return is
 }
 
-// TestHealthIsOfTheAddressThatWasCalled: what is late of the old address does
-// not count against the new one.
+// TestHealthIsOfTheAddressThatWasCalled: a late result of the old address does not count against
+// the new one. Of a batch the last result counts.
 func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
-	w := New(batchPool(t), Options{AllowPrivate: true, DisableOnGone: true})
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/new")
-	late := result{job: job{id: 8}, endpoint: callee{1, "http://127.0.0.1:1/old"}, state: exhausted, attempt: Attempt{Status: 410}}
-	if err := w.noteHealth(t.Context(), []result{late}); err != nil {
-		t.Fatal(err)
+	d := newDeliverer(t.Context(), New(batchPool(t), Options{AllowPrivate: true}))
+	d.workers[1] = newWorker(1)
+	setEndpoint(t, d.Webhooks, 1, "http://127.0.0.1:1/new")
+	note := func(url string, states ...state) (failing bool) {
+		t.Helper()
+		var batch []result
+		for _, s := range states {
+			batch = append(batch, result{job: job{company: 1, id: 8}, url: url, state: s})
+		}
+		if err := d.noteHealth(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.EndpointOf(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.FailingSince != nil
 	}
-	if e, err := w.Endpoint(t.Context(), 1); err != nil || !e.Active || e.FailingSince != nil {
-		t.Errorf("%+v, %v", e, err)
+	if note("http://127.0.0.1:1/old", exhausted) || givenUp(t, d.Webhooks) {
+		t.Error("the new address failed")
 	}
-	// A success among failures: the failing begins after it.
-	perform(t, w, `UPDATE webhook_endpoints SET failing_since = now() - interval '6 days', given_up_at = now() - interval '6 days'`)
-	now := callee{1, "http://127.0.0.1:1/new"}
-	if err := w.noteHealth(t.Context(), []result{{endpoint: now, state: delivered}, {endpoint: now, state: pending}}); err != nil {
-		t.Fatal(err)
+	if !note("http://127.0.0.1:1/new", delivered, exhausted) || !givenUp(t, d.Webhooks) {
+		t.Error("it does not fail")
 	}
-	e, err := w.Endpoint(t.Context(), 1)
-	if err != nil || e.FailingSince == nil || time.Since(*e.FailingSince) > time.Hour {
-		t.Errorf("%+v, %v", e, err)
+	if note("http://127.0.0.1:1/new", exhausted, delivered) || givenUp(t, d.Webhooks) {
+		t.Error("it fails after a success")
 	}
-	if f, err := w.Failing(t.Context(), time.Time{}, 10); err != nil || len(f) != 0 {
-		t.Errorf("%+v, %v", f, err)
+	if !note("http://127.0.0.1:1/new", exhausted, delivered, pending) || givenUp(t, d.Webhooks) {
+		t.Error("a delivery was given up before the last success")
 	}
 }
 

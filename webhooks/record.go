@@ -19,41 +19,61 @@ const (
 	maxRecordPause = 2 * time.Second        // the longest
 )
 
-// result is a finished attempt that is not stored yet, or a claim that ends without one.
+// result is a finished attempt that is not stored yet.
 type result struct {
 	job
-	endpoint callee
-	state    state
-	delay    time.Duration // from its end to the next attempt, while pending
-	ended    time.Time
-	attempt  Attempt
+	url     string // that was called
+	state   state
+	delay   time.Duration // from its end to the next attempt, while pending
+	ended   time.Time
+	attempt Attempt
 }
 
-// record stores results in batches until the channel is closed. While Postgres is away
+// state of a delivery, as stored.
+type state int16
+
+const (
+	pending   state = 0
+	delivered state = 1
+	exhausted state = 2
+)
+
+// schedule is the delays between a failure and the next attempt. rule api 6
+type schedule []time.Duration
+
+// after returns the state of a delivery after the attempt number tries (from 1) of its
+// round, and the delay before the next attempt.
+func (s schedule) after(tries int, success bool) (state, time.Duration) {
+	switch {
+	case success:
+		return delivered, 0
+	case tries > len(s):
+		return exhausted, 0
+	}
+	return pending, s[tries-1]
+}
+
+// record stores results in batches until the channel is closed. While PostgreSQL is away
 // it tries the same batch again, and the full channel blocks further calls. It gives
 // up when ctx ends; the deliveries are then repeated.
 func (d *deliverer) record(ctx context.Context) {
 	batch := make([]result, 0, recordBatch)
-	linger := time.NewTimer(time.Hour)
-	defer linger.Stop()
 	for r := range d.results {
 		batch = append(batch[:0], r)
-		linger.Reset(recordLinger)
-	gather:
-		for len(batch) < recordBatch {
+		linger := time.After(recordLinger)
+		for more := true; more && len(batch) < recordBatch; {
 			select {
-			case r, open := <-d.results:
-				if !open {
-					break gather
+			case r, more = <-d.results:
+				if more {
+					batch = append(batch, r)
 				}
-				batch = append(batch, r)
-			case <-linger.C:
-				break gather
+			case <-linger:
+				more = false
 			}
 		}
 		// In the order in which every process locks rows, so that there are no deadlocks.
 		slices.SortStableFunc(batch, func(a, b result) int {
-			return cmp.Or(cmp.Compare(a.endpoint.company, b.endpoint.company), cmp.Compare(a.id, b.id))
+			return cmp.Or(cmp.Compare(a.company, b.company), cmp.Compare(a.id, b.id))
 		})
 		d.storeUntilDone(ctx, batch)
 	}
@@ -61,80 +81,26 @@ func (d *deliverer) record(ctx context.Context) {
 
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
-	for failures := 0; ; failures++ {
+	for first := true; ; first = false {
 		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch) })
 		switch {
 		case err == nil:
-			if failures > 0 {
+			if !first {
 				d.log.Info("webhook results are stored again")
 			}
-			d.unstored.Store(false)
-			d.settle(ctx, batch)
-			return
-		case ctx.Err() != nil:
-			d.log.Error("webhook results are lost; their deliveries will be repeated", "count", len(batch), "error", err)
-			return
-		case postgres.Refused(err) && len(batch) > 1:
-			for i := range batch { // one by one: a result that the database refuses must not stop the others
-				d.storeUntilDone(ctx, batch[i:i+1])
+			if err := d.noteHealth(ctx, batch); err != nil {
+				d.log.Warn("state of webhook endpoints could not be stored", "error", err) // a later result stores it
 			}
 			return
-		case postgres.Refused(err): // the database answers
-			d.unstored.Store(false)
-			d.log.Error("a webhook result cannot be stored; its delivery will be repeated when its claim ends", "delivery", batch[0].id, "error", err)
+		case ctx.Err() != nil, postgres.Refused(err):
+			d.log.Error("webhook results are lost; their deliveries will be repeated when their claims end", "count", len(batch), "error", err)
 			return
-		case failures == 0:
-			d.unstored.Store(true)
+		case first:
 			d.log.Error("webhook results cannot be stored; trying again", "count", len(batch), "error", err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		wait(ctx, pause)
 		pause = min(2*pause, maxRecordPause)
 	}
-}
-
-// settle notes what stored results say about their endpoints.
-func (d *deliverer) settle(ctx context.Context, batch []result) {
-	for i := range batch {
-		if batch[i].state == returned {
-			d.wake(batch[i].endpoint.company, want{again: true})
-		}
-	}
-	d.mu.Lock()
-	concerned := d.affectingHealth(batch)
-	d.mu.Unlock()
-	if len(concerned) == 0 {
-		return
-	}
-	if err := d.noteHealth(ctx, concerned); err != nil {
-		d.log.Warn("state of webhook endpoints could not be stored", "error", err) // the next result stores it again
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range concerned {
-		r := &concerned[i]
-		d.workers[r.endpoint.company].failing = r.state != delivered
-	}
-}
-
-// affectingHealth returns the attempts at endpoints that fail or have failed; the others
-// change nothing in their endpoints' rows.
-func (d *deliverer) affectingHealth(batch []result) (concerned []result) {
-	failing := make(map[int64]bool)
-	for i := range batch {
-		if r := &batch[i]; r.state != returned && (r.state != delivered || d.workers[r.endpoint.company].failing) {
-			failing[r.endpoint.company] = true
-		}
-	}
-	for i := range batch {
-		if r := &batch[i]; r.state != returned && failing[r.endpoint.company] {
-			concerned = append(concerned, *r)
-		}
-	}
-	return concerned
 }
 
 // store writes a batch in one statement. A result whose claim is not held any more
@@ -148,7 +114,7 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	results, errs, excerpts := make([]string, n), make([]string, n), make([]string, n)
 	for i := range batch {
 		r, a := &batch[i], &batch[i].attempt
-		companies[i], ids[i], claims[i], states[i] = r.endpoint.company, r.id, r.claim, int16(r.state)
+		companies[i], ids[i], claims[i], states[i] = r.company, r.id, r.claim, int16(r.state)
 		tries[i], delays[i] = int16(r.tries+1), (r.delay - time.Since(r.ended)).Seconds()
 		seqs[i], at[i], took[i], status[i] = r.seq, a.At, int32(a.DurationMS), int16(a.Status)
 		results[i], errs[i], excerpts[i] = a.Result, a.Error, a.Excerpt
@@ -164,15 +130,15 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt
 		), kept AS (
 			UPDATE webhook_undelivered u SET claimed_until = NULL,
-				due = CASE r.state WHEN 0 THEN now() + r.delay * interval '1 second' WHEN 2 THEN 'infinity' ELSE u.due END,
-				tries = CASE r.state WHEN 3 THEN u.tries ELSE r.tries END,
+				due = CASE r.state WHEN 0 THEN now() + r.delay * interval '1 second' WHEN 2 THEN 'infinity' END,
+				tries = r.tries,
 				given_up_at = CASE r.state WHEN 2 THEN now() END
 			FROM r WHERE r.state <> 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt, r.state
+			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt
 		)
 		INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
 		SELECT seq, at, ms, status, result, nullif(error, ''), nullif(excerpt, '') FROM (
-			SELECT * FROM gone UNION ALL SELECT seq, at, ms, status, result, error, excerpt FROM kept WHERE state <> 3) a`,
+			SELECT * FROM gone UNION ALL SELECT * FROM kept) a`,
 		companies, ids, claims, states, tries, delays, seqs, at, took, status, results, errs, excerpts)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)

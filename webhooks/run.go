@@ -2,8 +2,8 @@ package webhooks
 
 import (
 	"context"
+	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"intumwa/internal/postgres"
@@ -11,47 +11,89 @@ import (
 
 const (
 	claimPause    = 5 * time.Millisecond // between claims: many deliveries share a transaction
-	justDue       = time.Second          // how far back a claim for Enqueue goes
 	lookShare     = 10                   // pause between looks, in durations of one look
-	recentlyDue   = 5 * time.Second      // how far back most looks go
-	lookThrough   = 20                   // one look of so many goes back to the oldest delivery
+	recentlyDue   = 2 * time.Second      // how far back most looks go
+	lookThrough   = 20                   // pause between looks that go back to the oldest delivery, in Options.Idle
 	outagePause   = 500 * time.Millisecond
-	countEvery    = 15 * time.Second
 	lastStatement = 3 * time.Second // for storing results at shutdown
+
+	quickAnswer = time.Second      // an endpoint that takes longer is slow
+	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
+	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
+	brokenPause = 30 * time.Second // how long an endpoint whose secret cannot be read is left alone
 )
+
+// worker calls one endpoint. The deliverer's mutex guards it.
+type worker struct {
+	company int64
+	target  *target // of the last claim; nil: none, or it cannot be called
+	failing bool    // its last call failed
+	resting time.Time
+	known   bool // a call has ended
+	slow    bool // the last call took longer than quickAnswer
+	limit   int  // calls at a time
+	calls   int  // in flight or about to be
+	queued  bool // is in deliverer.queue
+	from    position
+}
+
+// newWorker makes a worker with a limit of one call, until that has ended.
+func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
+
+// room returns how many calls may begin. It is 0 unless half of them are free, so that
+// claims stay large.
+func (e *worker) room() int {
+	if free := e.limit - e.calls; 2*free >= e.limit {
+		return max(0, free)
+	}
+	return 0
+}
+
+// learn adjusts the limit after an attempt: each quick success raises it by one, up to
+// most; a failure or a slow response resets it to first.
+func (e *worker) learn(success bool, took time.Duration, first, most int) {
+	e.slow = took > quickAnswer
+	if e.slow || !success || !e.known {
+		e.limit = first
+	} else if e.limit < most {
+		e.limit++
+	}
+	e.known = true
+}
 
 // deliverer is the state of one Run.
 type deliverer struct {
 	*Webhooks
-	caller   *caller
-	calling  context.Context // ends the calls in flight, Drain after the shutdown began
-	results  chan result
-	roomy    chan struct{} // an endpoint has room again
-	calls    sync.WaitGroup
-	unstored atomic.Bool // results wait for the database: their claims may have ended, and nothing is claimed
+	calling context.Context // ends the calls in flight, Drain after the shutdown began
+	results chan result
+	roomy   chan struct{} // a call has ended
+	calls   sync.WaitGroup
 
-	mu       sync.Mutex
-	stopping bool
-	workers  map[int64]*worker
-	queue    []*worker    // endpoints with due deliveries, in the order in which they are served
-	free     [classes]int // call slots
+	mu        sync.Mutex
+	workers   map[int64]*worker
+	queue     []*worker // endpoints with due deliveries, in the order in which they are served
+	free      int       // calls that may begin
+	freeSlow  int       // of them, at slow endpoints
+	nextLook  time.Time
+	earliest  time.Time // of the next look, if there is a kick
+	throughAt time.Time // of the next look that goes back to the oldest delivery
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 	return &deliverer{
 		Webhooks: w,
-		caller:   newCaller(calling, w.opts, w.guard),
 		calling:  calling,
 		results:  make(chan result, w.opts.InFlight),
 		roomy:    make(chan struct{}, 1),
 		workers:  make(map[int64]*worker),
-		free:     [classes]int{untried: max(1, w.opts.InFlight/4), slow: max(1, w.opts.InFlight/4), quick: max(1, w.opts.InFlight/2)},
+		free:     w.opts.InFlight,
+		freeSlow: max(1, w.opts.InFlight/2),
 	}
 }
 
 // Run delivers until ctx ends. Then it claims no new deliveries, gives the calls in
-// flight at most Options.Drain, stores their results, gives back what it did not call,
-// and returns nil. Any number of processes may run at the same time.
+// flight at most Options.Drain, stores their results, and returns nil. Any number of
+// processes may run at the same time.
 func (w *Webhooks) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	calling, endCalls := context.WithCancel(background)
@@ -60,15 +102,10 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer endStoring()
 
 	d := newDeliverer(calling, w)
-	recorded := make(chan struct{})
-	go func() {
-		defer close(recorded)
-		d.record(storing)
-	}()
-	var beside sync.WaitGroup
-	beside.Go(func() { w.recoverAll(ctx) })
-	beside.Go(func() { w.deleteOld(ctx) })
-	defer beside.Wait()
+	var recording, purging sync.WaitGroup
+	recording.Go(func() { d.record(storing) })
+	purging.Go(func() { w.runPurge(ctx) })
+	defer purging.Wait()
 
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(w.opts.Drain, endCalls)
@@ -76,122 +113,67 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	})()
 
 	d.take(ctx)
-
-	d.mu.Lock()
-	d.stopping = true
-	d.mu.Unlock()
 	d.metrics.delivering.Set(0)
 	d.calls.Wait()
 	close(d.results)
-	<-recorded
-	d.caller.close()
+	recording.Wait()
+	w.transport.CloseIdleConnections()
 	return nil
 }
 
-// rounds is the state of take between its rounds.
-type rounds struct {
-	kicked    bool
-	looks     int
-	nextLook  time.Time
-	nextCount time.Time // of endpoints
-	outage    bool
-}
-
 // take is the loop that claims due deliveries and starts their calls, until ctx ends. It
-// wakes by a kick, when a call leaves room, and by its timer.
+// wakes by a kick, when a call leaves room, and for the next look.
 func (d *deliverer) take(ctx context.Context) {
-	r := &rounds{kicked: true}
-	for {
-		more, err := d.round(ctx, r)
+	outage := false
+	for ctx.Err() == nil {
+		more, err := d.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		d.logOutage(&r.outage, err)
-		pause := claimPause
+		d.logOutage(&outage, err)
 		if err != nil {
-			pause = outagePause
+			wait(ctx, outagePause)
+			continue
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		if timer.Reset(time.Until(r.nextLook)); more || err != nil {
-			timer.Reset(0)
+		wait(ctx, claimPause)
+		if more {
+			continue
 		}
 		select {
 		case <-ctx.Done():
 		case <-d.kick:
-			r.kicked = true
+			d.nextLook = d.earliest
 		case <-d.roomy:
-		case <-timer.C:
+		case <-time.After(time.Until(d.nextLook)):
 		}
-		timer.Stop()
 	}
 }
 
-// round does one round of take. more means that there is more to claim at once.
-func (d *deliverer) round(ctx context.Context, r *rounds) (more bool, err error) {
-	now := time.Now()
-	if now.After(r.nextCount) {
-		if err := d.countEndpoints(ctx); err != nil {
-			return false, err
-		}
-		r.nextCount = now.Add(countEvery)
-	}
-	if r.kicked {
-		r.kicked = false
-		d.takeWanted(now)
-	}
-	if !now.Before(r.nextLook) {
-		through := r.looks%lookThrough == 0
-		since := lately()
+// round looks for due deliveries, if it is time, and claims some. more means that there is more
+// to claim at once.
+func (d *deliverer) round(ctx context.Context) (more bool, err error) {
+	if start := time.Now(); !start.Before(d.nextLook) {
+		since := postgres.Now().Add(-recentlyDue)
+		through := d.changed.Swap(false) || !start.Before(d.throughAt)
 		if through {
 			since = time.Time{}
 		}
 		companies, oldest, err := d.look(ctx, since)
+		if err == nil && through {
+			d.metrics.oldest.Set(oldest.Seconds())
+			d.throughAt = start.Add(lookThrough * d.opts.Idle)
+			err = d.countEndpoints(ctx)
+		}
 		if err != nil {
+			d.changed.Store(d.changed.Load() || through)
 			return false, err
 		}
-		if through {
-			d.metrics.oldest.Set(oldest.Seconds())
-		}
 		d.enqueueAll(companies, since)
-		r.looks++
-		r.nextLook = time.Now().Add(max(d.opts.Idle, lookShare*time.Since(now)))
+		d.earliest = time.Now().Add(lookShare * time.Since(start))
+		d.nextLook = start.Add(max(d.opts.Idle, d.earliest.Sub(start)))
 	}
 	d.metrics.delivering.Set(1)
-	if d.unstored.Load() {
-		return false, nil
-	}
-	return d.claimQueued(ctx)
-}
-
-// lately returns since when deliveries are due that most looks find.
-func lately() time.Time { return postgres.Now().Add(-recentlyDue) }
-
-// takeWanted puts the endpoints into the queue for which Run was kicked.
-func (d *deliverer) takeWanted(now time.Time) {
-	companies, all := d.wanted.take(now)
-	recent := position{due: postgres.Now().Add(-justDue)}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for company, is := range companies {
-		e, from := d.worker(company), recent
-		if is.again || is.changed {
-			from = position{}
-		}
-		if is.changed {
-			e.change()
-		}
-		d.enqueue(e, from)
-	}
-	if all {
-		for _, e := range d.workers {
-			e.change()
-			d.enqueue(e, position{})
-		}
-	}
+	return d.claimQueued()
 }
 
 // enqueueAll puts endpoints into the queue, which may have deliveries that are due since
@@ -200,7 +182,12 @@ func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, company := range companies {
-		d.enqueue(d.worker(company), position{due: since})
+		e := d.workers[company]
+		if e == nil {
+			e = newWorker(company)
+			d.workers[company] = e
+		}
+		d.enqueue(e, position{due: since})
 	}
 }
 
@@ -214,79 +201,70 @@ func (d *deliverer) enqueue(e *worker, from position) {
 	}
 }
 
-// worker returns a company's worker; the caller holds the mutex.
-func (d *deliverer) worker(company int64) *worker {
-	e := d.workers[company]
-	if e == nil {
-		e = newWorker(company)
-		d.workers[company] = e
-	}
-	return e
-}
-
 // claimQueued claims deliveries of all queued endpoints that have room, in one statement,
 // and starts their calls. more means that one of them has more.
-func (d *deliverer) claimQueued(ctx context.Context) (more bool, err error) {
+func (d *deliverer) claimQueued() (more bool, err error) {
 	wishes := d.plan()
 	if len(wishes) == 0 {
 		return false, nil
 	}
-	found, err := d.claim(d.calling, wishes) // not ctx: what it claimed is given back
-	return d.begin(ctx, wishes, found, err), err
-}
-
-// begin starts the calls of what was claimed, or gives it back when ctx has ended. Without
-// a claim, because of err, the endpoints are queued again.
-func (d *deliverer) begin(ctx context.Context, wishes []wish, found map[int64]*claimed, err error) (more bool) {
+	found, err := d.claim(d.calling, wishes) // what is claimed is called, also at shutdown
 	d.mu.Lock()
-	var back []result
+	defer d.mu.Unlock()
 	for _, wish := range wishes {
-		e, c, runs := wish.worker, found[wish.worker.company], 0
-		switch {
-		case err != nil:
-			d.enqueue(e, e.from)
-		case c == nil:
-		case ctx.Err() != nil || !d.aim(e, c.endpoint):
-			back = append(back, giveBack(e.company, c.jobs)...)
-		default:
-			runs = d.start(wish, c.jobs)
+		e, c, called := wish.worker, found[wish.worker.company], 0
+		if err != nil {
+			d.enqueue(e, wish.from)
 		}
-		d.free[wish.class] += wish.runs - runs
-		if e.runs -= wish.runs - runs; c != nil && len(c.jobs) == wish.most {
+		if c != nil && d.aim(e, c.endpoint) {
+			called = len(c.jobs)
+			for _, j := range c.jobs {
+				target := e.target
+				d.calls.Go(func() { d.deliver(e, wish.slow, target, j) })
+			}
+		}
+		d.release(e, wish.slow, wish.most-called)
+		if c != nil && len(c.jobs) == wish.most {
 			d.enqueue(e, c.last)
 			more = more || e.room() > 0
 		}
 	}
-	d.mu.Unlock()
-	for _, r := range back {
-		d.results <- r
-	}
-	return more
+	return more, err
 }
 
-// plan takes the endpoints that have room from the queue and reserves their call slots.
+// plan takes the endpoints that have room from the queue and reserves their calls.
 func (d *deliverer) plan() (wishes []wish) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var left []*worker
-	now := time.Now()
 	for _, e := range d.queue {
-		if now.Before(e.resting) {
+		if time.Now().Before(e.resting) {
 			e.queued = false
 			continue
 		}
-		runs := min(e.room(), d.free[e.class])
-		if runs == 0 || len(wishes) == claimCompanies {
+		most := min(e.room(), d.free)
+		if e.slow {
+			most = min(most, d.freeSlow)
+		}
+		if most == 0 || len(wishes) == claimCompanies {
 			left = append(left, e)
 			continue
 		}
 		e.queued = false
-		e.runs += runs
-		d.free[e.class] -= runs
-		wishes = append(wishes, wish{worker: e, class: e.class, runs: runs, most: runs * e.ahead()})
+		d.release(e, e.slow, -most)
+		wishes = append(wishes, wish{worker: e, from: e.from, most: most, slow: e.slow})
 	}
 	d.queue = left
 	return wishes
+}
+
+// release frees calls of an endpoint that were reserved while it was slow, or not.
+func (d *deliverer) release(e *worker, slow bool, n int) {
+	e.calls -= n
+	d.free += n
+	if slow {
+		d.freeSlow += n
+	}
 }
 
 // aim gives a worker the endpoint as it was at the claim; false when it cannot be called.
@@ -304,19 +282,65 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	return err == nil
 }
 
-// start begins the calls of what was claimed in the reserved slots and returns how many
-// of them it took. The caller holds the mutex.
-func (d *deliverer) start(w wish, jobs []job) (runs int) {
-	runs = min(w.runs, len(jobs))
-	for n := range runs {
-		var mine []job
-		for i := n; i < len(jobs); i += runs {
-			mine = append(mine, jobs[i])
+// deliver makes one attempt and passes its result to record. An attempt that could outlast its
+// claim is not made, and one that the shutdown cuts is not recorded: another process makes it
+// when the claim has ended.
+func (d *deliverer) deliver(e *worker, slow bool, t *target, j job) {
+	d.metrics.inFlight.Inc()
+	defer d.metrics.inFlight.Dec()
+	ok, success, took := false, false, time.Duration(0)
+	if time.Now().Before(j.beginBy) {
+		r := result{job: j, url: t.stored.url}
+		if r.attempt, took, ok = d.call(d.calling, t, &j, false); ok {
+			success = r.attempt.Result == result2xx
+			r.ended = time.Now()
+			r.state, r.delay = d.schedule.after(j.tries+1, success)
+			d.metrics.attempt(eventName(j.id), r.attempt.Result, took)
+			if r.state == exhausted {
+				d.metrics.exhausted.Inc()
+			}
+			d.logAttempt(t, r)
+			d.results <- r
 		}
-		d.calls.Add(1)
-		go d.run(w.worker, mine, w.worker.target, &slot{class: w.class, changed: w.worker.changed, started: time.Now()})
 	}
-	return runs
+	d.mu.Lock()
+	if ok {
+		e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
+	}
+	d.release(e, slow, 1)
+	d.mu.Unlock()
+	select {
+	case d.roomy <- struct{}{}:
+	default:
+	}
+}
+
+// logAttempt logs an attempt at level debug, and at level warn when the delivery is
+// given up after it. The message's ULID is looked up only for lines that are written.
+func (d *deliverer) logAttempt(t *target, r result) {
+	level, what := slog.LevelDebug, "webhook attempt"
+	if r.state == exhausted {
+		level, what = slog.LevelWarn, "webhook delivery given up"
+	}
+	host := t.url.Hostname()
+	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", r.company, "host", host, "result", r.attempt.Result)
+	}
+	if !d.log.Enabled(d.calling, level) {
+		return
+	}
+	about := "message_id"
+	if r.data != "" {
+		about = "number"
+	}
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", r.company, "event", eventName(r.id),
+		"host", host, "attempt", r.tries + 1, "result", r.attempt.Result}
+	if d.opts.Name != nil && r.data == "" {
+		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
+			fields = append([]any{"id", name}, fields...)
+		}
+	}
+	d.log.Log(d.calling, level, what, fields...)
 }
 
 // logOutage logs the first error and the first success after errors.
@@ -329,12 +353,4 @@ func (d *deliverer) logOutage(trouble *bool, err error) {
 		d.log.Info("webhook deliveries are read again")
 	}
 	*trouble = err != nil
-}
-
-// wakeUp wakes take.
-func (d *deliverer) wakeUp() {
-	select {
-	case d.roomy <- struct{}{}:
-	default:
-	}
 }

@@ -19,7 +19,7 @@ func TestScheduleIsTheContracts(t *testing.T) {
 		}
 		delays = append(delays, delay)
 		if state, _ := s.after(try, true); state != delivered {
-			t.Errorf("a success at attempt %d leaves it %s", try, state)
+			t.Errorf("a success at attempt %d leaves it %d", try, state)
 		}
 	}
 	want := []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
@@ -33,33 +33,29 @@ func TestScheduleIsTheContracts(t *testing.T) {
 
 func TestWorkerGrowsWithQuickSuccess(t *testing.T) {
 	e := newWorker(1)
-	check := func(what string, class class, limit, ahead int) {
+	check := func(what string, slow bool, limit int) {
 		t.Helper()
-		if e.class != class || e.limit != limit || e.room() != limit || e.ahead() != ahead {
-			t.Errorf("%s: class %d, limit %d, room %d, %d ahead", what, e.class, e.limit, e.room(), e.ahead())
+		if e.slow != slow || e.limit != limit || e.room() != limit {
+			t.Errorf("%s: slow %t, limit %d, room %d", what, e.slow, e.limit, e.room())
 		}
 	}
-	check("unknown", untried, 1, 1)
+	check("unknown", false, 1)
 	e.learn(true, 50*time.Millisecond, 4, 32)
-	check("answered once", quick, 4, 2)
+	check("answered once", false, 4)
 	for range 100 {
 		e.learn(true, 50*time.Millisecond, 4, 32)
 	}
-	check("quick", quick, 32, 2)
-	for range 100 {
-		e.learn(true, 200*time.Microsecond, 4, 32)
-	}
-	check("very quick", quick, 32, aheadMost)
-	if e.runs = 17; e.room() != 0 {
+	check("quick", false, 32)
+	if e.calls = 17; e.room() != 0 {
 		t.Errorf("hardly half free, yet room for %d", e.room())
 	}
-	e.runs = 0
+	e.calls = 0
 	e.learn(false, time.Millisecond, 4, 32)
-	check("after a quick failure", quick, 4, aheadMost)
+	check("after a quick failure", false, 4)
 	e.learn(false, 10*time.Second, 4, 32)
-	check("after a timeout", slow, 4, 1)
+	check("after a timeout", true, 4)
 	e.learn(true, 2*time.Second, 4, 32)
-	check("after a slow success", slow, 4, 1)
+	check("after a slow success", true, 4)
 	e.learn(true, time.Millisecond, 4, 32)
-	check("recovered", quick, 5, 1)
+	check("recovered", false, 5)
 }

@@ -9,12 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -51,11 +49,10 @@ func secretKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// signer signs for one endpoint with both schemes. It may be used from many
-// goroutines; the keyed hashes are kept for reuse.
+// signer signs for one endpoint with both schemes. It may be used from many goroutines.
 type signer struct {
-	contract sync.Pool // hash.Hash keyed by the secret's own characters
-	standard sync.Pool // hash.Hash keyed by the decoded bytes
+	secret string // whsec_…
+	key    []byte // the decoded bytes of secret
 
 	// previous signs with the previous secret during a rotation; otherwise nil.
 	previous *signer
@@ -63,63 +60,34 @@ type signer struct {
 
 func newSigner(secret string) (*signer, error) {
 	key, err := secretKey(secret)
-	if err != nil {
-		return nil, err
-	}
-	s := new(signer)
-	s.contract.New = func() any { return hmac.New(sha256.New, []byte(secret)) }
-	s.standard.New = func() any { return hmac.New(sha256.New, key) }
-	return s, nil
+	return &signer{secret: secret, key: key}, err
 }
 
-// appendContract appends the value of X-Webhook-Signature: lower-case hex of
+// contractSignature returns the value of X-Webhook-Signature: lower-case hex of
 // HMAC-SHA256 over the body, keyed by the whole whsec_… string; during a rotation
 // keyed by the previous secret, because the header holds one signature. rule api 6
-func (s *signer) appendContract(b, body []byte) []byte {
+func (s *signer) contractSignature(body []byte) string {
 	if s.previous != nil {
-		return s.previous.appendContract(b, body)
+		return s.previous.contractSignature(body)
 	}
-	mac := s.contract.Get().(hash.Hash)
-	defer s.contract.Put(mac)
-	mac.Reset()
+	mac := hmac.New(sha256.New, []byte(s.secret))
 	mac.Write(body)
-	return appendSum(b, mac, hex.AppendEncode)
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// appendStandard appends the value of webhook-signature of Standard Webhooks: v1,
+// standardSignature returns the value of webhook-signature of Standard Webhooks: v1,
 // and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded bytes.
 // During a rotation a second one, of the previous secret, follows after a space, as
-// the specification says.
-func (s *signer) appendStandard(b, id, timestamp, body []byte) []byte {
-	mac := s.standard.Get().(hash.Hash)
-	defer s.standard.Put(mac)
-	mac.Reset()
-	mac.Write(id)
-	mac.Write(stop)
-	mac.Write(timestamp)
-	mac.Write(stop)
-	mac.Write(body)
-	b = appendSum(append(b, "v1,"...), mac, base64.StdEncoding.AppendEncode)
-	if s.previous != nil {
-		b = s.previous.appendStandard(append(b, ' '), id, timestamp, body)
-	}
-	return b
-}
-
-var stop = []byte(".")
-
-// appendSum appends a keyed hash in an encoding. It uses the spare capacity of b for
-// the raw sum, to avoid an allocation.
-func appendSum(b []byte, mac hash.Hash, encode func(dst, src []byte) []byte) []byte {
-	var room [sha256.Size]byte
-	return encode(b, mac.Sum(room[:0]))
-}
-
-// contractSignature and standardSignature return the header values as strings.
-func (s *signer) contractSignature(body []byte) string { return string(s.appendContract(nil, body)) }
-
+// the specification demands.
 func (s *signer) standardSignature(id, timestamp string, body []byte) string {
-	return string(s.appendStandard(nil, []byte(id), []byte(timestamp), body))
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(id + "." + timestamp + "."))
+	mac.Write(body)
+	signature := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	if s.previous != nil {
+		signature += " " + s.previous.standardSignature(id, timestamp, body)
+	}
+	return signature
 }
 
 // TestVector is a signed request for the documentation and for the tests of
@@ -154,7 +122,7 @@ func TestVectors() ([]TestVector, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signing the test vectors: %w", err)
 		}
-		body := appendBody(nil, e)
+		body := bodyOf(e)
 		v := TestVector{Secret: secret, Body: string(body), Event: e.Name, ID: webhookID(id)}
 		v.Timestamp = strconv.FormatInt(at.Add(2*time.Second).Unix(), 10)
 		v.Signature = sign.contractSignature(body)

@@ -134,16 +134,3 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSign(b *testing.B) {
-	s, err := newSigner(newSecret())
-	if err != nil {
-		b.Fatal(err)
-	}
-	body := make([]byte, 180)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.contractSignature(body)
-		s.standardSignature("evt_123456", "1772352002", body)
-	}
-}

@@ -47,15 +47,17 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	if err != nil {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}
-	// Deliveries of messages have positive ids.
-	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: postgres.Now()} // not a secret, only unique
-	j.data = testData(event, j.at)
-	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, j.event()))}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c := newCaller(ctx, w.opts, w.guard)
-	c.always = true
-	attempt, _, ok := c.call(t, &j)
+	// Deliveries of messages have positive ids. The number is not a secret, only unique.
+	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: postgres.Now()}
+	text := "STOP"
+	switch event {
+	case Received:
+		j.data = string(jsonOf(ReceivedData{From: "+25761000000", To: "8080", Message: &text, ReceivedAt: Time{j.at}}))
+	case LowBalance:
+		j.data = string(jsonOf(LowBalanceData{Threshold: 100}))
+	}
+	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(bodyOf(j.event()))}
+	attempt, _, ok := w.call(ctx, t, &j, true)
 	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,24 +28,13 @@ type Options struct {
 	// SecretKey encrypts signing secrets at rest; nil keeps them in plain.
 	SecretKey *[32]byte
 
-	// DisableAfter switches an endpoint off at a failure when all calls for that long
-	// have failed; 0: never. DisableOnGone switches it off at a response of 410 Gone.
-	DisableAfter  time.Duration
-	DisableOnGone bool
-
 	// Name returns the ULID of a message for the log; "" when it is not known. nil: the
 	// log has the message's id only.
 	Name func(ctx context.Context, messageID int64) string
 
-	// InFlight limits the concurrent calls of this process; 1024. Half of them are for
-	// quick endpoints, a quarter for endpoints not called yet, a quarter for slow ones.
+	// InFlight limits the concurrent calls of this process; 1024. Half of them at most are at
+	// slow endpoints, and an eighth at one endpoint.
 	InFlight int
-	// PerEndpoint is the limit of concurrent calls of one endpoint at first and after a
-	// failure; 4, and at most a sixteenth of InFlight. While responses are quick it
-	// grows to PerEndpointMax: 32, and at most an eighth of InFlight. So no endpoint
-	// takes more than a quarter of a pool.
-	PerEndpoint    int
-	PerEndpointMax int
 
 	// Lookups is the pool on which deliveries are listed for customers, so that what they
 	// look up takes no connection from the messages; nil: the pool of New.
@@ -68,10 +59,6 @@ func (o Options) withDefaults() Options {
 		o.RetryDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
 	}
 	set(&o.InFlight, 1024)
-	set(&o.PerEndpoint, 4)
-	set(&o.PerEndpointMax, 32)
-	o.PerEndpoint = min(o.PerEndpoint, max(1, o.InFlight/16))
-	o.PerEndpointMax = min(max(o.PerEndpointMax, o.PerEndpoint), max(1, o.InFlight/8))
 	set(&o.Retention, 30*24*time.Hour)
 	set(&o.Idle, 250*time.Millisecond)
 	set(&o.Drain, 5*time.Second)
@@ -80,6 +67,10 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// mostCalls and firstCalls are the limits of one endpoint's concurrent calls.
+func (o *Options) mostCalls() int  { return max(1, min(mostCalls, o.InFlight/8)) }
+func (o *Options) firstCalls() int { return min(firstCalls, o.mostCalls()) }
 
 func set[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
@@ -99,23 +90,24 @@ type database interface {
 // In returns a copy that works in the caller's transaction. Call Kick of the original
 // once the transaction is committed. Do not call Run of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
-	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, vault: w.vault, log: w.log, metrics: w.metrics,
-		kick: make(chan struct{}, 1)}
+	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, transport: w.transport,
+		vault: w.vault, log: w.log, metrics: w.metrics, kick: make(chan struct{}, 1)}
 }
 
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool     database
-	lookups  database // for lists of deliveries
-	opts     Options
-	schedule schedule
-	guard    guard
-	vault    vault.Vault
-	log      *slog.Logger
-	metrics  *metrics
-	kick     chan struct{}
-	wanted   wanted
-	testing  runningTests
+	pool      database
+	lookups   database // for lists of deliveries
+	opts      Options
+	schedule  schedule
+	guard     guard
+	transport *http.Transport
+	vault     vault.Vault
+	log       *slog.Logger
+	metrics   *metrics
+	kick      chan struct{}
+	changed   atomic.Bool // an endpoint has changed: what waits may be due
+	testing   runningTests
 }
 
 // New does no I/O and starts nothing. Run needs a pool with
@@ -133,6 +125,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
 	}
+	w.transport = newTransport(opts, w.guard)
 	if opts.Lookups != nil {
 		w.lookups = opts.Lookups
 	}
@@ -146,4 +139,11 @@ func (w *Webhooks) Kick() {
 	case w.kick <- struct{}{}:
 	default:
 	}
+}
+
+// EndpointChanged makes Run look for what waits for a company's endpoint: it is the callback of a
+// notice. It never blocks.
+func (w *Webhooks) EndpointChanged(string) {
+	w.changed.Store(true)
+	w.Kick()
 }

@@ -249,22 +249,16 @@ type adminShownCompany struct {
 func (c adminShownCompany) human(w io.Writer) error { return printIndented(w, c) }
 
 type adminEndpoint struct {
-	CompanyID      int64      `json:"company_id"`
-	URL            string     `json:"url"`
-	Active         bool       `json:"active"`
-	Events         []string   `json:"events,omitempty"`
-	PreviousUntil  *time.Time `json:"previous_until"`
-	FailingSince   *time.Time `json:"failing_since"`
-	DisabledAt     *time.Time `json:"disabled_at"`
-	DisabledReason *string    `json:"disabled_reason"`
+	CompanyID     int64      `json:"company_id"`
+	URL           string     `json:"url"`
+	Active        bool       `json:"active"`
+	Events        []string   `json:"events,omitempty"`
+	PreviousUntil *time.Time `json:"previous_until"`
+	FailingSince  *time.Time `json:"failing_since"`
 }
 
 func endpointOf(e webhooks.Endpoint) adminEndpoint {
-	shown := adminEndpoint{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events, PreviousUntil: e.PreviousUntil, FailingSince: e.FailingSince, DisabledAt: e.DisabledAt}
-	if e.DisabledReason != "" {
-		shown.DisabledReason = &e.DisabledReason
-	}
-	return shown
+	return adminEndpoint{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events, PreviousUntil: e.PreviousUntil, FailingSince: e.FailingSince}
 }
 
 // Run shows a company with its balance, its senders and its endpoint, never a secret.

@@ -266,39 +266,29 @@ type adminRecoverCmd struct {
 
 type adminRecovery struct {
 	Resent    int64     `json:"resent"`
-	Found     int64     `json:"found"`
 	CompanyID int64     `json:"company_id"`
 	Since     time.Time `json:"since"`
 }
 
-// Run has everything sent again that was given up since a time, and waits until
-// it is all due. Ended half way, whichever process serves webhooks goes on.
+// Run makes everything due again that was given up since a time.
 func (c *adminRecoverCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return a.run(ctx, p, func(o *operator) (any, error) {
 		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 			return nil, err
 		}
-		hooks := o.openWebhooks()
-		company := sms.CompanyID(c.Company)
-		var r webhooks.Recovery
-		begun, since := false, c.Since.moment()
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			var err error
-			if r, begun, err = hooks.In(tx).Recover(ctx, company, since); err == nil && !begun {
-				err = fmt.Errorf("a recovery of company %d since %s is under way: %d of %d are sent again", company, r.Since.Format(time.RFC3339), r.Resent, r.Found)
-			}
-			return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
-				After: map[string]any{"since": r.Since, "found": r.Found}}, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for r.FinishedAt == nil {
-			if r, err = hooks.Advance(ctx, r.ID); err != nil {
-				return nil, err
+		company, done := sms.CompanyID(c.Company), adminRecovery{CompanyID: c.Company, Since: c.Since.moment()}
+		for {
+			var resent int64
+			err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+				var err error
+				resent, err = o.openWebhooks().In(tx).Recover(ctx, company, done.Since)
+				return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
+					After: map[string]any{"since": done.Since, "found": resent}}, err
+			})
+			if done.Resent += resent; err != nil || resent < webhooks.RecoverMost {
+				return done, err
 			}
 		}
-		return adminRecovery{Resent: r.Resent, Found: r.Found, CompanyID: c.Company, Since: r.Since}, nil
 	})
 }
 

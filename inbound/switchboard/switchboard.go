@@ -228,7 +228,7 @@ type work struct {
 	store    *handsets.Store
 	outcomes map[handsets.Outcome]int
 	changes  map[string]int
-	events   []webhooks.Asked
+	events   []webhooks.Event
 	replies  []*messages.Message
 }
 
@@ -265,7 +265,7 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 		if err := do(ctx, w); err != nil {
 			return err
 		}
-		if err := b.webhooks.EnqueueAsked(ctx, tx, w.events); err != nil {
+		if err := b.webhooks.Enqueue(ctx, tx, w.events); err != nil {
 			return err
 		}
 		if len(w.replies) > 0 {

@@ -96,7 +96,7 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	if err := w.mark(ctx, handsets.Routed, m.ID, ids...); err != nil {
 		return err
 	}
-	w.events = append(w.events, webhooks.Asked{CompanyID: m.CompanyID, Number: m.ID, Name: webhooks.Received, At: m.At, PhoneNumber: m.From,
+	w.events = append(w.events, webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Received, At: m.At, PhoneNumber: m.From,
 		Data: webhooks.ReceivedData{InboundID: m.ID, From: m.From, To: m.To, Message: m.Body, ReceivedAt: webhooks.Time{Time: m.At}}})
 	return b.obey(ctx, w, last, c)
 }

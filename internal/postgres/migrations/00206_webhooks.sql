@@ -15,8 +15,6 @@ CREATE TABLE webhook_endpoints (
     failing_since   timestamptz, -- the first failure since the last success; NULL: the last call succeeded
     given_up_at     timestamptz, -- the first delivery that was given up since the last success
     told_at         timestamptz, -- when the owner last got a mail about that
-    disabled_at     timestamptz, -- switched off by the gateway; NULL: active, or switched off by its owner
-    disabled_reason text CHECK (disabled_reason IN ('failing', 'gone')),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
 
@@ -73,17 +71,3 @@ CREATE TABLE webhook_undelivered (
 );
 -- By company, so that no company's due rows are behind another's backlog.
 CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id);
-
--- A company's request to send everything again that was given up since a time, and its progress.
-CREATE TABLE webhook_recoveries (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    company_id  bigint      NOT NULL,
-    since       timestamptz NOT NULL,
-    started_at  timestamptz NOT NULL DEFAULT now(),
-    finished_at timestamptz,
-    up_to       bigint      NOT NULL DEFAULT 0, -- webhook_deliveries.id; a delivery that fails again is behind it
-    found       bigint      NOT NULL DEFAULT 0, -- deliveries at the start
-    resent      bigint      NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX webhook_recoveries_open ON webhook_recoveries (company_id) WHERE finished_at IS NULL;
-CREATE INDEX webhook_recoveries_company ON webhook_recoveries (company_id, id);
