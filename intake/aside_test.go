@@ -235,7 +235,7 @@ func TestHeldBalance(t *testing.T) {
 			}
 		})
 	}
-	if n := log.lines("is locked by another transaction"); n < 1 || n > 4 {
+	if n := log.lines("another transaction has locked the balance"); n < 1 || n > 3 {
 		t.Errorf("%d lines of it: %s", n, log.text.String())
 	}
 	d.sound(t, 80+4+1)
@@ -306,7 +306,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	var requests []*request
 	for i := range 8 {
 		p := []*accounts.Principal{d.principal, other}[i/4]
-		r, err := in.single(p, d.request(fmt.Sprint(i), nil), false)
+		r, err := in.single(t.Context(), p, d.request(fmt.Sprint(i), nil), kindSingle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	if !postgres.GaveWay(err) {
 		t.Errorf("the group: %v, want a deadlock", err)
 	}
-	in.committer.finish(t.Context(), requests, err, in.committer.process)
+	in.committer.finish(t.Context(), requests, err)
 	for i, r := range requests {
 		<-r.done
 		if r.err != nil || !r.admitted {

@@ -87,7 +87,7 @@ func (c *committer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case first := <-c.requests:
-			if requests := c.aside.takeAside(ctx, c.gather(first)); len(requests) > 0 {
+			if requests := c.aside.take(ctx, c.gather(first), false); len(requests) > 0 {
 				c.process(ctx, requests)
 			}
 		}
@@ -112,11 +112,11 @@ func (c *committer) gather(first *request) []*request {
 // another transaction has locked are set aside.
 func (c *committer) process(ctx context.Context, requests []*request) {
 	err := c.try(ctx, requests, groupLockWait)
-	if postgres.Locked(err) {
+	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		c.setAside(ctx, requests)
 		return
 	}
-	c.finish(ctx, requests, err, c.process)
+	c.finish(ctx, requests, err)
 }
 
 // try commits requests, again when the database rolled them back in favour of
@@ -130,20 +130,20 @@ func (c *committer) try(ctx context.Context, requests []*request, patience time.
 }
 
 // finish ends requests that were tried. When the database refused them together
-// they are tried again in smaller groups, by process: a bad row fails its own
-// request only, and one that lost to other transactions too often takes no other
-// along. Requests whose COMMIT got no answer do not delay the others.
-func (c *committer) finish(ctx context.Context, requests []*request, err error, process func(context.Context, []*request)) {
+// they are tried again in smaller groups: a bad row, or a key that another process works
+// on, fails its own request only, and one that lost to other transactions too often takes
+// no other along. Requests whose COMMIT got no answer do not delay the others.
+func (c *committer) finish(ctx context.Context, requests []*request, err error) {
 	switch n := len(requests); {
 	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
 		for _, r := range requests {
-			process(ctx, []*request{r})
+			c.process(ctx, []*request{r})
 		}
 		return
 	case n > 1 && postgres.GaveWay(err):
 		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "requests", n, "error", err)
-		process(ctx, requests[:n/2])
-		process(ctx, requests[n/2:])
+		c.process(ctx, requests[:n/2])
+		c.process(ctx, requests[n/2:])
 		return
 	case postgres.GaveWay(err):
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -159,7 +159,7 @@ func (c *committer) finish(ctx context.Context, requests []*request, err error, 
 func respond(requests []*request, err error) {
 	for _, r := range requests {
 		if err != nil {
-			r.reset()
+			r.outcome = outcome{}
 			r.err = err
 		}
 		close(r.done)

@@ -154,32 +154,41 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	if err := in.committer.submit(ctx, r); err != nil {
+	err = in.committer.submit(ctx, r)
+	if errors.Is(err, errAnswered) {
+		answer, done, err := in.replay(ctx, p.UserID, key)
+		if err == nil && !done { // the key's life ended between the two looks
+			err = ErrKeyInUse
+		}
+		return answer, err
+	}
+	if err != nil {
 		// Else it may be on its way, perhaps by another process, which did not count it again: it counts.
 		if !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrKeyInUse) {
 			release()
 		}
 		return Answer{}, err
 	}
-	if !r.admitted && !r.replayed { // refused; what was answered before is counted once
+	if !r.admitted {
 		release()
+		return Answer{}, in.refused(r.refused())
 	}
-	switch {
-	case r.barred != nil:
-		return Answer{}, in.refused(r.barred)
-	case r.overCap:
-		return Answer{}, in.refused(r.capped())
-	case !r.replayed && !r.admitted:
-		return Answer{}, in.refused(r.refusal)
-	}
-	if r.replayed {
-		in.metrics.replays.Inc()
-	}
-	answer := Answer{Body: r.body, Replayed: r.replayed}
+	answer := Answer{Body: r.body}
 	if r.kind == kindSingle || r.kind == kindTest || r.kind == kindSandbox {
 		answer.MessageID = r.firstID
 	}
 	return answer, nil
+}
+
+// refused is why a request was not admitted.
+func (r *request) refused() error {
+	switch {
+	case r.barred != nil:
+		return r.barred
+	case r.overCap:
+		return r.capped()
+	}
+	return r.refusal
 }
 
 // size is what a company's message is on the wire and what it costs.

@@ -61,47 +61,54 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	if key == nil {
 		return Answer{}, false, nil
 	}
-	var request, body []byte
-	// Twice: what the first look sees may not be safe yet, and gone with its server.
-	failed := ErrUnavailable
-	for _, confirmed := range []bool{false, true} {
-		err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key.Name, in.opts.KeyLife).Scan(&request, &body)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return Answer{}, false, nil
-		}
-		if err == nil && !confirmed {
-			failed = ErrOutcomeUnknown // it has been seen
-			err = postgres.Confirm(ctx, in.pool)
-		}
-		if err != nil {
-			return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", failed, err)
-		}
+	_, _, known, err := in.answered(ctx, user, key.Name)
+	if err != nil || !known {
+		return Answer{}, false, err
 	}
-	if !bytes.Equal(request, key.Request[:]) {
+	// What was seen may not be safe yet, and gone with its server.
+	if err := postgres.Confirm(ctx, in.pool); err != nil {
+		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrOutcomeUnknown, err)
+	}
+	request, body, known, err := in.answered(ctx, user, key.Name)
+	switch {
+	case err != nil:
+		return Answer{}, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	case !known:
+		return Answer{}, false, nil
+	case !bytes.Equal(request, key.Request[:]):
 		return Answer{}, true, ErrKeyReused
 	}
 	in.metrics.replays.Inc()
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
+// answered reads the request that a key came with, and its answer; known is false when there
+// was none, or the key is past its life.
+func (in *Intake) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
+	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, in.opts.KeyLife).Scan(&request, &body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil, false, nil
+	}
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+	}
+	return request, body, body != nil, nil
+}
+
 // Answered is what a user's request with an idempotency key was answered; known
 // is false when there was none, or its key is past its life.
 func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
-	err = in.pool.QueryRow(ctx, `SELECT answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, in.opts.KeyLife).Scan(&body)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
-	}
-	return body, body != nil, nil
+	_, body, known, err = in.answered(ctx, user, key)
+	return body, known, err
 }
 
-// reserve writes the keys of requests, so that whoever comes later with one of
-// them waits for this transaction, and settles the requests whose key has been
-// answered meanwhile. A key that another process is still working on is ErrKeyInUse.
+// errAnswered is of a request whose key was answered after its replay had looked.
+var errAnswered = errors.New("the idempotency key has been answered")
+
+// reserve writes the keys of requests, so that another process that comes later with one
+// of them waits for this transaction. A request whose key has been answered meanwhile gets
+// errAnswered. A key that another process is still working on is ErrKeyInUse.
 func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var keyed []*request
 	for _, r := range requests {
@@ -124,7 +131,8 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 			RETURNING true`, r.user, r.key.Name, r.key.Request[:], c.in.opts.KeyLife).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&r.reserved)
 			if errors.Is(err, pgx.ErrNoRows) {
-				return nil // answered before
+				r.err = errAnswered
+				return nil
 			}
 			return err
 		})
@@ -135,21 +143,6 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 	}
 	if err != nil {
 		return fmt.Errorf("reserving idempotency keys: %w", err)
-	}
-	for _, r := range keyed {
-		if r.reserved {
-			continue
-		}
-		var request, body []byte
-		if err := tx.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
-			r.user, r.key.Name).Scan(&request, &body); err != nil {
-			return fmt.Errorf("reading an idempotency key: %w", err)
-		}
-		if !bytes.Equal(request, r.key.Request[:]) {
-			r.err = ErrKeyReused
-			continue
-		}
-		r.body, r.replayed = body, true
 	}
 	return nil
 }

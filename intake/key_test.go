@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 )
 
 // The first process dies between its commit and its answer: the client asks
@@ -113,17 +112,4 @@ func TestKeyHeldElsewhere(t *testing.T) {
 	}
 	wg.Wait()
 	d.books(t, 95, 5)
-}
-
-// TestReplayInDoubt: an answer that a transaction found under a key is not repeated when the
-// COMMIT of that transaction was not answered: it may be on no standby.
-func TestReplayInDoubt(t *testing.T) {
-	d := newDistrict(t, 100)
-	in := d.process(t)
-	for replayed, want := range map[bool]error{true: ErrOutcomeUnknown, false: nil} {
-		r := &request{replayed: replayed, came: time.Now()}
-		if err := in.committer.resolve(t.Context(), []*request{r}, &inDoubt{err: errors.New("lost")}); !errors.Is(err, want) {
-			t.Errorf("replayed %v: %v, want %v", replayed, err, want)
-		}
-	}
 }

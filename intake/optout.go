@@ -54,4 +54,4 @@ func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) err
 	return nil
 }
 
-func (r *request) asksOptOuts() bool { return r.optOuts && !r.replayed && r.err == nil }
+func (r *request) asksOptOuts() bool { return r.optOuts && r.err == nil }

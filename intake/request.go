@@ -23,17 +23,19 @@ type request struct {
 	key           *Key
 	response      func(remaining int64) any
 	refusal       sms.Refusal // what to say when it cannot be paid
-	until         time.Time   // how long it waits aside
 	came          time.Time   // when it was handed in
 	requestID     string      // its id, for the log
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
 
-	// Set by the committer before done is closed.
-	done      chan struct{}
+	done chan struct{}
+	outcome
+}
+
+// outcome is what the committer sets before it closes done.
+type outcome struct {
 	reserved  bool // its key is
 	admitted  bool
-	replayed  bool
 	barred    error // the refusal; nil: nobody forbids it
 	remaining int64
 	firstID   int64 // of its first message
@@ -41,12 +43,6 @@ type request struct {
 	err       error
 	overCap   bool  // it was not admitted because of its cap
 	capLeft   int64 // of its cap, then
-}
-
-// reset forgets what an attempt that was rolled back had found.
-func (r *request) reset() {
-	r.reserved, r.admitted, r.replayed, r.barred, r.remaining, r.firstID, r.body, r.err = false, false, false, nil, 0, 0, nil, nil
-	r.overCap, r.capLeft = false, 0
 }
 
 // kind is what a request is, and who pays for it.

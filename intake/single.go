@@ -41,24 +41,24 @@ type Single struct {
 // Send accepts a single message, live or (by its sender) in test mode. It
 // returns sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
-	test := in.isTestSender(req.Sender)
-	if _, fixed := sms.SandboxFateOf(req.Number); test && fixed {
-		return in.accept(ctx, p, req.Key, hasCompany, func(p *accounts.Principal) (*request, error) {
-			return in.sandbox(ctx, p, req)
-		})
-	}
-	check := func(p *accounts.Principal) error { return maySend(p, req.Sender) }
-	if test {
-		check = func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
+	kind, check := kindSingle, func(p *accounts.Principal) error { return maySend(p, req.Sender) }
+	if in.isTestSender(req.Sender) {
+		kind, check = kindTest, func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
+		if _, fixed := sms.SandboxFateOf(req.Number); fixed {
+			kind, check = kindSandbox, hasCompany
+		}
 	}
 	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*request, error) {
-		return in.single(p, req, test)
+		return in.single(ctx, p, req, kind)
 	})
 }
 
 // single makes the request of a single message.
-func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request, error) {
-	carrier, ok := in.routes.Load().Carrier(req.Number)
+func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single, kind kind) (*request, error) {
+	carrier, ok := sms.SandboxCarrier, true
+	if kind != kindSandbox {
+		carrier, ok = in.routes.Load().Carrier(req.Number)
+	}
 	if !ok {
 		return nil, RefuseNoCarrier
 	}
@@ -68,44 +68,29 @@ func (in *Intake) single(p *accounts.Principal, req Single, test bool) (*request
 	}
 	m := &messages.Message{
 		ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
-		Encoding: encoding, Segments: segments, Carrier: carrier, Test: test, Validity: in.opts.Validity, Reference: req.Reference,
+		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity, Reference: req.Reference,
 	}
 	req.Schedule.of(m, postgres.Now())
 	r := &request{
-		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSingle, segments: segments,
-		messages: []*messages.Message{m}, refusal: RefuseCredits("message", strconv.Itoa(segments)), optOuts: p.Company.OptOuts && !test,
+		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kind, segments: segments, messages: []*messages.Message{m},
 		response: func(remaining int64) any {
 			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
 		},
 	}
-	if test {
-		r.kind, r.refusal = kindTest, RefuseTestQuota
+	switch kind {
+	case kindTest:
+		r.refusal = RefuseTestQuota
+	case kindSandbox: // answered like a test message, while the pool stays as it is
+		used, err := billing.New(in.pool).TestUsed(ctx, p.UserID)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		answer, left := r.response, int64(max(0, in.opts.TestQuota-used))
+		r.refusal, r.response = RefuseSandboxQuota, func(int64) any { return answer(left) }
+	default:
+		r.refusal, r.optOuts = RefuseCredits("message", strconv.Itoa(segments)), p.Company.OptOuts
 	}
 	return r, nil
-}
-
-// sandbox makes the request of a message to a number of the sandbox: its answer is
-// that of a test message, and the test pool is not touched.
-func (in *Intake) sandbox(ctx context.Context, p *accounts.Principal, req Single) (*request, error) {
-	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
-	if segments > in.opts.MaxSegments {
-		return nil, RefuseTooLong
-	}
-	used, err := billing.New(in.pool).TestUsed(ctx, p.UserID)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	m := &messages.Message{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender,
-		Body: body, Encoding: encoding, Segments: segments, Carrier: sms.SandboxCarrier, Test: true, Reference: req.Reference}
-	req.Schedule.of(m, postgres.Now())
-	return &request{
-		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSandbox, segments: segments, messages: []*messages.Message{m},
-		refusal: RefuseSandboxQuota,
-		response: func(int64) any {
-			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: int64(max(0, in.opts.TestQuota-used)), Status: "queued",
-				To: m.Number, Sender: m.Sender, Message: textQueued}
-		},
-	}, nil
 }
 
 // hasCompany checks the only rule of the sandbox.
