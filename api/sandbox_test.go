@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher"
 	"intumwa/intake"
-	"intumwa/sandbox"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -56,7 +56,7 @@ func (w *world) hooked(customer string) (told func() map[int64][]string) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.rooms.Webhooks.Run(ctx) })
 	for range 2 {
-		running.Go(func() { _ = sandbox.New(w.pool, w.rooms.Webhooks, sandbox.Options{}).Run(ctx) })
+		running.Go(func() { _ = dispatcher.NewSandbox(w.pool, w.rooms.Webhooks, nil, nil).Run(ctx) })
 	}
 	w.t.Cleanup(func() {
 		cancel()

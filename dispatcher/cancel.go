@@ -9,7 +9,6 @@ import (
 	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -69,20 +68,10 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err != nil {
 			return err
 		}
-		var refunds []billing.Debit
-		var tests []billing.TestReturn
-		var events []webhooks.Event
-		for _, m := range settled {
-			step.Cancelled++
-			events = append(events, event(m))
-			switch {
-			case m.Carrier == sms.SandboxCarrier: // nobody paid for it
-			case m.Test:
-				tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
-			default:
-				refunds = append(refunds, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
-				step.Credits += int64(m.Segments)
-			}
+		events, refunds, tests := follows(settled, func(messages.Settled) bool { return true })
+		step.Cancelled = int64(len(settled))
+		for _, back := range refunds {
+			step.Credits += back.Amount
 		}
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err

@@ -32,21 +32,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
 	}
-	events := make([]webhooks.Event, 0, len(settled))
-	var debits []billing.Debit
-	var tests []billing.TestReturn
-	for _, m := range settled {
-		if m.CompanyID != 0 {
-			events = append(events, event(m))
-		}
-		switch {
-		case m.Status != sms.Failed:
-		case m.Test:
-			tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
-		case m.CompanyID != 0 && refunds(m):
-			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
-		}
-	}
+	events, debits, tests := follows(settled, refunds)
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
@@ -54,6 +40,28 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 		return nil, 0, err
 	}
 	return settled, refunded, nil
+}
+
+// follows returns what follows from messages that became final: the events of their
+// companies, and what is paid back. refunds reports which failed live messages are.
+func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit, tests []billing.TestReturn) {
+	for _, m := range settled {
+		if m.CompanyID != 0 {
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
+			if m.Status == sms.Sent {
+				e.Name = webhooks.Sent
+			}
+			events = append(events, e)
+		}
+		switch {
+		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // nobody paid for the sandbox
+		case m.Test:
+			tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
+		case m.CompanyID != 0 && refunds(m):
+			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
+		}
+	}
+	return events, debits, tests
 }
 
 // payOwed gives back what settling had to put off because another transaction
@@ -87,14 +95,6 @@ func (r Refund) pays(m messages.Settled) bool {
 		return m.Unsubmitted && (m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonOptedOut)
 	}
 	return false
-}
-
-func event(m messages.Settled) webhooks.Event {
-	e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
-	if m.Status == sms.Sent {
-		e.Name = webhooks.Sent
-	}
-	return e
 }
 
 // report counts what became final and wakes the webhooks.

@@ -63,8 +63,7 @@ func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, long
 				if c := configs[carrier]; c != nil {
 					status = c.OnReceiptTimeout
 				}
-				_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
-				finals = append(finals, messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: effect.Fail})
+				finals = append(finals, messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: submission.Overdue(status)})
 			}
 			return finals, err
 		}); err != nil {
@@ -75,14 +74,13 @@ func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, long
 }
 
 func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
-	_, effect, _ := submission.Next(submission.Accepted, submission.ReceiptOverdue{Status: status}, AmbiguousResend)
 	for done := false; !done; {
 		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
 			ids, end, err := find(tx, d.opts.Validity+timeout)
 			done = end
 			finals := make([]messages.Final, len(ids))
 			for i, id := range ids {
-				finals[i] = messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: effect.Fail}
+				finals[i] = messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: submission.Overdue(status)}
 			}
 			return finals, err
 		})

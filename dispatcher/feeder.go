@@ -162,7 +162,7 @@ func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 		if m.msg.OptedOut {
 			w.open.Add(1)
 			m.attempt.Open = 1
-			w.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: submission.OptedOut{}})
+			w.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: submission.Unsendable{Reason: submission.ReasonOptedOut}})
 		}
 		return m.msg.OptedOut
 	})

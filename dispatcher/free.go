@@ -48,7 +48,7 @@ func (d *Dispatcher) free(ctx context.Context) error {
 	var failed error // one carrier's failure does not stop the others
 	var decided []string
 	for _, c := range append(d.removed(), d.running()...) {
-		if c.config().OnAmbiguous != AmbiguousResend {
+		if state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous); state == submission.Unanswered {
 			decided = append(decided, c.name)
 			failed = errors.Join(failed, d.settleBegun(ctx, c, dead))
 		}
@@ -78,7 +78,7 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 // settleBegun settles, for a carrier whose on_ambiguous is hold or fail, what
 // dispatchers may have been submitting to it when they died.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
-	_, effect, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
+	_, effect := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
 	for n := decidedAtOnce; n == decidedAtOnce; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {

@@ -62,9 +62,6 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 		return submission.Rejected{Permanent: class == smpp.ClassPermanent || class == smpp.ClassUnroutable,
 			Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
 	case smpp.NoAnswer:
-		if errors.Is(r.Err, errEchoed) {
-			return submission.Echoed{}
-		}
 		return submission.NoAnswer{Delay: ambiguousDelay}
 	}
 	if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
@@ -95,7 +92,7 @@ func (m *inFlight) begin(ctx context.Context) {
 	policy := w.carrier.config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		if _, _, mayGo := submission.Next(m.stateOf(i+1), submission.Writing{}, policy); mayGo {
+		if m.stateOf(i + 1).MayWrite(policy) {
 			left = append(left, i)
 		}
 	}
@@ -108,14 +105,15 @@ func (m *inFlight) begin(ctx context.Context) {
 	var bind *smpp.Bind
 	// Another process, that knows nothing of this carrier, has freed it although
 	// the carrier may have it: that is decided here.
-	lost := m.msg.InDoubt && policy != AmbiguousResend
+	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
+	lost := m.msg.InDoubt && state == submission.Unanswered
 	for n, i := range left {
 		if n > 0 && m.msg.Lane == messages.LaneBatch && !lost && !m.stopped.Load() {
 			w.submitSingles(ctx)
 		}
 		r := result{message: m, segment: i + 1}
 		if lost {
-			r.Outcome, r.at = smpp.NoAnswer, m.began
+			r.Outcome, r.event, r.at = smpp.NoAnswer, submission.OwnerDied{}, m.began
 			w.carrier.settler.take(r)
 			continue
 		}
@@ -165,7 +163,7 @@ func (m *inFlight) stateOf(segment int) submission.State {
 // refused message goes out.
 func (m *inFlight) answered(r *result) {
 	w := m.worker
-	if _, f, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); f.Stop {
+	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
 		m.stopped.Store(true)
 	}
 	switch r.Outcome {

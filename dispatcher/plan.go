@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,130 +11,80 @@ import (
 	"intumwa/sms"
 )
 
-// plan is what one settling transaction changes: the rows that it writes, and
-// what the messages' attempts have come to, once that is committed. After a
-// failed transaction it is made anew.
+// plan is what one settling transaction writes before it is known which receipts match:
+// what the answers mean for their segments.
 type plan struct {
 	segments []receipts.Segment
+	next     []change // of the results, in their order
 	finals   []messages.Final
-	ends     messages.Ends
 	putBack  []messages.Refused // refused late, and for now only
+	done     []int64            // answered late: they need not be sent again
 
-	elsewhere map[int64]string // of finals, those for which a second carrier may be asked, and why they fail
-	ended     map[int64]int    // the epochs of attempts that are over, all of whose copies are recorded, by message
-
-	attempts map[*inFlight]submission.Attempt
-	order    []*inFlight                      // of attempts
-	late     map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
+	late map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
 }
 
-func (s *settler) plan(w settlement) plan {
-	p := plan{ends: messages.Ends{Dispatcher: s.d.member.id.Load()}, attempts: make(map[*inFlight]submission.Attempt, len(w.results)), elsewhere: make(map[int64]string), ended: make(map[int64]int)}
-	for _, claim := range w.returned {
-		p.ends.Retries = append(p.ends.Retries, messages.Retry{Claim: claim})
-	}
+// change is what a result means for its segment.
+type change struct {
+	state  submission.State
+	effect submission.Effect
+}
+
+func (s *settler) plan(w settlement) *plan {
+	p := &plan{late: make(map[*inFlight]*submission.Effect)}
 	policy := s.carrier.config().OnAmbiguous
 	for _, a := range w.late {
-		s.planLate(&p, a, policy)
+		s.planLate(p, a, policy)
 	}
 	for i := range w.results {
-		s.planResult(&p, &w.results[i], policy)
-	}
-	for _, m := range p.order {
-		s.planEnd(&p, m)
+		s.planResult(p, &w.results[i], policy)
 	}
 	return p
 }
 
 func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	m := r.message
-	a, known := p.attempts[m]
-	if !known {
-		a = m.attempt
-		a.MayHave = a.MayHave || m.msg.InDoubt || len(m.msg.Accepted)+len(m.msg.Unanswered) > 0
-		p.order = append(p.order, m)
+	state, effect := submission.Next(submission.InFlight, r.heard(), policy)
+	p.next = append(p.next, change{state, effect})
+	if r.segment == 0 { // nothing was to be sent
+		return
 	}
-	state, effect, _ := submission.Next(submission.InFlight, r.heard(), policy)
-	p.attempts[m] = a.Result(state, effect, r.at)
 	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.worker.link, At: r.at}
-	switch {
-	case r.segment == 0: // nothing was to be sent
-	case effect.Record == submission.AsAccepted:
+	switch state {
+	case submission.Accepted, submission.Delivered:
 		p.segments = append(p.segments, s.accepted(segment, r.MessageID))
-	case effect.Record == submission.AsUnanswered:
+	case submission.Unanswered:
 		segment.Unanswered, segment.Reference = true, reference(m.msg.ID, r.segment)
 		p.segments = append(p.segments, segment)
 	}
-}
-
-// planEnd adds how the attempt of a message ends, if it does, and that its
-// message fails.
-func (s *settler) planEnd(p *plan, m *inFlight) {
-	a := p.attempts[m]
-	if late := cmp.Or(p.late[m], m.late); late != nil {
-		a = a.Note(*late, time.Time{})
-	}
-	if f, failed := a.Failure(); failed {
-		p.finals = append(p.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason,
-			Claimant: p.ends.Dispatcher, Epoch: m.msg.Epoch})
-		if f.Elsewhere {
-			p.elsewhere[m.msg.ID], p.ended[m.msg.ID] = f.Reason, m.msg.Epoch
-		}
-	}
-	switch a.End() {
-	case submission.Ongoing, submission.Failed: // the outbox row goes with the verdict
-		return
-	case submission.Held:
-		p.ends.Held = append(p.ends.Held, m.msg.Claim()) // not to be sent again; a receipt, a late refusal or the deadline decides
-		return
-	case submission.Retried:
-		delay, counts := a.Retry()
-		p.ends.Retries = append(p.ends.Retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
-	case submission.Carried:
-		p.ends.Carried = append(p.ends.Carried, m.msg.Claim())
-	}
-	p.ended[m.msg.ID] = m.msg.Epoch
 }
 
 // planLate adds an answer to what was given up as unanswered. A message that is
 // to be sent again although another of its segments is out goes on when that is
 // answered; the message of a stand-in is for its own settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
-	_, effect, _ := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
-	if effect.Record == submission.ReplaceUnanswered {
+	state, effect := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
+	switch state {
+	case submission.Accepted, submission.Delivered:
 		p.segments = append(p.segments, s.accepted(receipts.Segment{
 			MessageID: a.messageID, Segment: a.segment, Total: a.total, Link: a.link, At: a.at, Late: true,
 		}, a.MessageID))
-	}
-	if effect.Done && a.total == 1 {
-		p.ends.Done = append(p.ends.Done, a.messageID)
-	}
-	if effect.Fail != "" {
+		if a.total == 1 {
+			p.done = append(p.done, a.messageID)
+		}
+	case submission.Failed:
 		p.finals = append(p.finals, messages.Final{MessageID: a.messageID, Status: sms.Failed, At: a.at, Reason: effect.Fail})
-	}
-	if effect.Again {
+	case submission.Waiting:
 		p.putBack = append(p.putBack, messages.Refused{MessageID: a.messageID, Segment: a.segment, Delay: effect.Delay})
 		if m := s.d.inFlight.get(a.messageID); m != nil && m.worker.carrier == s.carrier {
-			if p.late == nil {
-				p.late = make(map[*inFlight]*submission.Effect)
-			}
 			p.late[m] = &effect
 		}
 	}
 }
 
-// without leaves out of what is written what concerns messages that are not the
-// carrier's any more.
-func (p plan) without(gone secondTook) plan {
-	if len(gone) == 0 {
-		return p
-	}
-	p.segments = slices.DeleteFunc(slices.Clone(p.segments), func(one receipts.Segment) bool { return gone.has(one.MessageID) })
-	p.putBack = slices.DeleteFunc(slices.Clone(p.putBack), func(one messages.Refused) bool { return gone.has(one.MessageID) })
-	p.finals, p.ends = gone.fail(p.finals), gone.ends(p.ends)
-	p.elsewhere = maps.Clone(p.elsewhere)
-	maps.DeleteFunc(p.elsewhere, func(id int64, _ string) bool { return gone.has(id) })
-	return p
+// leaveOut drops what concerns messages that are not the carrier's any more.
+func (p *plan) leaveOut(gone secondTook) {
+	p.segments = slices.DeleteFunc(p.segments, func(one receipts.Segment) bool { return gone.has(one.MessageID) })
+	p.putBack = slices.DeleteFunc(p.putBack, func(one messages.Refused) bool { return gone.has(one.MessageID) })
 }
 
 // accepted is a segment that the carrier has taken under an id, to be recorded.
@@ -146,4 +95,85 @@ func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.
 		segment.Reference = reference(segment.MessageID, segment.Segment)
 	}
 	return segment
+}
+
+// attempts is what the results make of the messages' attempts, once it is known which
+// segments a receipt has settled.
+type attempts struct {
+	of     map[*inFlight]submission.Attempt
+	order  []*inFlight
+	finals []messages.Final
+	ends   messages.Ends
+
+	elsewhere []messages.Failing // of finals, those for which a second carrier may be asked
+	ended     map[int64]int      // the epochs of attempts that are over, all of whose copies are recorded, by message
+}
+
+func (s *settler) attempts(w settlement, p *plan, settled []receipts.SegmentState) *attempts {
+	a := &attempts{of: make(map[*inFlight]submission.Attempt, len(w.results)), finals: p.finals, ended: make(map[int64]int),
+		ends: messages.Ends{Dispatcher: s.d.member.id.Load(), Done: slices.Concat(p.done, answeredLate(settled))}}
+	for _, claim := range w.returned {
+		a.ends.Retries = append(a.ends.Retries, messages.Retry{Claim: claim})
+	}
+	for i, r := range w.results {
+		m, next := r.message, p.next[i]
+		one, known := a.of[m]
+		if !known {
+			one = m.attempt
+			one.MayHave = one.MayHave || m.msg.InDoubt || len(m.msg.Accepted)+len(m.msg.Unanswered) > 0
+			a.order = append(a.order, m)
+		}
+		if next.state == submission.Unanswered && reported(settled, m.msg.ID, r.segment) {
+			next = change{state: submission.Delivered} // or not: the verdict follows from the receipt
+		}
+		a.of[m] = one.Result(next.state, next.effect, r.at)
+	}
+	for _, m := range a.order {
+		a.end(m, cmp.Or(p.late[m], m.late))
+	}
+	return a
+}
+
+// reported reports whether a receipt has settled a segment without an answer.
+func reported(settled []receipts.SegmentState, message int64, segment int) bool {
+	return slices.ContainsFunc(settled, func(st receipts.SegmentState) bool {
+		return st.Unanswered && st.MessageID == message && st.Segment == segment
+	})
+}
+
+// end adds how the attempt of a message ends, if it does, and that its message fails.
+func (a *attempts) end(m *inFlight, late *submission.Effect) {
+	one := a.of[m]
+	if late != nil {
+		one = one.Note(*late, time.Time{})
+	}
+	if f, failed := one.Failure(); failed {
+		a.finals = append(a.finals, messages.Final{MessageID: m.msg.ID, Status: sms.Failed, At: f.At, Reason: f.Reason,
+			Claimant: a.ends.Dispatcher, Epoch: m.msg.Epoch})
+		if f.Elsewhere {
+			a.elsewhere = append(a.elsewhere, messages.Failing{MessageID: m.msg.ID, Reason: f.Reason, Epoch: m.msg.Epoch})
+		}
+	}
+	switch one.End() {
+	case submission.Retried:
+		delay, counts := one.Retry()
+		a.ends.Retries = append(a.ends.Retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
+		a.ended[m.msg.ID] = m.msg.Epoch
+	case submission.Held: // not to be sent again; a receipt, a late refusal or the deadline decides
+		a.ends.Held = append(a.ends.Held, m.msg.Claim())
+	case submission.Carried:
+		a.ends.Carried = append(a.ends.Carried, m.msg.Claim())
+		a.ended[m.msg.ID] = m.msg.Epoch
+	} // of one that fails the outbox row goes with the verdict
+}
+
+// answeredLate are messages whose segment had no answer and was settled by a
+// receipt that echoed its reference: they must not be sent again.
+func answeredLate(states []receipts.SegmentState) (ids []int64) {
+	for _, st := range states {
+		if st.Unanswered && st.Total == 1 {
+			ids = append(ids, st.MessageID)
+		}
+	}
+	return ids
 }

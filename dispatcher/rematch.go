@@ -34,7 +34,7 @@ func (d *Dispatcher) rematch(ctx context.Context, c *carrier) error {
 			if err != nil {
 				return err
 			}
-			if sent, err = d.offerToSecond(ctx, tx, c, &plan{}, finals); err != nil {
+			if sent, err = d.offerToSecond(ctx, tx, c, &attempts{}, finals); err != nil {
 				return err
 			}
 			settled, err = d.conclude(ctx, tx, d.carrying, sent.fail(finals), messages.Ends{})

@@ -10,6 +10,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -21,33 +22,29 @@ const (
 
 var secondReasons = [...]string{unroutable, undelivered}
 
-// undeliv is the word of such a receipt, as it begins the reason of a verdict.
-const undeliv = "UNDELIV"
-
 // secondTook has the messages that a second carrier took in one transaction, with the
 // reason (secondReasons).
 type secondTook map[int64]string
 
 // offerToSecond gives what fails here to the carrier's second carrier, where that is
-// allowed (rule choices 5.8): the refusals of the plan, and the verdicts, which come from
-// receipts. What the second carrier takes does not fail, and is not the carrier's any more.
-// The caller holds the carrier's lock. Without results the plan is empty.
-func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, p *plan, verdicts []messages.Final) (secondTook, error) {
+// allowed (rule choices 5.8): refusals, by the attempts that end, and verdicts, which come
+// from receipts. What the second carrier takes does not fail, and is not the carrier's any
+// more. The caller holds the carrier's lock.
+func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a *attempts, verdicts []messages.Final) (secondTook, error) {
 	conf := c.config()
 	if conf.SecondCarrier == "" {
 		return nil, nil
 	}
 	why := secondTook{}
-	var list []messages.Failing
-	for id, reason := range p.elsewhere {
-		why[id] = unroutable
-		list = append(list, messages.Failing{MessageID: id, Reason: reason, Epoch: p.ended[id]})
+	list := slices.Clone(a.elsewhere)
+	for _, f := range list {
+		why[f.MessageID] = unroutable
 	}
 	if conf.SecondWithin > 0 {
 		for _, f := range verdicts {
-			if _, listed := why[f.MessageID]; !listed && f.Status == sms.Failed && strings.HasPrefix(f.Reason, undeliv) {
+			if !why.has(f.MessageID) && f.Status == sms.Failed && strings.HasPrefix(f.Reason, submission.Undeliv) {
 				why[f.MessageID] = undelivered
-				list = append(list, messages.Failing{MessageID: f.MessageID, Reason: f.Reason, Epoch: p.ended[f.MessageID]})
+				list = append(list, messages.Failing{MessageID: f.MessageID, Reason: f.Reason, Epoch: a.ended[f.MessageID]})
 			}
 		}
 	}
@@ -75,9 +72,6 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, p
 // at least the messages that a second carrier has taken. It takes the carrier's lock: the
 // first transaction has ended by then. What is found may be on no standby yet.
 func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent secondTook, written bool, err error) {
-	if !w.again {
-		return nil, false, nil
-	}
 	if err := errors.Join(s.carrier.matcher.Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
 	}
@@ -85,8 +79,10 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 		return nil, false, err
 	}
 	var ids []int64
-	for _, m := range p.order {
-		ids = append(ids, m.msg.ID)
+	refused := map[int64]bool{}
+	for i, r := range w.results {
+		ids = append(ids, r.message.msg.ID)
+		refused[r.message.msg.ID] = refused[r.message.msg.ID] || p.next[i].effect.Elsewhere
 	}
 	for _, a := range w.late {
 		ids = append(ids, a.messageID)
@@ -98,7 +94,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 	sent = make(secondTook, len(taken))
 	for _, id := range taken {
 		sent[id] = undelivered
-		if _, refused := p.elsewhere[id]; refused {
+		if refused[id] {
 			sent[id] = unroutable
 		}
 	}

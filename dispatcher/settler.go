@@ -257,24 +257,33 @@ func (s *settler) release(w settlement) {
 func (s *settler) commit(w settlement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	whole := s.plan(w)
 	conf, now := s.carrier.config(), time.Now()
 	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
-	var settled []messages.Settled
-	var recorded receipts.Recorded
-	var sent secondTook
-	var done []int64
+	var (
+		p        *plan
+		attempts *attempts
+		settled  []messages.Settled
+		recorded receipts.Recorded
+		sent     secondTook
+	)
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		settled, recorded, done = nil, receipts.Recorded{}, whole.ends.Done // of a try before
-		before, written, err := s.before(ctx, tx, &w, &whole)
-		if sent = before; err != nil || written {
+		p, settled, recorded, sent = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a try before
+		if w.again {
+			var written bool
+			if sent, written, err = s.before(ctx, tx, &w, p); err != nil {
+				return err
+			}
+			if written {
+				attempts = s.attempts(w, p, nil)
+				return nil
+			}
+			p.leaveOut(sent)
+		}
+		if recorded, err = s.carrier.matcher.Record(ctx, tx, p.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
-		plan := whole.without(before)
-		if recorded, err = s.carrier.matcher.Record(ctx, tx, plan.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
-			return err
-		}
+		attempts = s.attempts(w, p, recorded.Settled)
 		// A receipt that settled nothing may repeat what was written by a COMMIT without an answer.
 		if len(reports) > 0 && !slices.Contains(recorded.Outcomes, receipts.Matched) {
 			if err := postgres.ConfirmWith(ctx, tx); err != nil {
@@ -284,24 +293,19 @@ func (s *settler) commit(w settlement) error {
 		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, s.carrier.name, plan.putBack, s.d.opts.Validity); err != nil {
+		if err := store.PutBack(ctx, tx, s.carrier.name, p.putBack, s.d.opts.Validity); err != nil {
 			return err
 		}
 		finals, err := store.Verdicts(ctx, tx, recorded.Settled)
 		if err != nil {
 			return err
 		}
-		if sent, err = s.d.offerToSecond(ctx, tx, s.carrier, &plan, finals); err != nil {
+		took, err := s.d.offerToSecond(ctx, tx, s.carrier, attempts, sent.fail(finals))
+		if err != nil {
 			return err
 		}
-		ends := plan.ends
-		ends.Done = slices.Concat(ends.Done, answeredLate(recorded.Settled))
-		done = ends.Done
-		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, plan.finals)), sent.ends(ends))
-		if len(before) > 0 {
-			maps.Copy(before, sent)
-			sent = before
-		}
+		maps.Copy(sent, took)
+		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, attempts.finals)), sent.ends(attempts.ends))
 		return err
 	})
 	if err != nil {
@@ -312,24 +316,13 @@ func (s *settler) commit(w settlement) error {
 	if len(inbound) > 0 && s.d.opts.Inbound != nil {
 		s.d.opts.Inbound()
 	}
-	s.committed(w, whole)
-	s.spare(done)
+	s.committed(w, p, attempts)
+	s.spare(attempts.ends.Done)
 	s.learn(recorded)
 	s.logSettled(w, recorded)
 	s.d.countSecond(s.carrier, sent)
 	s.d.report(settled)
 	return nil
-}
-
-// answeredLate are messages whose segment had no answer and was settled by a
-// receipt that echoed its reference: they must not be sent again.
-func answeredLate(states []receipts.SegmentState) (ids []int64) {
-	for _, st := range states {
-		if st.Unanswered && st.Total == 1 {
-			ids = append(ids, st.MessageID)
-		}
-	}
-	return ids
 }
 
 // spare has messages that need not be sent again, and wait here to be, stay unsent: what
@@ -343,7 +336,7 @@ func (s *settler) spare(done []int64) {
 }
 
 // committed frees, after the commit, what a settlement held.
-func (s *settler) committed(w settlement, p plan) {
+func (s *settler) committed(w settlement, p *plan, a *attempts) {
 	slots := map[*linkWorker]int{}
 	for _, r := range w.results {
 		if r.slot {
@@ -353,8 +346,8 @@ func (s *settler) committed(w settlement, p plan) {
 	for m, effect := range p.late {
 		m.late = effect
 	}
-	for _, m := range p.order {
-		if m.attempt = p.attempts[m]; m.attempt.End() != submission.Ongoing {
+	for _, m := range a.order {
+		if m.attempt = a.of[m]; m.attempt.End() != submission.Ongoing {
 			m.ack()
 			s.d.inFlight.remove(m)
 			m.worker.open.Done()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"intumwa/messages"
-	"intumwa/messages/submission"
 	"intumwa/smpp"
 )
 
@@ -63,10 +62,7 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 // marks reports whether it is noted of a claim that it begins, before anything of its
 // message is submitted: where the carrier is not sent again what it may have
 // (on_ambiguous), and where it has a second carrier.
-func (c *Carrier) marks() bool {
-	_, f, _ := submission.Next(submission.Waiting, submission.Writing{Second: c.SecondCarrier != ""}, c.OnAmbiguous)
-	return f.Record == submission.Mark
-}
+func (c *Carrier) marks() bool { return c.OnAmbiguous.Marks(c.SecondCarrier != "") }
 
 // group returns what is submitted next: first, and more messages where that saves
 // statements. Those whose claims do not count as begun yet are noted as begun, several at

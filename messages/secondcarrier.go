@@ -32,72 +32,108 @@ type SecondCarrier struct {
 	Validity   time.Duration // of messages whose end is not written down
 }
 
-// GiveToSecond hands messages that fail to a second carrier and returns those that it
-// takes: each once in its life, as long as it is valid, and only if the first
-// carrier neither has nor may have anything of it. They wait for that carrier then,
-// and what the first says of them from now on changes nothing. The caller holds
-// the carrier's lock (receipts.Matcher.Lock), so that no result of the carrier's
-// is written meanwhile.
-//
-// The first carrier can have nothing of a message when all of these hold: it has
-// answered every recorded copy and will deliver none (submission.MayGoElsewhere); nobody
-// has the message claimed but the caller, whose attempt ends here; the message is not in
-// doubt (Claimed.InDoubt), nor was it when it left the outbox or its carrier
-// ([Store.KeepFromSecond]).
+// GiveToSecond hands messages that fail to a second carrier, where that is allowed
+// (submission.MayGoElsewhere), and returns those. They wait for that carrier then, and later
+// receipts of the first change nothing. The caller holds the carrier's lock
+// (receipts.Matcher.Lock): no result of that carrier is written meanwhile.
 func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (sent []int64, err error) {
-	ids := make([]int64, len(list))
-	for i, o := range list {
-		ids[i] = o.MessageID
+	if len(list) == 0 {
+		return nil, nil
 	}
-	copies, err := receipts.Copies(ctx, tx, ids)
+	failing, err := s.failing(ctx, tx, second, list)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(o Failing) bool { return !submission.MayGoElsewhere(copies[o.MessageID]) })
-	ids = ids[:0]
-	reasons, epochs := make([]string, len(list)), make([]int32, len(list))
-	for i, o := range list {
-		ids = append(ids, o.MessageID)
-		reasons[i], epochs[i] = clean(o.Reason), int32(o.Epoch)
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.Query(ctx, `
-		WITH may AS (
-			SELECT m.id, m.company_id, CASE WHEN m.batch_id IS NULL THEN $8::smallint ELSE $9::smallint END AS lane, f.reason, coalesce(o.epoch, $11) AS epoch,
-				coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) AS expires_at
-			FROM unnest($1::bigint[], $2::text[], $3::int[]) f(id, reason, epoch) JOIN messages m ON m.id = f.id
-				LEFT JOIN outbox o ON o.message_id = m.id LEFT JOIN held h ON h.message_id = m.id
-			WHERE m.status = 0 AND NOT EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-				AND CASE WHEN f.epoch > 0 THEN o.claimed_by = $4 AND o.epoch = f.epoch AND NOT o.in_doubt ELSE o.message_id IS NULL OR (`+freeRow+` AND o.carrier = $10) END
-				AND coalesce(o.expires_at, h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $7::interval) > now()
-				AND `+receipts.Undelivered("m.id", "$6::interval")+`
-			ORDER BY m.id FOR UPDATE OF m
-		), waits AS (
-			INSERT INTO outbox AS w (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
-			SELECT id, company_id, $5, lane, expires_at, NULL, epoch FROM may ORDER BY id
-			ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, in_doubt = false, home = NULL, due_at = now()
-				WHERE w.epoch = excluded.epoch -- nobody has claimed it since
-			RETURNING w.message_id
-		), noted AS (
-			INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
-			SELECT message_id, now(), $10, $5, reason FROM waits JOIN may ON may.id = waits.message_id ORDER BY message_id
-		)
-		UPDATE messages m SET carrier = $5 FROM waits WHERE m.id = waits.message_id RETURNING m.id`,
-		ids, reasons, epochs, second.Dispatcher, second.To, second.Within, second.Validity, int16(LaneSingle), int16(LaneBatch), second.From, epochUnknown)
-	if err != nil {
-		return nil, fmt.Errorf("sending %d messages on to %s: %w", len(ids), second.To, err)
-	}
-	if sent, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-		return nil, fmt.Errorf("sending %d messages on to %s: %w", len(ids), second.To, err)
+	var lanes []int16
+	var expires []time.Time
+	var epochs []int32
+	var reasons []string
+	for _, f := range list {
+		if m := failing[f.MessageID]; submission.MayGoElsewhere(m.Failing, second.Within) {
+			sent, reasons = append(sent, f.MessageID), append(reasons, clean(f.Reason))
+			lanes, expires, epochs = append(lanes, m.lane), append(expires, m.expires), append(epochs, m.epoch)
+		}
 	}
 	if len(sent) == 0 {
 		return nil, nil
 	}
 	b := &pgx.Batch{}
+	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
+		SELECT m.id, m.company_id, $5, u.lane, u.expires, NULL, u.epoch
+		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::int[]) u(id, lane, expires, epoch) JOIN messages m ON m.id = u.id ORDER BY m.id
+		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now()`,
+		sent, lanes, expires, epochs, second.To)
+	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
+		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To)
+	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To)
 	receipts.QueuePassed(b, sent)
-	return sent, postgres.Later(ctx, tx, "passing what a carrier has said", b)
+	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
+}
+
+// failingMessage is what GiveToSecond reads of a message, and locks.
+type failingMessage struct {
+	submission.Failing
+	lane    int16
+	expires time.Time
+	epoch   int32
+}
+
+func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (map[int64]*failingMessage, error) {
+	found := make(map[int64]*failingMessage, len(list))
+	ended := make(map[int64]int, len(list))
+	ids := make([]int64, len(list))
+	for i, f := range list {
+		ids[i], ended[f.MessageID] = f.MessageID, f.Epoch
+	}
+	b := &pgx.Batch{}
+	b.Queue(`SELECT m.id, m.status = 0, CASE WHEN m.batch_id IS NULL THEN $3::smallint ELSE $4::smallint END,
+			coalesce(h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $2::interval), EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
+		FROM messages m LEFT JOIN held h ON h.message_id = m.id WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m`,
+		ids, second.Validity, int16(LaneSingle), int16(LaneBatch)).Query(func(rows pgx.Rows) error {
+		var id int64
+		var m failingMessage
+		_, err := pgx.ForEachRow(rows, []any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
+			one := m
+			one.epoch, one.Claimed = epochUnknown, ended[id] > 0 // until its row says otherwise
+			found[id] = &one
+			return nil
+		})
+		return err
+	})
+	b.Queue(`SELECT message_id, epoch, claimed_by, in_doubt, carrier, expires_at FROM outbox WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids).
+		Query(func(rows pgx.Rows) error {
+			var id int64
+			var epoch int32
+			var by *int64
+			var inDoubt bool
+			var carrier string
+			var expires time.Time
+			_, err := pgx.ForEachRow(rows, []any{&id, &epoch, &by, &inDoubt, &carrier, &expires}, func() error {
+				if m := found[id]; m != nil {
+					m.epoch, m.InDoubt, m.expires = epoch, inDoubt, expires
+					if m.Claimed = by != nil || carrier != second.From; ended[id] > 0 {
+						m.Claimed = by == nil || *by != second.Dispatcher || epoch != int32(ended[id])
+					}
+				}
+				by = nil
+				return nil
+			})
+			return err
+		})
+	copies := receipts.QueueCopies(b, ids)
+	var now time.Time
+	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("reading %d messages that fail: %w", len(list), err)
+	}
+	for _, id := range ids {
+		if found[id] == nil {
+			found[id] = &failingMessage{} // it is gone
+		}
+		m := found[id]
+		m.Pending, m.Copies = m.Pending && m.expires.After(now), copies[id]
+	}
+	return found, nil
 }
 
 // TakenBySecond returns those of messages that a second carrier has taken from this one, and

@@ -201,9 +201,8 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, e
 	if err != nil {
 		return nil, fmt.Errorf("taking expired messages: %w", err)
 	}
-	_, effect, _ := submission.Next(submission.Waiting, submission.Expired{}, submission.Resend)
 	finals, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Final, error) {
-		f := Final{Status: sms.Failed, Reason: effect.Fail}
+		f := Final{Status: sms.Failed, Reason: submission.ReasonExpired}
 		err := row.Scan(&f.MessageID, &f.At)
 		return f, err
 	})

@@ -35,7 +35,6 @@ import (
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
-	"intumwa/sandbox"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -204,7 +203,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 		life.run("dispatcher", d.Run)
 		life.run("switchboard", board.Run)
-		life.run("sandbox", sandbox.New(hot, hooks, sandbox.Options{Log: g.log, Metrics: g.registry}).Run)
+		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
 		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))

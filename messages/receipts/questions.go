@@ -55,17 +55,6 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 	return open, nil
 }
 
-// undelivered is the word of a receipt after which another carrier may be asked.
-const undelivered = "UNDELIV"
-
-// Undelivered is a condition in SQL: what the carrier said of each segment of the
-// message whose id column has, if it has any, is UNDELIV, within so long (an interval)
-// of its acceptance.
-func Undelivered(column, within string) string {
-	return `NOT EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL
-		AND (s.receipt IS DISTINCT FROM '` + undelivered + `' OR s.receipt_at > s.submitted_at + ` + within + `))`
-}
-
 // QueuePassed adds to a pipeline that messages were sent on to another carrier.
 func QueuePassed(b *pgx.Batch, messages []int64) {
 	b.Queue(`UPDATE segments SET passed = true WHERE message_id = ANY($1)`, messages)
@@ -109,24 +98,32 @@ func Out(ctx context.Context, db interface {
 }
 
 // Copies returns the copies of the segments of messages, for their verdicts.
-func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]submission.Copy, error) {
-	rows, err := tx.Query(ctx, `SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
-		coalesce(receipt, ''), coalesce(error, ''), passed IS NOT NULL FROM segments s WHERE message_id = ANY($1)`, messages)
-	if err != nil {
-		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
-	}
-	copies := make(map[int64][]submission.Copy, len(messages))
-	var id int64
-	var c submission.Copy
-	var receipt, code string
-	if _, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &receipt, &code, &c.Passed}, func() error {
-		c.Reason = reasonOf(receipt, code)
-		copies[id] = append(copies[id], c)
-		return nil
-	}); err != nil {
+func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (copies map[int64][]submission.Copy, err error) {
+	b := &pgx.Batch{}
+	copies = QueueCopies(b, messages)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
 	}
 	return copies, nil
+}
+
+// QueueCopies adds the same to a pipeline; the map is filled when that is read.
+func QueueCopies(b *pgx.Batch, messages []int64) map[int64][]submission.Copy {
+	copies := make(map[int64][]submission.Copy, len(messages))
+	b.Queue(`SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
+		coalesce(receipt, ''), coalesce(error, ''), passed IS NOT NULL, coalesce(receipt_at - submitted_at, '0') FROM segments s WHERE message_id = ANY($1)`, messages).
+		Query(func(rows pgx.Rows) error {
+			var id int64
+			var c submission.Copy
+			var code string
+			_, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Passed, &c.After}, func() error {
+				c.Reason = reasonOf(c.Receipt, code)
+				copies[id] = append(copies[id], c)
+				return nil
+			})
+			return err
+		})
+	return copies
 }
 
 // NotTaken is a statement in SQL that forgets unanswered copies of segments, each by its

@@ -3,11 +3,11 @@ package submission
 import "time"
 
 // Attempt is one attempt at a message, as far as it is known. It is a value: the
-// next one is worked out before the transaction and kept when that is committed.
+// next one is computed before the transaction and kept when that is committed.
 type Attempt struct {
 	Open     int  // segments without a result
 	MayHave  bool // the carrier has something of the message, or may have
-	accepted int
+	accepted bool
 	again    bool
 	delay    time.Duration
 	counts   bool
@@ -21,22 +21,20 @@ type Failure struct {
 	At     time.Time
 	Reason string
 
-	// Elsewhere: in this attempt nothing speaks against asking another carrier
-	// first (Effect.Elsewhere).
+	// Elsewhere: by this attempt, a second carrier may be asked first (Effect.Elsewhere).
 	Elsewhere bool
 }
 
-// Result is the attempt after the result of one of its segments.
+// Result returns the attempt after the result of one of its segments.
 func (a Attempt) Result(s State, f Effect, at time.Time) Attempt {
 	a.Open--
-	if s == Accepted || s == Delivered || (s == Unanswered && !f.Again && !f.Hold && f.Fail == "") {
-		a.accepted++
-	}
+	a.accepted = a.accepted || s == Accepted || s == Delivered
 	a.MayHave = a.MayHave || s == Accepted || s == Delivered || s == Unanswered
+	a.hold = a.hold || s == Unanswered && !f.Again && f.Fail == ""
 	return a.Note(f, at)
 }
 
-// Note is the attempt after an effect that is no segment's result: a late
+// Note returns the attempt after an effect that is no segment's result: a late
 // refusal, while other segments are open.
 func (a Attempt) Note(f Effect, at time.Time) Attempt {
 	switch {
@@ -48,7 +46,6 @@ func (a Attempt) Note(f Effect, at time.Time) Attempt {
 	if f.Again {
 		a.again, a.delay = true, max(a.delay, f.Delay)
 	}
-	a.hold = a.hold || f.Hold
 	a.counts = a.counts || f.Counts
 	return a
 }
@@ -59,7 +56,7 @@ type End uint8
 // Ends.
 const (
 	Ongoing End = iota // a segment's result is still to come
-	Failed             // the message fails (Failure)
+	Fails              // the message fails (Failure)
 	Retried            // it is to be tried again (Retry)
 	Held               // the carrier may have it, and it is not to be sent again
 	Carried            // the carrier has all of it
@@ -71,7 +68,7 @@ func (a Attempt) End() End {
 	case a.Open > 0:
 		return Ongoing
 	case a.failed:
-		return Failed
+		return Fails
 	case a.again:
 		return Retried
 	case a.hold:
@@ -80,10 +77,9 @@ func (a Attempt) End() End {
 	return Carried
 }
 
-// Failure returns why the message fails; failed is false when it does not, by
-// what is known so far. A message fails with its first segment, whatever becomes
-// of the others; but whether another carrier may be asked first is known when they
-// all have their results.
+// Failure returns why the message fails; failed is false when it does not, as far as is
+// known. A message fails with its first segment, whatever becomes of the others; but
+// whether a second carrier may be asked first is known when they all have their results.
 func (a Attempt) Failure() (f Failure, failed bool) {
 	f = a.failure
 	f.Elsewhere = f.Elsewhere && !a.MayHave
@@ -92,7 +88,7 @@ func (a Attempt) Failure() (f Failure, failed bool) {
 
 // Retry returns after how long the message is tried again, and whether the
 // attempt counts: one of which a segment was accepted does, so that the next
-// asks which are out.
+// claim reads which are out.
 func (a Attempt) Retry() (delay time.Duration, counts bool) {
-	return a.delay, a.counts || a.accepted > 0
+	return a.delay, a.counts || a.accepted
 }

@@ -1,18 +1,14 @@
-// Package submission is the life of a segment on its way to a carrier, as a
-// pure function: from what is known of it and what was heard, what is known now
-// and what has to be done (Next). It does no I/O, has no clock and draws no
-// random numbers: times and delays come in as values. Who gathers the events
-// (the dispatcher) asks it once for each, writes what it says in one
-// transaction, and carries out the rest when that is committed.
+// Package submission is the life of a segment on its way to a carrier, as pure
+// functions: no I/O, no clock, no chance. The dispatcher's settler loads what is
+// recorded, calls them, and writes the result in one transaction.
 //
-// SMPP 3.4 has no way to ask a carrier whether it has what was written to it and
-// never answered. That a carrier may have a segment is told by two states and
-// nothing else: InFlight and Unanswered.
+//   - [Next] gives the next state of a segment and what follows for its message.
+//   - [Attempt] sums up the results of the segments in one attempt at a message.
+//   - [Verdict] gives the status of a message by the states of its segments.
+//   - [MayGoElsewhere] decides whether a second carrier may be asked.
 //
-// Three more values and functions of the same kind are built on it: Attempt sums
-// up the results of the segments in one attempt at a message, End says how the
-// attempt ends, and Verdict gives the status of a message by the states of its
-// segments.
+// SMPP 3.4 has no request for whether a carrier has a segment whose submit_sm was
+// never answered. Two states mean that a carrier may have it: InFlight and Unanswered.
 package submission
 
 import (
@@ -21,30 +17,22 @@ import (
 	"intumwa/sms"
 )
 
-// State is what is known of one copy of a segment. A segment that is sent again
-// without an answer to the first copy has two.
+// State is the state of one copy of a segment. A segment that is sent again without an
+// answer to the first copy has two.
 type State uint8
 
-// States. The last three are final.
+// States. The last two are final: the first final state stays (rule choices 5.3).
 const (
-	Waiting     State = iota // not written: the carrier cannot have it
-	InFlight                 // being written, or written and not answered yet: the carrier may have it
-	Unanswered               // given up waiting for its submit_sm_resp: the carrier may have it
-	Accepted                 // submit_sm_resp said ESME_ROK: the carrier has it, and a receipt is to come
-	Delivered                // a receipt says so, or the acceptance of a carrier that gives none
-	Undelivered              // a receipt says that it will not be
-	Refused                  // it will never be accepted
+	Waiting    State = iota // not written: the carrier cannot have it
+	InFlight                // being written, or written and not answered yet: the carrier may have it
+	Unanswered              // given up waiting for its submit_sm_resp: the carrier may have it
+	Accepted                // submit_sm_resp had ESME_ROK: the carrier has it, and a receipt is to come
+	Delivered               // by a receipt, or by the acceptance of a carrier that gives none
+	Failed                  // refused by the carrier or by us, or undelivered by a receipt
 )
 
-var states = [...]string{"waiting", "in flight", "unanswered", "accepted", "delivered", "undelivered", "refused"}
-
-func (s State) String() string { return states[s] }
-
-// Final reports whether nothing changes the state any more.
-func (s State) Final() bool { return s >= Delivered }
-
-// Policy says what becomes of a segment that the carrier may have and did not
-// answer (on_ambiguous).
+// Policy decides about a segment that the carrier may have and did not answer
+// (on_ambiguous).
 type Policy uint8
 
 // Policies.
@@ -54,241 +42,142 @@ const (
 	Fail                 // give the message up
 )
 
-// Event is what was heard of a segment, or decided.
+// MayWrite reports whether a segment may be submitted, or submitted again.
+func (s State) MayWrite(p Policy) bool {
+	return s == Waiting || s == Unanswered && p != Hold
+}
+
+// Marks reports whether the beginning of an attempt is recorded before its first octet
+// goes out: where a dead process's segments are not simply sent again, and where a second
+// carrier may be asked later.
+func (p Policy) Marks(second bool) bool { return p != Resend || second }
+
+// Event is something that happened to a segment.
 type Event interface{ event() }
 
 // Events.
 type (
-	// Writing says that it is about to be handed to the link. Where the policy is not
-	// Resend, or another carrier may be asked for it later (Second), that has to be
-	// recorded before the first octet goes out.
-	Writing struct{ Second bool }
-	// NotWritten says that the link went down, or had no room, before the write.
+	// NotWritten: the link went down, or had no room, before the write.
 	NotWritten struct{}
-	// Unsendable says that SMPP cannot carry it.
+	// Unsendable: SMPP cannot carry it, or its recipient opted out before a carrier had it.
 	Unsendable struct{ Reason string }
-	// OptedOut says that its handset wants no more of its sender, as was seen
-	// before the first octet of its message went out.
-	OptedOut struct{}
-	// Answered is a submit_sm_resp with ESME_ROK. Confirms: this carrier gives no
-	// receipts, its acceptance is all that will be said.
+	// Answered is a submit_sm_resp with ESME_ROK. Confirms: this carrier gives no receipts.
 	Answered struct{ Confirms bool }
-	// Rejected is a submit_sm_resp with another status, or a generic_nack.
-	// Permanent: it would be the same again. Else it is due again after Delay.
-	// Unroutable: it is permanent, because this carrier has no way to the number,
-	// and another one may be asked.
+	// Rejected is a submit_sm_resp with another status, or a generic_nack. Permanent: the
+	// next try would have the same answer; else the segment is due again after Delay.
+	// Unroutable: permanent, because this carrier has no way to the number, and a second
+	// carrier is configured.
 	Rejected struct {
-		Permanent  bool
-		Unroutable bool
-		Reason     string
-		Delay      time.Duration
+		Permanent, Unroutable bool
+		Reason                string
+		Delay                 time.Duration
 	}
-	// NoAnswer says that the session ended behind the write, or that the answer
-	// did not come in the time that it has. Delay is how long a second copy waits.
+	// NoAnswer: the session ended after the write, or the answer did not come in time. A
+	// second copy waits for Delay.
 	NoAnswer struct{ Delay time.Duration }
-	// Echoed is no answer, but a receipt that names it waits in the inbox.
-	Echoed struct{}
-	// Receipt is a final delivery receipt that names it. Soon: it says UNDELIV so
-	// soon after the acceptance that another carrier may be asked.
-	Receipt struct {
-		Status sms.Status // Sent or Failed
-		Reason string     // the carrier's words
-		Soon   bool
-	}
-	// OwnerDied says that the process that had it in hand is no more.
+	// OwnerDied: the process died that had begun to submit it.
 	OwnerDied struct{}
-	// Expired says that the validity of its message is over.
-	Expired struct{}
-	// ReceiptOverdue says that the receipt has not come in its time. Status is
-	// what the carrier's setting makes of that.
-	ReceiptOverdue struct{ Status sms.Status }
 )
 
-func (Writing) event()        {}
-func (NotWritten) event()     {}
-func (Unsendable) event()     {}
-func (OptedOut) event()       {}
-func (Answered) event()       {}
-func (Rejected) event()       {}
-func (NoAnswer) event()       {}
-func (Echoed) event()         {}
-func (Receipt) event()        {}
-func (OwnerDied) event()      {}
-func (Expired) event()        {}
-func (ReceiptOverdue) event() {}
+func (NotWritten) event() {}
+func (Unsendable) event() {}
+func (Answered) event()   {}
+func (Rejected) event()   {}
+func (NoAnswer) event()   {}
+func (OwnerDied) event()  {}
 
 // Reasons of failure that are ours; a carrier's own come as its words.
 const (
 	ReasonExpired   = "expired"    // validity over before a carrier had it
-	ReasonNoReceipt = "no_receipt" // a carrier had it and never said what became of it
+	ReasonNoReceipt = "no_receipt" // a carrier had it and never reported what became of it
 	ReasonNoAnswer  = "no_answer"  // a carrier may have it and never answered, and the policy is Fail
-	ReasonOptedOut  = "opted_out"  // its handset opted out of its sender before a carrier had it
+	ReasonOptedOut  = "opted_out"  // its recipient opted out of its sender before a carrier had it
 )
 
-// Record is what is to be written of the segment.
-type Record uint8
-
-// Records.
-const (
-	Nothing           Record = iota
-	Mark                     // that it is begun, before the first octet goes out
-	AsAccepted               // a row with the carrier's id
-	AsUnanswered             // a row without an id: a receipt may echo its reference
-	ReplaceUnanswered        // a row with the carrier's id, in place of the unanswered one
-	Forget                   // the unanswered row goes: the carrier does not have it
-	Outcome                  // its final state
-)
-
-// Effect is what has to be done.
+// Effect is what an event means for the message.
 type Effect struct {
-	Record Record
-	Stop   bool          // no further segment of the message goes out in this attempt
-	Again  bool          // it is to be sent, or sent again
-	Delay  time.Duration // after so long
-	Counts bool          // and the attempt counts
-	Hold   bool          // it is not to be sent again, nor is it done
-	Done   bool          // whatever waits to be sent again of it need not be; what is in hand ends by itself
-	Park   bool          // the receipt waits in the inbox for whom it names
-	Fail   string        // the message fails, for this reason
-	// Elsewhere: before the message fails, another carrier may be asked, once, if
-	// this one neither has nor may have anything of it: by what is recorded
-	// (MayGoElsewhere), and because no attempt is under way, anywhere.
-	Elsewhere bool
+	Again     bool // the segment is sent, or sent again,
+	Delay     time.Duration
+	Counts    bool   // and the attempt counts
+	Fail      string // the message fails, for this reason
+	Elsewhere bool   // a second carrier may be asked first, unless MayGoElsewhere forbids it
 }
 
-// Next returns what is known of a segment after an event, and what has to be
-// done. possible is false for what cannot happen; nothing changes then.
-func Next(s State, e Event, p Policy) (next State, f Effect, possible bool) {
-	if s.Final() { // the first final state stands (rule choices 5.3)
-		_, again := e.(Writing)
-		return s, Effect{}, !again
-	}
-	switch e := e.(type) {
-	case Writing:
-		return writing(s, e, p)
-	case NotWritten:
-		if s == Waiting || s == InFlight {
-			return Waiting, Effect{Again: true, Stop: true}, true
-		}
-	case Unsendable:
-		if s == Waiting || s == InFlight {
-			return Refused, Effect{Fail: e.Reason, Stop: true}, true
-		}
-	case OptedOut:
-		if s == Waiting || s == InFlight {
-			return Refused, Effect{Fail: ReasonOptedOut, Stop: true}, true
-		}
-	case Answered:
-		return answered(s, e)
-	case Rejected:
-		return rejected(s, e, p)
-	case NoAnswer:
-		if s == InFlight {
-			return unanswered(p, e.Delay)
-		}
-	case Echoed:
-		if s == InFlight {
-			return Unanswered, Effect{Record: AsUnanswered}, true
-		}
-	case Receipt:
-		return receipt(s, e)
-	case OwnerDied:
-		return ownerDied(s, p)
-	case Expired:
-		return expired(s, p)
-	case ReceiptOverdue:
-		if s == Accepted || s == Unanswered {
-			if e.Status == sms.Sent {
-				return Delivered, Effect{}, true
-			}
-			return Undelivered, Effect{Fail: ReasonNoReceipt}, true
-		}
-	}
-	return s, Effect{}, false
-}
-
-func writing(s State, e Writing, p Policy) (State, Effect, bool) {
-	switch {
-	case s != Waiting && (s != Unanswered || p == Hold): // of what is unanswered, another copy
-		return s, Effect{}, false
-	case p == Resend && !e.Second:
-		return InFlight, Effect{}, true
-	}
-	return InFlight, Effect{Record: Mark}, true
-}
-
-func answered(s State, e Answered) (State, Effect, bool) {
-	f := Effect{Record: AsAccepted}
+// Next returns the state of a segment after an event, and the effect. Events come to a
+// segment in flight; an answer may also come late, when it is unanswered. An event that
+// means nothing in a state changes nothing.
+func Next(s State, e Event, p Policy) (State, Effect) {
 	switch s {
-	case Unanswered: // late
-		f = Effect{Record: ReplaceUnanswered, Done: true}
 	case InFlight:
-	default:
-		return s, Effect{}, false
+		return inFlight(e, p)
+	case Unanswered:
+		return late(e, p)
 	}
+	return s, Effect{}
+}
+
+func inFlight(e Event, p Policy) (State, Effect) {
+	switch e := e.(type) {
+	case NotWritten:
+		return Waiting, Effect{Again: true}
+	case Unsendable:
+		return Failed, Effect{Fail: e.Reason}
+	case Answered:
+		return accepted(e)
+	case Rejected:
+		if e.Permanent {
+			return Failed, Effect{Fail: e.Reason, Elsewhere: e.Unroutable}
+		}
+		return Waiting, Effect{Again: true, Delay: e.Delay, Counts: true}
+	case NoAnswer:
+		return unanswered(p, e.Delay)
+	case OwnerDied:
+		if p == Resend { // it waits as before, and its message is in doubt
+			return Waiting, Effect{Again: true}
+		}
+		return unanswered(p, 0)
+	}
+	return InFlight, Effect{}
+}
+
+// late is an answer to what was given up. After Resend and Fail a refusal means nothing:
+// the segment was sent again, or its message has failed.
+func late(e Event, p Policy) (State, Effect) {
+	switch e := e.(type) {
+	case Answered:
+		return accepted(e)
+	case Rejected:
+		if p == Hold {
+			next, f := inFlight(e, p)
+			f.Elsewhere = false
+			return next, f
+		}
+	}
+	return Unanswered, Effect{}
+}
+
+func accepted(e Answered) (State, Effect) {
 	if e.Confirms {
-		return Delivered, f, true
+		return Delivered, Effect{}
 	}
-	return Accepted, f, true
+	return Accepted, Effect{}
 }
 
-func rejected(s State, e Rejected, p Policy) (State, Effect, bool) {
-	switch {
-	case s == Unanswered && p != Hold:
-		return s, Effect{}, true // it was sent again, or failed: this says nothing new
-	case s == Unanswered && e.Permanent:
-		return Refused, Effect{Fail: e.Reason}, true
-	case s == Unanswered:
-		return Waiting, Effect{Record: Forget, Again: true, Delay: e.Delay, Counts: true}, true
-	case s == InFlight && e.Permanent:
-		return Refused, Effect{Fail: e.Reason, Stop: true, Elsewhere: e.Unroutable}, true
-	case s == InFlight:
-		return Waiting, Effect{Again: true, Delay: e.Delay, Counts: true, Stop: true}, true
-	}
-	return s, Effect{}, false
-}
-
-// unanswered is what becomes of what the carrier may have and did not answer.
-func unanswered(p Policy, delay time.Duration) (State, Effect, bool) {
+func unanswered(p Policy, delay time.Duration) (State, Effect) {
 	switch p {
 	case Hold:
-		return Unanswered, Effect{Record: AsUnanswered, Hold: true, Counts: true}, true
+		return Unanswered, Effect{Counts: true}
 	case Fail:
-		return Unanswered, Effect{Record: AsUnanswered, Fail: ReasonNoAnswer}, true
-	default:
-		return Unanswered, Effect{Record: AsUnanswered, Again: true, Delay: delay, Counts: true}, true
+		return Unanswered, Effect{Fail: ReasonNoAnswer}
 	}
+	return Unanswered, Effect{Again: true, Delay: delay, Counts: true}
 }
 
-func receipt(s State, e Receipt) (State, Effect, bool) {
-	switch s {
-	case Waiting, InFlight: // of the copy before, or ahead of the answer
-		return s, Effect{Park: true}, true
+// Overdue returns the reason of a message whose receipt is overdue, by the status that its
+// carrier's on_receipt_timeout gives it.
+func Overdue(status sms.Status) (reason string) {
+	if status == sms.Failed {
+		return ReasonNoReceipt
 	}
-	f := Effect{Record: Outcome, Done: s == Unanswered}
-	if e.Status == sms.Sent {
-		return Delivered, f, true
-	}
-	f.Fail, f.Elsewhere = e.Reason, e.Soon && s == Accepted // of what was unanswered, there may be another copy
-	return Undelivered, f, true
-}
-
-func ownerDied(s State, p Policy) (State, Effect, bool) {
-	switch {
-	case s == InFlight && p == Resend: // nothing is written of it: it waits as before
-		return Waiting, Effect{Again: true}, true
-	case s == InFlight:
-		return unanswered(p, 0)
-	case s == Waiting:
-		return s, Effect{Again: true}, true
-	}
-	return s, Effect{}, true
-}
-
-func expired(s State, p Policy) (State, Effect, bool) {
-	switch {
-	case s == Waiting, s == Unanswered && p == Resend: // the second copy was never written
-		return Refused, Effect{Fail: ReasonExpired}, true
-	}
-	return s, Effect{}, true // the carrier was told when it ends, and decides
+	return ""
 }

@@ -6,19 +6,22 @@ import (
 	"intumwa/sms"
 )
 
-// Copy is one copy of a segment that a carrier has, or may have.
+// Copy is one recorded copy of a segment: the carrier has it, or may have it.
 type Copy struct {
 	Segment  int        // from 1
 	Answered bool       // its submit_sm_resp came
 	Status   sms.Status // Pending, Sent or Failed
 	At       time.Time  // when that was known
 	Reason   string     // of Failed
-	Passed   bool       // the message was sent on to another carrier since: this one's word is not asked any more
+	Passed   bool       // a second carrier has the message since: this copy counts no more
+
+	Receipt string        // the state that a receipt reported; "": none
+	After   time.Duration // how long after its acceptance
 }
 
 // Verdict returns what a message of so many segments is by the copies of them:
 // failed as soon as one segment is, sent when all are (rule choices 5.4). at is
-// when that was known. The order of the copies says nothing.
+// when that was known. The order of the copies does not matter.
 func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reason string) {
 	sent := 0
 	for n := 1; n <= segments; n++ {
@@ -83,13 +86,28 @@ func earlier(a, b *Copy) *Copy {
 	return a
 }
 
-// MayGoElsewhere reports whether another carrier may be asked for a message by
-// the recorded copies of it: each was accepted by this one, which then said that it
-// will not be delivered. Nobody has any of them, and nobody will. A copy in flight is
-// recorded nowhere: whoever asks sees to it that there is none.
-func MayGoElsewhere(copies []Copy) bool {
-	for _, c := range copies {
-		if !c.Passed && !(c.Answered && c.Status == sms.Failed) {
+// Undeliv is the receipt's state after which a second carrier may be asked.
+const Undeliv = "UNDELIV"
+
+// Failing is what is recorded of a message that is about to fail at its carrier.
+type Failing struct {
+	Pending bool // and its validity is not over
+	Claimed bool // by somebody else than the attempt that ends here
+	InDoubt bool // a process died after it had begun to submit it
+	Sent    bool // to a second carrier already, or noted as not to be
+	Copies  []Copy
+}
+
+// MayGoElsewhere reports whether a second carrier may be asked for a message: once in its
+// life, while it is valid, and only if the first carrier neither has nor may have any of it.
+// That is so when no attempt is under way or in doubt, and the carrier answered each
+// recorded copy and reported UNDELIV of it within so long of its acceptance.
+func MayGoElsewhere(m Failing, within time.Duration) bool {
+	if !m.Pending || m.Claimed || m.InDoubt || m.Sent {
+		return false
+	}
+	for _, c := range m.Copies {
+		if !c.Passed && !(c.Answered && c.Status == sms.Failed && c.Receipt == Undeliv && c.After <= within) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package dispatcher
 
 import (
 	"context"
@@ -15,8 +15,6 @@ import (
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
-
-func TestMain(m *testing.M) { testenv.Main(m) }
 
 // record accepts n messages to a number of the sandbox.
 func record(t *testing.T, pool *pgxpool.Pool, number sms.Number, n int) (ids []int64) {
@@ -50,7 +48,7 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {
-			if err := New(pool, hooks, Options{}).Run(ctx); err != nil {
+			if err := NewSandbox(pool, hooks, nil, nil).Run(ctx); err != nil {
 				t.Errorf("ended: %v", err)
 			}
 		})
@@ -103,7 +101,7 @@ func TestOutageIsWaitedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan struct{})
-	s := New(pool, webhooks.New(pool, webhooks.Options{}), Options{})
+	s := NewSandbox(pool, webhooks.New(pool, webhooks.Options{}), nil, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -1,0 +1,113 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/webhooks"
+)
+
+const (
+	sandboxInterval    = 250 * time.Millisecond // between looks for due messages
+	sandboxPause       = 5 * time.Second        // after an error
+	sandboxAtOnce      = 500                    // messages of a transaction
+	sandboxForgetEvery = 10 * time.Minute
+)
+
+// Sandbox settles messages to the sandbox's numbers (rule choices 6.5). Each number means a
+// status after a fixed time. No carrier, link or queue takes part: intake records such a
+// message with its fate, and whichever process comes first when that is due makes the
+// message final, with its event.
+type Sandbox struct {
+	pool     *pgxpool.Pool
+	store    *messages.Store
+	webhooks *webhooks.Webhooks
+	log      *slog.Logger
+	final    *prometheus.CounterVec
+}
+
+// NewSandbox returns the sandbox of a database; pool must be opened with BatchUpdates. log
+// and metrics may be nil. It starts nothing.
+func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, metrics prometheus.Registerer) *Sandbox {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Sandbox{pool: pool, store: messages.New(pool), webhooks: hooks, log: log,
+		final: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_sandbox_messages_total",
+			Help: "Messages to numbers of the sandbox that became final."}, []string{"status"})}
+	for _, status := range []sms.Status{sms.Sent, sms.Failed} {
+		s.final.WithLabelValues(status.String())
+	}
+	if metrics != nil {
+		metrics.MustRegister(s.final)
+	}
+	return s
+}
+
+// Run settles messages until ctx ends. During an outage of the database it tries again.
+func (s *Sandbox) Run(ctx context.Context) error {
+	failing := false
+	var forgotten time.Time
+	for wait := sandboxInterval; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		settled, err := s.settle(ctx)
+		if err == nil && time.Since(forgotten) >= sandboxForgetEvery {
+			forgotten = time.Now()
+			_, err = s.store.ForgetSandbox(ctx)
+		}
+		switch wait = sandboxInterval; {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			wait = sandboxPause
+			if !failing {
+				s.log.Warn("sandbox messages cannot be settled; trying again", "error", err)
+			}
+		case settled == sandboxAtOnce: // more are due
+			wait = 0
+		}
+		failing = err != nil
+	}
+}
+
+// settle makes due messages final and returns how many it took.
+func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
+	// A transaction that has begun is finished even when the process shuts down.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	var settled []messages.Settled
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		settled = nil // of an earlier try
+		finals, err := s.store.SandboxDue(ctx, tx, sandboxAtOnce)
+		if taken = len(finals); err != nil || taken == 0 {
+			return err
+		}
+		settled, _, err = conclude(ctx, tx, s.store, s.webhooks, nil, finals, messages.Ends{})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("settling messages of the sandbox: %w", err)
+	}
+	for i := range settled {
+		m := &settled[i]
+		s.final.WithLabelValues(m.Status.String()).Inc()
+		s.log.Debug("message "+m.Status.String(), "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "reason", m.Reason)
+	}
+	if len(settled) > 0 {
+		s.webhooks.Kick()
+	}
+	return taken, nil
+}
