@@ -133,17 +133,17 @@ func (q *query) message() (name messageName, given bool) {
 
 // getDelivery is GET /v1/webhook-deliveries/{id}.
 func (a *API) getDelivery(c *gin.Context) {
-	a.delivery(c, "looking up a webhook delivery", c.Request.Context(), a.Webhooks.Delivery)
+	a.delivery(c.Request.Context(), c, "looking up a webhook delivery", a.Webhooks.Delivery)
 }
 
 // resendDelivery is POST /v1/webhook-deliveries/{id}/resend.
 func (a *API) resendDelivery(c *gin.Context) {
-	a.delivery(c, "re-sending a webhook delivery", background(c), a.Webhooks.Resend)
+	a.delivery(background(c), c, "re-sending a webhook delivery", a.Webhooks.Resend)
 }
 
 // delivery responds with the caller's delivery that the path names: by its number, or by
 // the webhook-id that its receiver got.
-func (a *API) delivery(c *gin.Context, doing string, ctx context.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) {
+func (a *API) delivery(ctx context.Context, c *gin.Context, doing string, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
 	if err != nil || id < 1 {
 		writeRefusal(c, notFound)

@@ -68,7 +68,7 @@ func (w *Webhooks) call(ctx context.Context, t *target, j *job, keep bool) (a At
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
 	limited, cancel := context.WithDeadline(ctx, start.Add(w.opts.Timeout))
 	defer cancel()
-	response, err := w.transport.RoundTrip(newRequest(limited, t, j, a.At))
+	response, err := w.transport.RoundTrip(newRequest(limited, t, j, a.At)) //nolint:bodyclose // readAnswer closes it
 	switch {
 	case err == nil:
 		a.Status, a.Result = response.StatusCode, resultOfStatus(response.StatusCode)

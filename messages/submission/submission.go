@@ -57,9 +57,9 @@ type Event interface{ event() }
 
 // Events.
 type (
-	// NotWritten: the link went down, or had no room, before the write.
+	// NotWritten means that the link went down, or had no room, before the write.
 	NotWritten struct{}
-	// Unsendable: SMPP cannot carry it, or its recipient opted out before a carrier had it.
+	// Unsendable means that SMPP cannot carry it, or that its recipient opted out before a carrier had it.
 	Unsendable struct{ Reason string }
 	// Answered is a submit_sm_resp with ESME_ROK. Confirms: this carrier gives no receipts.
 	Answered struct{ Confirms bool }
@@ -72,10 +72,10 @@ type (
 		Reason                string
 		Delay                 time.Duration
 	}
-	// NoAnswer: the session ended after the write, or the answer did not come in time. A
-	// second copy waits for Delay.
+	// NoAnswer means that the session ended after the write, or that the answer did not come
+	// in time. A second copy waits for Delay.
 	NoAnswer struct{ Delay time.Duration }
-	// OwnerDied: the process died that had begun to submit it.
+	// OwnerDied means that the process died that had begun to submit it.
 	OwnerDied struct{}
 )
 

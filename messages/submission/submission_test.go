@@ -2,6 +2,7 @@ package submission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestWriting(t *testing.T) {
 				may = append(may, s)
 			}
 		}
-		if fmt.Sprint(may) != fmt.Sprint(want) {
+		if !slices.Equal(may, want) {
 			t.Errorf("policy %d: %v, want %v", p, may, want)
 		}
 		if !p.Marks(true) || p.Marks(false) != (p != Resend) {

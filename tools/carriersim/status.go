@@ -50,7 +50,7 @@ const (
 	VendorError       Status = 0x400 // the first of the range left to carriers
 )
 
-var statusNames = map[Status]string{
+var statusNames = map[Status]string{ //nolint:gosec // names of SMPP statuses, no credentials
 	OK: "ESME_ROK", InvalidLength: "ESME_RINVMSGLEN", InvalidCommandLen: "ESME_RINVCMDLEN",
 	InvalidCommand: "ESME_RINVCMDID", InvalidBindStatus: "ESME_RINVBNDSTS", AlreadyBound: "ESME_RALYBND",
 	InvalidPriority: "ESME_RINVPRTFLG", InvalidRegistered: "ESME_RINVREGDLVFLG", SystemError: "ESME_RSYSERR",
