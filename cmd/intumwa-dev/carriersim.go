@@ -8,9 +8,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"intumwa/tools/carriersim"
 )
@@ -61,26 +66,54 @@ func (c *carrierSimCmd) Run(ctx context.Context, out output) error {
 			return fmt.Errorf("--faults %s: %w", c.Faults, err)
 		}
 	}
-	var endpoints []carriersim.Endpoint
+	var config net.ListenConfig
+	group, ctx := errgroup.WithContext(ctx)
+	var carriers []*carriersim.Carrier
 	for _, text := range c.Carrier {
-		name, address, ok := strings.Cut(text, "=")
-		if !ok || name == "" || address == "" {
-			return fmt.Errorf("--carrier %s: want NAME=ADDRESS", text)
+		name, address, _ := strings.Cut(text, "=")
+		if !carrierName.MatchString(name) || address == "" {
+			return fmt.Errorf("--carrier %s: want NAME=ADDRESS, with a name of a-z, 0-9, - and _", text)
 		}
-		endpoints = append(endpoints, carriersim.Endpoint{
-			Carrier: carriersim.Options{Name: name, SystemID: c.SystemID, Password: c.Password, RespDelay: c.RespDelay,
-				ReceiptDelay: c.ReceiptDelay, TPS: c.TPS, Window: c.Window, NoFates: c.NoFates, IDs: c.IDs,
-				Receipts: carriersim.ReceiptStyle{Form: c.Receipts, DataSM: c.DataSM}, NoReceipts: c.NoReceipts,
-				EchoReference: c.EchoReference, Alphabet: c.Alphabet, Lenient: c.Lenient, IdleTimeout: c.IdleTimeout,
-				Faults: faults, Log: log},
-			SMPP: address, HTTP: c.Page,
-			Listening: func(_ *carriersim.Carrier, smpp, web net.Addr) {
-				log.Info("carrier listens", "carrier", name, "smpp", smpp.String(), "page", fmt.Sprint(web))
-			},
-		})
+		if slices.ContainsFunc(carriers, func(other *carriersim.Carrier) bool { return other.Name() == name }) {
+			return fmt.Errorf("--carrier %s: there are two with this name", text)
+		}
+		listener, err := config.Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("listening for %s: %w", name, err)
+		}
+		defer listener.Close()
+		carrier := carriersim.New(carriersim.Options{Name: name, SystemID: c.SystemID, Password: c.Password, RespDelay: c.RespDelay,
+			ReceiptDelay: c.ReceiptDelay, TPS: c.TPS, Window: c.Window, NoFates: c.NoFates, IDs: c.IDs,
+			Receipts: carriersim.ReceiptStyle{Form: c.Receipts, DataSM: c.DataSM}, NoReceipts: c.NoReceipts,
+			EchoReference: c.EchoReference, Alphabet: c.Alphabet, Lenient: c.Lenient, IdleTimeout: c.IdleTimeout,
+			Faults: faults, Log: log})
+		carriers = append(carriers, carrier)
+		group.Go(func() error { return carrier.Serve(ctx, listener) })
+		log.Info("carrier listens", "carrier", name, "smpp", listener.Addr().String(), "page", c.Page)
 	}
-	if len(endpoints) == 0 {
-		return errors.New("no carrier to play")
+	if c.Page != "" {
+		listener, err := config.Listen(ctx, "tcp", c.Page)
+		if err != nil {
+			return fmt.Errorf("listening for the page: %w", err)
+		}
+		handler := carriersim.FleetHandler(carriers...)
+		if len(carriers) == 1 {
+			handler = carriers[0].Handler()
+		}
+		group.Go(func() error { return serveHTTP(ctx, listener, handler) })
 	}
-	return carriersim.RunFleet(ctx, endpoints)
+	return group.Wait()
+}
+
+var carrierName = regexp.MustCompile(`^[a-z0-9_-]+$`) // it is part of the page's addresses
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
 }

@@ -69,12 +69,25 @@ func (o *operator) open(ctx context.Context, options postgres.Options) (*pgxpool
 	return pool, nil
 }
 
-// run opens the database, calls work and prints its result, which may come beside an error. The time is the database's
-// ([postgres.Now]), as in any process of the gateway.
+// adminWork is a command that works on the database. What do returns is printed; it may come beside an error.
+type adminWork interface {
+	do(ctx context.Context, o *operator) (any, error)
+}
+
+// answer is the result of a command that has none beside an error.
+func answer[T any](result T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// run opens the database, does the work and prints its result. The time is the database's ([postgres.Now]), as in any
+// process of the gateway.
 //
 // No command waits for ever for a synchronous standby that is away: when commits wait already, the command can read and not
 // change anything; a wait that begins later is ended.
-func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (any, error)) error {
+func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	config, err := p.config()
 	if err != nil {
 		return err
@@ -106,7 +119,7 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 		}
 	}
 	attendance := postgres.Attend(ctx, o.pool, commitPatience)
-	result, err := work(o)
+	result, err := work.do(ctx, o)
 	switch late := attendance.End(); {
 	case o.away != nil && postgres.SQLState(err) == readOnlyTransaction:
 		return fmt.Errorf("%w. Nothing was changed", o.away)
@@ -118,11 +131,14 @@ func (a *adminCmd) run(ctx context.Context, p *program, work func(*operator) (an
 	if result == nil {
 		return err
 	}
-	write := printHuman
+	return errors.Join(err, a.print(p.stdout, result))
+}
+
+func (a *adminCmd) print(w io.Writer, result any) error {
 	if a.JSON {
-		write = printJSON
+		return printJSON(w, result)
 	}
-	return errors.Join(err, write(p.stdout, result))
+	return printHuman(w, result)
 }
 
 // readOnlyTransaction is the SQLSTATE of a change by a session that only reads.
@@ -285,30 +301,28 @@ type adminAct struct {
 	After     recorded  `json:"after"`
 }
 
-// Run lists who changed what, the latest first.
-func (c *adminLogCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		list, since := []adminAct{}, c.Since.moment()
-		for before := int64(0); len(list) < c.Limit; {
-			page, next, err := audit.List(ctx, o.pool, audit.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
-			if err != nil {
-				return nil, err
-			}
-			for _, each := range page {
-				act := adminAct{ID: each.ID, At: each.At, Actor: each.Actor, Act: each.Act, Subject: each.Subject, Before: recorded(each.Before), After: recorded(each.After)}
-				if each.Company.Valid() {
-					id := int64(each.Company)
-					act.CompanyID = &id
-				}
-				list = append(list, act)
-			}
-			if next == 0 {
-				break
-			}
-			before = next
+// do lists who changed what, the latest first.
+func (c *adminLogCmd) do(ctx context.Context, o *operator) (any, error) {
+	list, since := []adminAct{}, c.Since.moment()
+	for before := int64(0); len(list) < c.Limit; {
+		page, next, err := audit.List(ctx, o.pool, audit.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
+		if err != nil {
+			return nil, err
 		}
-		return list, nil
-	})
+		for _, each := range page {
+			act := adminAct{ID: each.ID, At: each.At, Actor: each.Actor, Act: each.Act, Subject: each.Subject, Before: recorded(each.Before), After: recorded(each.After)}
+			if each.Company.Valid() {
+				id := int64(each.Company)
+				act.CompanyID = &id
+			}
+			list = append(list, act)
+		}
+		if next == 0 {
+			break
+		}
+		before = next
+	}
+	return list, nil
 }
 
 // stretch is what every list takes. There are few of each in the beginning; an

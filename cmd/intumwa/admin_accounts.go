@@ -33,33 +33,28 @@ type adminUser struct {
 	Email  string `json:"email"`
 }
 
-// Run never takes the password from the command line, where other users of the machine could read it.
-func (c *adminUserCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do never takes the password from the command line, where other users of the machine could read it.
+func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if !c.PasswordStdin {
-		return errors.New("the password comes on standard input: say --password-stdin")
+		return nil, errors.New("the password comes on standard input: say --password-stdin")
 	}
-	password, err := firstLine(p.stdin)
+	password, err := firstLine(o.stdin)
 	if err != nil {
-		return fmt.Errorf("reading the password: %w", err)
+		return nil, fmt.Errorf("reading the password: %w", err)
 	}
 	if utf8.RuneCountInString(password) < accounts.MinPassword { // people may not choose such a one; scripts may
-		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var u accounts.User
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			var err error
-			u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
-				Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
-			})
-			return audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
-				After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
+	var u accounts.User
+	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		var err error
+		u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
+			Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
 		})
-		if err != nil {
-			return nil, err
-		}
-		return adminUser{UserID: u.ID, Email: u.Email}, nil
+		return audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
+			After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
 	})
+	return answer(adminUser{UserID: u.ID, Email: u.Email}, err)
 }
 
 func firstLine(r io.Reader) (string, error) {
@@ -80,15 +75,13 @@ type adminListedUser struct {
 	CreatedAt     time.Time `json:"created_at"`
 }
 
-// Run lists users.
-func (c *adminUserListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		return collect(c.stretch, func(after int64, limit int) ([]accounts.User, error) { return o.accounts().Users(ctx, after, limit) },
-			func(u accounts.User) int64 { return u.ID },
-			func(u accounts.User) adminListedUser {
-				return adminListedUser{UserID: u.ID, Email: u.Email, Name: u.Name, Administrator: u.Administrator, CreatedAt: u.CreatedAt}
-			})
-	})
+// do lists users.
+func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
+	return collect(c.stretch, func(after int64, limit int) ([]accounts.User, error) { return o.accounts().Users(ctx, after, limit) },
+		func(u accounts.User) int64 { return u.ID },
+		func(u accounts.User) adminListedUser {
+			return adminListedUser{UserID: u.ID, Email: u.Email, Name: u.Name, Administrator: u.Administrator, CreatedAt: u.CreatedAt}
+		})
 }
 
 type adminTokenCmd struct {
@@ -107,22 +100,17 @@ type adminToken struct {
 	Token   string `json:"token"`
 }
 
-// Run creates a token.
-func (c *adminTokenCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var t accounts.Token
-		var text string
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			var err error
-			t, text, err = o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
-			return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
-				After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return adminToken{TokenID: t.ID, Token: text}, nil
+// do creates a token.
+func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
+	var t accounts.Token
+	var text string
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		var err error
+		t, text, err = o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
+		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
+			After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
 	})
+	return answer(adminToken{TokenID: t.ID, Token: text}, err)
 }
 
 type adminTokenRevokeCmd struct {
@@ -134,24 +122,19 @@ type adminRevokedToken struct {
 	Revoked bool  `json:"revoked"`
 }
 
-// Run revokes a token. It is refused everywhere at once.
-func (c *adminTokenRevokeCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			before, err := users.TokenByID(ctx, c.ID)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
-				Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
-				After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(ctx, c.ID)
-		})
+// do revokes a token. It is refused everywhere at once.
+func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) {
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		before, err := users.TokenByID(ctx, c.ID)
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return adminRevokedToken{TokenID: c.ID, Revoked: true}, nil
+		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
+			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
+			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(ctx, c.ID)
 	})
+	return answer(adminRevokedToken{TokenID: c.ID, Revoked: true}, err)
 }
 
 type adminTokenListCmd struct {
@@ -173,27 +156,25 @@ func listedToken(t accounts.Token) adminListedToken {
 	return adminListedToken{TokenID: t.ID, UserID: t.UserID, Name: t.Name, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, RevokedAt: t.RevokedAt}
 }
 
-// Run lists tokens, without their secrets, which nobody has.
-func (c *adminTokenListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if c.User == "" {
-			return collect(c.stretch, func(after int64, limit int) ([]accounts.Token, error) { return o.accounts().Tokens(ctx, after, limit) },
-				func(t accounts.Token) int64 { return t.ID }, listedToken)
-		}
-		user, err := o.accounts().UserByEmail(ctx, c.User)
-		if err != nil {
-			return nil, err
-		}
-		tokens, err := o.accounts().TokensOf(ctx, user.ID)
-		if err != nil {
-			return nil, err
-		}
-		list := []adminListedToken{}
-		for _, t := range tokens {
-			list = append(list, listedToken(t))
-		}
-		return list, nil
-	})
+// do lists tokens, without their secrets, which nobody has.
+func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
+	if c.User == "" {
+		return collect(c.stretch, func(after int64, limit int) ([]accounts.Token, error) { return o.accounts().Tokens(ctx, after, limit) },
+			func(t accounts.Token) int64 { return t.ID }, listedToken)
+	}
+	user, err := o.accounts().UserByEmail(ctx, c.User)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := o.accounts().TokensOf(ctx, user.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := []adminListedToken{}
+	for _, t := range tokens {
+		list = append(list, listedToken(t))
+	}
+	return list, nil
 }
 
 type adminTestNumberCmd struct {
@@ -212,37 +193,32 @@ type adminTestNumber struct {
 	Verified    bool   `json:"verified"`
 }
 
-// Run sets the number by the operator's word.
-func (c *adminTestNumberSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("carriers"); err != nil {
-			return nil, err
-		}
-		number, ok := planOf(o.config).Parse(c.Number)
-		if !ok {
-			return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
-		}
-		var n accounts.TestNumber
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			user, err := users.UserByEmail(ctx, c.User)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			entry := audit.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
-			switch before, err := users.TestNumberOf(ctx, user.ID); {
-			case err == nil:
-				entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
-			case !errors.Is(err, accounts.ErrNotFound):
-				return audit.Entry{}, err
-			}
-			n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
-			entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
-			return entry, err
-		})
+// do sets the number by the operator's word.
+func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error) {
+	if err := o.needs("carriers"); err != nil {
+		return nil, err
+	}
+	number, ok := planOf(o.config).Parse(c.Number)
+	if !ok {
+		return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
+	}
+	var n accounts.TestNumber
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		user, err := users.UserByEmail(ctx, c.User)
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return adminTestNumber{UserID: n.UserID, PhoneNumber: string(n.PhoneNumber), Verified: n.Verified}, nil
+		entry := audit.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
+		switch before, err := users.TestNumberOf(ctx, user.ID); {
+		case err == nil:
+			entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
+		case !errors.Is(err, accounts.ErrNotFound):
+			return audit.Entry{}, err
+		}
+		n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
+		entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
+		return entry, err
 	})
+	return answer(adminTestNumber{UserID: n.UserID, PhoneNumber: string(n.PhoneNumber), Verified: n.Verified}, err)
 }

@@ -24,31 +24,29 @@ type adminAudit struct {
 	PurgedMessages     int64 `json:"purged_messages"` // no fault
 }
 
-// Run proves the books: balance = sum of the ledger, every live message paid, every payment with its messages, every
+// do proves the books: balance = sum of the ledger, every live message paid, every payment with its messages, every
 // pending message on somebody's list. It fails when anything is not as it should be, having printed what.
-func (adminAuditCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("messages", "carriers"); err != nil {
-			return nil, err
-		}
-		var result adminAudit
-		var err error
-		if result.Companies, result.BalanceMismatches, err = billing.New(o.pool).Audit(ctx); err != nil {
-			return nil, err
-		}
-		horizon := o.config.Messages.Validity + auditGrace
-		for _, c := range o.config.Carriers {
-			horizon = max(horizon, o.config.Messages.Validity+c.ReceiptTimeout+auditGrace)
-		}
-		audit, err := messages.New(o.pool).Audit(ctx, horizon)
-		if err != nil {
-			return nil, err
-		}
-		result.StuckPending, result.OrphanQueueEntries = audit.StuckPending, audit.OrphanQueue
-		result.UnpaidMessages, result.UnrecordedDebits, result.PurgedMessages = audit.Unpaid, audit.Unrecorded, audit.Purged
-		if result.BalanceMismatches+result.StuckPending+result.OrphanQueueEntries+result.UnpaidMessages+result.UnrecordedDebits > 0 {
-			return result, errors.New("the books are not right")
-		}
-		return result, nil
-	})
+func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
+	if err := o.needs("messages", "carriers"); err != nil {
+		return nil, err
+	}
+	var result adminAudit
+	var err error
+	if result.Companies, result.BalanceMismatches, err = billing.New(o.pool).Audit(ctx); err != nil {
+		return nil, err
+	}
+	horizon := o.config.Messages.Validity + auditGrace
+	for _, c := range o.config.Carriers {
+		horizon = max(horizon, o.config.Messages.Validity+c.ReceiptTimeout+auditGrace)
+	}
+	audit, err := messages.New(o.pool).Audit(ctx, horizon)
+	if err != nil {
+		return nil, err
+	}
+	result.StuckPending, result.OrphanQueueEntries = audit.StuckPending, audit.OrphanQueue
+	result.UnpaidMessages, result.UnrecordedDebits, result.PurgedMessages = audit.Unpaid, audit.Unrecorded, audit.Purged
+	if result.BalanceMismatches+result.StuckPending+result.OrphanQueueEntries+result.UnpaidMessages+result.UnrecordedDebits > 0 {
+		return result, errors.New("the books are not right")
+	}
+	return result, nil
 }

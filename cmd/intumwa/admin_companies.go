@@ -40,36 +40,31 @@ type adminBalance struct {
 	Credits   int64 `json:"credits"`
 }
 
-// Run creates the company and its balance in one transaction.
-func (c *adminCompanyCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do creates the company and its balance in one transaction.
+func (c *adminCompanyCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Credits < 0 {
-		return errors.New("a company cannot begin with less than 0 credits")
+		return nil, errors.New("a company cannot begin with less than 0 credits")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var result adminBalance
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			company, err := o.accounts().In(tx).CreateCompany(ctx, tx, accounts.NewCompany{
-				OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified,
-			})
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			result.CompanyID = company.ID
-			if err := billing.Open(ctx, tx, company.ID); err != nil {
-				return audit.Entry{}, err
-			}
-			if c.Credits > 0 {
-				result.Credits, err = billing.Grant(ctx, tx, company.ID, c.Credits, "credits to begin with")
-			}
-			return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
-				After: map[string]any{"name": company.Name, "owner_id": company.OwnerID, "approved": company.Approved,
-					"verified": company.Verified, "credits": result.Credits}}, err
+	var result adminBalance
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		company, err := o.accounts().In(tx).CreateCompany(ctx, tx, accounts.NewCompany{
+			OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified,
 		})
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return result, nil
+		result.CompanyID = company.ID
+		if err := billing.Open(ctx, tx, company.ID); err != nil {
+			return audit.Entry{}, err
+		}
+		if c.Credits > 0 {
+			result.Credits, err = billing.Grant(ctx, tx, company.ID, c.Credits, "credits to begin with")
+		}
+		return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
+			After: map[string]any{"name": company.Name, "owner_id": company.OwnerID, "approved": company.Approved,
+				"verified": company.Verified, "credits": result.Credits}}, err
 	})
+	return answer(result, err)
 }
 
 type adminCompanySetCmd struct {
@@ -101,64 +96,59 @@ type adminCompany struct {
 	QuietHours string  `json:"quiet_hours,omitempty"` // its own; "": those of the installation
 }
 
-// Run changes the flags that are given.
-func (c *adminCompanySetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do changes the flags that are given.
+func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && c.QuietHours == nil && !c.any() {
-		return errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, --low-balance, --bodies or a limit")
+		return nil, errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, --low-balance, --bodies or a limit")
 	}
 	thresholds, err := c.thresholds()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.check(p); err != nil {
-		return err
+	if err := c.check(o.program); err != nil {
+		return nil, err
 	}
 	if c.QuietHours != nil {
 		switch *c.QuietHours {
 		case "default":
 			*c.QuietHours = ""
 		case "":
-			return errors.New("--quiet-hours is 21:00-06:00, none or default")
+			return nil, errors.New("--quiet-hours is 21:00-06:00, none or default")
 		}
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var result adminCompany
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			before, err := users.CompanyByID(ctx, c.ID)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
-				Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits(),
-			})
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			result = flagsOf(after)
-			entry := audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
-			was := flagsOf(before)
-			if was.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
-				return audit.Entry{}, err
-			}
-			result.LowBalance = was.LowBalance
-			if c.LowBalance != nil {
-				if err := billing.SetThresholds(ctx, tx, sms.CompanyID(c.ID), thresholds...); err != nil {
-					return audit.Entry{}, err
-				}
-				if result.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
-					return audit.Entry{}, err
-				}
-			}
-			was.Bodies, result.Bodies, err = c.setBodies(ctx, tx, c.ID)
-			entry.Before, entry.After = was, result
-			return entry, err
+	var result adminCompany
+	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		before, err := users.CompanyByID(ctx, c.ID)
+		if err != nil {
+			return audit.Entry{}, err
+		}
+		after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
+			Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits(),
 		})
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return result, nil
+		result = flagsOf(after)
+		entry := audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
+		was := flagsOf(before)
+		if was.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
+			return audit.Entry{}, err
+		}
+		result.LowBalance = was.LowBalance
+		if c.LowBalance != nil {
+			if err := billing.SetThresholds(ctx, tx, sms.CompanyID(c.ID), thresholds...); err != nil {
+				return audit.Entry{}, err
+			}
+			if result.LowBalance, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
+				return audit.Entry{}, err
+			}
+		}
+		was.Bodies, result.Bodies, err = c.setBodies(ctx, tx, c.ID)
+		entry.Before, entry.After = was, result
+		return entry, err
 	})
+	return answer(result, err)
 }
 
 // thresholds are the numbers of --low-balance.
@@ -198,29 +188,27 @@ type adminListedCompany struct {
 	Credits   *int64 `json:"credits"` // null: no balance was ever opened
 }
 
-// Run lists companies with their balances.
-func (c *adminCompanyListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		ledger := billing.New(o.pool)
-		balances := map[int64]int64{}
-		return collect(c.stretch, func(after int64, limit int) ([]accounts.Company, error) {
-			page, err := o.accounts().Companies(ctx, after, limit)
-			if err != nil {
-				return nil, err
-			}
-			ids := make([]int64, len(page))
-			for i := range page {
-				ids[i] = page[i].ID
-			}
-			balances, err = ledger.Balances(ctx, ids)
-			return page, err
-		}, func(c accounts.Company) int64 { return c.ID }, func(c accounts.Company) adminListedCompany {
-			listed := adminListedCompany{CompanyID: c.ID, OwnerID: c.OwnerID, Name: c.Name, Approved: c.Approved, Verified: c.Verified}
-			if credits, ok := balances[c.ID]; ok {
-				listed.Credits = &credits
-			}
-			return listed
-		})
+// do lists companies with their balances.
+func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) {
+	ledger := billing.New(o.pool)
+	balances := map[int64]int64{}
+	return collect(c.stretch, func(after int64, limit int) ([]accounts.Company, error) {
+		page, err := o.accounts().Companies(ctx, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]int64, len(page))
+		for i := range page {
+			ids[i] = page[i].ID
+		}
+		balances, err = ledger.Balances(ctx, ids)
+		return page, err
+	}, func(c accounts.Company) int64 { return c.ID }, func(c accounts.Company) adminListedCompany {
+		listed := adminListedCompany{CompanyID: c.ID, OwnerID: c.OwnerID, Name: c.Name, Approved: c.Approved, Verified: c.Verified}
+		if credits, ok := balances[c.ID]; ok {
+			listed.Credits = &credits
+		}
+		return listed
 	})
 }
 
@@ -261,47 +249,45 @@ func endpointOf(e webhooks.Endpoint) adminEndpoint {
 	return adminEndpoint{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events, PreviousUntil: e.PreviousUntil, FailingSince: e.FailingSince}
 }
 
-// Run shows a company with its balance, its senders and its endpoint, never a secret.
-func (c *adminCompanyShowCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		users := o.accounts()
-		company, err := users.CompanyByID(ctx, c.ID)
-		if err != nil {
-			return nil, err
-		}
-		shown := adminShownCompany{CompanyID: company.ID, Name: company.Name, OwnerID: company.OwnerID, Approved: company.Approved,
-			Verified: company.Verified, SmartEncoding: company.SmartEncoding, QuietHours: company.QuietHours, Senders: []adminSender{}, adminBounds: boundsOf(company.Limits)}
-		owner, err := users.UserByID(ctx, company.OwnerID)
-		if err != nil {
-			return nil, err
-		}
-		shown.Owner = owner.Email
-		if shown.Credits, err = billing.New(o.pool).Balance(ctx, company.ID); err != nil {
-			return nil, err
-		}
-		if shown.SpentToday, err = billing.New(o.pool).SpentToday(ctx, sms.CompanyID(company.ID)); err != nil {
-			return nil, err
-		}
-		keep, err := messages.New(o.pool).BodyRule(ctx, sms.CompanyID(company.ID))
-		if err != nil {
-			return nil, err
-		}
-		shown.Bodies = bodiesText(keep)
-		senders, err := users.SendersOf(ctx, company.ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range senders {
-			shown.Senders = append(shown.Senders, adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved})
-		}
-		endpoints, err := o.openWebhooks().Endpoints(ctx, company.ID-1, 1)
-		if err != nil {
-			return nil, err
-		}
-		if len(endpoints) == 1 && endpoints[0].CompanyID == company.ID {
-			endpoint := endpointOf(endpoints[0])
-			shown.Webhook = &endpoint
-		}
-		return shown, nil
-	})
+// do shows a company with its balance, its senders and its endpoint, never a secret.
+func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) {
+	users := o.accounts()
+	company, err := users.CompanyByID(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	shown := adminShownCompany{CompanyID: company.ID, Name: company.Name, OwnerID: company.OwnerID, Approved: company.Approved,
+		Verified: company.Verified, SmartEncoding: company.SmartEncoding, QuietHours: company.QuietHours, Senders: []adminSender{}, adminBounds: boundsOf(company.Limits)}
+	owner, err := users.UserByID(ctx, company.OwnerID)
+	if err != nil {
+		return nil, err
+	}
+	shown.Owner = owner.Email
+	if shown.Credits, err = billing.New(o.pool).Balance(ctx, company.ID); err != nil {
+		return nil, err
+	}
+	if shown.SpentToday, err = billing.New(o.pool).SpentToday(ctx, sms.CompanyID(company.ID)); err != nil {
+		return nil, err
+	}
+	keep, err := messages.New(o.pool).BodyRule(ctx, sms.CompanyID(company.ID))
+	if err != nil {
+		return nil, err
+	}
+	shown.Bodies = bodiesText(keep)
+	senders, err := users.SendersOf(ctx, company.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range senders {
+		shown.Senders = append(shown.Senders, adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved})
+	}
+	endpoints, err := o.openWebhooks().Endpoints(ctx, company.ID-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(endpoints) == 1 && endpoints[0].CompanyID == company.ID {
+		endpoint := endpointOf(endpoints[0])
+		shown.Webhook = &endpoint
+	}
+	return shown, nil
 }

@@ -41,36 +41,34 @@ type adminInbound struct {
 	Outcome    *string   `json:"outcome"` // null: nobody has looked at it yet
 }
 
-// Run lists what carriers delivered of handsets, the latest first.
-func (c *adminInboundListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists what carriers delivered of handsets, the latest first.
+func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
-		return errors.New("--limit must be at least 1")
+		return nil, errors.New("--limit must be at least 1")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		inbound, err := handsets.New(o.pool).Inbounds(ctx, c.Before, c.Limit)
-		if err != nil {
-			return nil, err
+	inbound, err := handsets.New(o.pool).Inbounds(ctx, c.Before, c.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := []adminInbound{} // [] in JSON, not null
+	since := c.Since.moment()
+	for _, m := range inbound {
+		if m.At.Before(since) {
+			continue
 		}
-		list := []adminInbound{} // [] in JSON, not null
-		since := c.Since.moment()
-		for _, m := range inbound {
-			if m.At.Before(since) {
-				continue
-			}
-			shown := adminInbound{ID: m.ID, ReceivedAt: m.At, Carrier: m.Carrier, Link: m.Link, From: m.Source, To: m.Destination,
-				Message: m.Body, DataCoding: m.DataCoding, Octets: len(m.Octets)}
-			if m.Part != nil {
-				part := fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
-				shown.Part = &part
-			}
-			if m.Outcome != "" {
-				outcome := string(m.Outcome)
-				shown.Outcome = &outcome
-			}
-			list = append(list, shown)
+		shown := adminInbound{ID: m.ID, ReceivedAt: m.At, Carrier: m.Carrier, Link: m.Link, From: m.Source, To: m.Destination,
+			Message: m.Body, DataCoding: m.DataCoding, Octets: len(m.Octets)}
+		if m.Part != nil {
+			part := fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
+			shown.Part = &part
 		}
-		return list, nil
-	})
+		if m.Outcome != "" {
+			outcome := string(m.Outcome)
+			shown.Outcome = &outcome
+		}
+		list = append(list, shown)
+	}
+	return list, nil
 }
 
 type adminInboundRouteCmd struct {
@@ -100,82 +98,70 @@ func routeOf(r handsets.Route) adminRoute {
 	return adminRoute{RouteID: r.ID, Address: r.Address, Keyword: r.Keyword, Carrier: r.Carrier, CompanyID: r.CompanyID, Sender: r.Sender}
 }
 
-// Run adds a route. It holds for what comes from then on.
-func (c *adminRouteAddCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do adds a route. It holds for what comes from then on.
+func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	address, err := handsets.RouteAddress(c.Address)
 	if err != nil {
-		return fmt.Errorf("--address %w", err)
+		return nil, fmt.Errorf("--address %w", err)
 	}
 	keyword := "" // any text
 	if c.Keyword != nil {
 		if keyword, err = handsets.Keyword(*c.Keyword); err != nil {
-			return fmt.Errorf("--keyword %w", err)
+			return nil, fmt.Errorf("--keyword %w", err)
 		}
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("carriers", "inbound"); err != nil {
-			return nil, err
+	if err := o.needs("carriers", "inbound"); err != nil {
+		return nil, err
+	}
+	if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
+		return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
+	}
+	if stop, start := o.config.Inbound.Words(); slices.Contains(append(stop, start...), keyword) {
+		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
+	}
+	var result adminRoute
+	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		if _, err := users.CompanyByID(ctx, c.Company); err != nil {
+			return audit.Entry{}, err
 		}
-		if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
-			return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
-		}
-		if stop, start := o.config.Inbound.Words(); slices.Contains(append(stop, start...), keyword) {
-			return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
-		}
-		var result adminRoute
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			if _, err := users.CompanyByID(ctx, c.Company); err != nil {
+		if c.Sender != "" {
+			senders, err := users.SendersOf(ctx, c.Company)
+			if err != nil {
 				return audit.Entry{}, err
 			}
-			if c.Sender != "" {
-				senders, err := users.SendersOf(ctx, c.Company)
-				if err != nil {
-					return audit.Entry{}, err
-				}
-				if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == c.Sender }) {
-					return audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
-				}
+			if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == c.Sender }) {
+				return audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
 			}
-			r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
-				CompanyID: c.Company, Sender: c.Sender})
-			result = routeOf(r)
-			return audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
-		})
-		if err != nil {
-			return nil, err
 		}
-		return result, nil
+		r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
+			CompanyID: c.Company, Sender: c.Sender})
+		result = routeOf(r)
+		return audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
 	})
+	return answer(result, err)
 }
 
 type adminRouteListCmd struct{ stretch }
 
-// Run lists the routes.
-func (c *adminRouteListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		store := handsets.New(o.pool)
-		return collect(c.stretch, func(after int64, limit int) ([]handsets.Route, error) { return store.ListRoutes(ctx, after, limit) },
-			func(r handsets.Route) int64 { return r.ID }, routeOf)
-	})
+// do lists the routes.
+func (c *adminRouteListCmd) do(ctx context.Context, o *operator) (any, error) {
+	store := handsets.New(o.pool)
+	return collect(c.stretch, func(after int64, limit int) ([]handsets.Route, error) { return store.ListRoutes(ctx, after, limit) },
+		func(r handsets.Route) int64 { return r.ID }, routeOf)
 }
 
 type adminRouteRemoveCmd struct {
 	ID int64 `required:"" help:"The route: route_id of 'admin inbound route list'." placeholder:"ID"`
 }
 
-// Run removes a route. Messages that are there already stay with their company.
-func (c *adminRouteRemoveCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var result adminRoute
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)
-			result = routeOf(r)
-			return audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return result, nil
+// do removes a route. Messages that are there already stay with their company.
+func (c *adminRouteRemoveCmd) do(ctx context.Context, o *operator) (any, error) {
+	var result adminRoute
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)
+		result = routeOf(r)
+		return audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
 	})
+	return answer(result, err)
 }

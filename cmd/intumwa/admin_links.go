@@ -27,18 +27,16 @@ const reportWithin = 5 * time.Second
 
 type adminLinksCmd struct{}
 
-// Run lists the links as their dispatchers last announced them.
-func (adminLinksCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		links, err := dispatcher.Links(ctx, o.pool)
-		if err != nil {
-			return nil, err
-		}
-		if links == nil {
-			links = []dispatcher.LinkState{} // [] in JSON, not null
-		}
-		return links, nil
-	})
+// do lists the links as their dispatchers last announced them.
+func (adminLinksCmd) do(ctx context.Context, o *operator) (any, error) {
+	links, err := dispatcher.Links(ctx, o.pool)
+	if err != nil {
+		return nil, err
+	}
+	if links == nil {
+		links = []dispatcher.LinkState{} // [] in JSON, not null
+	}
+	return links, nil
 }
 
 type adminLinkCmd struct {
@@ -60,42 +58,38 @@ type adminLink struct {
 	State string `json:"state"`
 }
 
-// Run pauses a link in whichever process holds it.
-func (c *adminLinkPauseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.setPaused(ctx, p, c.Name, true)
+// do pauses a link in whichever process holds it.
+func (c *adminLinkPauseCmd) do(ctx context.Context, o *operator) (any, error) {
+	return answer(o.setPaused(ctx, c.Name, true))
 }
 
-// Run resumes a link and says what it is then, as `admin links` will.
-func (c *adminLinkResumeCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.setPaused(ctx, p, c.Name, false)
+// do resumes a link and says what it is then, as `admin links` will.
+func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
+	result, err := o.setPaused(ctx, c.Name, false)
+	if err == nil {
+		result.State, err = resumed(ctx, o.pool, c.Name, reportWithin)
+	}
+	if err == nil && result.State == statePaused {
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", c.Name)
+	}
+	return answer(result, err)
 }
 
-func (a *adminCmd) setPaused(ctx context.Context, p *program, link string, paused bool) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var state string
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			before, err := dispatcher.IsPaused(ctx, tx, link)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			act := "link.resume"
-			if paused {
-				act = "link.pause"
-			}
-			state, err = dispatcher.SetPaused(ctx, tx, link, paused)
-			return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
-		})
-		if err == nil && !paused {
-			state, err = resumed(ctx, o.pool, link, reportWithin)
-		}
+func (o *operator) setPaused(ctx context.Context, link string, paused bool) (adminLink, error) {
+	result := adminLink{Link: link}
+	err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		before, err := dispatcher.IsPaused(ctx, tx, link)
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		if !paused && state == statePaused {
-			_, _ = fmt.Fprintf(p.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", link)
+		act := "link.resume"
+		if paused {
+			act = "link.pause"
 		}
-		return adminLink{Link: link, State: state}, nil
+		result.State, err = dispatcher.SetPaused(ctx, tx, link, paused)
+		return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
 	})
+	return result, err
 }
 
 const statePaused = "paused"

@@ -100,35 +100,33 @@ func printIndented(w io.Writer, result any) error {
 	return encoder.Encode(result)
 }
 
-// Run shows the message with its segments, carrier ids, history and webhook deliveries.
-func (c *adminMessageShowCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do shows the message with its segments, carrier ids, history and webhook deliveries.
+func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) {
 	id, err := ulid.ParseStrict(c.ID)
 	number, wrong := strconv.ParseInt(c.ID, 10, 64)
 	if err != nil && (wrong != nil || number < 1) {
-		return fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
+		return nil, fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		store := messages.New(o.pool)
-		find := func() (messages.Record, error) { return store.AnybodysByULID(ctx, id) }
-		if err != nil {
-			find = func() (messages.Record, error) { return store.AnybodysByID(ctx, number) }
-		}
-		r, err := find()
-		if err != nil {
-			return nil, fmt.Errorf("message %s: %w", c.ID, err)
-		}
-		history, err := store.HistoryOf(ctx, r.ID)
-		if err != nil {
-			return nil, err
-		}
-		deliveries, err := webhooks.New(o.pool, webhooks.Options{}).DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
-		if err != nil {
-			return nil, err
-		}
-		m := describe(r, history, deliveries)
-		err = m.addDecisions(ctx, o, r)
-		return m, err
-	})
+	store := messages.New(o.pool)
+	find := func() (messages.Record, error) { return store.AnybodysByULID(ctx, id) }
+	if err != nil {
+		find = func() (messages.Record, error) { return store.AnybodysByID(ctx, number) }
+	}
+	r, err := find()
+	if err != nil {
+		return nil, fmt.Errorf("message %s: %w", c.ID, err)
+	}
+	history, err := store.HistoryOf(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	deliveries, err := webhooks.New(o.pool, webhooks.Options{}).DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
+	if err != nil {
+		return nil, err
+	}
+	m := describe(r, history, deliveries)
+	err = m.addDecisions(ctx, o, r)
+	return m, err
 }
 
 // addDecisions adds to the history what operators decided of a message that its carrier did not answer.
@@ -205,29 +203,25 @@ type adminCancelled struct {
 	Left      int64 `json:"left"` // still queued, in a dispatcher's hand: cancel again for those that come back
 }
 
-// Run cancels a batch.
-func (c *adminBatchCancelCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do cancels a batch.
+func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) {
 	id, err := ulid.ParseStrict(strings.ToUpper(c.ID))
 	if err != nil {
-		return fmt.Errorf("%q is no ULID", c.ID)
+		return nil, fmt.Errorf("%q is no ULID", c.ID)
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		queued, err := messages.QueuedOf(ctx, o.pool, id)
-		if err != nil {
-			return nil, err
-		}
-		return o.cancel(ctx, queued, audit.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
-	})
+	queued, err := messages.QueuedOf(ctx, o.pool, id)
+	if err != nil {
+		return nil, err
+	}
+	return o.cancel(ctx, queued, audit.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
 }
 
-// Run cancels all that a company has queued.
-func (c *adminCompanyCancelCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
-			return nil, err
-		}
-		return o.cancel(ctx, messages.Queued{Company: c.ID}, audit.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
-	})
+// do cancels all that a company has queued.
+func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error) {
+	if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
+		return nil, err
+	}
+	return o.cancel(ctx, messages.Queued{Company: c.ID}, audit.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
 }
 
 // cancel records the act in the first transaction, and what came of it at the end.
@@ -270,29 +264,27 @@ type adminSpender struct {
 	Queued    int64   `json:"queued"`
 }
 
-// Run lists who sends most: the segments that were accepted of each company, and what of it waits for a carrier now.
-func (c *adminTopCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists who sends most: the segments that were accepted of each company, and what of it waits for a carrier now.
+func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 || c.Limit > 1000 {
-		return errors.New("--limit must be from 1 to 1000")
+		return nil, errors.New("--limit must be from 1 to 1000")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		spenders, all, err := billing.New(o.pool).Spenders(ctx, c.Since.moment().UTC().Truncate(time.Second), c.Limit)
+	spenders, all, err := billing.New(o.pool).Spenders(ctx, c.Since.moment().UTC().Truncate(time.Second), c.Limit)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := messages.New(o.pool).Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]adminSpender, len(spenders)) // [] in JSON, not null
+	for i, s := range spenders {
+		company, err := o.accounts().CompanyByID(ctx, s.CompanyID)
 		if err != nil {
 			return nil, err
 		}
-		queues, err := messages.New(o.pool).Queues(ctx)
-		if err != nil {
-			return nil, err
-		}
-		list := make([]adminSpender, len(spenders)) // [] in JSON, not null
-		for i, s := range spenders {
-			company, err := o.accounts().CompanyByID(ctx, s.CompanyID)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = adminSpender{CompanyID: s.CompanyID, Name: company.Name, Approved: company.Approved, Segments: s.Credits, Requests: s.Requests,
-				Share: math.Round(1000*float64(s.Credits)/float64(all)) / 10, Queued: queues[s.CompanyID]}
-		}
-		return list, nil
-	})
+		list[i] = adminSpender{CompanyID: s.CompanyID, Name: company.Name, Approved: company.Approved, Segments: s.Credits, Requests: s.Requests,
+			Share: math.Round(1000*float64(s.Credits)/float64(all)) / 10, Queued: queues[s.CompanyID]}
+	}
+	return list, nil
 }

@@ -147,94 +147,92 @@ type (
 	}
 )
 
-// Run prints what is kept of the number.
-func (c *adminNumberExportCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		about, err := c.parse(o)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.record(ctx, o, actExport, about, map[string]any{}); err != nil {
-			return nil, err
-		}
-		lines := json.NewEncoder(plainJSON{o.stdout})
-		lines.SetEscapeHTML(false)
-		counts, all := map[string]any{}, 0
-		done := func(kind string, n int, err error) error {
-			had, _ := counts[kind].(int)
-			counts[kind], all = had+n, all+n
-			return err
-		}
-		store, hooks := messages.New(o.pool), webhooks.New(o.pool, webhooks.Options{})
-		err = o.eachTo(ctx, store, about.number, func(page []messages.Record) error {
-			for _, r := range page {
-				history, err := store.HistoryOf(ctx, r.ID)
-				if err != nil {
-					return err
-				}
-				deliveries, err := hooks.DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
-				if err != nil {
-					return err
-				}
-				if err := lines.Encode(exportedMessage{Kind: "message", Text: r.Body, adminMessage: describe(r, history, deliveries)}); err != nil {
-					return err
-				}
+// do prints what is kept of the number.
+func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error) {
+	about, err := c.parse(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.record(ctx, o, actExport, about, map[string]any{}); err != nil {
+		return nil, err
+	}
+	lines := json.NewEncoder(plainJSON{o.stdout})
+	lines.SetEscapeHTML(false)
+	counts, all := map[string]any{}, 0
+	done := func(kind string, n int, err error) error {
+		had, _ := counts[kind].(int)
+		counts[kind], all = had+n, all+n
+		return err
+	}
+	store, hooks := messages.New(o.pool), webhooks.New(o.pool, webhooks.Options{})
+	err = o.eachTo(ctx, store, about.number, func(page []messages.Record) error {
+		for _, r := range page {
+			history, err := store.HistoryOf(ctx, r.ID)
+			if err != nil {
+				return err
 			}
-			return done("messages", len(page), nil)
-		})
-		if err != nil {
-			return nil, err
-		}
-		unmatched, err := receipts.Naming(ctx, o.pool, about.number)
-		for _, r := range unmatched {
-			err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
-				CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
-		}
-		if err := done("receipts", len(unmatched), err); err != nil {
-			return nil, err
-		}
-		inbound, err := handsets.New(o.pool).InboundOf(ctx, about.forms)
-		for _, m := range inbound {
-			err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
-				Message: m.Body, Octets: m.Octets}))
-		}
-		if err := done("inbound", len(inbound), err); err != nil {
-			return nil, err
-		}
-		upTo, err := store.PurgedUpTo(ctx)
-		if err != nil {
-			return nil, err
-		}
-		busy, err := o.busyPool(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer busy.Close()
-		events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, about.forms, upTo)
-		for _, e := range events {
-			err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
-		}
-		if err := done("events", len(events), err); err != nil {
-			return nil, err
-		}
-		lists, err := handsets.New(o.pool).OptOutsOf(ctx, about.number)
-		for company, entries := range lists {
-			for _, e := range entries {
-				err = errors.Join(err, lines.Encode(exportedOptOut{Kind: "opt_out", CompanyID: int64(company), Sender: e.Sender, Source: string(e.Source), CreatedAt: e.CreatedAt}))
+			deliveries, err := hooks.DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
+			if err != nil {
+				return err
+			}
+			if err := lines.Encode(exportedMessage{Kind: "message", Text: r.Body, adminMessage: describe(r, history, deliveries)}); err != nil {
+				return err
 			}
 		}
-		if err := done("opt_outs", len(lists), err); err != nil {
-			return nil, err
-		}
-		tests, err := o.accounts().TestNumbers(ctx, about.number)
-		for _, t := range tests {
-			err = errors.Join(err, lines.Encode(exportedTestNumber{Kind: "test_number", UserID: t.UserID, Verified: t.Verified}))
-		}
-		if err := done("test_numbers", len(tests), err); err != nil {
-			return nil, err
-		}
-		return nil, errors.Join(c.record(ctx, o, actExportDone, about, counts), about.found(int64(all)))
+		return done("messages", len(page), nil)
 	})
+	if err != nil {
+		return nil, err
+	}
+	unmatched, err := receipts.Naming(ctx, o.pool, about.number)
+	for _, r := range unmatched {
+		err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
+			CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
+	}
+	if err := done("receipts", len(unmatched), err); err != nil {
+		return nil, err
+	}
+	inbound, err := handsets.New(o.pool).InboundOf(ctx, about.forms)
+	for _, m := range inbound {
+		err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
+			Message: m.Body, Octets: m.Octets}))
+	}
+	if err := done("inbound", len(inbound), err); err != nil {
+		return nil, err
+	}
+	upTo, err := store.PurgedUpTo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := o.busyPool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer busy.Close()
+	events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, about.forms, upTo)
+	for _, e := range events {
+		err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
+	}
+	if err := done("events", len(events), err); err != nil {
+		return nil, err
+	}
+	lists, err := handsets.New(o.pool).OptOutsOf(ctx, about.number)
+	for company, entries := range lists {
+		for _, e := range entries {
+			err = errors.Join(err, lines.Encode(exportedOptOut{Kind: "opt_out", CompanyID: int64(company), Sender: e.Sender, Source: string(e.Source), CreatedAt: e.CreatedAt}))
+		}
+	}
+	if err := done("opt_outs", len(lists), err); err != nil {
+		return nil, err
+	}
+	tests, err := o.accounts().TestNumbers(ctx, about.number)
+	for _, t := range tests {
+		err = errors.Join(err, lines.Encode(exportedTestNumber{Kind: "test_number", UserID: t.UserID, Verified: t.Verified}))
+	}
+	if err := done("test_numbers", len(tests), err); err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(c.record(ctx, o, actExportDone, about, counts), about.found(int64(all)))
 }
 
 type adminNumberEraseCmd struct{ aboutNumber }
@@ -250,29 +248,27 @@ type adminErased struct {
 	TestNumbers int64  `json:"test_numbers"` // of accounts, left as they are
 }
 
-// Run erases a number. It may be run again, and is to be when messages were pending.
-func (c *adminNumberEraseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		about, err := c.parse(o)
-		if err != nil {
+// do erases a number. It may be run again, and is to be when messages were pending.
+func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) {
+	about, err := c.parse(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.record(ctx, o, actErase, about, map[string]any{}); err != nil {
+		return nil, err
+	}
+	done, err := o.erase(ctx, about)
+	err = errors.Join(err, c.record(ctx, o, actEraseDone, about, map[string]any{"messages": done.Messages, "pending": done.Pending,
+		"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes}))
+	if err == nil {
+		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Events + done.TestCodes + done.TestNumbers); err != nil {
 			return nil, err
 		}
-		if err := c.record(ctx, o, actErase, about, map[string]any{}); err != nil {
-			return nil, err
-		}
-		done, err := o.erase(ctx, about)
-		err = errors.Join(err, c.record(ctx, o, actEraseDone, about, map[string]any{"messages": done.Messages, "pending": done.Pending,
-			"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes}))
-		if err == nil {
-			if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Events + done.TestCodes + done.TestNumbers); err != nil {
-				return nil, err
-			}
-		}
-		if err == nil && done.Pending > 0 {
-			err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
-		}
-		return done, err
-	})
+	}
+	if err == nil && done.Pending > 0 {
+		err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
+	}
+	return done, err
 }
 
 // filtersTries is how often a page is tried while somebody makes filters, which takes a fraction of a second.

@@ -29,35 +29,33 @@ type adminRestored struct {
 	Held          int64 `json:"held"` // messages that their carriers may have got since
 }
 
-// Run makes a restored database fit to go on with: no message_id and no webhook-id that a customer has seen comes again, and
+// do makes a restored database fit to go on with: no message_id and no webhook-id that a customer has seen comes again, and
 // no message goes out a second time that a carrier got after the moment that the database is of.
-func (c *adminRestoredCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Ahead < 0 {
-		return errors.New("--ahead must not be negative: ids only grow")
+		return nil, errors.New("--ahead must not be negative: ids only grow")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("billing", "carriers"); err != nil {
-			return nil, err
-		}
-		if err := noDispatcher(ctx, o.pool); err != nil {
-			return nil, err
-		}
-		var result adminRestored
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (entry audit.Entry, err error) {
-			result.LastMessageID, result.NextMessageID, err = messages.SkipIDs(ctx, tx, c.Ahead)
-			return audit.Entry{Act: "database.restored", Subject: "message ids",
-				Before: map[string]any{"next": result.LastMessageID + 1}, After: map[string]any{"next": result.NextMessageID}}, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if c.Pending == "hold" {
-			if result.Held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
-				return nil, fmt.Errorf("%w; %d messages are held: say it again", err, result.Held)
-			}
-		}
-		return result, nil
+	if err := o.needs("billing", "carriers"); err != nil {
+		return nil, err
+	}
+	if err := noDispatcher(ctx, o.pool); err != nil {
+		return nil, err
+	}
+	var result adminRestored
+	err := o.changeBusy(ctx, func(tx pgx.Tx) (entry audit.Entry, err error) {
+		result.LastMessageID, result.NextMessageID, err = messages.SkipIDs(ctx, tx, c.Ahead)
+		return audit.Entry{Act: "database.restored", Subject: "message ids",
+			Before: map[string]any{"next": result.LastMessageID + 1}, After: map[string]any{"next": result.NextMessageID}}, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Pending == "hold" {
+		if result.Held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
+			return nil, fmt.Errorf("%w; %d messages are held: say it again", err, result.Held)
+		}
+	}
+	return result, nil
 }
 
 // killedAlive is how long a dispatcher that was killed may count as alive, and a little more.

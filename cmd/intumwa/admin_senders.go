@@ -31,24 +31,22 @@ type adminSender struct {
 	Approved bool   `json:"approved"`
 }
 
-// Run registers a sender.
-func (c *adminSenderCreateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("test_sender"); err != nil {
-			return nil, err
-		}
-		var s accounts.Sender
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			var err error
-			s, err = o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
-			return audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
-				After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, c.Company, s.Approved)
+// do registers a sender.
+func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
+	if err := o.needs("test_sender"); err != nil {
+		return nil, err
+	}
+	var s accounts.Sender
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		var err error
+		s, err = o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+		return audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
+			After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, c.Company, s.Approved)
 }
 
 type adminSenderSetCmd struct {
@@ -61,28 +59,26 @@ type adminSenderApproval struct {
 	Approved bool  `json:"approved"`
 }
 
-// Run approves a sender, or not.
-func (c *adminSenderSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		var s accounts.Sender
-		var company int64
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			before, err := users.SenderByID(ctx, c.ID)
-			company = before.CompanyID
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			s, err = users.SetSender(ctx, c.ID, *c.Approved)
-			return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
-				Before: map[string]any{"name": before.Name, "approved": before.Approved},
-				After:  map[string]any{"name": s.Name, "approved": s.Approved}}, err
-		})
+// do approves a sender, or not.
+func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
+	var s accounts.Sender
+	var company int64
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		before, err := users.SenderByID(ctx, c.ID)
+		company = before.CompanyID
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, company, s.Approved)
+		s, err = users.SetSender(ctx, c.ID, *c.Approved)
+		return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+			Before: map[string]any{"name": before.Name, "approved": before.Approved},
+			After:  map[string]any{"name": s.Name, "approved": s.Approved}}, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, company, s.Approved)
 }
 
 // warnOfNamesakes says when a name is approved for other companies as well: whoever gets a message cannot tell them apart.
@@ -106,25 +102,20 @@ type adminSenderRefuseCmd struct {
 	Reason string `required:"" help:"Why; up to 500 characters, for the company to read."`
 }
 
-// Run refuses a sender.
-func (c *adminSenderRefuseCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			users := o.accounts().In(tx)
-			before, err := users.SenderRequestByID(ctx, c.ID)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			after, err := users.RefuseSender(ctx, c.ID, c.Reason)
-			return audit.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
-				Before: map[string]any{"name": before.Name, "approved": before.Approved},
-				After:  map[string]any{"name": after.Name, "approved": after.Approved, "reason": after.Refusal}}, err
-		})
+// do refuses a sender.
+func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {
+	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		users := o.accounts().In(tx)
+		before, err := users.SenderRequestByID(ctx, c.ID)
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return adminSenderApproval{SenderID: c.ID}, nil
+		after, err := users.RefuseSender(ctx, c.ID, c.Reason)
+		return audit.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
+			Before: map[string]any{"name": before.Name, "approved": before.Approved},
+			After:  map[string]any{"name": after.Name, "approved": after.Approved, "reason": after.Refusal}}, err
 	})
+	return answer(adminSenderApproval{SenderID: c.ID}, err)
 }
 
 type adminSenderListCmd struct {
@@ -144,30 +135,28 @@ type adminListedSender struct {
 	Refusal   string `json:"refusal"` // why it is refused, as the company reads it
 }
 
-// Run lists senders.
-func (c *adminSenderListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists senders.
+func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 	listed := func(s accounts.SenderRequest) adminListedSender {
 		return adminListedSender{SenderID: s.ID, CompanyID: s.CompanyID, Name: s.Name, Country: s.Country, Approved: s.Approved,
 			State: s.State(), Purpose: s.Purpose, Refusal: s.Refusal}
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if c.Company == 0 {
-			return collect(c.stretch, func(after int64, limit int) ([]accounts.SenderRequest, error) {
-				return o.accounts().Senders(ctx, after, limit)
-			},
-				func(s accounts.SenderRequest) int64 { return s.ID }, listed)
-		}
-		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
-			return nil, err
-		}
-		senders, err := o.accounts().SenderRequestsOf(ctx, sms.CompanyID(c.Company))
-		if err != nil {
-			return nil, err
-		}
-		list := []adminListedSender{}
-		for _, s := range senders {
-			list = append(list, listed(s))
-		}
-		return list, nil
-	})
+	if c.Company == 0 {
+		return collect(c.stretch, func(after int64, limit int) ([]accounts.SenderRequest, error) {
+			return o.accounts().Senders(ctx, after, limit)
+		},
+			func(s accounts.SenderRequest) int64 { return s.ID }, listed)
+	}
+	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
+	}
+	senders, err := o.accounts().SenderRequestsOf(ctx, sms.CompanyID(c.Company))
+	if err != nil {
+		return nil, err
+	}
+	list := []adminListedSender{}
+	for _, s := range senders {
+		list = append(list, listed(s))
+	}
+	return list, nil
 }

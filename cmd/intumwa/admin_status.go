@@ -102,17 +102,13 @@ func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	} else {
 		status.add("redis", "", pageRedis, err)
 	}
-	write := printHuman
-	if a.JSON {
-		write = printJSON
-	}
 	attention := 0
 	for _, c := range status {
 		if !c.OK {
 			attention++
 		}
 	}
-	if err = write(p.stdout, status); err == nil && attention > 0 {
+	if err = a.print(p.stdout, status); err == nil && attention > 0 {
 		err = fmt.Errorf("%d of %d checks need attention", attention, len(status))
 	}
 	return err

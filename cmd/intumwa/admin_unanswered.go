@@ -129,23 +129,21 @@ type adminUnansweredListCmd struct {
 	Limit    int    `help:"How many at most." default:"1000"`
 }
 
-// Run lists messages that their carriers may have.
-func (c *adminUnansweredListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists messages that their carriers may have.
+func (c *adminUnansweredListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
-		return errors.New("--limit must be at least 1")
+		return nil, errors.New("--limit must be at least 1")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		list := unansweredList{} // [] in JSON, not null
-		err := c.each(ctx, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
-			for _, m := range some {
-				if c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") {
-					list = append(list, m)
-				}
+	list := unansweredList{} // [] in JSON, not null
+	err := c.each(ctx, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
+		for _, m := range some {
+			if c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") {
+				list = append(list, m)
 			}
-			return len(list) < c.Limit, nil
-		})
-		return list[:min(len(list), c.Limit)], err
+		}
+		return len(list) < c.Limit, nil
 	})
+	return list[:min(len(list), c.Limit)], err
 }
 
 // unansweredDecision is a decision with its reason.
@@ -246,16 +244,14 @@ type adminUnansweredSendCmd struct {
 	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any)." enum:"none,some,any" default:"none"`
 }
 
-// Run sends messages again that their carriers may have.
-func (c *adminUnansweredSendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do sends messages again that their carriers may have.
+func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("messages"); err != nil {
-			return nil, err
-		}
-		return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-			return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
-		})
+	if err := o.needs("messages"); err != nil {
+		return nil, err
+	}
+	return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
+		return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
 	})
 }
 
@@ -278,17 +274,15 @@ func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 	return m.Receipts == 0 || m.ReceiptsMean == c.As
 }
 
-// Run makes messages final that their carriers may have.
-func (c *adminUnansweredSettleCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do makes messages final that their carriers may have.
+func (c *adminUnansweredSettleCmd) do(ctx context.Context, o *operator) (any, error) {
 	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if err := o.needs("billing"); err != nil {
-			return nil, err
-		}
-		hooks := o.openWebhooks()
-		return c.decide(ctx, o, settleActs[c.As], c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-			return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)
-		})
+	if err := o.needs("billing"); err != nil {
+		return nil, err
+	}
+	hooks := o.openWebhooks()
+	return c.decide(ctx, o, settleActs[c.As], c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
+		return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)
 	})
 }
 
@@ -322,33 +316,31 @@ type adminUnmatched struct {
 	Error      string    `json:"error"`
 }
 
-// Run lists receipts of messages that are not known.
-func (c *adminUnmatchedCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists receipts of messages that are not known.
+func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
-		return errors.New("--limit must be at least 1")
+		return nil, errors.New("--limit must be at least 1")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		list := []adminUnmatched{} // [] in JSON, not null
-		since := c.Since.moment()
-		first, err := receipts.FirstSince(ctx, o.pool, since)
+	list := []adminUnmatched{} // [] in JSON, not null
+	since := c.Since.moment()
+	first, err := receipts.FirstSince(ctx, o.pool, since)
+	if err != nil {
+		return nil, err
+	}
+	for before := c.Before; len(list) < c.Limit; {
+		page, next, err := receipts.Inbox(ctx, o.pool, before, listPage)
 		if err != nil {
 			return nil, err
 		}
-		for before := c.Before; len(list) < c.Limit; {
-			page, next, err := receipts.Inbox(ctx, o.pool, before, listPage)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range page {
-				if (c.Carrier == "" || r.Carrier == c.Carrier) && !r.At.Before(since) && len(list) < c.Limit {
-					list = append(list, adminUnmatched{ID: r.ID, ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link, CarrierID: r.CarrierID,
-						Number: r.Number, State: r.State, Error: r.Error})
-				}
-			}
-			if before = next; next <= first {
-				break
+		for _, r := range page {
+			if (c.Carrier == "" || r.Carrier == c.Carrier) && !r.At.Before(since) && len(list) < c.Limit {
+				list = append(list, adminUnmatched{ID: r.ID, ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link, CarrierID: r.CarrierID,
+					Number: r.Number, State: r.State, Error: r.Error})
 			}
 		}
-		return list, nil
-	})
+		if before = next; next <= first {
+			break
+		}
+	}
+	return list, nil
 }

@@ -52,29 +52,27 @@ type adminWebhookSecret struct {
 	Events    []string `json:"events,omitempty"`
 }
 
-// Run creates or changes the endpoint.
-func (c *adminWebhookSetCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	secret, err := c.secret(p)
+// do creates or changes the endpoint.
+func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
+	secret, err := c.secret(o.program)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
-			return nil, err
-		}
-		hooks, err := o.webhooks()
-		if err != nil {
-			return nil, err
-		}
-		e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
-		if err != nil {
-			return nil, err
-		}
-		if secret != "" || e.Made {
-			return adminWebhookSecret{CompanyID: e.CompanyID, URL: e.URL, Secret: e.Secret, Active: e.Active, Events: e.Events}, nil
-		}
-		return adminWebhook{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events}, nil
-	})
+	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
+	}
+	hooks, err := o.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
+	if err != nil {
+		return nil, err
+	}
+	if secret != "" || e.Made {
+		return adminWebhookSecret{CompanyID: e.CompanyID, URL: e.URL, Secret: e.Secret, Active: e.Active, Events: e.Events}, nil
+	}
+	return adminWebhook{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events}, nil
 }
 
 // events are those that were given, nil when none were.
@@ -154,13 +152,11 @@ func (o *operator) webhooks() (*webhooks.Webhooks, error) {
 
 type adminWebhookListCmd struct{ stretch }
 
-// Run lists the endpoints, without their secrets; --after is a company's id.
-func (c *adminWebhookListCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		hooks := o.openWebhooks()
-		return collect(c.stretch, func(after int64, limit int) ([]webhooks.Endpoint, error) { return hooks.Endpoints(ctx, after, limit) },
-			func(e webhooks.Endpoint) int64 { return e.CompanyID }, endpointOf)
-	})
+// do lists the endpoints, without their secrets; --after is a company's id.
+func (c *adminWebhookListCmd) do(ctx context.Context, o *operator) (any, error) {
+	hooks := o.openWebhooks()
+	return collect(c.stretch, func(after int64, limit int) ([]webhooks.Endpoint, error) { return hooks.Endpoints(ctx, after, limit) },
+		func(e webhooks.Endpoint) int64 { return e.CompanyID }, endpointOf)
 }
 
 type adminDeliveriesCmd struct {
@@ -184,39 +180,37 @@ type adminDelivery struct {
 	LastResult string     `json:"last_result"`
 }
 
-// Run lists a company's deliveries.
-func (c *adminDeliveriesCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists a company's deliveries.
+func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
-		return errors.New("--limit must be at least 1")
+		return nil, errors.New("--limit must be at least 1")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
+	}
+	hooks := o.openWebhooks()
+	list, since := []adminDelivery{}, c.Since.moment()
+	for before := int64(0); len(list) < c.Limit; {
+		page, next, err := hooks.Deliveries(ctx, sms.CompanyID(c.Company),
+			webhooks.Filter{State: c.State, Since: since}, before, min(listPage, c.Limit-len(list)))
+		if err != nil {
 			return nil, err
 		}
-		hooks := o.openWebhooks()
-		list, since := []adminDelivery{}, c.Since.moment()
-		for before := int64(0); len(list) < c.Limit; {
-			page, next, err := hooks.Deliveries(ctx, sms.CompanyID(c.Company),
-				webhooks.Filter{State: c.State, Since: since}, before, min(listPage, c.Limit-len(list)))
-			if err != nil {
-				return nil, err
+		for i := range page {
+			d := &page[i]
+			shown := adminDelivery{ID: d.ID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, Attempts: len(d.Attempts),
+				WebhookID: d.WebhookID, CreatedAt: d.CreatedAt, NextAt: d.NextAt, FinishedAt: d.FinishedAt}
+			if n := len(d.Attempts); n > 0 {
+				shown.LastResult = d.Attempts[n-1].Result
 			}
-			for i := range page {
-				d := &page[i]
-				shown := adminDelivery{ID: d.ID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, Attempts: len(d.Attempts),
-					WebhookID: d.WebhookID, CreatedAt: d.CreatedAt, NextAt: d.NextAt, FinishedAt: d.FinishedAt}
-				if n := len(d.Attempts); n > 0 {
-					shown.LastResult = d.Attempts[n-1].Result
-				}
-				list = append(list, shown)
-			}
-			if next == 0 {
-				break
-			}
-			before = next
+			list = append(list, shown)
 		}
-		return list, nil
-	})
+		if next == 0 {
+			break
+		}
+		before = next
+	}
+	return list, nil
 }
 
 func numberOrNull(n int64) *int64 {
@@ -234,29 +228,24 @@ type adminResent struct {
 	Resent int64 `json:"resent"`
 }
 
-// Run sends one delivery again. Whichever process serves webhooks makes the call.
-func (c *adminResendCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		hooks := o.openWebhooks()
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			within := hooks.In(tx)
-			company, err := within.CompanyOf(ctx, c.ID)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			before, err := within.Delivery(ctx, company, c.ID)
-			if err != nil {
-				return audit.Entry{}, err
-			}
-			after, err := within.Resend(ctx, company, c.ID)
-			return audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
-				Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
-		})
+// do sends one delivery again. Whichever process serves webhooks makes the call.
+func (c *adminResendCmd) do(ctx context.Context, o *operator) (any, error) {
+	hooks := o.openWebhooks()
+	err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		within := hooks.In(tx)
+		company, err := within.CompanyOf(ctx, c.ID)
 		if err != nil {
-			return nil, err
+			return audit.Entry{}, err
 		}
-		return adminResent{Resent: 1}, nil
+		before, err := within.Delivery(ctx, company, c.ID)
+		if err != nil {
+			return audit.Entry{}, err
+		}
+		after, err := within.Resend(ctx, company, c.ID)
+		return audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
+			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
 	})
+	return answer(adminResent{Resent: 1}, err)
 }
 
 type adminRecoverCmd struct {
@@ -270,26 +259,24 @@ type adminRecovery struct {
 	Since     time.Time `json:"since"`
 }
 
-// Run makes everything due again that was given up since a time.
-func (c *adminRecoverCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
-			return nil, err
+// do makes everything due again that was given up since a time.
+func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
+	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
+	}
+	company, done := sms.CompanyID(c.Company), adminRecovery{CompanyID: c.Company, Since: c.Since.moment()}
+	for {
+		var resent int64
+		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+			var err error
+			resent, err = o.openWebhooks().In(tx).Recover(ctx, company, done.Since)
+			return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
+				After: map[string]any{"since": done.Since, "found": resent}}, err
+		})
+		if done.Resent += resent; err != nil || resent < webhooks.RecoverMost {
+			return done, err
 		}
-		company, done := sms.CompanyID(c.Company), adminRecovery{CompanyID: c.Company, Since: c.Since.moment()}
-		for {
-			var resent int64
-			err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-				var err error
-				resent, err = o.openWebhooks().In(tx).Recover(ctx, company, done.Since)
-				return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
-					After: map[string]any{"since": done.Since, "found": resent}}, err
-			})
-			if done.Resent += resent; err != nil || resent < webhooks.RecoverMost {
-				return done, err
-			}
-		}
-	})
+	}
 }
 
 type adminRotateCmd struct {
@@ -303,34 +290,29 @@ type adminRotation struct {
 	PreviousUntil *time.Time `json:"previous_until"`
 }
 
-// Run gives an endpoint a new secret, which is shown this once; the one of
+// do gives an endpoint a new secret, which is shown this once; the one of
 // before signs beside it for a day.
-func (c *adminRotateCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		hooks, err := o.webhooks()
-		if err != nil {
-			return nil, err
+func (c *adminRotateCmd) do(ctx context.Context, o *operator) (any, error) {
+	hooks, err := o.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	company := sms.CompanyID(c.Company)
+	result := adminRotation{CompanyID: c.Company}
+	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+		rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
+		if c.End {
+			rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
 		}
-		company := sms.CompanyID(c.Company)
-		result := adminRotation{CompanyID: c.Company}
-		err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
-			if c.End {
-				rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
-			}
-			e, err := rotate(ctx, company)
-			if !c.End {
-				result.Secret = e.Secret
-			}
-			result.PreviousUntil = e.PreviousUntil
-			return audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
-				After: map[string]any{"previous_until": e.PreviousUntil}}, err
-		})
-		if err != nil {
-			return nil, err
+		e, err := rotate(ctx, company)
+		if !c.End {
+			result.Secret = e.Secret
 		}
-		return result, nil
+		result.PreviousUntil = e.PreviousUntil
+		return audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
+			After: map[string]any{"previous_until": e.PreviousUntil}}, err
 	})
+	return answer(result, err)
 }
 
 // setEndpoint sets an endpoint and records it.

@@ -79,9 +79,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err != nil:
 		return fail(stderr, exitUsage, fmt.Errorf("%w (intumwa --help says more)", err))
 	}
-	command.BindTo(ctx, (*context.Context)(nil))
-	command.Bind(&program{configPath: table.Config, env: os.Environ(), stdin: stdin, stdout: stdout, stderr: stderr})
-	if err := command.Run(); err != nil {
+	p := &program{configPath: table.Config, env: os.Environ(), stdin: stdin, stdout: stdout, stderr: stderr}
+	if work, ok := command.Selected().Target.Addr().Interface().(adminWork); ok {
+		err = table.Admin.run(ctx, p, work)
+	} else {
+		command.BindTo(ctx, (*context.Context)(nil))
+		command.Bind(p)
+		err = command.Run()
+	}
+	if err != nil {
 		return fail(stderr, exitError, err)
 	}
 	return exitOK

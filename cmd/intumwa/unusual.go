@@ -102,32 +102,30 @@ type adminUnusual struct {
 	OneBlock  bool    `json:"unusual_block"`
 }
 
-// Run lists companies whose last hour is unusual.
-func (c *adminUnusualCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
+// do lists companies whose last hour is unusual.
+func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Least < 0 {
-		return errors.New("--least must not be negative")
+		return nil, errors.New("--least must not be negative")
 	}
-	return a.run(ctx, p, func(o *operator) (any, error) {
-		least := c.Least
-		if least == 0 {
-			if err := o.needs("limits"); err != nil {
-				return nil, err
-			}
-			least = max(o.config.Limits.UnusualHour, 1)
+	least := c.Least
+	if least == 0 {
+		if err := o.needs("limits"); err != nil {
+			return nil, err
 		}
-		unusual, err := messages.New(o.pool).Unusual(ctx, int64(least))
+		least = max(o.config.Limits.UnusualHour, 1)
+	}
+	unusual, err := messages.New(o.pool).Unusual(ctx, int64(least))
+	if err != nil {
+		return nil, err
+	}
+	list := []adminUnusual{} // [] in JSON, not null
+	for _, u := range unusual {
+		company, err := o.accounts().CompanyByID(ctx, int64(u.Company))
 		if err != nil {
 			return nil, err
 		}
-		list := []adminUnusual{} // [] in JSON, not null
-		for _, u := range unusual {
-			company, err := o.accounts().CompanyByID(ctx, int64(u.Company))
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, adminUnusual{CompanyID: company.ID, Name: company.Name, Messages: u.Messages, Busiest: u.Busiest, Block: u.Block,
-				Share: percent(u.Share), Volume: u.Volume, OneBlock: u.OneBlock})
-		}
-		return list, nil
-	})
+		list = append(list, adminUnusual{CompanyID: company.ID, Name: company.Name, Messages: u.Messages, Busiest: u.Busiest, Block: u.Block,
+			Share: percent(u.Share), Volume: u.Volume, OneBlock: u.OneBlock})
+	}
+	return list, nil
 }

@@ -296,5 +296,3 @@ func messageID(t testing.TB, p pdu) string {
 	}
 	return string(id)
 }
-
-func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }

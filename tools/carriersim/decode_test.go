@@ -124,28 +124,6 @@ func TestCut(t *testing.T) {
 	}
 }
 
-func TestStrictOnTheWire(t *testing.T) {
-	wrong := usual("+25779000000", "hello")
-	c, addr := serve(t, Options{})
-	k := bound(t, addr)
-	k.submit(wrong)
-	says(t, k, "resp ESME_RINVDSTADR")
-	v := c.Violations()
-	if len(v) != 1 || v[0].Command != "submit_sm" || v[0].Sequence != 2 || v[0].Session != 1 || v[0].Status != InvalidDest {
-		t.Errorf("%+v", v)
-	}
-	if s := c.Submits(); len(s) != 1 || s[0].Accepted || s[0].Status != InvalidDest || !s[0].Answered || s[0].Destination.Addr != "+25779000000" {
-		t.Errorf("%+v", s)
-	}
-	c, addr = serve(t, Options{Lenient: true})
-	k = bound(t, addr)
-	k.submit(wrong)
-	says(t, k, "resp ESME_ROK")
-	if n := c.Stats().Violations; n != 1 {
-		t.Errorf("%d violations", n)
-	}
-}
-
 func TestAlphabets(t *testing.T) {
 	if n := len(gsmDefault); n != 128 {
 		t.Fatalf("%d characters in the default alphabet", n)

@@ -1,6 +1,9 @@
 package carriersim
 
-import "encoding/binary"
+import (
+	"container/heap"
+	"encoding/binary"
+)
 
 // event is a delayed response to one session, or a delivery (receipt, or text of a
 // handset) to any session of one system_id.
@@ -23,49 +26,16 @@ type event struct {
 
 func putSeq(pdu []byte, seq uint32) { binary.BigEndian.PutUint32(pdu[12:], seq) }
 
-// eventQueue is a heap by due time, then by order of creation, with a free list of
-// events.
+// eventQueue is a heap by due time, then by order of creation.
 type eventQueue struct {
-	heap  []*event
-	stock []*event
+	heap  eventHeap
 	order uint64
-}
-
-// fresh returns an empty event, from the free list if possible.
-func (q *eventQueue) fresh() *event {
-	if n := len(q.stock); n > 0 {
-		e := q.stock[n-1]
-		q.stock = q.stock[:n-1]
-		return e
-	}
-	return &event{}
-}
-
-// recycle puts an event that is not used any more into the free list.
-func (q *eventQueue) recycle(e *event) {
-	if len(q.stock) < 4096 && cap(e.pdu) <= 1024 {
-		*e = event{pdu: e.pdu[:0]}
-		q.stock = append(q.stock, e)
-	}
-}
-
-func (q *eventQueue) before(i, j int) bool {
-	a, b := q.heap[i], q.heap[j]
-	return a.due < b.due || a.due == b.due && a.order < b.order
 }
 
 func (q *eventQueue) push(e *event) {
 	q.order++
 	e.order = q.order
-	q.heap = append(q.heap, e)
-	for i := len(q.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !q.before(i, parent) {
-			return
-		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
-	}
+	heap.Push(&q.heap, e)
 }
 
 // pop removes and returns the first event if it is due, else returns nil.
@@ -73,47 +43,26 @@ func (q *eventQueue) pop(now int64) *event {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil
 	}
-	first, last := q.heap[0], len(q.heap)-1
-	q.heap[0], q.heap[last] = q.heap[last], nil
-	q.heap = q.heap[:last]
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if q.before(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return first
-		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
-		i = least
-	}
+	return heap.Pop(&q.heap).(*event) //nolint:forcetypeassert // it holds nothing else
 }
 
-// fifo is a first-in, first-out queue of deliveries.
-type fifo struct {
-	items []*event
-	head  int
+// eventHeap implements heap.Interface.
+type eventHeap []*event
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, j int) bool {
+	return h[i].due < h[j].due || h[i].due == h[j].due && h[i].order < h[j].order
 }
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-func (l *fifo) len() int { return len(l.items) - l.head }
+// Push is called by heap.Push.
+func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) } //nolint:forcetypeassert // it holds nothing else
 
-func (l *fifo) push(e *event) {
-	if l.head > 1024 && l.head > len(l.items)/2 {
-		n := copy(l.items, l.items[l.head:])
-		clear(l.items[n:])
-		l.items, l.head = l.items[:n], 0
-	}
-	l.items = append(l.items, e)
-}
-
-func (l *fifo) first() *event { return l.items[l.head] }
-
-func (l *fifo) shift() {
-	l.items[l.head] = nil
-	l.head++
-	if l.head == len(l.items) {
-		l.items, l.head = l.items[:0], 0
-	}
+// Pop is called by heap.Pop.
+func (h *eventHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return e
 }

@@ -217,29 +217,6 @@ func TestFatesBySegment(t *testing.T) {
 	}
 }
 
-// TestOutOfOrder: the response of 66 is overtaken.
-func TestOutOfOrder(t *testing.T) {
-	_, addr := serve(t, quick)
-	k := bound(t, addr)
-	none := usual("25779000066", "a")
-	none.registered = 0
-	slow := k.submit(none)
-	none.to = "25779000000"
-	fast := k.submit(none)
-	if a, b := k.next(), k.next(); a.seq != fast || b.seq != slow {
-		t.Errorf("answers to %d, %d; want %d, %d", a.seq, b.seq, fast, slow)
-	}
-}
-
-func TestNoFates(t *testing.T) {
-	_, addr := serve(t, Options{NoFates: true})
-	k := bound(t, addr)
-	k.submit(usual("25779000002", "a"))
-	if said := k.next().say(t); said != "resp ESME_ROK" {
-		t.Error(said)
-	}
-}
-
 // TestTable holds the table of the doc comment against Fates.
 func TestTable(t *testing.T) {
 	source, err := os.ReadFile("fate.go")

@@ -1,9 +1,7 @@
 package carriersim
 
 import (
-	"context"
 	"encoding/binary"
-	"fmt"
 )
 
 // logEntry is a stored submit_sm: its body as received, in a buffer that is reused when
@@ -29,16 +27,10 @@ type submitLog struct {
 	count   int // added so far; entry n is entries[n%limit]
 	known   map[uint64]uint32
 	asm     assembly
-	grown   chan struct{} // closed and replaced at a submit if there are waiters
-	waiters int
 }
 
 func (l *submitLog) init(limit int) {
-	grown := l.grown
-	*l = submitLog{limit: limit, known: map[uint64]uint32{}, waiters: l.waiters, grown: grown}
-	if l.grown == nil {
-		l.grown = make(chan struct{})
-	}
+	*l = submitLog{limit: limit, known: map[uint64]uint32{}}
 	l.asm.init(limit)
 }
 
@@ -63,10 +55,6 @@ func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte,
 		duplicate = l.known[sum] > 0
 		l.known[sum]++
 	}
-	if l.waiters > 0 {
-		close(l.grown)
-		l.grown = make(chan struct{})
-	}
 	return duplicate
 }
 
@@ -74,18 +62,11 @@ func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte,
 func (l *submitLog) oldest() int { return max(0, l.count-l.limit) }
 
 // Submits returns the submit_sm in the log, accepted or not, in the order of arrival.
-func (c *Carrier) Submits() []Submit { return c.SubmitsSince(0) }
-
-// SubmitsSince returns the submits after the first n since New or Reset.
-func (c *Carrier) SubmitsSince(n int) []Submit {
+func (c *Carrier) Submits() []Submit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := max(n, c.log.oldest())
-	if first >= c.log.count {
-		return nil
-	}
-	list := make([]Submit, 0, c.log.count-first)
-	for i := first; i < c.log.count; i++ {
+	list := make([]Submit, 0, len(c.log.entries))
+	for i := c.log.oldest(); i < c.log.count; i++ {
 		list = append(list, c.decodeEntry(&c.log.entries[i%c.log.limit]))
 	}
 	return list
@@ -152,28 +133,4 @@ func (c *Carrier) catchUp() {
 		c.assemble(&c.log.entries[i%c.log.limit])
 	}
 	c.log.asm.next = c.log.count
-}
-
-// AwaitMessages waits until n messages are complete and returns all messages, also when
-// ctx ends first.
-func (c *Carrier) AwaitMessages(ctx context.Context, n int) ([]Message, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.log.waiters++
-	defer func() { c.log.waiters-- }()
-	for {
-		if c.catchUp(); c.log.asm.complete >= n {
-			return c.log.asm.list(0), nil
-		}
-		grown := c.log.grown
-		c.mu.Unlock()
-		select {
-		case <-grown:
-		case <-ctx.Done():
-		}
-		c.mu.Lock()
-		if err := ctx.Err(); err != nil {
-			return c.messages(), fmt.Errorf("awaiting %d messages, %d are complete: %w", n, c.log.asm.complete, err)
-		}
-	}
 }

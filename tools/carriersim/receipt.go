@@ -58,23 +58,22 @@ type receipt struct {
 
 // queueReceipt encodes a notice and queues it for due; the caller holds c.mu.
 func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
-	e := c.queue.fresh()
-	e.systemID = systemID
+	e := &event{systemID: systemID}
 	d := delivery{srcTON: r.dstTON, srcNPI: r.dstNPI, src: r.dst, dstTON: r.srcTON, dstNPI: r.srcNPI, dst: r.src}
 	switch r.kind {
 	case noticeAlert:
 		e.command = cmdAlert
-		pdu := appendHeader(e.pdu[:0], cmdAlert, OK, 1)
+		pdu := appendHeader(nil, cmdAlert, OK, 1)
 		pdu = append(append(append(pdu, r.dstTON, r.dstNPI), r.dst...), 0, r.srcTON, r.srcNPI)
 		e.pdu = finish(append(append(pdu, r.src...), 0), 0)
 	case noticeAnswer:
 		e.command, e.mo = cmdDeliverSM, true
 		d.text = []byte("Murakoze cane")
-		e.pdu = appendDeliver(e.pdu[:0], d)
+		e.pdu = appendDeliver(nil, d)
 	case noticeForged:
 		e.command, e.mo = cmdDeliverSM, true
 		d.text = r.appendText(r.textBuf[:0])
-		e.pdu = appendDeliver(e.pdu[:0], d)
+		e.pdu = appendDeliver(nil, d)
 	default:
 		d.esmClass = 0x04
 		if r.kind == noticeIntermediate {
@@ -93,10 +92,10 @@ func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
 		}
 		if r.style.DataSM {
 			e.command = cmdDataSM
-			e.pdu = appendDataSM(e.pdu[:0], d)
+			e.pdu = appendDataSM(nil, d)
 		} else {
 			e.command = cmdDeliverSM
-			e.pdu = appendDeliver(e.pdu[:0], d)
+			e.pdu = appendDeliver(nil, d)
 		}
 	}
 	c.queueDelivery(e, c.clock(), due)
@@ -228,9 +227,8 @@ func (c *Carrier) SendMO(m MO) error {
 		return errors.New("carriersim: the text is over 254 octets")
 	}
 	now := c.clock()
-	e := c.queue.fresh()
-	e.command, e.systemID, e.mo = cmdDeliverSM, systemID, true
-	e.pdu = appendDeliver(e.pdu[:0], delivery{
+	e := &event{command: cmdDeliverSM, systemID: systemID, mo: true}
+	e.pdu = appendDeliver(nil, delivery{
 		srcTON: 1, srcNPI: 1, src: []byte(m.From), dst: []byte(m.To), esmClass: m.ESMClass, coding: coding, text: text,
 	})
 	c.queueDelivery(e, now, now)

@@ -177,7 +177,7 @@ func (s *session) handleNack(h header) {
 	}
 	s.c.mu.Lock()
 	s.c.stats.Discarded++
-	s.c.release(e)
+	s.c.pending--
 	s.c.mu.Unlock()
 	s.pushed = true
 }
@@ -218,12 +218,12 @@ func (s *session) handleDeliverResp(h header, body []byte) {
 	switch h.status {
 	case OK:
 		c.stats.Confirmed++
-		c.release(e)
+		c.pending--
 	case SystemError, QueueFull, Throttled:
 		c.requeue(e, c.clock()+int64(c.opts.RedeliverDelay))
 		s.pushed = true
 	default:
 		c.stats.Discarded++
-		c.release(e)
+		c.pending--
 	}
 }

@@ -2,6 +2,7 @@ package carriersim
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
@@ -56,9 +57,7 @@ func (s *session) respond(h header, v verdict, id []byte, now int64) (due int64)
 		c.runAfter(s, v.after)
 		return now
 	}
-	e := c.queue.fresh()
-	e.session, e.answers, e.then, e.due = s, h.seq, v.after, now+int64(delay)
-	e.pdu = append(e.pdu[:0], pdu...)
+	e := &event{session: s, answers: h.seq, then: v.after, due: now + int64(delay), pdu: slices.Clone(pdu)}
 	s.open[h.seq] = struct{}{}
 	c.queue.push(e)
 	s.pushed = true

@@ -8,7 +8,7 @@ import (
 
 // account is the sessions and deliveries of one system_id.
 type account struct {
-	ready     fifo       // deliveries that are due
+	ready     []*event   // deliveries that are due
 	receivers []*session // sessions that may take them
 	turn      int
 }
@@ -36,7 +36,7 @@ func (c *Carrier) leave(s *session) {
 		return
 	}
 	a.receivers = slices.DeleteFunc(a.receivers, func(other *session) bool { return other == s })
-	if len(a.receivers) == 0 && a.ready.len() == 0 {
+	if len(a.receivers) == 0 && len(a.ready) == 0 {
 		delete(c.accounts, s.systemID)
 	}
 }
@@ -67,23 +67,17 @@ func (c *Carrier) requeue(e *event, due int64) {
 	e.tries++
 	if c.clock()-e.born > int64(c.opts.RedeliverFor) {
 		c.stats.Discarded++
-		c.release(e)
+		c.pending--
 		return
 	}
 	e.due = due
 	c.queue.push(e)
 }
 
-// release ends a delivery.
-func (c *Carrier) release(e *event) {
-	c.pending--
-	c.queue.recycle(e)
-}
-
 // waiting reports whether deliveries wait for free receipt windows of s's account.
 func (c *Carrier) waiting(s *session) bool {
 	a := c.accounts[s.systemID]
-	return a != nil && a.ready.len() > 0
+	return a != nil && len(a.ready) > 0
 }
 
 // scheduler is the goroutine for everything that is due later.
@@ -147,7 +141,8 @@ func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 			return false
 		}
 		if e.session == nil {
-			c.account(e.systemID).ready.push(e)
+			a := c.account(e.systemID)
+			a.ready = append(a.ready, e)
 			ahead = true
 			continue
 		}
@@ -160,7 +155,6 @@ func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 		s.send(e.pdu)
 		touched[s] = struct{}{}
 		c.runAfter(s, e.then)
-		c.queue.recycle(e)
 	}
 	return true
 }
@@ -171,13 +165,13 @@ func (c *Carrier) deliverDue(now int64, touched map[*session]struct{}) {
 		return
 	}
 	for _, a := range c.accounts {
-		for refused := 0; a.ready.len() > 0 && refused < len(a.receivers); {
+		for refused := 0; len(a.ready) > 0 && refused < len(a.receivers); {
 			a.turn = (a.turn + 1) % len(a.receivers)
-			s, e := a.receivers[a.turn], a.ready.first()
+			s, e := a.receivers[a.turn], a.ready[0]
 			if e.command == cmdAlert {
 				s.send(e.pdu)
-				a.ready.shift()
-				c.release(e)
+				a.ready = a.ready[1:]
+				c.pending--
 				touched[s] = struct{}{}
 				continue
 			}
@@ -187,7 +181,7 @@ func (c *Carrier) deliverDue(now int64, touched map[*session]struct{}) {
 				continue
 			}
 			refused = 0
-			a.ready.shift()
+			a.ready = a.ready[1:]
 			touched[s] = struct{}{}
 			switch {
 			case !first:
@@ -247,7 +241,7 @@ func (c *Carrier) sendUnknownReceipts(now int64) {
 	c.unknownDue = max(c.unknownDue, now-int64(time.Second))
 	for ; c.unknownDue <= now; c.unknownDue += max(step, 1) {
 		for systemID, a := range c.accounts {
-			if len(a.receivers) == 0 || a.ready.len() > 10_000 || c.pending >= c.opts.MaxPending {
+			if len(a.receivers) == 0 || len(a.ready) > 10_000 || c.pending >= c.opts.MaxPending {
 				continue
 			}
 			c.lastID++
