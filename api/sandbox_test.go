@@ -126,7 +126,7 @@ func TestSandbox(t *testing.T) {
 	if left, err := w.rooms.Ledger.Balance(t.Context(), w.company["new"]); err != nil || left != 1000 {
 		t.Errorf("%d credits left, %v", left, err)
 	}
-	if n := w.count(`SELECT count(*) FROM test_pools WHERE used <> 0`) + w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`); n != 0 {
+	if n := w.count(`SELECT count(*) FROM balances WHERE test_used <> 0`) + w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`); n != 0 {
 		t.Errorf("%d rows say that something was paid", n)
 	}
 	list := w.do("new", "GET", "/v1/sms?phone_number=01000002", "")

@@ -20,7 +20,10 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/sms"
 )
 
 // Errors of this package. A debit above the balance is not an error: Receipt.Admitted
@@ -76,10 +79,42 @@ func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int
 	return balances, nil
 }
 
+// SpentToday returns the credits that a company's sends have taken on this day of Burundi; refunds are not taken off.
+func (l *Ledger) SpentToday(ctx context.Context, company sms.CompanyID) (credits int64, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT CASE WHEN spent_on >= `+burundi+` THEN spent ELSE 0 END FROM balances WHERE company_id = $1`, int64(company)).Scan(&credits)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("reading what company %d has spent: %w", company, err)
+	}
+	return credits, nil
+}
+
+// TestUsed returns how many segments of a company's test pool are used: those of test messages that are sent or pending.
+func (l *Ledger) TestUsed(ctx context.Context, company sms.CompanyID) (segments int, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT test_used FROM balances WHERE company_id = $1), 0)`, int64(company)).Scan(&segments)
+	if err != nil {
+		return 0, fmt.Errorf("reading the test pool of company %d: %w", company, err)
+	}
+	return segments, nil
+}
+
+// ErrGranted means that a grant with that key was made before.
+var ErrGranted = errors.New("granted already")
+
 // Grant adds amount credits (negative: subtracts them) to a company's balance in the caller's transaction, for example
 // together with the record of the act, and returns the new balance. With an error, ErrNoBalance and ErrNegative among them,
 // nothing changed.
 func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
+	return grant(ctx, tx, pgtype.UUID{}, companyID, amount, note)
+}
+
+// GrantOnce is Grant for a request that may come twice, such as a form that was sent
+// by two clicks: the first call with a key makes the grant, later calls return
+// ErrGranted. Concurrent calls wait for each other.
+func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount int64, note string) (int64, error) {
+	return grant(ctx, tx, pgtype.UUID{Bytes: key, Valid: true}, companyID, amount, note)
+}
+
+func grant(ctx context.Context, tx pgx.Tx, key pgtype.UUID, companyID, amount int64, note string) (int64, error) {
 	if amount == 0 {
 		return 0, errors.New("an adjustment of zero credits changes nothing")
 	}
@@ -91,6 +126,15 @@ func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string)
 	if err != nil {
 		return 0, fmt.Errorf("locking the balance of company %d: %w", companyID, err)
 	}
+	if key.Valid {
+		var granted bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ledger WHERE kind <> 'send' AND ref = $1)`, key).Scan(&granted); err != nil {
+			return 0, fmt.Errorf("looking for an earlier grant to company %d: %w", companyID, err)
+		}
+		if granted {
+			return 0, ErrGranted
+		}
+	}
 	after := credits + amount
 	switch {
 	case amount > 0 && after < credits:
@@ -101,29 +145,11 @@ func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string)
 	if _, err := tx.Exec(ctx, `UPDATE balances SET credits = $2 WHERE company_id = $1`, companyID, after); err != nil {
 		return 0, fmt.Errorf("writing the balance of company %d: %w", companyID, err)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO ledger (company_id, kind, amount, balance_after, note)
-		VALUES ($1, 'adjustment', $2, $3, $4)`, companyID, amount, after, note)
-	if err != nil {
+	if _, err = tx.Exec(ctx, `INSERT INTO ledger (company_id, kind, amount, balance_after, ref, note)
+		VALUES ($1, 'adjustment', $2, $3, $4, $5)`, companyID, amount, after, key, note); err != nil {
 		return 0, fmt.Errorf("writing the ledger of company %d: %w", companyID, err)
 	}
 	return after, nil
-}
-
-// ErrGranted means that a grant with that key was made before.
-var ErrGranted = errors.New("granted already")
-
-// GrantOnce is Grant for a request that may come twice, such as a form that was sent
-// by two clicks: the first call with a key makes the grant, later calls return
-// ErrGranted. Concurrent calls wait for each other.
-func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount int64, note string) (credits int64, err error) {
-	tag, err := tx.Exec(ctx, `INSERT INTO grants (key, company_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`, key, companyID)
-	if err != nil {
-		return 0, fmt.Errorf("noting a grant to company %d: %w", companyID, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return 0, ErrGranted
-	}
-	return Grant(ctx, tx, companyID, amount, note)
 }
 
 // Audit checks the ledger: it returns the number of companies, and how many of them

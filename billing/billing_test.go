@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,24 +56,6 @@ func TestAdjust(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT note FROM ledger WHERE amount = 10`).Scan(&note); err != nil || note != "by hand" {
 		t.Errorf("note %q, %v", note, err)
 	}
-}
-
-func TestGrantErrors(t *testing.T) {
-	pool := testenv.Pool(t)
-	open(t, pool, 5)
-	for _, grant := range []struct {
-		company, amount int64
-		err             error
-	}{{1, -6, billing.ErrNegative}, {2, 6, billing.ErrNoBalance}} {
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			_, err := billing.Grant(t.Context(), tx, grant.company, grant.amount, "")
-			return err
-		})
-		if !errors.Is(err, grant.err) {
-			t.Errorf("granting %d to company %d: %v", grant.amount, grant.company, err)
-		}
-	}
-	sound(t, billing.New(pool), 1)
 }
 
 // TestOpenTwice: a company has one balance.
@@ -159,82 +142,53 @@ func TestAuditTakesItsTime(t *testing.T) {
 	sound(t, billing.New(pool), 1)
 }
 
+// TestTestPool: a test message takes segments of its company's pool and no credits; what fails returns them.
 func TestTestPool(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
-	const user, quota = 7, 5
-	spend := func(segments, wantLeft int, wantAdmitted bool) {
+	open(t, pool, 10, 0)
+	spend := func(company, segments, wantLeft int64, wantAdmitted bool) {
 		t.Helper()
-		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-			got, err := billing.SpendTests(ctx, tx, []billing.TestSpend{{UserID: user, Segments: segments}}, quota)
-			if want := (billing.TestReceipt{Admitted: wantAdmitted, Remaining: wantLeft}); err != nil || got[0] != want {
-				t.Errorf("spending %d: %+v, %v; want %+v", segments, got, err, want)
-			}
-			return err
-		})
-	}
-	giveBack := func(segments int) {
-		t.Helper()
-		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := billing.GiveBack(ctx, tx, nil, []billing.TestReturn{{UserID: user, Segments: segments, Ref: ref(1)}})
-			return err
-		})
+		got := charge(t, pool, billing.Debit{CompanyID: company, Amount: segments, Ref: ref(uint64(time.Now().UnixNano())), Test: true})
+		if want := (billing.Receipt{Admitted: wantAdmitted, Remaining: wantLeft}); got[0] != want {
+			t.Errorf("spending %d: %+v; want %+v", segments, got[0], want)
+		}
 	}
 	used := func(want int) {
 		t.Helper()
-		if got, err := l.TestUsed(t.Context(), user); err != nil || got != want {
+		if got, err := l.TestUsed(t.Context(), 1); err != nil || got != want {
 			t.Errorf("%d used, %v; want %d", got, err, want)
 		}
 	}
+	giveBack := func(segments int64) int {
+		return refund(t, pool, billing.Debit{CompanyID: 1, Amount: segments, Ref: ref(1), Test: true})
+	}
 	used(0)
-	spend(3, 2, true)
-	spend(3, 2, false)
-	spend(2, 0, true)
-	spend(1, 0, false)
+	spend(1, 3, 2, true)
+	spend(1, 3, 2, false)
+	spend(2, 1, 4, true)
+	spend(9, 1, 0, false) // no such company
+	spend(1, 2, 0, true)
+	spend(1, 1, 0, false)
 	used(5)
-	giveBack(3)
+	if n := giveBack(3); n != 0 {
+		t.Errorf("%d messages refunded in credits", n)
+	}
 	used(2)
-	spend(3, 0, true)
+	spend(1, 3, 0, true)
 	giveBack(9)
 	used(0)
-
 	// A quota that was lowered leaves nothing, not less than nothing.
-	spend(5, 0, true)
+	spend(1, 5, 0, true)
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		got, err := billing.SpendTests(ctx, tx, []billing.TestSpend{{UserID: user, Segments: 1}}, 2)
-		if err != nil || got[0] != (billing.TestReceipt{}) {
+		got, err := billing.Charge(ctx, tx, []billing.Debit{{CompanyID: 1, Amount: 1, Test: true}}, 2)
+		if err != nil || got[0] != (billing.Receipt{}) {
 			t.Errorf("past a lowered quota: %+v, %v", got, err)
 		}
 		return err
 	})
-}
-
-// TestTestPoolConcurrently: the quota holds whoever asks at once. invariant I7
-func TestTestPoolConcurrently(t *testing.T) {
-	pool := testenv.Pool(t)
-	const quota, askers = 5, 20
-	admitted := make(chan bool, askers)
-	for range askers {
-		go func() {
-			var ok bool
-			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-				got, err := billing.SpendTests(t.Context(), tx, []billing.TestSpend{{UserID: 7, Segments: 1}}, quota)
-				ok = err == nil && got[0].Admitted
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			admitted <- ok
-		}()
+	if have := balance(t, l, 1); have != 10 {
+		t.Errorf("%d credits, want all 10", have)
 	}
-	n := 0
-	for range askers {
-		if <-admitted {
-			n++
-		}
-	}
-	if n != quota {
-		t.Errorf("%d admitted, want %d", n, quota)
-	}
+	sound(t, l, 2)
 }

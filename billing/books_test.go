@@ -66,7 +66,7 @@ func TestBooks(t *testing.T) {
 				}
 				var receipts []billing.Receipt
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
-					receipts, err = billing.Charge(ctx, tx, debits)
+					receipts, err = billing.Charge(ctx, tx, debits, testQuota)
 					return err
 				})
 				have := map[int64]int64{}
@@ -97,7 +97,7 @@ func TestBooks(t *testing.T) {
 				refunds := rapid.SliceOfN(rapid.SampledFrom(model.charged), 1, 5).Draw(rt, "refunds")
 				var n int
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
-					n, err = billing.Refund(ctx, tx, refunds)
+					n, err = billing.GiveBack(ctx, tx, refunds)
 					return err
 				})
 				fresh := map[[16]byte]billing.Debit{}

@@ -12,6 +12,9 @@ import (
 	"intumwa/internal/testenv"
 )
 
+// testQuota is the segments of each test pool.
+const testQuota = 5
+
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // open makes companies with so many credits each and answers their ids, from 1.
@@ -51,7 +54,7 @@ func inTx(t testing.TB, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) err
 func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts []billing.Receipt) {
 	t.Helper()
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
-		receipts, err = billing.Charge(ctx, tx, debits)
+		receipts, err = billing.Charge(ctx, tx, debits, testQuota)
 		return err
 	})
 	return receipts
@@ -60,7 +63,7 @@ func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts
 func refund(t testing.TB, pool *pgxpool.Pool, refunds ...billing.Debit) (n int) {
 	t.Helper()
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
-		n, err = billing.Refund(ctx, tx, refunds)
+		n, err = billing.GiveBack(ctx, tx, refunds)
 		return err
 	})
 	return n

@@ -155,7 +155,7 @@ func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f Stateme
 	if !f.To.IsZero() {
 		with(` AND created_at < $%d`, f.To)
 	}
-	rows, err := l.pool.Query(ctx, `SELECT id, created_at, kind, amount, balance_after, ref, note FROM ledger
+	rows, err := l.pool.Query(ctx, `SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind <> 'adjustment' THEN ref END, note FROM ledger
 		WHERE `+condition+` ORDER BY id `+order+` LIMIT $4`, args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading the statement of company %d: %w", company, err)

@@ -51,7 +51,7 @@ func TestChargeBesideSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref(uint64(time.Now().UnixNano()))}}); err != nil || !got[0].Admitted {
+		if got, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref(uint64(time.Now().UnixNano()))}}, 0); err != nil || !got[0].Admitted {
 			t.Fatal(got, err)
 		}
 		if err := tx.Commit(t.Context()); err != nil {

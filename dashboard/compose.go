@@ -94,7 +94,7 @@ func (v *visit) showCompose(status int, t tenant, f *form) {
 		data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
 	}
 	if err == nil {
-		data.Test, err = v.testMode(t.User.ID)
+		data.Test, err = v.testMode(t.Company)
 	}
 	if err != nil {
 		v.handleError("preparing a message", err)

@@ -31,7 +31,7 @@ func (d *Dashboard) first(v *visit, t tenant) {
 }
 
 func (v *visit) showFirst(status int, t tenant, f *form) {
-	m, err := v.testMode(t.User.ID)
+	m, err := v.testMode(t.Company)
 	if err != nil {
 		v.handleError("reading a test number", err)
 		return
@@ -72,7 +72,7 @@ func (d *Dashboard) sendFirst(v *visit, t tenant) {
 		return
 	}
 	text := f.text("message")
-	m, err := v.testMode(t.User.ID)
+	m, err := v.testMode(t.Company)
 	switch {
 	case err != nil:
 		v.handleError("reading a test number", err)

@@ -52,7 +52,7 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) {
 	}
 	if err == nil && data.HasCompany {
 		var m testMode
-		m, err = v.testMode(s.User.ID)
+		m, err = v.testMode(*s.Company)
 		data.HasNumber = m.Verified
 	}
 	if err == nil && data.HasCompany {

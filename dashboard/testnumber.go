@@ -28,10 +28,10 @@ func (m testMode) CodeFailed() bool { return m.Code != nil && *m.Code == sms.Fai
 // CodePending reports whether the message with the code is pending.
 func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pending }
 
-func (v *visit) testMode(userID int64) (m testMode, err error) {
+func (v *visit) testMode(company accounts.Company) (m testMode, err error) {
 	d := v.d
 	m = testMode{Left: d.opts.Replacements, Quota: d.opts.TestQuota, Sender: d.opts.TestSender}
-	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), userID)
+	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), company.OwnerID)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
@@ -40,7 +40,7 @@ func (v *visit) testMode(userID int64) (m testMode, err error) {
 		m.Number, m.Verified = number.PhoneNumber, number.Verified
 		m.Left = max(0, d.opts.Replacements-number.Replacements)
 	}
-	used, err := d.rooms.Ledger.TestUsed(v.ctx(), userID)
+	used, err := d.rooms.Ledger.TestUsed(v.ctx(), sms.CompanyID(company.ID))
 	m.Remaining = max(0, d.opts.TestQuota-used)
 	return m, err
 }
@@ -49,7 +49,7 @@ func (v *visit) testMode(userID int64) (m testMode, err error) {
 func (d *Dashboard) testNumber(v *visit, t tenant) { v.showTestNumber(http.StatusOK, t, newForm()) }
 
 func (v *visit) showTestNumber(status int, t tenant, f *form) {
-	m, err := v.testMode(t.User.ID)
+	m, err := v.testMode(t.Company)
 	if err == nil && m.Number != "" && !m.Verified {
 		var code sms.Status
 		if code, err = v.d.rooms.Messages.LastCode(v.ctx(), t.User.ID, m.Number); err == nil {

@@ -68,15 +68,17 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err != nil {
 			return err
 		}
-		events, refunds, tests := follows(settled, func(messages.Settled) bool { return true })
+		events, refunds := follows(settled, func(messages.Settled) bool { return true })
 		step.Cancelled = int64(len(settled))
 		for _, back := range refunds {
-			step.Credits += back.Amount
+			if !back.Test {
+				step.Credits += back.Amount
+			}
 		}
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err
 		}
-		return billing.GiveBackNow(ctx, tx, refunds, tests)
+		return billing.GiveBackNow(ctx, tx, refunds)
 	})
 	return step, next, err
 }

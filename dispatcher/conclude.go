@@ -32,11 +32,11 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
 	}
-	events, debits, tests := follows(settled, refunds)
+	events, debits := follows(settled, refunds)
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
-	if refunded, err = billing.GiveBack(ctx, tx, debits, tests); err != nil {
+	if refunded, err = billing.GiveBack(ctx, tx, debits); err != nil {
 		return nil, 0, err
 	}
 	return settled, refunded, nil
@@ -44,7 +44,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 
 // follows returns what follows from messages that became final: the events of their
 // companies, and what is paid back. refunds reports which failed live messages are.
-func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit, tests []billing.TestReturn) {
+func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
 	for _, m := range settled {
 		if m.CompanyID != 0 {
 			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
@@ -55,13 +55,11 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 		}
 		switch {
 		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // nobody paid for the sandbox
-		case m.Test:
-			tests = append(tests, billing.TestReturn{UserID: m.UserID, Segments: m.Segments, Ref: m.ULID})
-		case m.CompanyID != 0 && refunds(m):
-			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID})
+		case m.CompanyID != 0 && (m.Test || refunds(m)):
+			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID, Test: m.Test})
 		}
 	}
-	return events, debits, tests
+	return events, debits
 }
 
 // payOwed gives back what settling had to put off because another transaction

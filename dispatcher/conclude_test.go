@@ -18,7 +18,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	b := newBench(t)
 	b.d.opts.Refund = RefundFailed
 	live, test := b.begun(1), b.begun(1)
-	for _, statement := range []string{`UPDATE messages SET test = true WHERE id = 2`, `INSERT INTO test_pools VALUES (1, 3)`} {
+	for _, statement := range []string{`UPDATE messages SET test = true WHERE id = 2`, `UPDATE balances SET test_used = 3`} {
 		if _, err := b.pool.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = holder.Rollback(ctx) }()
-	if _, err := holder.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM balances FOR UPDATE; SELECT FROM test_pools FOR UPDATE`); err != nil {
+	if _, err := holder.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM balances FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
@@ -48,7 +48,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	}
 	state := func(credits, used, owed int) {
 		t.Helper()
-		c, u, o := b.count(`SELECT credits FROM balances`), b.count(`SELECT used FROM test_pools`), b.count(`SELECT count(*) FROM returns`)
+		c, u, o := b.count(`SELECT credits FROM balances`), b.count(`SELECT test_used FROM balances`), b.count(`SELECT count(*) FROM returns`)
 		if c != credits || u != used || o != owed {
 			t.Errorf("%d credits, %d used of the test pool, %d owed; want %d, %d, %d", c, u, o, credits, used, owed)
 		}

@@ -26,22 +26,15 @@ const (
 	asideSlots = 4
 )
 
-// payer is whose row a request must lock: a company's balance or, for test
-// messages, an account's pool. The zero payer is the gateway, which locks none.
-type payer struct{ company, user int64 }
-
-func (r *request) payer() payer {
-	switch r.kind {
-	case kindCode, kindSandbox:
-		return payer{}
-	case kindTest:
-		return payer{user: r.user}
-	default:
-		return payer{company: r.company}
+// payer is the company whose balance a request must lock; 0: none.
+func (r *request) payer() int64 {
+	if r.kind == kindCode || r.kind == kindSandbox {
+		return 0
 	}
+	return r.company
 }
 
-// aside commits the requests of payers whose row is locked: one group of a payer at a
+// aside commits the requests of payers whose balance is locked: one group of a payer at a
 // time, which waits for the lock.
 type aside struct {
 	committer *committer
@@ -49,7 +42,7 @@ type aside struct {
 	all       sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[payer][]*request // behind the payer's group that is being committed
+	waiting map[int64][]*request // behind the payer's group that is being committed
 }
 
 func newAside(c *committer) *aside {
@@ -57,7 +50,7 @@ func newAside(c *committer) *aside {
 	if c.in.pool != nil {
 		slots = max(1, min(slots, int(c.in.pool.Config().MaxConns)/4))
 	}
-	return &aside{committer: c, slots: make(chan struct{}, slots), waiting: make(map[payer][]*request)}
+	return &aside{committer: c, slots: make(chan struct{}, slots), waiting: make(map[int64][]*request)}
 }
 
 // take lets requests wait aside and returns the others: those of payers that do not wait
@@ -87,14 +80,14 @@ func (a *aside) take(ctx context.Context, requests []*request, all bool) (others
 }
 
 // run commits a payer's requests until none is left.
-func (a *aside) run(ctx context.Context, p payer) {
+func (a *aside) run(ctx context.Context, p int64) {
 	for group := a.next(p); group != nil; group = a.next(p) {
 		a.committer.finish(ctx, group, a.try(ctx, group))
 	}
 }
 
 // next returns the payer's next group; with none left the payer waits aside no longer.
-func (a *aside) next(p payer) []*request {
+func (a *aside) next(p int64) []*request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.waiting[p]
@@ -110,7 +103,7 @@ func (a *aside) next(p payer) []*request {
 	return all[:n]
 }
 
-var errHeld = fmt.Errorf("%w: another transaction has locked the balance or the test pool that pays", ErrUnavailable)
+var errHeld = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
 
 // try commits a group as soon as it has a connection and its locks, until the life of
 // its first request is over.
@@ -126,16 +119,15 @@ func (a *aside) try(ctx context.Context, group []*request) error {
 	defer func() { <-a.slots }()
 	err := a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
-		p := group[0].payer()
-		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance or test pool that pays",
-			"company_id", p.company, "user_id", p.user, "requests", len(group))
+		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays",
+			"company_id", group[0].payer(), "requests", len(group))
 		return errHeld
 	}
 	return err
 }
 
 // setAside splits a group that would have had to wait for a lock longer than
-// groupLockWait: the requests whose balance or pool is locked wait aside, and the others
+// groupLockWait: the requests whose balance is locked wait aside, and the others
 // are committed at once. Where none is locked now, all are committed by their payers.
 func (c *committer) setAside(ctx context.Context, requests []*request) {
 	locked, rest, err := c.splitLocked(requests)
@@ -152,26 +144,25 @@ func (c *committer) setAside(ctx context.Context, requests []*request) {
 	}
 }
 
-// splitLocked separates the requests whose balance or pool is locked now.
+// splitLocked separates the requests whose balance is locked now.
 func (c *committer) splitLocked(requests []*request) (locked, rest []*request, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	var companies, users []int64
+	var companies []int64
 	for _, r := range requests {
-		p := r.payer()
-		companies, users = append(companies, p.company), append(users, p.user)
+		companies = append(companies, r.payer())
 	}
 	tx, err := c.in.pool.Begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
-	heldCompanies, heldUsers, err := billing.Held(ctx, tx, companies, users)
+	held, err := billing.Held(ctx, tx, companies)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, r := range requests {
-		if p := r.payer(); heldCompanies[p.company] || heldUsers[p.user] {
+		if held[r.payer()] {
 			locked = append(locked, r)
 		} else {
 			rest = append(rest, r)

@@ -178,7 +178,7 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 		}
 	}
 	var deadlocks, used int
-	if err := d.pool.QueryRow(t.Context(), `SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(used) FROM test_pools)`).
+	if err := d.pool.QueryRow(t.Context(), `SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(test_used) FROM balances)`).
 		Scan(&deadlocks, &used); err != nil || deadlocks != 0 || used != 10 {
 		t.Errorf("%d deadlocks, %d segments of 10 used, %v", deadlocks, used, err)
 	}
@@ -239,36 +239,6 @@ func TestHeldBalance(t *testing.T) {
 		t.Errorf("%d lines of it: %s", n, log.text.String())
 	}
 	d.sound(t, 80+4+1)
-}
-
-// TestHeldTestPool: so with an account's test pool.
-func TestHeldTestPool(t *testing.T) {
-	d := newDistrict(t, 1000)
-	tester := d.customer(t, "tester", 1)
-	in, _ := d.apart(t)
-	test := Single{Number: "+25779123456", Sender: "TEST", Message: "x"}
-	if _, err := in.Send(t.Context(), tester, test); err != nil {
-		t.Fatal(err)
-	}
-	letGo := d.hold(t, `SELECT FROM test_pools FOR UPDATE`)
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := in.Send(t.Context(), tester, test)
-		waiting <- err
-	}()
-	start := time.Now()
-	for range 20 {
-		if _, err := in.Send(t.Context(), d.principal, d.request("x", nil)); err != nil {
-			t.Error(err)
-		}
-	}
-	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("20 sends of a company took %s", took)
-	}
-	letGo()
-	if err := <-waiting; err != nil {
-		t.Errorf("the test message: %v", err)
-	}
 }
 
 // sound proves the books of all companies and counts the messages.

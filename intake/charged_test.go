@@ -25,7 +25,7 @@ func TestChargedOnce(t *testing.T) {
 		}
 		send := func() error {
 			return pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-				if _, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref}}); err != nil {
+				if _, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref}}, 0); err != nil {
 					return err
 				}
 				_, err := messages.New(d.pool).Insert(t.Context(), tx, []*messages.Message{m})

@@ -200,8 +200,7 @@ func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*req
 // charge admits the requests that can be paid.
 func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var debits []billing.Debit
-	var spends []billing.TestSpend
-	var live, tests, sandboxed []*request
+	var paid, sandboxed []*request
 	for _, r := range requests {
 		switch {
 		case r.err != nil || r.barred != nil:
@@ -209,32 +208,19 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 			r.admitted = true
 		case r.kind == kindSandbox:
 			sandboxed = append(sandboxed, r)
-		case r.kind == kindTest:
-			tests = append(tests, r)
-			spends = append(spends, billing.TestSpend{UserID: r.user, Segments: r.segments})
 		default:
-			live = append(live, r)
-			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap})
+			paid = append(paid, r)
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
 		}
 	}
 	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
 		return err
 	}
-	spent, err := billing.SpendTests(ctx, tx, spends, c.in.opts.TestQuota)
+	receipts, err := billing.Charge(ctx, tx, debits, c.in.opts.TestQuota)
 	if err != nil {
 		return err
 	}
-	for i, r := range tests {
-		r.remaining, r.admitted = int64(spent[i].Remaining), spent[i].Admitted
-	}
-	if len(debits) == 0 {
-		return nil
-	}
-	receipts, err := billing.Charge(ctx, tx, debits)
-	if err != nil {
-		return err
-	}
-	for i, r := range live {
+	for i, r := range paid {
 		r.remaining, r.admitted = receipts[i].Remaining, receipts[i].Admitted
 		r.overCap, r.capLeft = receipts[i].Capped, receipts[i].Left
 	}

@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		unpushed: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
 			Help: "Messages that could not be pushed to Redis after their commit; the dispatcher does it."}),
 		aside: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
-			Help: "Requests that waited because another transaction had locked the balance or test pool that pays for them."}),
+			Help: "Requests that waited because another transaction had locked the balance that pays for them."}),
 	}
 	if reg != nil {
 		reg.MustRegister(m.accepted, m.segments, m.refused, m.debited, m.replays, m.commits, m.perCommit, m.unpushed, m.aside)

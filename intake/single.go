@@ -81,7 +81,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	case kindTest:
 		r.refusal = RefuseTestQuota
 	case kindSandbox: // answered like a test message, while the pool stays as it is
-		used, err := billing.New(in.pool).TestUsed(ctx, p.UserID)
+		used, err := billing.New(in.pool).TestUsed(ctx, sms.CompanyID(p.Company.ID))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}

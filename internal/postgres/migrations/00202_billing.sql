@@ -6,7 +6,9 @@ CREATE TABLE balances (
     company_id bigint PRIMARY KEY,
     credits    bigint NOT NULL DEFAULT 0 CHECK (credits >= 0),
     spent_on   date,                                        -- the day of spent, in Burundi; NULL: nothing was ever spent
-    spent      bigint NOT NULL DEFAULT 0 CHECK (spent >= 0)  -- credits of that day's sends
+    spent      bigint NOT NULL DEFAULT 0 CHECK (spent >= 0), -- credits of that day's sends
+    -- Segments of test messages that are sent or pending; a failed one returns its segments. (rule api 4.4.5)
+    test_used  bigint NOT NULL DEFAULT 0 CHECK (test_used >= 0)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- Every change of a balance: one row per API request, adjustment or refund. Insert only.
@@ -17,34 +19,26 @@ CREATE TABLE ledger (
     kind          text        NOT NULL CHECK (kind IN ('adjustment', 'send', 'refund')),
     amount        bigint      NOT NULL CHECK (amount <> 0),
     balance_after bigint      NOT NULL CHECK (balance_after >= 0),
-    ref           uuid,       -- ULID: send: of the single message or the batch; refund: of the message
+    ref           uuid,       -- send: ULID of the single message or the batch; refund: of the message; adjustment: key of its form
     note          text        NOT NULL DEFAULT '',
     created_at    timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (company_id, id)
 );
 
--- A message is refunded once. A request is charged once because its ULID is unique in messages or batches.
-CREATE UNIQUE INDEX ledger_refund ON ledger (ref) WHERE kind = 'refund';
+-- A message is refunded once, and a form that is sent twice adds credits once. A request is charged once because its
+-- ULID is unique in messages or batches.
+CREATE UNIQUE INDEX ledger_once ON ledger (ref) WHERE kind <> 'send';
 
 CREATE TRIGGER ledger_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
     FOR EACH STATEMENT EXECUTE FUNCTION insert_only();
 
--- Segments of test messages that are sent or pending, per account. A failed message returns its segments.
--- (rule api 4.4.5)
-CREATE TABLE test_pools (
-    user_id bigint PRIMARY KEY,
-    used    bigint NOT NULL DEFAULT 0 CHECK (used >= 0)
-);
-
--- What a failed message must return while another transaction holds the balance or the test pool: settling
--- goes on, and the row is paid as soon as possible.
+-- What a failed message must return while another transaction holds the balance: settling goes on, and the row is paid
+-- as soon as possible.
 CREATE TABLE returns (
-    ref        uuid PRIMARY KEY, -- ULID of the message
-    company_id bigint,           -- the balance that gets it, or
-    user_id    bigint,           -- the test pool that gets it
-    segments   bigint      NOT NULL CHECK (segments > 0),
-    created_at timestamptz NOT NULL DEFAULT now(),
-    CHECK (num_nonnulls(company_id, user_id) = 1)
+    ref        uuid    PRIMARY KEY, -- ULID of the message
+    company_id bigint  NOT NULL,
+    segments   bigint  NOT NULL CHECK (segments > 0),
+    test       boolean NOT NULL     -- of the test pool; else credits
 ) WITH (fillfactor = 70);
 
 -- Thresholds below which a company's owner gets a mail (once an hour at most) and a webhook event (each crossing).
@@ -56,11 +50,4 @@ CREATE TABLE balance_warnings (
     low        boolean NOT NULL DEFAULT false, -- the balance was below it at the last check
     credits    bigint,                         -- the balance at the last crossing
     PRIMARY KEY (company_id, threshold)
-);
-
--- Keys of the page that adds credits, one per form: a form that is sent twice adds credits once.
-CREATE TABLE grants (
-    key        uuid        PRIMARY KEY,
-    company_id bigint      NOT NULL,
-    at         timestamptz NOT NULL DEFAULT now()
 );

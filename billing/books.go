@@ -1,0 +1,137 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"intumwa/internal/postgres"
+)
+
+// account is a locked row of balances.
+type account struct {
+	credits  int64
+	testUsed int64     // segments of the test pool
+	day      time.Time // of spent
+	spent    int64     // credits of that day's debits
+	changed  bool
+}
+
+// books are the accounts of some companies while a transaction has them locked, and the ledger rows that it writes, by
+// column, as unnest takes them.
+type books struct {
+	companies []int64 // each once, in the order in which their rows are locked
+	accounts  map[int64]*account
+
+	company, amount, after []int64
+	ref                    []pgtype.UUID
+}
+
+func newBooks(debits []Debit) *books {
+	b := &books{accounts: make(map[int64]*account)}
+	for _, d := range debits {
+		b.companies = append(b.companies, d.CompanyID)
+	}
+	b.companies = sortedUnique(b.companies)
+	return b
+}
+
+// sortedUnique returns the ids in the order in which their rows are locked, each once.
+func sortedUnique(ids []int64) []int64 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// burundi is the day in Burundi, which keeps UTC+2, when the transaction began.
+const burundi = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
+
+// spendingColumns are the day that counts and what was taken on it. A transaction that began before midnight and got the
+// lock after one that began behind it counts for the new day: what was taken never goes back. A day further ahead comes
+// from a clock that was wrong.
+const spendingColumns = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on ELSE ` + burundi + ` END,
+	CASE WHEN spent_on BETWEEN ` + burundi + ` AND ` + burundi + ` + 1 THEN spent ELSE 0 END`
+
+// youngestBalance finds the balance of u's company from the end of its versions. While a snapshot is held (pg_dump), none
+// of them goes, and a company that sends a lot has tens of thousands, which would all be read from the other end. The
+// condition is a range, so that the planner keeps the order.
+const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND c.company_id <= u.company_id ORDER BY c.company_id DESC LIMIT 1`
+
+const skipLocked = "SKIP LOCKED"
+
+// lock locks and reads the accounts in the order of company ids: one order everywhere prevents deadlocks. With how
+// skipLocked, it leaves out those that another transaction has locked; with "", it waits.
+func (b *books) lock(ctx context.Context, tx pgx.Tx, how string) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT b.* FROM unnest($1::bigint[]) u(company_id) CROSS JOIN LATERAL (
+			SELECT company_id, credits, test_used, `+spendingColumns+` `+youngestBalance+` FOR UPDATE `+how+`) b`, b.companies).
+		Query(func(rows pgx.Rows) error {
+			var id int64
+			var a account
+			_, err := pgx.ForEachRow(rows, []any{&id, &a.credits, &a.testUsed, &a.day, &a.spent}, func() error {
+				b.accounts[id] = new(a)
+				return nil
+			})
+			return err
+		})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("locking balances: %w", err)
+	}
+	return nil
+}
+
+// enter changes a locked account's credits and adds the ledger row.
+func (b *books) enter(d Debit, amount int64) {
+	of := b.accounts[d.CompanyID]
+	of.credits += amount
+	of.changed = true
+	b.company = append(b.company, d.CompanyID)
+	b.amount = append(b.amount, amount)
+	b.after = append(b.after, of.credits)
+	b.ref = append(b.ref, pgtype.UUID{Bytes: d.Ref, Valid: true})
+}
+
+// write stores the changed accounts and the ledger rows.
+func (b *books) write(ctx context.Context, tx pgx.Tx, kind string) error {
+	var ids, credits, used, spent []int64
+	var days []time.Time
+	for _, id := range b.companies {
+		if a := b.accounts[id]; a != nil && a.changed {
+			ids, credits, used = append(ids, id), append(credits, a.credits), append(used, a.testUsed)
+			days, spent = append(days, a.day), append(spent, a.spent)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	// The rows are locked: nothing changes their addresses (ctid).
+	batch.Queue(`UPDATE balances b SET credits = u.credits, test_used = u.used, spent = u.spent, spent_on = u.day
+		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::date[]) u(company_id, credits, used, spent, day)
+		CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y WHERE b.ctid = y.address`, ids, credits, used, spent, days)
+	if len(b.company) > 0 {
+		batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
+			SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,
+			kind, b.company, b.amount, b.after, b.ref)
+	}
+	return postgres.Later(ctx, tx, "writing the ledger", batch)
+}
+
+// Held returns which of companies have a balance that another transaction has locked now.
+func Held(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]bool, error) {
+	// A row is held if it exists but SKIP LOCKED leaves it out.
+	rows, err := tx.Query(ctx, `WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
+		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, companies)
+	held := make(map[int64]bool)
+	var id int64
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for locked balances: %w", err)
+	}
+	return held, nil
+}
