@@ -7,6 +7,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
@@ -92,6 +93,32 @@ type database interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// readAll reads all rows of a query; doing names it in errors.
+func readAll[T any](ctx context.Context, db database, doing string, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, query, args...)
+	var all []T
+	if err == nil {
+		all, err = pgx.CollectRows(rows, scan)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return all, nil
+}
+
+// readOne reads the row of a query; without one, the error is ErrNotFound with the text missing.
+func readOne[T any](ctx context.Context, db database, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+	all, err := readAll(ctx, db, doing, scan, query, args...)
+	if err == nil && len(all) == 0 {
+		err = &callerError{ErrNotFound, missing}
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return all[0], nil
 }
 
 // In returns a copy that works in the caller's transaction, so that a change and, for example, the record of the act

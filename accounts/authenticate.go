@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,12 +56,9 @@ func (a *Accounts) Recognize(bearer string) bool {
 	return subtle.ConstantTimeCompare(hash[:], e.secretHash[:]) == 1
 }
 
-// Fresh returns p as Postgres has it now: read after the call began, not from the cache. Call it before a customer is
-// refused because of cached data, so that a recent approval takes effect at once.
-//
-// Calls for one token share a read, and the reads of one token are at least 100 ms apart: a customer who is refused
-// again and again waits instead of loading Postgres. The error is [ErrUnauthenticated] when the token was revoked
-// meanwhile.
+// Fresh returns p as Postgres has it now, not from the cache. Call it before a customer is refused because of cached
+// data, so that a recent approval takes effect at once; the rate limit bounds how often that is. The error is
+// [ErrUnauthenticated] when the token was revoked meanwhile.
 //
 // A principal without a token ([Accounts.PrincipalOf]) is read each time.
 func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
@@ -73,7 +69,7 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 		}
 		return fresh, err
 	}
-	e, err := a.cache.fresh(ctx, p.TokenID)
+	e, err := a.cache.read(ctx, p.TokenID)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +82,7 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 // PrincipalOf returns a user who has signed in, as a principal without a token, as Postgres has it now. The error is
 // [ErrNotFound] when there is no such user, or a database error.
 func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, error) {
-	rows, err := a.pool.Query(ctx, `
-		select u.id, ''::bytea, `+principalColumns+`
-		from users u `+strings.ReplaceAll(principalJoins, "USER", "u.id")+`
-		where u.id = $1`, userID)
+	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
 	var p *Principal
 	if err == nil {
 		p, _, err = collectPrincipal(rows, 0)
@@ -105,10 +98,8 @@ func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, e
 
 // load reads everything about a token in one statement. An unknown or revoked token is an entry without a principal.
 func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
-	rows, err := a.pool.Query(ctx, `
-		select t.user_id, t.secret_hash, `+principalColumns+`
-		from api_tokens t `+strings.ReplaceAll(principalJoins, "USER", "t.user_id")+`
-		where t.id = $1 and t.revoked_at is null`, tokenID)
+	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, `+principalColumns+`
+		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null`, tokenID)
 	if err != nil {
 		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
 	}
@@ -122,13 +113,12 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 }
 
 // Columns and joins of a principal beside the user's id and the token's hash: one row for each sender of the company,
-// or one row without a sender. USER is a placeholder for the column with the user's id.
+// or one row without a sender.
 const (
-	principalColumns = `n.phone_number,
+	principalColumns = `case when u.test_verified_at is not null then u.test_number end,
 		       c.id, c.name, c.approved, c.verified, c.smart_encoding, c.opt_outs, coalesce(c.quiet_hours, ''), ` + limitColumns + `,
 		       s.id, s.name, s.country, s.approved`
-	principalJoins = `left join test_numbers n on n.user_id = USER and n.verified_at is not null
-		left join companies c on c.owner_id = USER
+	principalJoins = `left join companies c on c.owner_id = u.id
 		left join senders s on s.company_id = c.id`
 )
 

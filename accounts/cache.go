@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	maxEntryAge   = 2 * time.Second        // an older entry is read again
-	minFreshPause = 100 * time.Millisecond // between the starts of two fresh reads of one token
-	readTimeout   = 5 * time.Second        // of one read, shared or not
-	maxEntries    = 100_000                // at most about 100 MB
-	maxUnknown    = 10_000                 // ids without a token, a few hundred octets each
+	maxEntryAge = 2 * time.Second // an older entry is read again
+	readTimeout = 5 * time.Second // of one read, shared or not
+	maxEntries  = 100_000         // at most about 100 MB
+	maxUnknown  = 10_000          // ids without a token, a few hundred octets each
 )
 
 // entry is the result of reading a token.
@@ -45,18 +44,7 @@ type cache struct {
 	changed time.Time        // time of the last forget: results of reads that began before it are not stored
 	epoch   int              // counts forgets: a call after one does not share a read that began before it
 
-	freshMu sync.Mutex
-	next    map[int64]*freshRead // reads that have not started, by token
-	begun   map[int64]time.Time  // start of the last read, for reads started within minFreshPause
-
 	hits, reads prometheus.Counter
-}
-
-// freshRead is one read past the cache; all calls before it starts share it.
-type freshRead struct {
-	done  chan struct{}
-	entry *entry
-	err   error
 }
 
 func newCache(load func(context.Context, int64) (*entry, error), metrics prometheus.Registerer) *cache {
@@ -72,8 +60,6 @@ func newCache(load func(context.Context, int64) (*entry, error), metrics prometh
 		age:     maxEntryAge,
 		entries: make(map[int64]*entry),
 		unknown: make(map[int64]*entry),
-		next:    make(map[int64]*freshRead),
-		begun:   make(map[int64]time.Time),
 		hits:    lookups.WithLabelValues("memory"),
 		reads:   lookups.WithLabelValues("database"),
 	}
@@ -103,50 +89,6 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	}
 }
 
-// fresh returns the entry of a token from a read that starts after the call.
-func (c *cache) fresh(ctx context.Context, id int64) (*entry, error) {
-	c.freshMu.Lock()
-	r, joined := c.next[id]
-	if !joined {
-		r = &freshRead{done: make(chan struct{})}
-		c.next[id] = r
-	}
-	wait := minFreshPause - time.Since(c.begun[id])
-	c.freshMu.Unlock()
-
-	if joined {
-		select {
-		case <-r.done:
-			return r.entry, r.err
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for token %d: %w", id, ctx.Err())
-		}
-	}
-	if wait > 0 { // not cut short by ctx: others may wait for this read
-		<-time.After(wait)
-	}
-	c.begin(id)
-	r.entry, r.err = c.read(ctx, id)
-	close(r.done)
-	return r.entry, r.err
-}
-
-// begin starts a read; later calls do not share it.
-func (c *cache) begin(id int64) {
-	now := time.Now()
-	c.freshMu.Lock()
-	defer c.freshMu.Unlock()
-	delete(c.next, id)
-	if len(c.begun) >= 1000 {
-		for other, at := range c.begun {
-			if now.Sub(at) >= minFreshPause {
-				delete(c.begun, other)
-			}
-		}
-	}
-	c.begun[id] = now
-}
-
 // read reads a token from Postgres and stores the entry. It outlives the caller's ctx, because others may wait for it.
 func (c *cache) read(ctx context.Context, id int64) (*entry, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
@@ -174,46 +116,30 @@ func (c *cache) store(id int64, e *entry) {
 	case !e.readAt.After(c.changed): // the row may have changed during the read
 	case e.principal == nil:
 		delete(c.entries, id)
-		if len(c.unknown) >= maxUnknown {
-			c.evictUnknown()
-		}
+		c.evict(c.unknown, maxUnknown)
 		c.unknown[id] = e
 	default:
 		delete(c.unknown, id)
-		if c.entries[id] == nil && len(c.entries) >= maxEntries {
-			c.evict()
-		}
+		c.evict(c.entries, maxEntries)
 		c.entries[id] = e
 	}
 }
 
-// evict makes room: it removes entries that are too old, or else a random tenth.
-func (c *cache) evict() {
-	for id, e := range c.entries {
+// evict makes room for one of at most most entries: it removes those that are too old, or else a random tenth.
+func (c *cache) evict(entries map[int64]*entry, most int) {
+	if len(entries) < most {
+		return
+	}
+	for id, e := range entries {
 		if time.Since(e.readAt) >= c.age {
-			delete(c.entries, id)
+			delete(entries, id)
 		}
 	}
-	for id := range c.entries {
-		if len(c.entries) <= maxEntries*9/10 {
+	for id := range entries {
+		if len(entries) <= most*9/10 {
 			return
 		}
-		delete(c.entries, id)
-	}
-}
-
-// evictUnknown makes room: it removes unknown ids that are too old, or else a random tenth.
-func (c *cache) evictUnknown() {
-	for id, e := range c.unknown {
-		if time.Since(e.readAt) >= c.age {
-			delete(c.unknown, id)
-		}
-	}
-	for id := range c.unknown {
-		if len(c.unknown) <= maxUnknown*9/10 {
-			return
-		}
-		delete(c.unknown, id)
+		delete(entries, id)
 	}
 }
 

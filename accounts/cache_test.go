@@ -58,48 +58,6 @@ func TestMissesShareARead(t *testing.T) {
 	})
 }
 
-func TestFreshReadsBeginAfterTheCallAndKeepTheGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int64
-		c := newCache(slowReads(&reads), nil)
-		start := time.Now()
-		var all sync.WaitGroup
-		for i := range 100 { // one call a 10 ms
-			all.Go(func() {
-				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
-				called := time.Now()
-				e, err := c.fresh(t.Context(), 1)
-				if err != nil || e.readAt.Before(called) {
-					t.Errorf("call %d got a read that began %v before it: %v", i, called.Sub(e.readAt), err)
-				}
-				if waited := time.Since(called); waited > minFreshPause+10*time.Millisecond {
-					t.Errorf("call %d waited %v", i, waited)
-				}
-			})
-		}
-		all.Wait()
-		if most := int64(time.Since(start)/minFreshPause) + 1; reads.Load() > most {
-			t.Errorf("%d reads in %v, want at most %d", reads.Load(), time.Since(start), most)
-		}
-	})
-}
-
-func TestFreshOutlivesItsFirstCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int64
-		c := newCache(slowReads(&reads), nil)
-		leaving, leave := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		all.Go(func() { _, _ = c.fresh(leaving, 1) })
-		synctest.Wait()
-		leave()
-		if _, err := c.fresh(t.Context(), 1); err != nil {
-			t.Errorf("the second caller: %v", err)
-		}
-		all.Wait()
-	})
-}
-
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache(nil, nil)
 	now := time.Now()
@@ -112,16 +70,6 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	if c.entries[-1] == nil {
 		t.Error("the newcomer was evicted")
-	}
-	for id := range c.begun {
-		t.Errorf("token %d counted as read past the cache", id)
-	}
-	for id := range int64(5000) {
-		c.begin(id)
-		c.begun[id] = now.Add(-time.Hour)
-	}
-	if n := len(c.begun); n > 1000 {
-		t.Errorf("%d times of reads are kept", n)
 	}
 }
 
@@ -181,7 +129,7 @@ func TestUnknownBecomesKnownAndBack(t *testing.T) {
 		return &entry{}, nil
 	}, nil)
 	for _, known = range []bool{false, true, false, true} {
-		if _, err := c.fresh(t.Context(), 8); err != nil {
+		if _, err := c.read(t.Context(), 8); err != nil {
 			t.Fatal(err)
 		}
 		e, err := c.get(t.Context(), 8)

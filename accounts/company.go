@@ -2,10 +2,8 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -53,106 +51,56 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 	return c, nil
 }
 
-// SetCompany changes a company's flags and returns its new state.
+// SetCompany changes a company's flags and returns its new state. A decision about its approval or verification is
+// mailed to its owner.
 func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChange) (Company, error) {
 	if change.QuietHours != nil {
 		if _, err := sms.ParseQuietHours(*change.QuietHours); err != nil {
 			return Company{}, err
 		}
 	}
-	rows, err := a.pool.Query(ctx, `
-		update companies set
-			approved       = coalesce($2, approved),
-			verified       = coalesce($3, verified),
-			smart_encoding = coalesce($4, smart_encoding),
-			credits_a_day  = case when $5 then $6 else credits_a_day end,
-			repeat_seconds = case when $7 then $8 else repeat_seconds end,
-			repeats_a_day  = case when $9 then $10 else repeats_a_day end,
-			number_a_day   = case when $11 then $12 else number_a_day end,
-			quiet_hours    = case when $13::text is null then quiet_hours else nullif($13, '') end
-		where id = $1
-		returning `+companyColumns, slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(), []any{change.QuietHours})...)
-	if err != nil {
-		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
+	c, err := readOne(ctx, a.pool, fmt.Sprintf("changing company %d", id), noCompany(id).Error(), scanCompany, `
+		with was as (select id, approved, verified from companies where id = $1 for update),
+		changed as (update companies c set
+			approved       = coalesce($2, c.approved),
+			verified       = coalesce($3, c.verified),
+			smart_encoding = coalesce($4, c.smart_encoding),
+			credits_a_day  = case when $5 then $6 else c.credits_a_day end,
+			repeat_seconds = case when $7 then $8 else c.repeat_seconds end,
+			repeats_a_day  = case when $9 then $10 else c.repeats_a_day end,
+			number_a_day   = case when $11 then $12 else c.number_a_day end,
+			quiet_hours    = case when $13::text is null then c.quiet_hours else nullif($13, '') end
+			from was where c.id = was.id
+			returning c.*, c.approved <> was.approved as approval, c.verified <> was.verified as verification),
+		told as (`+insertLetters+`
+			select '`+LetterApproval+`', id, 0, null::jsonb from changed where approval union all
+			select '`+LetterVerification+`', id, 0, null from changed where verification `+replaceLetters+`)
+		select `+companyColumns+` from changed`,
+		slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(), []any{change.QuietHours})...)
+	if err == nil {
+		a.cache.forgetAll()
 	}
-	c, err := collectCompany(rows)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Company{}, noCompany(id)
+	return c, err
+}
+
+// NoteOptOuts notes that a company may have entries in its opt-out list: call it before the first is made. It is never
+// undone. A company without the note costs its sends no look-up.
+func (a *Accounts) NoteOptOuts(ctx context.Context, id int64) error {
+	if _, err := a.pool.Exec(ctx, `update companies set opt_outs = true where id = $1 and not opt_outs`, id); err != nil {
+		return fmt.Errorf("noting that company %d has opt-outs: %w", id, err)
 	}
-	if err != nil {
-		return Company{}, fmt.Errorf("changing company %d: %w", id, err)
-	}
-	a.cache.forgetAll()
-	return c, nil
+	return nil
 }
 
 // CompanyByID returns the company with that id, without its senders.
 func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
-	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where id = $1`, id)
-	if err != nil {
-		return Company{}, fmt.Errorf("reading company %d: %w", id, err)
-	}
-	c, err := collectCompany(rows)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Company{}, noCompany(id)
-	}
-	if err != nil {
-		return Company{}, fmt.Errorf("reading company %d: %w", id, err)
-	}
-	return c, nil
+	return readOne(ctx, a.pool, "reading a company", noCompany(id).Error(), scanCompany, `select `+companyColumns+` from companies where id = $1`, id)
 }
 
 // CompanyOf returns the company that a user owns, without its senders; [ErrNotFound] when there is none.
 func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error) {
-	rows, err := a.pool.Query(ctx, `select `+companyColumns+` from companies where owner_id = $1`, userID)
-	if err != nil {
-		return Company{}, fmt.Errorf("reading the company of user %d: %w", userID, err)
-	}
-	c, err := collectCompany(rows)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Company{}, &callerError{ErrNotFound, fmt.Sprintf("user %d owns no company", userID)}
-	}
-	if err != nil {
-		return Company{}, fmt.Errorf("reading the company of user %d: %w", userID, err)
-	}
-	return c, nil
-}
-
-// Companies lists companies with ids above after, in the order of their ids, at most limit of them.
-func (a *Accounts) Companies(ctx context.Context, after int64, limit int) ([]Company, error) {
-	rows, err := a.pool.Query(ctx,
-		`select `+companyColumns+` from companies where id > $1 order by id limit $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing companies: %w", err)
-	}
-	companies, err := pgx.CollectRows(rows, scanCompany)
-	if err != nil {
-		return nil, fmt.Errorf("listing companies: %w", err)
-	}
-	return companies, nil
-}
-
-// Applicant is a company with the details that administrators see.
-type Applicant struct {
-	Company    Company
-	OwnerEmail string
-	OwnerName  string
-	CreatedAt  time.Time
-}
-
-// Awaiting lists companies that are not approved or not verified, with ids above after, in the order of their ids, at
-// most limit of them.
-func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Applicant, error) {
-	rows, err := a.pool.Query(ctx, `select `+applicantColumns+`
-		where c.id > $1 and not (c.approved and c.verified) order by c.id limit $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing the companies that wait: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanApplicant)
-	if err != nil {
-		return nil, fmt.Errorf("listing the companies that wait: %w", err)
-	}
-	return list, nil
+	return readOne(ctx, a.pool, "reading a company", fmt.Sprintf("user %d owns no company", userID), scanCompany,
+		`select `+companyColumns+` from companies where owner_id = $1`, userID)
 }
 
 // QuietHours returns the quiet hours of the companies that have their own, also those that have none. What cannot be read
@@ -176,10 +124,6 @@ func (a *Accounts) QuietHours(ctx context.Context) (map[int64]sms.QuietHours, er
 
 func noCompany(id int64) error {
 	return &callerError{ErrNotFound, fmt.Sprintf("there is no company with id %d", id)}
-}
-
-func collectCompany(rows pgx.Rows) (Company, error) {
-	return pgx.CollectExactlyOneRow(rows, scanCompany)
 }
 
 func scanCompany(row pgx.CollectableRow) (Company, error) {

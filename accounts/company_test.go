@@ -88,8 +88,8 @@ func TestSender(t *testing.T) {
 		_, err := a.CreateSender(t.Context(), company.ID, "Other", country, false)
 		wants(t, country, err, ErrInvalid, "country code")
 	}
-	if s, err = a.SetSender(t.Context(), s.ID, true); err != nil || s != (Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
-		t.Errorf("SetSender: %+v, %v", s, err)
+	if r, err := a.SetSender(t.Context(), s.ID, true); err != nil || r.Sender != (Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
+		t.Errorf("SetSender: %+v, %v", r, err)
 	}
 	_, err = a.SetSender(t.Context(), 99, true)
 	wants(t, "an unknown id", err, ErrNotFound, "no sender with id 99")

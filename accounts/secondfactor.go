@@ -35,8 +35,7 @@ type SecondFactor struct {
 // SecondFactorOf returns the state of a user's second factor.
 func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFactor, err error) {
 	err = a.pool.QueryRow(ctx, `
-		select exists (select from second_factors where user_id = $1 and confirmed_at is not null),
-		       (select count(*) from recovery_codes where user_id = $1)`, userID).Scan(&f.On, &f.Codes)
+		select factor_confirmed_at is not null, cardinality(recovery_hashes) from users where id = $1`, userID).Scan(&f.On, &f.Codes)
 	if err != nil {
 		return f, fmt.Errorf("reading the second factor of user %d: %w", userID, err)
 	}
@@ -54,9 +53,8 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 		confirmed *time.Time
 	)
 	err = a.pool.QueryRow(ctx, `
-		insert into second_factors (user_id, secret) values ($1, $2)
-		on conflict (user_id) do update set user_id = excluded.user_id
-		returning secret, confirmed_at`, userID, fresh).Scan(&stored, &confirmed)
+		update users set factor_secret = coalesce(factor_secret, $2) where id = $1
+		returning factor_secret, factor_confirmed_at`, userID, fresh).Scan(&stored, &confirmed)
 	if err != nil {
 		return "", fmt.Errorf("beginning the second factor of user %d: %w", userID, err)
 	}
@@ -76,22 +74,10 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code s
 		if err := a.useTOTPStep(ctx, tx, userID, code, false); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `update second_factors set confirmed_at = now() where user_id = $1`, userID); err != nil {
+		if _, err := tx.Exec(ctx, `update users set factor_confirmed_at = now() where id = $1`, userID); err != nil {
 			return fmt.Errorf("turning the second factor of user %d on: %w", userID, err)
 		}
-		codes, err = replaceRecoveryCodes(ctx, tx, userID)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return codes, nil
-}
-
-// NewRecoveryCodes replaces the recovery codes that are left.
-func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) (codes []string, err error) {
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		codes, err = replaceRecoveryCodes(ctx, tx, userID)
+		codes, err = a.In(tx).NewRecoveryCodes(ctx, userID)
 		return err
 	})
 	return codes, err
@@ -99,14 +85,8 @@ func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) (codes []
 
 // DropSecondFactor turns the second factor off.
 func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
-	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from second_factors where user_id = $1`, userID); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `delete from recovery_codes where user_id = $1`, userID)
-		return err
-	})
-	if err != nil {
+	if _, err := a.pool.Exec(ctx, `update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}'
+		where id = $1`, userID); err != nil {
 		return fmt.Errorf("turning the second factor of user %d off: %w", userID, err)
 	}
 	return nil
@@ -116,10 +96,8 @@ func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
 // used before. The caller limits the number of tries.
 func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code string) error {
 	if normal := normalRecovery(code); len(normal) == recoveryLength {
-		tag, err := a.pool.Exec(ctx, `
-			delete from recovery_codes where user_id = $1 and code_hash = $2
-			and exists (select from second_factors where user_id = $1 and confirmed_at is not null)`,
-			userID, hashRecovery(userID, normal))
+		tag, err := a.pool.Exec(ctx, `update users set recovery_hashes = array_remove(recovery_hashes, $2)
+			where id = $1 and factor_confirmed_at is not null and $2 = any(recovery_hashes)`, userID, hashRecovery(userID, normal))
 		if err != nil {
 			return fmt.Errorf("checking a recovery code of user %d: %w", userID, err)
 		}
@@ -138,7 +116,8 @@ func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, cod
 		last   int64
 	)
 	err := tx.QueryRow(ctx, `
-		select secret, last_step from second_factors where user_id = $1 and (confirmed_at is not null) = $2 for update`,
+		select factor_secret, factor_step from users
+		where id = $1 and factor_secret is not null and (factor_confirmed_at is not null) = $2 for no key update`,
 		userID, confirmed).Scan(&stored, &last)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrWrongCode
@@ -158,7 +137,7 @@ func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, cod
 	if !right || step <= last {
 		return ErrWrongCode
 	}
-	if _, err := tx.Exec(ctx, `update second_factors set last_step = $2 where user_id = $1`, userID, step); err != nil {
+	if _, err := tx.Exec(ctx, `update users set factor_step = $2 where id = $1`, userID, step); err != nil {
 		return fmt.Errorf("noting a used code of user %d: %w", userID, err)
 	}
 	return nil
@@ -167,10 +146,8 @@ func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, cod
 // A recovery code is 16 letters and digits of base32, 80 random bits: its SHA-256 needs no slow hash.
 const recoveryLength = 16
 
-func replaceRecoveryCodes(ctx context.Context, tx pgx.Tx, userID int64) ([]string, error) {
-	if _, err := tx.Exec(ctx, `delete from recovery_codes where user_id = $1`, userID); err != nil {
-		return nil, fmt.Errorf("replacing the recovery codes of user %d: %w", userID, err)
-	}
+// NewRecoveryCodes replaces the recovery codes that are left.
+func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) ([]string, error) {
 	codes := make([]string, recoveryCodeCount)
 	hashes := make([][]byte, recoveryCodeCount)
 	for i := range codes {
@@ -180,7 +157,7 @@ func replaceRecoveryCodes(ctx context.Context, tx pgx.Tx, userID int64) ([]strin
 		codes[i] = text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 		hashes[i] = hashRecovery(userID, text)
 	}
-	if _, err := tx.Exec(ctx, `insert into recovery_codes (user_id, code_hash) select $1, unnest($2::bytea[])`, userID, hashes); err != nil {
+	if _, err := a.pool.Exec(ctx, `update users set recovery_hashes = $2 where id = $1`, userID, hashes); err != nil {
 		return nil, fmt.Errorf("storing the recovery codes of user %d: %w", userID, err)
 	}
 	return codes, nil

@@ -54,36 +54,10 @@ func (a *Accounts) checkSender(name, country string) error {
 	return nil
 }
 
-// SetSender approves a sender, even a refused one, or withdraws its approval, and returns its new state.
-func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Sender, error) {
-	var s Sender
-	err := a.pool.QueryRow(ctx,
-		`update senders set approved = $2, refused_at = case when not $2 then refused_at end,
-			refusal = case when $2 then '' else refusal end
-		where id = $1 returning id, name, country, approved`, id, approved).
-		Scan(&s.ID, &s.Name, &s.Country, &s.Approved)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Sender{}, &callerError{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
-	}
-	if err != nil {
-		return Sender{}, fmt.Errorf("changing sender %d: %w", id, err)
-	}
-	a.cache.forgetAll()
-	return s, nil
-}
-
 // SendersOf lists a company's senders by name.
 func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, error) {
-	rows, err := a.pool.Query(ctx,
+	return readAll(ctx, a.pool, "listing senders", pgx.RowToStructByPos[Sender],
 		`select id, name, country, approved from senders where company_id = $1 order by name`, companyID)
-	if err != nil {
-		return nil, fmt.Errorf("listing the senders of company %d: %w", companyID, err)
-	}
-	senders, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Sender])
-	if err != nil {
-		return nil, fmt.Errorf("listing the senders of company %d: %w", companyID, err)
-	}
-	return senders, nil
 }
 
 // IsTestSender reports whether a name is the test sender's, which no company may register.
@@ -93,15 +67,6 @@ func (a *Accounts) IsTestSender(name string) bool {
 
 // Namesakes returns the approved senders of other companies with the same name, ignoring case, at most a hundred: a
 // recipient cannot tell them apart.
-func (a *Accounts) Namesakes(ctx context.Context, name string, company int64) ([]OwnedSender, error) {
-	rows, err := a.pool.Query(ctx, `select `+ownedSenderColumns+` from senders
-		where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
-	if err != nil {
-		return nil, fmt.Errorf("looking for senders of the same name: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanOwnedSender)
-	if err != nil {
-		return nil, fmt.Errorf("looking for senders of the same name: %w", err)
-	}
-	return list, nil
+func (a *Accounts) Namesakes(ctx context.Context, name string, company int64) ([]SenderRequest, error) {
+	return a.senders(ctx, `where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
 }

@@ -33,8 +33,9 @@ const (
 
 // SenderRequest is a sender with the state of its approval.
 type SenderRequest struct {
-	OwnedSender
+	Sender
 
+	CompanyID int64
 	Purpose   string // the company's reason; empty when an operator registered it by a command
 	AskedAt   time.Time
 	RefusedAt *time.Time // nil: not refused
@@ -52,7 +53,7 @@ func (r SenderRequest) State() string {
 	return SenderWaiting
 }
 
-const senderRequestColumns = ownedSenderColumns + `, purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
+const senderRequestColumns = `id, name, country, approved, company_id, purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
 
 func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
 	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Purpose, &r.AskedAt, &r.RefusedAt, &r.Refusal)
@@ -125,53 +126,42 @@ func (a *Accounts) RefuseSender(ctx context.Context, id int64, reason string) (S
 	if err != nil {
 		return SenderRequest{}, err
 	}
-	r, err := a.senderRequest(ctx, `update senders set approved = false, refused_at = now(), refusal = $2 where id = $1
-		returning `+senderRequestColumns, id, reason)
+	return a.decide(ctx, id, `approved = false, refused_at = now(), refusal = $2`, `true`, reason)
+}
+
+// SetSender approves a sender, even a refused one, or withdraws its approval, and returns its new state.
+func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (SenderRequest, error) {
+	return a.decide(ctx, id, `approved = $2, refused_at = case when not $2 then s.refused_at end, refusal = case when $2 then '' else s.refusal end`,
+		`approved and not was_approved`, approved)
+}
+
+// decide changes the approval of a sender. The decision is mailed to the company's owner if the condition tell holds.
+func (a *Accounts) decide(ctx context.Context, id int64, set, tell string, arg any) (SenderRequest, error) {
+	r, err := readOne(ctx, a.pool, fmt.Sprintf("changing sender %d", id), noSender(id), scanSenderRequest, `
+		with was as (select id, approved as was_approved from senders where id = $1 for update),
+		changed as (update senders s set `+set+` from was where s.id = was.id returning s.*, was_approved),
+		told as (`+insertLetters+` select '`+LetterSender+`', company_id, id, null::jsonb from changed where `+tell+` `+replaceLetters+`)
+		select `+senderRequestColumns+` from changed`, id, arg)
 	if err == nil {
 		a.cache.forgetAll()
 	}
 	return r, err
 }
 
-// SenderRequestByID returns a sender with the state of its approval.
-func (a *Accounts) SenderRequestByID(ctx context.Context, id int64) (SenderRequest, error) {
-	return a.senderRequest(ctx, `select `+senderRequestColumns+` from senders where id = $1`, id)
+// SenderByID returns a sender with the state of its approval.
+func (a *Accounts) SenderByID(ctx context.Context, id int64) (SenderRequest, error) {
+	return readOne(ctx, a.pool, "reading a sender", noSender(id), scanSenderRequest, `select `+senderRequestColumns+` from senders where id = $1`, id)
 }
 
-func (a *Accounts) senderRequest(ctx context.Context, query string, id int64, more ...any) (SenderRequest, error) {
-	list, err := a.senderRequests(ctx, query, append([]any{id}, more...)...)
-	if err == nil && len(list) == 0 {
-		err = &callerError{ErrNotFound, fmt.Sprintf("there is no sender with id %d", id)}
-	}
-	if err != nil {
-		return SenderRequest{}, err
-	}
-	return list[0], nil
-}
+func noSender(id int64) string { return fmt.Sprintf("there is no sender with id %d", id) }
 
 // SenderRequestsOf lists a company's senders, the latest request first.
 func (a *Accounts) SenderRequestsOf(ctx context.Context, company sms.CompanyID) ([]SenderRequest, error) {
-	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders where company_id = $1
-		order by asked_at desc, id desc limit 1000`, int64(company))
+	return a.senders(ctx, `where company_id = $1 order by asked_at desc, id desc limit 1000`, int64(company))
 }
 
-// WaitingSenders lists the senders of all companies that are neither approved nor refused, with ids above after, in the
-// order of their ids, at most limit of them.
-func (a *Accounts) WaitingSenders(ctx context.Context, after int64, limit int) ([]SenderRequest, error) {
-	return a.senderRequests(ctx, `select `+senderRequestColumns+` from senders
-		where id > $1 and not approved and refused_at is null order by id limit $2`, after, limit)
-}
-
-func (a *Accounts) senderRequests(ctx context.Context, query string, args ...any) ([]SenderRequest, error) {
-	rows, err := a.pool.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("reading senders: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanSenderRequest)
-	if err != nil {
-		return nil, fmt.Errorf("reading senders: %w", err)
-	}
-	return list, nil
+func (a *Accounts) senders(ctx context.Context, where string, args ...any) ([]SenderRequest, error) {
+	return readAll(ctx, a.pool, "reading senders", scanSenderRequest, `select `+senderRequestColumns+` from senders `+where, args...)
 }
 
 // cleanReason trims a reason and makes it one line.

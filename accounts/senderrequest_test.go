@@ -56,7 +56,7 @@ func TestAskSender(t *testing.T) {
 	if _, err := a.SetSender(t.Context(), r.ID, false); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = a.SenderRequestByID(t.Context(), r.ID); err != nil || r.State() != SenderRefused {
+	if r, err = a.SenderByID(t.Context(), r.ID); err != nil || r.State() != SenderRefused {
 		t.Error("what was refused waits again:", r, err)
 	}
 	if _, err := a.SetSender(t.Context(), r.ID, true); err != nil {

@@ -92,9 +92,9 @@ func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token
 		}
 		return tx.QueryRow(ctx, `
 			insert into sessions (token_hash, user_id, address, device, passed, expires_at)
-			select $2, $1, $3, $4, not has, now() + case when has then $5::interval else $6::interval end
-			from (select exists (select from second_factors where user_id = $1 and confirmed_at is not null)) as f (has)
-			returning passed`, u.ID, hash, from.Address, from.Device, secondFactorTime, sessionLife).Scan(&passed)
+			select $2, id, $3, $4, factor_confirmed_at is null,
+				now() + case when factor_confirmed_at is null then $6::interval else $5::interval end
+			from users where id = $1 returning passed`, u.ID, hash, from.Address, from.Device, secondFactorTime, sessionLife).Scan(&passed)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("opening a session of user %d: %w", u.ID, err)
@@ -193,22 +193,13 @@ func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts ti
 
 // Sessions lists a user's sessions, the last seen first.
 func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duration) ([]Session, error) {
-	rows, err := a.pool.Query(ctx, `
-		select id, address, device, created_at, seen_at from sessions
-		where user_id = $1 and passed and expires_at > now() and seen_at > now() - $2::interval
-		order by seen_at desc, id desc`, userID, idle)
-	if err != nil {
-		return nil, fmt.Errorf("listing the sessions of user %d: %w", userID, err)
-	}
-	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Session, err error) {
+	return readAll(ctx, a.pool, "listing sessions", func(row pgx.CollectableRow) (s Session, err error) {
 		s.Passed = true
 		err = row.Scan(&s.ID, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt)
 		return s, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the sessions of user %d: %w", userID, err)
-	}
-	return sessions, nil
+	}, `select id, address, device, created_at, seen_at from sessions
+		where user_id = $1 and passed and expires_at > now() and seen_at > now() - $2::interval
+		order by seen_at desc, id desc`, userID, idle)
 }
 
 // EndSession ends a session of that user; [ErrNotFound] for another user's session or one that has ended.

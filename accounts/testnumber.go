@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -18,56 +17,33 @@ type TestNumber struct {
 	Replacements int // how often the owner has replaced a verified number
 }
 
+const testNumberColumns = `id, test_number, test_verified_at is not null, test_replacements`
+
 // TestNumberOf returns a user's test number; [ErrNotFound] when there is none.
 func (a *Accounts) TestNumberOf(ctx context.Context, userID int64) (TestNumber, error) {
-	n := TestNumber{UserID: userID}
-	err := a.pool.QueryRow(ctx,
-		`select phone_number, verified_at is not null, replacements from test_numbers where user_id = $1`, userID).
-		Scan(&n.PhoneNumber, &n.Verified, &n.Replacements)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return TestNumber{}, &callerError{ErrNotFound, fmt.Sprintf("user %d has no test number", userID)}
-	}
-	if err != nil {
-		return TestNumber{}, fmt.Errorf("reading the test number of user %d: %w", userID, err)
-	}
-	return n, nil
+	return readOne(ctx, a.pool, "reading a test number", fmt.Sprintf("user %d has no test number", userID), pgx.RowToStructByPos[TestNumber],
+		`select `+testNumberColumns+` from users where id = $1 and test_number is not null`, userID)
 }
 
 // SetTestNumber sets a user's test number by order of an operator: no code is sent and no replacement is counted.
 func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (TestNumber, error) {
-	user, err := a.UserByEmail(ctx, email)
-	if err != nil {
-		return TestNumber{}, err
+	email = foldEmail(email)
+	n, err := readOne(ctx, a.pool, "storing a test number", noUser(email), pgx.RowToStructByPos[TestNumber], `
+		update users set test_number = $2, test_verified_at = case when $3::boolean then now() end where email = $1
+		returning `+testNumberColumns, email, string(number), verified)
+	if err == nil {
+		a.cache.forgetAll()
 	}
-	n := TestNumber{UserID: user.ID, PhoneNumber: number, Verified: verified}
-	err = a.pool.QueryRow(ctx, `
-		insert into test_numbers (user_id, phone_number, verified_at)
-		values ($1, $2, case when $3::boolean then now() end)
-		on conflict (user_id) do update set phone_number = excluded.phone_number, verified_at = excluded.verified_at
-		returning replacements`, user.ID, string(number), verified).Scan(&n.Replacements)
-	if err != nil {
-		return TestNumber{}, fmt.Errorf("storing the test number of user %d: %w", user.ID, err)
-	}
-	a.cache.forgetAll()
-	return n, nil
+	return n, err
 }
 
 // TestNumbers returns the test numbers of all accounts that are this number: for operators.
 func (a *Accounts) TestNumbers(ctx context.Context, number sms.Number) ([]TestNumber, error) {
-	rows, err := a.pool.Query(ctx, `select user_id, phone_number, verified_at is not null, replacements from test_numbers
-		where phone_number = $1 order by user_id`, string(number))
-	if err != nil {
-		return nil, fmt.Errorf("looking for accounts by their test number: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TestNumber])
-	if err != nil {
-		return nil, fmt.Errorf("looking for accounts by their test number: %w", err)
-	}
-	return list, nil
+	return readAll(ctx, a.pool, "looking for accounts by their test number", pgx.RowToStructByPos[TestNumber],
+		`select `+testNumberColumns+` from users where test_number = $1 order by id`, string(number))
 }
 
-// ForgetCodes deletes what is kept of one-time codes that were sent to a number more than a day ago, the last of an
-// account too. It returns how many.
+// ForgetCodes deletes the one-time codes that were sent to a number more than a day ago, and returns how many.
 func (a *Accounts) ForgetCodes(ctx context.Context, number sms.Number) (int64, error) {
 	tag, err := a.pool.Exec(ctx, `delete from test_number_codes where phone_number = $1 and created_at < now() - interval '1 day'`, string(number))
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,6 +27,8 @@ type Token struct {
 	LastUsedAt *time.Time // to the minute; nil when it was never used
 	RevokedAt  *time.Time
 }
+
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at`
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
@@ -82,34 +83,31 @@ func (a *Accounts) insertToken(ctx context.Context, userID int64, name string) (
 
 // RevokeToken revokes a token: at once in this process, and in every other as soon as it receives the notice. Revoking
 // it again changes nothing.
-func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
-	tag, err := a.pool.Exec(ctx,
-		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1`, id)
-	if err != nil {
-		return fmt.Errorf("revoking token %d: %w", id, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
-	}
-	a.cache.forget(id)
-	return nil
-}
+func (a *Accounts) RevokeToken(ctx context.Context, id int64) error { return a.revoke(ctx, id, `true`) }
 
 // MaxTokens is how many tokens a user may have that are not revoked.
 const MaxTokens = 50
 
 // RevokeTokenOf is [Accounts.RevokeToken] for a token of that user; another user's is [ErrNotFound].
 func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
-	tag, err := a.pool.Exec(ctx,
-		`update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1 and user_id = $2`, id, userID)
+	return a.revoke(ctx, id, `user_id = $2`, userID)
+}
+
+func (a *Accounts) revoke(ctx context.Context, id int64, condition string, args ...any) error {
+	tag, err := a.pool.Exec(ctx, `update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1 and `+condition,
+		append([]any{id}, args...)...)
 	if err != nil {
 		return fmt.Errorf("revoking token %d: %w", id, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
+		return noToken(id)
 	}
 	a.cache.forget(id)
 	return nil
+}
+
+func noToken(id int64) error {
+	return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 }
 
 // tokensListed is how many of a user's tokens are listed.
@@ -118,36 +116,15 @@ const tokensListed = 2 * MaxTokens
 // TokensOf lists a user's tokens, newest first: all that are not revoked, up to a hundred, and as many of the latest
 // revoked ones as there is room for beside them.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
-	rows, err := a.pool.Query(ctx,
-		`select * from (
-			select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where user_id = $1
-			order by revoked_at is not null, id desc limit $2) listed order by id desc`,
-		userID, tokensListed)
-	if err != nil {
-		return nil, fmt.Errorf("listing the tokens of user %d: %w", userID, err)
-	}
-	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Token])
-	if err != nil {
-		return nil, fmt.Errorf("listing the tokens of user %d: %w", userID, err)
-	}
-	return tokens, nil
+	return readAll(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
+			select `+tokenColumns+` from api_tokens where user_id = $1
+			order by revoked_at is not null, id desc limit $2) listed order by id desc`, userID, tokensListed)
 }
 
 // TokenByID returns a token, for example to see its user before it is revoked.
 func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
-	rows, err := a.pool.Query(ctx,
-		`select id, user_id, name, created_at, last_used_at, revoked_at from api_tokens where id = $1`, id)
-	if err != nil {
-		return Token{}, fmt.Errorf("reading token %d: %w", id, err)
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Token])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Token{}, &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
-	}
-	if err != nil {
-		return Token{}, fmt.Errorf("reading token %d: %w", id, err)
-	}
-	return t, nil
+	return readOne(ctx, a.pool, "reading a token", noToken(id).Error(), pgx.RowToStructByPos[Token],
+		`select `+tokenColumns+` from api_tokens where id = $1`, id)
 }
 
 // parseToken splits "id|secret"; ok is false when text does not have this form.

@@ -103,8 +103,10 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 // UserByEmail returns the user with that email, ignoring case.
 func (a *Accounts) UserByEmail(ctx context.Context, email string) (User, error) {
 	email = foldEmail(email)
-	return a.user(ctx, fmt.Sprintf("there is no user with the email %s", email), `email = $1`, email)
+	return a.user(ctx, noUser(email), `email = $1`, email)
 }
+
+func noUser(email string) string { return fmt.Sprintf("there is no user with the email %s", email) }
 
 // UserByID returns the user with that id.
 func (a *Accounts) UserByID(ctx context.Context, id int64) (User, error) {
@@ -112,18 +114,7 @@ func (a *Accounts) UserByID(ctx context.Context, id int64) (User, error) {
 }
 
 func (a *Accounts) user(ctx context.Context, missing, condition string, argument any) (User, error) {
-	rows, err := a.pool.Query(ctx, `select `+userColumns+` from users where `+condition, argument)
-	if err != nil {
-		return User{}, fmt.Errorf("reading a user: %w", err)
-	}
-	u, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return User{}, &callerError{ErrNotFound, missing}
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("reading a user: %w", err)
-	}
-	return u, nil
+	return readOne(ctx, a.pool, "reading a user", missing, pgx.RowToStructByPos[User], `select `+userColumns+` from users where `+condition, argument)
 }
 
 // foldEmail is how an email is stored and looked for: "", which nobody has, for what PostgreSQL does not take for text.

@@ -89,20 +89,15 @@ func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code s
 		if err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
-		var id int64
-		if id, verdict = a.tryCode(ctx, tx, userID, code); verdict != nil {
+		if verdict = a.tryCode(ctx, tx, userID, code); verdict != nil {
 			var wrong *WrongCodeError
 			if errors.As(verdict, &wrong) {
 				return nil
 			}
 			return verdict
 		}
-		if _, err := tx.Exec(ctx, `update test_number_codes set spent = true where id = $1`, id); err != nil {
-			return err
-		}
 		n = TestNumber{UserID: userID, Verified: true}
-		return tx.QueryRow(ctx,
-			`update test_numbers set verified_at = now() where user_id = $1 returning phone_number, replacements`, userID).
+		return tx.QueryRow(ctx, `update users set test_verified_at = now() where id = $1 returning test_number, test_replacements`, userID).
 			Scan(&n.PhoneNumber, &n.Replacements)
 	})
 	if err == nil {
@@ -179,30 +174,20 @@ func tooSoon(seconds float64) error {
 }
 
 func (a *Accounts) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
-	var (
-		current      string
-		verified     bool
-		replacements int
-	)
-	err := tx.QueryRow(ctx,
-		`select phone_number, verified_at is not null, replacements from test_numbers where user_id = $1`, userID).
-		Scan(&current, &verified, &replacements)
+	current, err := a.In(tx).TestNumberOf(ctx, userID)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		_, err = tx.Exec(ctx, `insert into test_numbers (user_id, phone_number) values ($1, $2)`, userID, string(number))
-		return err
+	case errors.Is(err, ErrNotFound):
 	case err != nil:
 		return err
-	case verified && current == string(number):
+	case current.Verified && current.PhoneNumber == number:
 		return ErrVerifiedAlready
-	case verified && replacements >= a.opts.Replacements:
+	case current.Verified && current.Replacements >= a.opts.Replacements:
 		return ErrReplacements
-	case verified:
-		replacements++
+	case current.Verified:
+		current.Replacements++
 	}
-	_, err = tx.Exec(ctx, `
-		update test_numbers set phone_number = $2, verified_at = null, replacements = $3 where user_id = $1`,
-		userID, string(number), replacements)
+	_, err = tx.Exec(ctx, `update users set test_number = $2, test_verified_at = null, test_replacements = $3 where id = $1`,
+		userID, string(number), current.Replacements)
 	return err
 }
 
@@ -214,13 +199,9 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, numbe
 	code := fmt.Sprintf("%06d", drawn)
 	salt := make([]byte, 16)
 	rand.Read(salt)
-	if _, err := tx.Exec(ctx,
-		`update test_number_codes set spent = true where user_id = $1 and not spent`, userID); err != nil {
-		return "", err
-	}
-	// Whose codes are used or replaced, and count for no pace any more: they name numbers.
+	// Codes that can be confirmed no more and count for no pace go: they name numbers.
 	if _, err := tx.Exec(ctx, `delete from test_number_codes where id in (select id from test_number_codes
-		where spent and created_at < now() - interval '1 day' order by id limit 100 for update skip locked)`); err != nil {
+		where created_at < now() - interval '1 day' order by id limit 100 for update skip locked)`); err != nil {
 		return "", err
 	}
 	_, err = tx.Exec(ctx,
@@ -229,8 +210,9 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, numbe
 	return code, err
 }
 
-// tryCode compares a code with the user's current one, counts the try, and returns the code's row.
-func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) (int64, error) {
+// tryCode compares a code with the user's last one, and counts a wrong try. A code of another number than the one that
+// waits for its verification is none.
+func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) error {
 	var (
 		id         int64
 		number     sms.Number
@@ -240,28 +222,26 @@ func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code st
 	)
 	err := tx.QueryRow(ctx, `
 		select c.id, c.phone_number, c.salt, c.code_hash, c.tries, c.created_at < now() - $2::interval
-		from test_number_codes c
-		join test_numbers n on n.user_id = c.user_id and n.phone_number = c.phone_number and n.verified_at is null
-		where c.user_id = $1 and not c.spent
-		order by c.created_at desc limit 1`, userID, CodeLife).
+		from test_number_codes c join users u on u.id = c.user_id and u.test_number = c.phone_number and u.test_verified_at is null
+		where c.user_id = $1 order by c.id desc limit 1`, userID, CodeLife).
 		Scan(&id, &number, &salt, &hash, &tries, &expired)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return 0, ErrNoCode
+		return ErrNoCode
 	case err != nil:
-		return 0, err
+		return err
 	case expired:
-		return 0, ErrCodeExpired
+		return ErrCodeExpired
 	case tries >= codeTries:
-		return 0, ErrCodeTries
+		return ErrCodeTries
 	}
 	if hmac.Equal(hash, a.codeHash(userID, number, salt, code)) {
-		return id, nil
+		return nil
 	}
 	if _, err := tx.Exec(ctx, `update test_number_codes set tries = tries + 1 where id = $1`, id); err != nil {
-		return 0, err
+		return err
 	}
-	return 0, &WrongCodeError{Left: codeTries - tries - 1}
+	return &WrongCodeError{Left: codeTries - tries - 1}
 }
 
 // codeHash binds a code to its account, number and row. There are only a million codes: what protects them in a stolen

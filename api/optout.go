@@ -91,7 +91,11 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	defer leave()
-	added, err := a.Handsets.OptOutWithin(background(c), companyID(c), entries)
+	var added int64
+	err := a.Accounts.NoteOptOuts(background(c), int64(companyID(c)))
+	if err == nil {
+		added, err = a.Handsets.OptOutWithin(background(c), companyID(c), entries)
+	}
 	switch {
 	case errors.Is(err, handsets.ErrListFull):
 		writeRefusal(c, optOutsFull)

@@ -26,6 +26,7 @@ type Warning struct {
 	Credits   int64 // the balance
 	Number    int64 // of this crossing, from the sequence of messages: no other has it
 	At        time.Time
+	Mail      bool // the owner gets a mail too
 }
 
 // maxThresholds is how many thresholds a company has at most.
@@ -82,9 +83,8 @@ func SetThresholds(ctx context.Context, tx pgx.Tx, company sms.CompanyID, thresh
 
 // TakeWarnings returns the companies whose balance has fallen below a threshold since
 // the last look, and notes it. The caller tells them in the same tx, so that each
-// crossing is told of exactly once; the mail to the owner is written with it (trigger
-// balance_warnings_letter), unless there was one within the hour. A threshold is told of
-// again only after the balance was seen at it or above.
+// crossing is told of exactly once, and by mail unless there was one within the hour. A
+// threshold is told of again only after the balance was seen at it or above.
 func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error) {
 	_, err = tx.Exec(ctx, `UPDATE balance_warnings w SET low = false FROM (
 			SELECT w.company_id, w.threshold FROM balance_warnings w JOIN balances b USING (company_id)
@@ -94,14 +94,14 @@ func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error
 	if err != nil {
 		return nil, fmt.Errorf("looking for balances that have recovered: %w", err)
 	}
-	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET low = true, credits = crossed.credits,
+	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET low = true,
 			told_at = CASE WHEN w.told_at > now() - $2::interval THEN w.told_at ELSE now() END
 		FROM (
 			SELECT w.company_id, w.threshold, b.credits FROM balance_warnings w JOIN balances b USING (company_id)
 			WHERE NOT w.low AND b.credits < w.threshold
 			ORDER BY w.company_id, w.threshold DESC LIMIT $1 FOR UPDATE OF w SKIP LOCKED
 		) crossed WHERE w.company_id = crossed.company_id AND w.threshold = crossed.threshold
-		RETURNING w.company_id, w.threshold, w.credits, nextval('messages_id_seq'), now()`, warningsAtOnce, mailPause)
+		RETURNING w.company_id, w.threshold, crossed.credits, nextval('messages_id_seq'), now(), w.told_at = now()`, warningsAtOnce, mailPause)
 	if err == nil {
 		warnings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Warning])
 	}

@@ -29,7 +29,7 @@ type searchPage struct {
 	Next      string    // address that searches further back
 	Late      bool      // the search took too long: there is no result for messages
 	Companies []accounts.Applicant
-	Senders   []accounts.OwnedSender
+	Senders   []accounts.SenderRequest
 	Users     []accounts.User // without a company
 }
 

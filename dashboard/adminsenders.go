@@ -71,7 +71,7 @@ func (d *Dashboard) setSender(v *visit, o operator, approved bool, reason, flash
 			return audit.Entry{}, err
 		}
 		company = before.CompanyID
-		after := before.Sender
+		after := before
 		if approved {
 			after, err = users.SetSender(v.ctx(), id, true)
 		} else { // the company reads the reason

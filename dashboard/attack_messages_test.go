@@ -285,7 +285,7 @@ func TestTestNumber(t *testing.T) {
 		if _, err := w.pool.Exec(t.Context(), `update test_number_codes set created_at = created_at - interval '2 hours'`); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.pool.Exec(t.Context(), `update test_numbers set verified_at = now() where user_id = $1`, u.ID); err != nil {
+		if _, err := w.pool.Exec(t.Context(), `update users set test_verified_at = now() where id = $1`, u.ID); err != nil {
 			t.Fatal(err)
 		}
 		a := c.post("/test-number", "number", "7900001"+strconv.Itoa(i))

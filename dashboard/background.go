@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
 	"intumwa/webhooks"
 )
 
@@ -88,7 +89,7 @@ func (d *Dashboard) writeFailingLetters(ctx context.Context) (told int, err erro
 			return err
 		}
 		for _, f := range failing {
-			if err := writeLetter(ctx, tx, letterWebhook, f.CompanyID, saidWebhook{Since: f.Since}); err != nil {
+			if err := accounts.WriteLetter(ctx, tx, accounts.LetterWebhook, f.CompanyID, saidWebhook{Since: f.Since}); err != nil {
 				return err
 			}
 		}

@@ -202,6 +202,9 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 		for _, n := range numbers {
 			entries = append(entries, handsets.OptOut{Number: n, Sender: "demo", Source: handsets.ByHandset})
 		}
+		if err := r.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := store.OptOut(t.Context(), sms.CompanyID(company.ID), entries); err != nil {
 			t.Fatal(err)
 		}

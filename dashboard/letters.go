@@ -8,19 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
-	"intumwa/sms"
 )
 
-// Letters are mails that must not be lost, because the recipient cannot request them again: decisions about a company and
-// its sender IDs, a low balance, a failing endpoint. They are written to the table letters in the transaction of their
-// event, and stay there until a mail server has accepted them. Triggers write those about decisions (companies_letter,
-// senders_letter) and balances (balance_warnings_letter). A letter is sent twice only if its process ends between the server's response and the commit.
+// Letters ([accounts.Letter]) are mails that must not be lost: decisions about a company and its sender IDs, a low balance,
+// a failing endpoint. A letter is sent twice only if its process ends between the server's response and the deletion.
 const (
 	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
 	lettersAtOnce    = 20
@@ -30,50 +25,11 @@ const (
 	letterMaxAge     = 3 * 24 * time.Hour // an older letter is dropped
 )
 
-// Kinds of letters.
-const (
-	letterApproval     = "approval"
-	letterVerification = "verification"
-	letterSender       = "sender"
-	letterBalance      = "balance"
-	letterWebhook      = "webhook"
-)
-
-// letterKinds are the kinds that this release can send.
-var letterKinds = []string{letterApproval, letterVerification, letterSender, letterBalance, letterWebhook}
-
-type letter struct {
-	ID      int64
-	Kind    string
-	Company int64
-	Subject int64
-	Said    json.RawMessage
-	Written time.Time
-	Tries   int
-}
-
-type saidBalance struct {
-	Credits   int64 `json:"credits"`
-	Threshold int64 `json:"threshold"`
-}
-
 type saidWebhook struct {
 	Since time.Time `json:"since"`
 }
 
-// writeLetter stores a letter to a company's owner, in the transaction of its event.
-func writeLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
-	text, err := json.Marshal(said)
-	if err == nil {
-		_, err = tx.Exec(ctx, `select letter($1, $2, 0, $3)`, kind, int64(company), text)
-	}
-	if err != nil {
-		return fmt.Errorf("writing a letter (%s) to company %d: %w", kind, company, err)
-	}
-	return nil
-}
-
-// WakeLetters makes Run look for letters now. It is the callback of notices about accounts and companies, and never blocks.
+// WakeLetters makes Run look for letters now. It is the callback of notices about companies, and never blocks.
 func (d *Dashboard) WakeLetters(string) {
 	select {
 	case d.lettersWake <- struct{}{}:
@@ -104,15 +60,9 @@ func (d *Dashboard) runLetters(ctx context.Context) {
 
 // sendLetters sends some of the due letters and returns how many they were.
 func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
-	rows, err := d.rooms.Pool.Query(ctx, `update letters set tries = tries + 1, due_at = now() + $1::interval
-		where id in (select id from letters where due_at <= now() and kind = any($3) order by due_at, id limit $2 for update skip locked)
-		returning id, kind, company_id, subject, said, written_at, tries`, letterLease, lettersAtOnce, letterKinds)
+	due, err := d.rooms.Accounts.TakeLetters(ctx, letterLease, lettersAtOnce)
 	if err != nil {
-		return 0, fmt.Errorf("taking letters: %w", err)
-	}
-	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[letter])
-	if err != nil {
-		return 0, fmt.Errorf("taking letters: %w", err)
+		return 0, err
 	}
 	for _, l := range due {
 		if err := d.sendLetter(ctx, l); err != nil {
@@ -123,7 +73,7 @@ func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 }
 
 // sendLetter sends a letter, or postpones it. A letter that was written again meanwhile stays.
-func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
+func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	m, err := d.mailOf(ctx, l)
 	if err != nil {
 		return fmt.Errorf("writing a mail to the owner of company %d: %w", l.Company, err)
@@ -135,27 +85,21 @@ func (d *Dashboard) sendLetter(ctx context.Context, l letter) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if done {
-		_, err = d.rooms.Pool.Exec(ctx, `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
-	} else {
-		rest := min(letterRetryPause<<min(l.Tries-1, 10), letterLongest)
-		_, err = d.rooms.Pool.Exec(ctx, `update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest)
+		return d.rooms.Accounts.DropLetter(ctx, l)
 	}
-	if err != nil {
-		return fmt.Errorf("noting what became of a mail to the owner of company %d: %w", l.Company, err)
-	}
-	return nil
+	return d.rooms.Accounts.PostponeLetter(ctx, l, min(letterRetryPause<<min(l.Tries-1, 10), letterLongest))
 }
 
 // mailOf makes the mail of a letter from the current state; nil when there is no recipient, or nothing to report any more.
-func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error) {
+func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
 	company, err := d.rooms.Accounts.CompanyByID(ctx, to.Company)
 	var owner accounts.User
 	if err == nil {
 		owner, err = d.rooms.Accounts.UserByID(ctx, company.OwnerID)
 	}
 	var sender accounts.SenderRequest
-	if err == nil && to.Kind == letterSender {
-		sender, err = d.rooms.Accounts.SenderRequestByID(ctx, to.Subject)
+	if err == nil && to.Kind == accounts.LetterSender {
+		sender, err = d.rooms.Accounts.SenderByID(ctx, to.Subject)
 	}
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil, nil
@@ -170,23 +114,23 @@ func (d *Dashboard) mailOf(ctx context.Context, to letter) (*mail.Message, error
 	var subject string
 	var paragraphs []string
 	switch to.Kind {
-	case letterApproval:
+	case accounts.LetterApproval:
 		subject, paragraphs = l.T("mail.approved.subject"), []string{l.T("mail.approved.text"), d.link("/")}
 		if !company.Approved {
 			subject, paragraphs = l.T("mail.disapproved.subject"), []string{l.T("mail.disapproved.text"), d.link("/company")}
 		}
-	case letterVerification:
+	case accounts.LetterVerification:
 		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
 		if !company.Verified {
 			subject, paragraphs = l.T("mail.unverified.subject"), []string{l.T("mail.unverified.text"), d.link("/company")}
 		}
-	case letterSender:
+	case accounts.LetterSender:
 		subject, paragraphs = d.answered(l, sender)
-	case letterBalance:
-		var said saidBalance
+	case accounts.LetterBalance:
+		var said accounts.SaidBalance
 		err = json.Unmarshal(to.Said, &said)
 		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", said.Credits, said.Threshold), d.link("/statement"), l.T("mail.low.settings")}
-	case letterWebhook:
+	case accounts.LetterWebhook:
 		var said saidWebhook
 		err = json.Unmarshal(to.Said, &said)
 		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T("mail.failing.next"),
@@ -222,7 +166,7 @@ func newMail(l *words.Language, kind, to, subject string, paragraphs ...string) 
 	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
 }
 
-// send queues a mail that its recipient can request again if it is lost. For other mails use [writeLetter].
+// send queues a mail that its recipient can request again if it is lost. For other mails use [accounts.WriteLetter].
 func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
 	d.rooms.Mailer.Send(newMail(l, kind, to, l.T(subject), paragraphs...))
 }

@@ -640,9 +640,14 @@ func (w *world) takesWarnings(ctx context.Context) error {
 		var warnings []billing.Warning
 		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) (err error) {
 			warnings, err = billing.TakeWarnings(ctx, tx)
+			for _, low := range warnings {
+				if low.Mail && err == nil {
+					err = accounts.WriteLetter(ctx, tx, accounts.LetterBalance, low.Company, accounts.SaidBalance{Credits: low.Credits, Threshold: low.Threshold})
+				}
+			}
 			return err
 		})
-		if len(warnings) > 0 { // as the notice of the trigger does
+		if len(warnings) > 0 { // as the notice of a letter does
 			w.d.WakeLetters("")
 		}
 		if err != nil && ctx.Err() == nil {

@@ -179,6 +179,11 @@ func (d *Dashboard) removeOptOut(v *visit, t tenant) {
 // were changed.
 func (d *Dashboard) changeOptOut(ctx context.Context, t tenant, act string, entry handsets.OptOut, change func(*handsets.Store) (int64, error)) (changed int64, err error) {
 	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+		if act == actOptOut {
+			if err := d.rooms.Accounts.In(tx).NoteOptOuts(ctx, t.Company.ID); err != nil {
+				return err
+			}
+		}
 		if changed, err = change(d.rooms.Handsets.In(tx)); err != nil || changed == 0 {
 			return err
 		}

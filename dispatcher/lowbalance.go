@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/webhooks"
@@ -24,6 +25,12 @@ func (d *Dispatcher) tellLow(ctx context.Context) error {
 		for i, w := range warnings {
 			events[i] = webhooks.Event{CompanyID: int64(w.Company), MessageID: w.Number, Name: webhooks.LowBalance, At: w.At,
 				Data: webhooks.LowBalanceData{CompanyID: int64(w.Company), Credits: w.Credits, Threshold: w.Threshold}}
+			if !w.Mail {
+				continue
+			}
+			if err := accounts.WriteLetter(ctx, tx, accounts.LetterBalance, w.Company, accounts.SaidBalance{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
+				return err
+			}
 		}
 		return d.webhooks.Enqueue(ctx, tx, events)
 	})

@@ -83,7 +83,7 @@ func TestNumber(t *testing.T) {
 	exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, $1 * 8 + 2, now(), $2, '{"inbound_id":1,"from":"+25779123412","to":"1234","message":"Yego","received_at":"2026-03-01T10:00:00+02:00"}')`, written, number)
 	exec(`INSERT INTO webhook_undelivered (company_id, id, due) VALUES (1, $1 * 8 + 2, now())`, written)
 	exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
-	exec(`INSERT INTO test_numbers (user_id, phone_number) VALUES (1, $1)`, number)
+	exec(`UPDATE users SET test_number = $1 WHERE id = 1`, number)
 	exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
 
 	about := func(verb string) []string {

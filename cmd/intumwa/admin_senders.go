@@ -61,7 +61,7 @@ type adminSenderApproval struct {
 
 // do approves a sender, or not.
 func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
-	var s accounts.Sender
+	var s accounts.SenderRequest
 	var company int64
 	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 		users := o.accounts().In(tx)
@@ -106,7 +106,7 @@ type adminSenderRefuseCmd struct {
 func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {
 	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 		users := o.accounts().In(tx)
-		before, err := users.SenderRequestByID(ctx, c.ID)
+		before, err := users.SenderByID(ctx, c.ID)
 		if err != nil {
 			return audit.Entry{}, err
 		}

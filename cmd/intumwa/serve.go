@@ -304,7 +304,6 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
-	heard.On(notices.Account, d.WakeLetters)
 	heard.On(notices.Company, d.WakeLetters)
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)

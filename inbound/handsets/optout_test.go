@@ -44,10 +44,6 @@ func TestOptOuts(t *testing.T) {
 	if sum != 2 {
 		t.Errorf("%d entries were added, want 2", sum)
 	}
-	var flag bool
-	if err := d.pool.QueryRow(t.Context(), `SELECT opt_outs FROM companies WHERE id = 1`).Scan(&flag); err != nil || !flag {
-		t.Errorf("the company has a list: %v, %v", flag, err)
-	}
 	barred := func(pairs ...handsets.Pair) (got map[int]bool) {
 		t.Helper()
 		d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {

@@ -157,7 +157,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 			return c, nil
 		}
 		owners, err := users.Namesakes(ctx, name, 0)
-		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o accounts.OwnedSender) bool { return o.CompanyID != owners[0].CompanyID }) {
+		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o accounts.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
 			return c, err // nobody's, or perhaps somebody else's
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
@@ -199,6 +199,9 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 	var err error
 	reply := b.opts.StopReply
 	if c.change == changeStop {
+		if err := b.accounts.In(w.tx).NoteOptOuts(ctx, c.company); err != nil {
+			return err
+		}
 		changed, err = w.store.OptOut(ctx, sms.CompanyID(c.company), []handsets.OptOut{{Number: number, Sender: c.sender, Source: handsets.ByHandset}})
 	} else {
 		reply = b.opts.StartReply

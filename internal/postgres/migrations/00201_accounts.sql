@@ -7,8 +7,20 @@ CREATE TABLE users (
     password_hash text        NOT NULL,
     administrator boolean     NOT NULL DEFAULT false,
     language      text        NOT NULL DEFAULT 'fr' CHECK (language IN ('fr', 'en', 'rn')), -- of mails and pages
-    created_at    timestamptz NOT NULL DEFAULT now()
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    -- The one test number of the account. (rule api 4.4)
+    test_number       text,
+    test_verified_at  timestamptz,
+    test_replacements integer NOT NULL DEFAULT 0, -- how often a verified number was replaced
+    -- The one authenticator of the account. (RFC 6238)
+    factor_secret       text,                       -- base32, sealed if a key is configured
+    factor_confirmed_at timestamptz,                -- NULL: the secret was shown at most, no code has been entered yet
+    factor_step         bigint  NOT NULL DEFAULT 0, -- time step of the last code; a code counts once
+    recovery_hashes     bytea[] NOT NULL DEFAULT '{}' -- each code replaces one of the authenticator's, once
 );
+
+CREATE TRIGGER users_notice AFTER UPDATE OF test_number, test_verified_at ON users
+    FOR EACH ROW EXECUTE FUNCTION notice('account', 'id');
 
 -- A customer receives a token as "id|secret". The table has the secret's SHA-256 only. (rule api 5)
 CREATE TABLE api_tokens (
@@ -26,7 +38,6 @@ CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
 CREATE TRIGGER api_tokens_notice AFTER INSERT OR UPDATE OF user_id, secret_hash, revoked_at OR DELETE ON api_tokens
     FOR EACH ROW EXECUTE FUNCTION notice('account', 'user_id');
 
--- Another trigger on this table: companies_letter (dashboard).
 CREATE TABLE companies (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner_id       bigint      NOT NULL UNIQUE REFERENCES users,
@@ -51,7 +62,7 @@ CREATE TRIGGER companies_notice AFTER INSERT OR UPDATE OR DELETE ON companies
     FOR EACH ROW EXECUTE FUNCTION notice('account', 'owner_id');
 
 -- A request for a sender is in its row. It waits while it is neither approved nor refused; approved counts
--- more than refused. Another trigger on this table: senders_letter (dashboard).
+-- more than refused.
 CREATE TABLE senders (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     company_id bigint      NOT NULL REFERENCES companies,
@@ -69,18 +80,6 @@ CREATE INDEX senders_waiting ON senders (id) WHERE NOT approved AND refused_at I
 CREATE TRIGGER senders_notice AFTER INSERT OR UPDATE OR DELETE ON senders
     FOR EACH ROW EXECUTE FUNCTION notice('company', 'company_id');
 
--- The one test number of an account. (rule api 4.4)
-CREATE TABLE test_numbers (
-    user_id      bigint PRIMARY KEY REFERENCES users,
-    phone_number text        NOT NULL,
-    verified_at  timestamptz,
-    replacements integer     NOT NULL DEFAULT 0, -- how often a verified number was replaced
-    created_at   timestamptz NOT NULL DEFAULT now()
-);
-
-CREATE TRIGGER test_numbers_notice AFTER INSERT OR UPDATE OR DELETE ON test_numbers
-    FOR EACH ROW EXECUTE FUNCTION notice('account', 'user_id');
-
 -- One-time codes for test numbers, one row for each code that was sent.
 CREATE TABLE test_number_codes (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -89,7 +88,6 @@ CREATE TABLE test_number_codes (
     salt         bytea       NOT NULL,
     code_hash    bytea       NOT NULL CHECK (octet_length(code_hash) = 32),
     tries        integer     NOT NULL DEFAULT 0,
-    spent        boolean     NOT NULL DEFAULT false, -- used, or replaced by a later code
     created_at   timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX test_number_codes_user ON test_number_codes (user_id, created_at);
@@ -123,17 +121,19 @@ CREATE TABLE mail_links (
 );
 CREATE INDEX mail_links_email ON mail_links (email, purpose);
 
--- The one authenticator of an account (RFC 6238).
-CREATE TABLE second_factors (
-    user_id      bigint PRIMARY KEY REFERENCES users ON DELETE CASCADE,
-    secret       text        NOT NULL,           -- base32, sealed if a key is configured
-    confirmed_at timestamptz,                    -- NULL: it was shown, no code has been entered yet
-    last_step    bigint      NOT NULL DEFAULT 0  -- time step of the last code; a code counts once
+-- Mails to companies' owners, until a mail server has taken them. A row has the subject only: a decision is read when
+-- its mail is sent, so that the mail states what holds then.
+CREATE TABLE letters (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook')),
+    company_id bigint      NOT NULL,
+    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself
+    said       jsonb,                          -- values that change with time, such as the balance
+    written_at timestamptz NOT NULL DEFAULT now(),
+    due_at     timestamptz NOT NULL DEFAULT now(),
+    tries      integer     NOT NULL DEFAULT 0,
+    UNIQUE (company_id, kind, subject)
 );
 
--- Each replaces one code of the authenticator, once.
-CREATE TABLE recovery_codes (
-    user_id   bigint NOT NULL REFERENCES users ON DELETE CASCADE,
-    code_hash bytea  NOT NULL CHECK (octet_length(code_hash) = 32),
-    PRIMARY KEY (user_id, code_hash)
-);
+CREATE TRIGGER letters_notice AFTER INSERT OR UPDATE OF written_at ON letters
+    FOR EACH ROW EXECUTE FUNCTION notice('company', 'company_id');

@@ -42,12 +42,10 @@ CREATE TABLE returns (
 ) WITH (fillfactor = 70);
 
 -- Thresholds below which a company's owner gets a mail (once an hour at most) and a webhook event (each crossing).
--- A trigger on this table: balance_warnings_letter (dashboard).
 CREATE TABLE balance_warnings (
     company_id bigint NOT NULL,
     threshold  bigint NOT NULL CHECK (threshold > 0),
     told_at    timestamptz,                    -- of the last mail
     low        boolean NOT NULL DEFAULT false, -- the balance was below it at the last check
-    credits    bigint,                         -- the balance at the last crossing
     PRIMARY KEY (company_id, threshold)
 );

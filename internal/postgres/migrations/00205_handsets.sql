@@ -69,16 +69,3 @@ CREATE TABLE opt_outs (
     PRIMARY KEY (company_id, id),
     UNIQUE (company_id, phone_number, sender)
 );
-
--- Sets companies.opt_outs, which every process caches: a company without opt-outs costs its sends nothing. It is never
--- reset, because a reset would race with the next entry.
--- +goose StatementBegin
-CREATE FUNCTION opt_outs_listed() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE companies SET opt_outs = true WHERE id IN (SELECT DISTINCT company_id FROM listed) AND NOT opt_outs;
-    RETURN NULL;
-END
-$$;
--- +goose StatementEnd
-CREATE TRIGGER opt_outs_listed AFTER INSERT ON opt_outs
-    REFERENCING NEW TABLE AS listed FOR EACH STATEMENT EXECUTE FUNCTION opt_outs_listed();

@@ -1,0 +1,83 @@
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/sms"
+)
+
+// Kinds of letters.
+const (
+	LetterApproval     = "approval"
+	LetterVerification = "verification"
+	LetterSender       = "sender"
+	LetterBalance      = "balance"
+	LetterWebhook      = "webhook"
+)
+
+// Letter is a mail to a company's owner that must not be lost, because the owner cannot request it again. It is stored in
+// the transaction of what it reports, and stays until a mail server has accepted it. A new letter replaces an older one
+// about the same subject.
+type Letter struct {
+	ID      int64
+	Kind    string
+	Company int64
+	Subject int64           // id of the sender; 0: the company itself
+	Said    json.RawMessage // values that change with time, such as the balance
+	Written time.Time
+	Tries   int
+}
+
+// SaidBalance is said by a letter about a low balance.
+type SaidBalance struct {
+	Credits   int64 `json:"credits"`
+	Threshold int64 `json:"threshold"`
+}
+
+// What the statements that write letters begin and end with. A trigger wakes the processes that send them.
+const (
+	insertLetters  = `insert into letters (kind, company_id, subject, said)`
+	replaceLetters = `on conflict (company_id, kind, subject) do update
+		set said = excluded.said, written_at = clock_timestamp(), due_at = excluded.due_at, tries = 0`
+)
+
+// WriteLetter stores a letter about a company itself in the transaction of what it reports.
+func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
+	text, err := json.Marshal(said)
+	if err == nil {
+		_, err = tx.Exec(ctx, insertLetters+` values ($1, $2, 0, $3) `+replaceLetters, kind, int64(company), text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a letter (%s) to company %d: %w", kind, company, err)
+	}
+	return nil
+}
+
+// TakeLetters takes up to limit letters that are due. No other process takes them for as long as lease.
+func (a *Accounts) TakeLetters(ctx context.Context, lease time.Duration, limit int) ([]Letter, error) {
+	return readAll(ctx, a.pool, "taking letters", pgx.RowToStructByPos[Letter], `
+		update letters set tries = tries + 1, due_at = now() + $1::interval
+		where id in (select id from letters where due_at <= now() order by due_at, id limit $2 for update skip locked)
+		returning id, kind, company_id, subject, said, written_at, tries`, lease, limit)
+}
+
+// DropLetter deletes a letter, unless it was written again meanwhile.
+func (a *Accounts) DropLetter(ctx context.Context, l Letter) error {
+	if _, err := a.pool.Exec(ctx, `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written); err != nil {
+		return fmt.Errorf("deleting a letter to company %d: %w", l.Company, err)
+	}
+	return nil
+}
+
+// PostponeLetter makes a letter due again after a rest.
+func (a *Accounts) PostponeLetter(ctx context.Context, l Letter, rest time.Duration) error {
+	if _, err := a.pool.Exec(ctx, `update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest); err != nil {
+		return fmt.Errorf("postponing a letter to company %d: %w", l.Company, err)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/testenv"
+)
+
+// TestDecisionsAreMailed: each decision leaves one letter, in the transaction of the change; what changes nothing leaves
+// none.
+func TestDecisionsAreMailed(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "a@example.com")
+	company := a.mustCompany(t, "a@example.com")
+	sender := a.mustSender(t, company.ID, "ACME")
+	set := func(change CompanyChange) func(*Accounts) error {
+		return func(a *Accounts) error { _, err := a.SetCompany(t.Context(), company.ID, change); return err }
+	}
+	approve := func(yes bool) func(*Accounts) error {
+		return func(a *Accounts) error { _, err := a.SetSender(t.Context(), sender.ID, yes); return err }
+	}
+	refuse := func(a *Accounts) error { _, err := a.RefuseSender(t.Context(), sender.ID, "no"); return err }
+	undone := errors.New("undone")
+	for i, step := range []struct {
+		do   func(*Accounts) error
+		want []string
+	}{
+		{set(CompanyChange{Approved: ptr(false), SmartEncoding: ptr(true)}), nil},
+		{set(CompanyChange{Approved: ptr(true)}), []string{"approval 0"}},
+		{set(CompanyChange{Approved: ptr(true), Verified: ptr(true)}), []string{"verification 0"}},
+		{set(CompanyChange{Approved: ptr(false), Verified: ptr(false)}), []string{"approval 0", "verification 0"}},
+		{approve(true), []string{fmt.Sprint("sender ", sender.ID)}},
+		{approve(true), nil},
+		{approve(false), nil},
+		{refuse, []string{fmt.Sprint("sender ", sender.ID)}},
+		{refuse, []string{fmt.Sprint("sender ", sender.ID)}}, // for another reason
+		{func(a *Accounts) error {
+			err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
+				return errors.Join(approve(true)(a.In(tx)), undone)
+			})
+			if errors.Is(err, undone) {
+				return nil
+			}
+			return err
+		}, nil},
+	} {
+		if err := step.do(a); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		letters, err := a.TakeLetters(t.Context(), time.Minute, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range letters {
+			got = append(got, fmt.Sprint(l.Kind, " ", l.Subject))
+			if err := a.DropLetter(t.Context(), l); err != nil {
+				t.Error(err)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, step.want) {
+			t.Errorf("step %d leaves %v, want %v", i, got, step.want)
+		}
+	}
+}
+
+// TestLetterIsReplaced: a letter that is written again while the first is being sent stays, and is due at once.
+func TestLetterIsReplaced(t *testing.T) {
+	pool := testenv.Pool(t)
+	a := on(pool)
+	write := func(credits int64) {
+		t.Helper()
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			return WriteLetter(t.Context(), tx, LetterBalance, 7, SaidBalance{Credits: credits, Threshold: 50})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func(want string) (l Letter) {
+		t.Helper()
+		letters, err := a.TakeLetters(t.Context(), time.Minute, 10)
+		if err != nil || len(letters) != min(1, len(want)) || want != "" && string(letters[0].Said) != want {
+			t.Fatalf("%+v, %v; want %q", letters, err, want)
+		}
+		if want != "" {
+			l = letters[0]
+		}
+		return l
+	}
+	write(40)
+	old := take(`{"credits": 40, "threshold": 50}`)
+	take("") // another process has it
+	write(30)
+	if err := a.DropLetter(t.Context(), old); err != nil {
+		t.Error(err)
+	}
+	l := take(`{"credits": 30, "threshold": 50}`)
+	if err := a.PostponeLetter(t.Context(), l, -time.Second); err != nil {
+		t.Error(err)
+	}
+	if l = take(`{"credits": 30, "threshold": 50}`); l.Tries != 2 {
+		t.Errorf("%d tries", l.Tries)
+	}
+	if err := a.DropLetter(t.Context(), l); err != nil {
+		t.Error(err)
+	}
+	take("")
+}
