@@ -45,7 +45,9 @@ config=$run/intumwa.yaml
 demo=$run/demo
 logs=$run/log
 [ -O "$run" ] || die "$run belongs to another user; delete it, or choose another folder: RUN_DIR=.run2 make run"
-[ -x "$intumwa" ] && [ -x "$dev" ] || die "there is no bin/intumwa or bin/intumwa-dev: run make build"
+for program in "$intumwa" "$dev"; do
+	[ -x "$program" ] || die "there is no $program: run make build"
+done
 
 # This gateway speaks to its own servers, whatever the caller's environment
 # says about others.

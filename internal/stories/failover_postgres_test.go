@@ -118,7 +118,7 @@ func TestPostgresOldPrimary(t *testing.T) {
 // nothing would be safe; when it is back, all goes on. Of what was under way nobody knows at
 // first whether it is recorded: who repeats it under its key has it once.
 func TestStandbyAway(t *testing.T) {
-	long(t)
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
@@ -151,7 +151,7 @@ func TestStandbyAway(t *testing.T) {
 // out twice once the gateway was told (`admin restored`). Receipts are lost as well, which the
 // carrier does not repeat: their messages wait for their deadline.
 func TestAsynchronousStandby(t *testing.T) {
-	long(t)
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, brokenProtocol: true}) // it has ids that the database has lost

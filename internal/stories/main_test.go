@@ -99,14 +99,6 @@ func busy(t *testing.T) {
 // isLong reports whether the stories are played at full length.
 func isLong() bool { return os.Getenv("INTUMWA_CHAOS") != "" }
 
-// long leaves a story to make fleet, whose promise a shorter one tells in make test.
-func long(t *testing.T) {
-	t.Helper()
-	if !isLong() {
-		t.Skip("make fleet plays it")
-	}
-}
-
 // chaos is how often a story that breaks something does so: once, or as often
 // as said under INTUMWA_CHAOS.
 func chaos(often int) int {

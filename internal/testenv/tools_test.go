@@ -155,7 +155,7 @@ func TestVulnerabilities(t *testing.T) {
 		"file://" + dir:      "GO-2026-9999",
 		"http://127.0.0.1:1": "vulnerabilities: not checked: the database cannot be reached from here\n",
 	} {
-		cmd := exec.CommandContext(t.Context(), Tool(t, "bash"), "../../scripts/vulnerabilities.sh", "./throttle")
+		cmd := exec.CommandContext(t.Context(), Tool(t, "bash"), "../../scripts/vulnerabilities.sh", "./internal/throttle")
 		cmd.Env = append(os.Environ(), "VULNDB="+database, "VULNTIME=600") // a busy machine takes a minute to read the packages
 		out, err := cmd.CombinedOutput()
 		found := strings.HasPrefix(database, "file:")
