@@ -113,7 +113,6 @@ type Dispatcher struct {
 	metrics  *metrics
 	smpp     *smpp.Metrics
 	member   *member
-	acker    *acker
 	inFlight *inFlightMessages
 	health   *queueHealth
 	deaths   deaths
@@ -170,7 +169,6 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d.deaths.wake = make(chan struct{}, 1)
 	d.deaths.unfreed.Store(true) // who had the tasks before may not have come to it
 	d.walk = newOutboxWalk()
-	d.acker = newAcker(d)
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)
 	if opts.Metrics != nil {
@@ -298,8 +296,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.member.register(ctx) != nil {
 		return nil // ctx ended first; nothing has begun
 	}
-	// Settlers and the acker outlive the link workers: they still have to write what
-	// the last answers said.
+	// Settlers outlive the link workers: they still have to write what the last
+	// answers said.
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSettling()
 	var settlers sync.WaitGroup
@@ -309,7 +307,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		d.startSettler(c)
 	}
 	d.mu.Unlock()
-	settlers.Go(func() { d.acker.run(settling) })
 
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
@@ -327,7 +324,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stopSettling()
 	settlers.Wait()
 	d.member.leave()
-	d.queue.Quiet()
 	return nil
 }
 

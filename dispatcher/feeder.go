@@ -30,7 +30,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		pause := time.Duration(0)
 		if !usable && ctx.Err() == nil {
 			start := time.Now()
-			if taken = w.takeDirect(ctx, lane, room); len(taken) == 0 {
+			if taken = w.takeDirect(ctx, lane, room, 0); len(taken) == 0 {
 				// What it costs to find nothing is the price of the whole backlog.
 				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
 			}
@@ -56,65 +56,64 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 // directPause lies between two looks into the database for messages to take.
 const directPause = 200 * time.Millisecond
 
-// take claims messages from the queue; usable is false when the queue is not.
+// takeBlock is how long a take waits for messages: as often is looked for overdue ones.
+const takeBlock = 500 * time.Millisecond
+
+// take claims messages from the queue, and what is overdue though the queue has
+// nothing more; usable is false when the queue is not.
 func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
-	health := w.d.health
-	stillUsable, usable := health.whileUsable(w.carrier.name, lane)
+	health, at := w.d.health, laneKey{w.carrier.name, lane}
+	stillUsable, usable := health.whileUsable(at)
 	if !usable {
 		return nil, false
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stillUsable, cancel)()
-	entries, err := w.d.queue.Take(waiting, w.carrier.name, lane, w.name, room, time.Second)
+	ids, err := w.d.queue.Take(waiting, w.carrier.name, lane, room, takeBlock)
 	switch {
-	case ctx.Err() != nil && len(entries) == 0:
+	case ctx.Err() != nil && len(ids) == 0:
 		return nil, true
 	case err != nil:
 		if stillUsable.Err() == nil {
-			health.failed(w.carrier.name, lane, err)
+			health.failed(at, err)
 		}
 		return nil, false
 	}
-	health.took(w.carrier.name, lane, len(entries), room)
-	if len(entries) == 0 {
-		return nil, true
-	}
-	ids := make([]int64, len(entries))
-	byID := make(map[int64]string, len(entries))
-	for i, e := range entries {
-		ids[i] = e.MessageID
-		byID[e.MessageID] = e.ID
-	}
-	ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
-	})
-	if err != nil {
-		// The entries stay pending on the queue and their rows unclaimed: the walk
-		// finds them. The queue is as healthy as before.
-		w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
-		_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
-		return nil, true
-	}
-	held := make(map[string]bool, len(ms))
-	for _, m := range ms {
-		m.entry = byID[m.msg.ID]
-		held[m.entry] = true
-	}
-	// Settled, not due, claimed by another process, or there twice: not needed in the queue.
-	for _, e := range entries {
-		if !held[e.ID] {
-			w.d.acker.ack(w.carrier.name, lane, e.ID)
-			w.d.metrics.stale.WithLabelValues(w.carrier.name).Inc()
+	look := health.took(at, len(ids), room)
+	if len(ids) > 0 {
+		ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
+			return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
+		})
+		if err != nil {
+			// Their rows are unclaimed and overdue soon.
+			w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
+			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
+			return nil, true
 		}
+		// The others are settled, not due, claimed by another process, or were there twice.
+		w.d.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
+	}
+	if look && ctx.Err() == nil {
+		start := time.Now()
+		overdue := w.takeDirect(ctx, lane, room-len(ids), overdueAfter)
+		pushed := 0
+		for _, m := range overdue {
+			if m.msg.Pushed {
+				pushed++
+			}
+		}
+		health.looked(at, len(overdue), pushed, time.Since(start))
+		ms = append(ms, overdue...)
 	}
 	return ms, true
 }
 
-// takeDirect claims messages in the database, without the queue.
-func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int) []*inFlight {
+// takeDirect claims messages in the database, without the queue: those that have been
+// due for age.
+func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*inFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, w.carrier.config().marks())
+		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
 	})
 	if err != nil {
 		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)
@@ -176,7 +175,6 @@ func (w *linkWorker) giveBack(ms []*inFlight) {
 	claims := make([]messages.Claim, len(ms))
 	for i, m := range ms {
 		claims[i] = m.msg.Claim()
-		m.ack()
 		defer w.d.inFlight.remove(m)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

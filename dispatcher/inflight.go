@@ -12,7 +12,6 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
-	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -23,8 +22,7 @@ import (
 type inFlight struct {
 	worker  *linkWorker
 	msg     *messages.Claimed
-	entry   string // on the queue; "" when it was claimed past it
-	total   int    // segments on the wire
+	total   int // segments on the wire
 	stopped atomic.Bool
 	began   time.Time
 
@@ -201,11 +199,3 @@ func (w *linkWorker) closeBreaker() {
 // reference is the user_message_reference of a segment: 16 bits by which a
 // receipt can name it although its response was lost.
 func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
-
-// ack takes the message's entry off the queue.
-func (m *inFlight) ack() {
-	if m.entry != "" {
-		m.worker.d.acker.ack(m.worker.carrier.name, queue.Lane(m.msg.Lane), m.entry)
-		m.entry = ""
-	}
-}

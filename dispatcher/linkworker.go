@@ -27,7 +27,6 @@ type linkWorker struct {
 	slots    *slots
 	prefetch *prefetch
 	pace     *pace
-	name     string // consumer on the queue
 
 	withoutID smpp.Seldom // receipts
 	notBegun  smpp.Seldom // messages, for want of the database
@@ -52,7 +51,7 @@ const settleWait = 2 * time.Second
 // newLinkWorker makes a worker. retries are where the attempts to bind had come to of whoever
 // had the link before.
 func newLinkWorker(d *Dispatcher, c *carrier, conf *Link, retries []smpp.Retry) (*linkWorker, error) {
-	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, name: identity() + "/" + conf.Name, done: make(chan struct{})}
+	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, done: make(chan struct{})}
 	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
 		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
 		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }, Again: w.tryAgain}, retries)

@@ -93,7 +93,7 @@ func TestLostClaim(t *testing.T) {
 		}
 		c.AfterRelease = func(*pgx.Conn) bool { return false }
 	})
-	if got := b.worker.takeDirect(t.Context(), queue.Single, 10); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 2 {
+	if got := b.worker.takeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 2 {
 		t.Fatalf("%d are in hand", len(got))
 	}
 	select {

@@ -13,41 +13,41 @@ import (
 )
 
 const (
-	// probeInterval lies between two probes.
-	probeInterval = 500 * time.Millisecond
-	lookInterval  = 250 * time.Millisecond // between two looks at the database
-	// lookMost is the longest pause between two looks, however long one took: with
-	// overlookedAfter it is how late a queue that lies is found out. Looks that are dear
-	// for what is in the outbox, those below the floor, are seldom by themselves.
-	lookMost = 750 * time.Millisecond
-	// overlookedAfter is how long a message may be due and unclaimed while the
-	// queue says that nothing waits.
-	overlookedAfter = time.Second
-	// neverPushedAfter is how long refilling may leave the same message off the
-	// queue: longer than its rounds are apart when it has little to do.
-	neverPushedAfter = 3 * time.Second
-	// idleAfter is how long a lane must have had all that the queue gave before the
-	// database is asked whether there is more: what was just taken is claimed by then.
+	// overdueAfter is how long a message may be due and unclaimed while the queue has
+	// nothing to give.
+	overdueAfter = time.Second
+	// idleAfter is how long the queue must have had nothing more to give before the
+	// database is asked: what was taken just now is claimed by then.
 	idleAfter = 300 * time.Millisecond
+	// idleGap ends that time: a lane of which nobody took for so long begins anew.
+	idleGap = 3 * time.Second
 
-	goodProbes      = 2                // in a row, before the queue is used again
-	unusableFirst   = time.Second      // how long it is not, at least
-	unusableLongest = time.Minute      // and at most, when it fails again and again
-	relapseAfter    = time.Minute      // a failure that comes later is a new one
-	resetStrikes    = 3                // so many relapses, and the lane is emptied before it is used again
-	probeLimit      = 10 * time.Second // a round that takes longer is given up
+	lookInterval = time.Second     // between two looks that found nothing, at least
+	lookRest     = 10              // as many times as long as a look took, at least
+	lookMost     = 3 * time.Second // but no longer
+
+	handBackEvery = 250 * time.Millisecond // tries to hand a lane back
+	pauseFirst    = time.Second            // a lane is taken from the database for so long, at least
+	pauseMost     = time.Minute            // and at most, when it fails again and again
+	relapseAfter  = time.Minute            // a failure that comes later is a new one
+	refillTime    = 5 * time.Second        // a lane that was emptied may lack messages for so long
 )
 
-// queueHealth says of each carrier's lane whether the queue in Redis is usable. It
-// is the one place that decides so; while a lane is not usable, link workers take
-// from the database and nothing is pushed there again.
+// laneKey names one lane of a carrier.
+type laneKey struct {
+	carrier string
+	lane    queue.Lane
+}
+
+// queueHealth decides of each carrier's lane whether this process takes it from
+// the queue in Redis or straight from the database. There is one rule: when in
+// doubt, from the database.
 //
-// A lane becomes unusable by any error of any call, by a probe that fails (a message
-// to nobody, queue.Queue.Probe), and by missing progress: the queue says that
-// nothing waits, and the database has messages that have been due for a second
-// and that nobody has claimed. So a queue that lies is treated like one that is
-// away. It is usable again when probes pass and some time has gone by, longer
-// each time that it fails again soon.
+// A lane leaves the queue with any error of any call, and when the queue had
+// nothing to give and the database has messages that were put there more than a
+// second ago. After a pause, which doubles when that happens again soon, its keys
+// in Redis are deleted, which also shows that Redis can be written to, and the
+// lane is handed back. The walk over the outbox fills it again.
 type queueHealth struct {
 	d      *Dispatcher
 	usable *prometheus.GaugeVec   // carrier, lane
@@ -57,21 +57,19 @@ type queueHealth struct {
 	lanes map[laneKey]*laneHealth
 }
 
-// laneHealth is what is known of one lane of the queue.
+// laneHealth is one lane of the queue.
 type laneHealth struct {
-	lost    bool
-	fault   queue.Fault // by which it was lost
-	until   time.Time   // not before
-	strikes int         // times in a row that it failed soon after it was restored
-	since   time.Time   // of lost, or of not lost
-	good    int         // probes in a row
-	usable  context.Context
-	end     context.CancelFunc // of during: takes that wait return
+	lost   bool          // it is taken from the database
+	fault  queue.Fault   // by which it was lost
+	since  time.Time     // of lost, or of not lost
+	pause  time.Duration // of the last time that it was lost
+	until  time.Time     // it is not handed back before
+	usable context.Context
+	end    context.CancelFunc // of usable: takes that wait return
 
-	idle     time.Time // since when takes bring less than they could; zero: they do not
-	floor    floor     // of the lane in the database, as look needs it: of what is due and unclaimed
-	never    int64     // the first message that is due and was never pushed
-	neverFor time.Time // since when it is that one
+	idle time.Time // since when takes bring less than they could; zero: they do not
+	took time.Time // when the last take ended
+	look time.Time // the next look into the database
 }
 
 func newQueueHealth(d *Dispatcher) *queueHealth {
@@ -96,215 +94,126 @@ func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 }
 
 // whileUsable reports whether a lane is usable; the context ends when it is no more.
-func (h *queueHealth) whileUsable(carrier string, lane queue.Lane) (ctx context.Context, usable bool) {
+func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.atLocked(laneKey{carrier, lane})
+	s := h.atLocked(key)
 	return s.usable, !s.lost
 }
 
-func (h *queueHealth) isUsable(carrier string, lane queue.Lane) bool {
-	_, usable := h.whileUsable(carrier, lane)
+func (h *queueHealth) isUsable(key laneKey) bool {
+	_, usable := h.whileUsable(key)
 	return usable
 }
 
-// took notes what a take brought of what it asked for. A queue that gave less
-// says that nothing more waits.
-func (h *queueHealth) took(carrier string, lane queue.Lane, got, asked int) {
+// isLost reports whether a lane is known not to be usable; of a carrier that this
+// process does not serve nothing is known.
+func (h *queueHealth) isLost(key laneKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch s := h.atLocked(laneKey{carrier, lane}); {
+	s := h.lanes[key]
+	return s != nil && s.lost
+}
+
+// took notes what a take brought of what it asked for, and returns whether the
+// caller is to look for what is overdue. A queue that gave less has no more.
+func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, now := h.atLocked(key), time.Now()
+	switch {
 	case got >= asked:
 		s.idle = time.Time{}
-	case s.idle.IsZero():
-		s.idle = time.Now()
+	case s.idle.IsZero() || now.Sub(s.took) > idleGap:
+		s.idle = now
+	}
+	s.took = now
+	if s.lost || s.idle.IsZero() || now.Sub(s.idle) < idleAfter || now.Before(s.look) {
+		return false
+	}
+	s.look = now.Add(lookInterval)
+	return true
+}
+
+// looked notes how many overdue messages a look found, how many of them had been
+// put on the queue, and what the look cost.
+func (h *queueHealth) looked(key laneKey, found, pushed int, cost time.Duration) {
+	h.mu.Lock()
+	s, now := h.atLocked(key), time.Now()
+	if s.look = now; found == 0 {
+		s.look = now.Add(max(lookInterval, min(lookRest*cost, lookMost)))
+	}
+	refilling := now.Sub(s.since) < refillTime
+	h.mu.Unlock()
+	if pushed > 0 && !refilling {
+		h.failed(key, &queue.FaultError{Fault: queue.Lost, Text: fmt.Sprintf("%d messages had been due for more than %s, and the queue had none", pushed, overdueAfter)})
 	}
 }
 
 // failed notes an error of the queue. That the caller itself gave up, as at the
 // end of the process, is none.
-func (h *queueHealth) failed(carrier string, lane queue.Lane, err error) {
+func (h *queueHealth) failed(key laneKey, err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	fault := queue.FaultOf(err)
-	h.faults.WithLabelValues(carrier, lane.String(), string(fault)).Inc()
+	h.faults.WithLabelValues(key.carrier, key.lane.String(), string(fault)).Inc()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
-	s := h.atLocked(laneKey{carrier, lane})
-	s.good = 0
-	if s.lost {
-		s.fault = fault
+	s, now := h.atLocked(key), time.Now()
+	if s.fault = fault; s.lost {
 		return
 	}
-	if s.strikes == 0 || now.Sub(s.since) > relapseAfter {
-		s.strikes = 0
+	if s.pause = min(2*s.pause, pauseMost); s.pause == 0 || now.Sub(s.since) > relapseAfter {
+		s.pause = pauseFirst
 	}
-	s.strikes++
-	s.lost, s.fault, s.since, s.idle, s.never, s.floor = true, fault, now, time.Time{}, 0, floor{}
-	s.until = now.Add(min(unusableFirst<<min(s.strikes-1, 10), unusableLongest))
+	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}
 	s.end()
-	h.usable.WithLabelValues(carrier, lane.String()).Set(0)
-	h.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", carrier, "lane", lane.String(),
-		"fault", string(fault), "times", s.strikes, "error", err)
+	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(0)
+	h.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", key.carrier, "lane", key.lane.String(),
+		"fault", string(fault), "error", err)
 }
 
-// probed notes how a probe of a carrier's part of the queue ended, and makes
-// the lanes usable again that may be.
-func (h *queueHealth) probed(ctx context.Context, carrier string, err error) {
-	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-		if err != nil {
-			h.failed(carrier, lane, err)
-			continue
-		}
-		if h.passed(carrier, lane) {
-			h.restore(ctx, carrier, lane)
-		}
-	}
-}
-
-// passed notes a probe that passed, and returns whether the lane may be used
-// again.
-func (h *queueHealth) passed(carrier string, lane queue.Lane) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.atLocked(laneKey{carrier, lane})
-	s.good++
-	return s.lost && s.good >= goodProbes && !time.Now().Before(s.until)
-}
-
-// restore makes a lane usable again. One that failed again and again is emptied
-// first: something stands there that no single call comes upon.
-func (h *queueHealth) restore(ctx context.Context, carrier string, lane queue.Lane) {
-	h.mu.Lock()
-	strikes := h.atLocked(laneKey{carrier, lane}).strikes
-	h.mu.Unlock()
-	if strikes >= resetStrikes {
-		h.d.log.Warn("redis queue of a lane is emptied: it failed repeatedly; it is refilled from the database", "carrier", carrier, "lane", lane.String())
-		if err := h.d.queue.Reset(ctx, carrier, lane); err != nil {
-			h.failed(carrier, lane, err)
-			return
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.atLocked(laneKey{carrier, lane})
-	now := time.Now()
-	h.d.log.Info("redis queue is usable again", "carrier", carrier, "lane", lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
-	s.lost, s.since, s.idle = false, now, time.Time{}
-	s.usable, s.end = context.WithCancel(context.Background())
-	h.usable.WithLabelValues(carrier, lane.String()).Set(1)
-}
-
-// run probes the queue and looks for what it keeps back, until ctx ends.
+// run hands lanes back when that can be done, until ctx ends.
 func (h *queueHealth) run(ctx context.Context) {
-	var looks sync.WaitGroup
-	looks.Go(func() { h.runLooks(ctx) })
-	defer looks.Wait()
-	for {
-		start := time.Now()
-		h.round(ctx)
-		if sleep(ctx, max(probeInterval-time.Since(start), probeInterval/5)) != nil {
-			return
+	for sleep(ctx, handBackEvery) == nil {
+		var lanes sync.WaitGroup
+		for _, key := range h.pausedEnough() {
+			lanes.Go(func() { h.handBack(ctx, key) })
 		}
+		lanes.Wait()
 	}
 }
 
-func (h *queueHealth) runLooks(ctx context.Context) {
-	for {
-		start := time.Now()
-		if err := h.look(ctx); err != nil && ctx.Err() == nil {
-			h.d.log.Debug("looking for what the queue keeps back", "error", err)
-		}
-		// A database that is slow is not asked without pause.
-		if sleep(ctx, max(lookInterval, min(swept*time.Since(start), lookMost))) != nil {
-			return
-		}
-	}
-}
-
-// round probes every carrier's part of the queue, side by side.
-func (h *queueHealth) round(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	var probes sync.WaitGroup
-	for _, c := range h.d.running() {
-		probes.Go(func() {
-			if err := h.d.queue.Probe(ctx, c.name); ctx.Err() == nil {
-				h.probed(ctx, c.name, err)
-			}
-		})
-	}
-	probes.Wait()
-}
-
-// look asks the database for messages that wait while the queue says that none
-// does.
-func (h *queueHealth) look(ctx context.Context) error {
-	start := time.Now()
-	carriers, lanes, after, below := h.idle(start)
-	if len(carriers) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, h.d.opts.DeadAfter)
-	defer cancel()
-	overlooked, err := h.d.store.Overlooked(ctx, carriers, lanes, after, overlookedAfter)
-	if err != nil {
-		return err
-	}
-	never := make(map[laneKey]int64)
-	for _, o := range overlooked {
-		key := laneKey{o.Carrier, queue.Lane(o.Lane)}
-		never[key] = o.Never
-		h.found(key, o.First, below[key], time.Since(start))
-		if o.Pushed > 0 {
-			h.failed(o.Carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
-				Text: fmt.Sprintf("%d messages have been due for more than %s, and the queue says that nothing waits", o.Pushed, overlookedAfter)})
-		}
-	}
-	for i := range carriers {
-		key := laneKey{carriers[i], queue.Lane(lanes[i])}
-		if h.neverPushed(key, never[key]) {
-			h.failed(key.carrier, key.lane, &queue.FaultError{Fault: queue.Stalled,
-				Text: fmt.Sprintf("a message has been due for more than %s and was not put on the queue", neverPushedAfter)})
-		}
-	}
-	return nil
-}
-
-// idle are the lanes, in pairs with their carriers, of which the queue has said
-// for a while that nothing more waits; after is where the look at each begins, and
-// below says of which it begins below the floor.
-func (h *queueHealth) idle(now time.Time) (carriers []string, lanes []int16, after []int64, below map[laneKey]bool) {
+// pausedEnough are the lanes that may be handed back.
+func (h *queueHealth) pausedEnough() (lanes []laneKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	below = make(map[laneKey]bool)
 	for key, s := range h.lanes {
-		if !s.lost && !s.idle.IsZero() && now.Sub(s.idle) >= idleAfter {
-			id, down := s.floor.from(now)
-			carriers, lanes, after = append(carriers, key.carrier), append(lanes, int16(key.lane)), append(after, id)
-			below[key] = down
+		if s.lost && !time.Now().Before(s.until) {
+			lanes = append(lanes, key)
 		}
 	}
-	return carriers, lanes, after, below
+	return lanes
 }
 
-// found notes which message of a lane is the first that is due and unclaimed.
-func (h *queueHealth) found(key laneKey, first int64, below bool, cost time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.atLocked(key).floor.found(first, below, cost)
-}
-
-// neverPushed notes which message is the first that waits off the queue, and
-// answers whether it has been that one for too long.
-func (h *queueHealth) neverPushed(key laneKey, id int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.atLocked(key)
-	if s.never != id {
-		s.never, s.neverFor = id, time.Now()
+// handBack empties a lane of the queue and takes from there again. When that
+// fails it is tried again a second later.
+func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
+	err := h.d.queue.Empty(ctx, key.carrier, key.lane)
+	if ctx.Err() != nil {
+		return
 	}
-	return id != 0 && time.Since(s.neverFor) > neverPushedAfter
+	h.failed(key, err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, now := h.atLocked(key), time.Now()
+	if err != nil {
+		s.until = now.Add(pauseFirst)
+		return
+	}
+	h.d.log.Info("redis queue is usable again", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	s.lost, s.since = false, now
+	s.usable, s.end = context.WithCancel(context.Background())
+	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)
 }

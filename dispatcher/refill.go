@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"intumwa/messages"
@@ -11,59 +10,28 @@ import (
 )
 
 const (
-	// pushSlack is how long ago a message must have been pushed before it is asked
-	// whether the queue still has it.
+	// pushSlack is how much longer than the queue's oldest entry a message must have
+	// been on the queue to count as lost: it is noted as pushed, committed, and then
+	// pushed.
 	pushSlack = 5 * time.Second
 	pushLimit = 20_000 // messages that came due again, pushed in one round
-	// reclaimIdle exceeds the time for which an entry is rightly held: a full
-	// prefetch before a carrier that does not answer.
-	reclaimIdle = 10 * time.Minute
 )
 
-// watermarks are how far consumers have come with each lane of the queue that is
-// usable: of the others nothing is missing, their messages are taken from Postgres.
-//
-// A stream hands out in the order in which it was filled, so whatever was
-// pushed before the oldest entry that still waits, and is neither claimed nor
-// done, is not on the queue any more. Clocks are compared, not trusted: the
-// queue's watermarks are in Redis' time, pushed_at is in Postgres'.
-func (d *Dispatcher) watermarks(ctx context.Context) (map[laneKey]*messages.Watermarks, error) {
-	lanes := d.usableLanes()
-	if len(lanes) == 0 {
-		return nil, nil
-	}
-	redisNow, err := d.queue.Now(ctx)
-	if err != nil {
-		for _, at := range lanes {
-			d.health.failed(at.carrier, at.lane, err)
-		}
-		return nil, err
-	}
-	var now time.Time
-	if err := d.pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
-		return nil, fmt.Errorf("asking the database for the time: %w", err)
-	}
-	ahead := redisNow.Sub(now)
-	unknown := now.Add(-pushSlack)
-	found := make(map[laneKey]*messages.Watermarks, len(lanes))
-	var failed error // one lane's failure does not stop the others
-	for _, at := range lanes {
-		marks, err := d.queue.Watermarks(ctx, at.carrier, at.lane)
-		if err != nil {
-			d.health.failed(at.carrier, at.lane, err)
+// heldBy returns for how long at most each usable lane of the queue may have held
+// a message.
+func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duration, failed error) {
+	held = make(map[laneKey]*time.Duration)
+	for _, at := range d.usableLanes() {
+		oldest, err := d.queue.Oldest(ctx, at.carrier, at.lane)
+		if err != nil { // one lane's failure does not stop the others
+			d.health.failed(at, err)
 			failed = errors.Join(failed, err)
 			continue
 		}
-		until := make(map[int64]time.Time, len(marks))
-		for company, mark := range marks {
-			until[company] = unknown
-			if delivered := mark.Delivered.Add(-ahead - pushSlack); !mark.Empty && !delivered.After(now) { // an entry with a future time was not written by us
-				until[company] = delivered
-			}
-		}
-		found[at] = &messages.Watermarks{Until: until, Unknown: unknown}
+		oldest += pushSlack
+		held[at] = &oldest
 	}
-	return found, failed
+	return held, failed
 }
 
 // pushDue pushes what came due again: retries, and what was given back or handed
@@ -100,19 +68,20 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			if d.health.isUsable(c.name, lane) {
-				lanes = append(lanes, laneKey{c.name, lane})
+			if at := (laneKey{c.name, lane}); d.health.isUsable(at) {
+				lanes = append(lanes, at)
 			}
 		}
 	}
 	return lanes
 }
 
-// push puts messages on one lane of the queue.
+// push puts messages on one lane of the queue. Those that the queue does not take
+// are found as if it had lost them.
 func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
 	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
 	for i, w := range group {
-		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
+		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}
 		ids[i] = w.ID
 	}
 	// Noted first: a link worker that takes an entry at once must not find its row
@@ -121,24 +90,9 @@ func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Wait
 		return err
 	}
 	if err := d.queue.Push(ctx, items); err != nil {
-		d.health.failed(at.carrier, at.lane, err)
-		return errors.Join(err, d.store.NotPushed(ctx, ids))
+		d.health.failed(at, err)
+		return err
 	}
 	d.metrics.redelivered.Add(float64(len(items)))
-	return nil
-}
-
-// reclaim removes entries that a dead consumer left pending. Their rows
-// are the walk's business, so they are not carried from here.
-func (d *Dispatcher) reclaim(ctx context.Context) error {
-	for _, at := range d.usableLanes() {
-		entries, err := d.queue.Reclaim(ctx, at.carrier, at.lane, "tasks", reclaimIdle, 1000)
-		if err != nil {
-			d.health.failed(at.carrier, at.lane, err) // the link workers do without it
-		}
-		for _, e := range entries {
-			d.acker.ack(at.carrier, at.lane, e.ID)
-		}
-	}
 	return nil
 }

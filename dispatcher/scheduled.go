@@ -138,31 +138,22 @@ func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) 
 }
 
 // pushReleased puts released messages on the queue. It is noted of them that they are
-// there: what is not, or is lost with this process, is found by push_lost, or taken from
-// the database.
+// there: what is not, or is lost with this process, is found as if the queue had lost it.
 func (d *Dispatcher) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
-	usable := make(map[laneKey]bool)
-	for _, at := range d.usableLanes() {
-		usable[at] = true
-	}
 	items := make(map[laneKey][]queue.Item)
-	ids := make(map[laneKey][]int64)
 	for _, m := range released {
-		at := laneKey{m.Carrier, queue.Lane(m.Lane)}
-		ids[at] = append(ids[at], m.ID)
-		if !m.Held {
+		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Held {
 			items[at] = append(items[at], queue.Item{MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: at.lane})
 		}
 	}
-	for at := range ids {
-		if usable[at] && len(items[at]) > 0 {
-			err := d.queue.Push(ctx, items[at])
-			if err == nil {
-				continue
-			}
-			d.health.failed(at.carrier, at.lane, err) // they are taken from the database
+	for at, list := range items {
+		if d.health.isLost(at) {
+			continue
 		}
-		failed = errors.Join(failed, d.carrying.NotPushed(ctx, ids[at]))
+		if err := d.queue.Push(ctx, list); err != nil {
+			d.health.failed(at, err)
+			failed = errors.Join(failed, err)
+		}
 	}
 	return failed
 }

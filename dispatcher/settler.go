@@ -348,7 +348,6 @@ func (s *settler) committed(w settlement, p *plan, a *attempts) {
 	}
 	for _, m := range a.order {
 		if m.attempt = a.of[m]; m.attempt.End() != submission.Ongoing {
-			m.ack()
 			s.d.inFlight.remove(m)
 			m.worker.open.Done()
 		}

@@ -47,7 +47,6 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "purge", every: seldom, rest: worked, run: d.purge},
-		{name: "clear_queue", every: seldom, rest: worked, run: d.reclaim},
 	}
 }
 

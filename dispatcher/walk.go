@@ -113,13 +113,13 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		}
 	}
 	maps.DeleteFunc(w.lanes, func(at laneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
-	marks, failed := d.watermarks(ctx)
+	held, failed := d.heldBy(ctx)
 	stretches := make([]messages.Stretch, len(ways))
 	var heads []messages.Stretch
 	var headOf []*laneWalk
 	for i, at := range ways {
 		st := w.stretch(at, start)
-		st.Queue = marks[at]
+		st.Held = held[at]
 		stretches[i] = st
 		if l := w.lanes[at]; l.midst {
 			st.After = l.floor.id
@@ -145,12 +145,12 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 		s := &seen[i]
 		all.Claimants = append(all.Claimants, s.Claimants...)
 		all.Expired = append(all.Expired, s.Expired...)
-		all.Missing, all.Stranded = append(all.Missing, s.Missing...), append(all.Stranded, s.Stranded...)
+		all.Lost, all.Stranded = append(all.Lost, s.Lost...), append(all.Stranded, s.Stranded...)
 		all.Quiet = append(all.Quiet, s.Quiet...)
 	}
-	all.Missing = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Missing), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
+	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
-		d.pushAll(ctx, all.Missing), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
+		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
 }
 
 func byID(a, b messages.Waiting) int { return cmp.Compare(a.ID, b.ID) }

@@ -38,12 +38,6 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 				claimed, err := d.Claim(ctx, 1, carrier, ids, false)
 				return int64(len(claimed)), err
 			}},
-		{"noting that the queue took none", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,
-			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
-				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
-				err = d.NotPushed(ctx, ids)
-				return int64(d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`) - before), err
-			}},
 		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
 			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
 				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)

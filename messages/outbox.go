@@ -50,6 +50,9 @@ type Claimed struct {
 	// have any segment.
 	InDoubt bool
 
+	// Pushed says that it was put on the queue.
+	Pushed bool
+
 	// OptedOut says that its number wants no more of its sender, and that no carrier
 	// has or may have any of it: it must not be sent.
 	OptedOut bool
@@ -65,10 +68,10 @@ func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 var claimAsks = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
-	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at`
+	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at`
+const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
 // A row that is done, not due, expired, somebody else's or meanwhile another
@@ -112,11 +115,13 @@ func claimFree(free string) string {
 	SELECT ` + claimedNames + ` FROM claim WHERE NOT held`
 }
 
-// ClaimDue takes up to limit due rows of one lane, the oldest first: the way
-// to go on while Redis is away. marks is as for Claim.
-func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, marks bool) ([]*Claimed, error) {
-	return s.claim(ctx, claimFree(`carrier = $3 AND lane = $4 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()
-		ORDER BY message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit)
+// ClaimDue takes up to limit rows of one lane without the queue, the oldest
+// first: those that have been due for age, and if they are on the queue, were put
+// there as long ago. marks is as for Claim. What it costs grows with the rows that
+// it passes by: claimed, or not due.
+func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration, marks bool) ([]*Claimed, error) {
+	return s.claim(ctx, claimFree(`carrier = $3 AND lane = $4 AND claimed_by IS NULL AND greatest(due_at, pushed_at) <= now() - $6::interval AND expires_at > now()
+		ORDER BY message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
 }
 
 func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {
@@ -145,7 +150,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var number string
 	var ref int16
 	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.InDoubt, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
-		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt); err != nil {
+		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed); err != nil {
 		return nil, err
 	}
 	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
@@ -330,52 +335,6 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 		return fmt.Errorf("noting pushed messages: %w", err)
 	}
 	return nil
-}
-
-// NotPushed notes that messages are not on the queue after all: it did not take
-// them. One that somebody is just claiming needs no note.
-func (s *Store) NotPushed(ctx context.Context, ids []int64) error {
-	if _, err := s.pool.Exec(ctx, `
-		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
-		UPDATE outbox o SET pushed_at = NULL FROM free WHERE o.message_id = free.message_id`, ids); err != nil {
-		return fmt.Errorf("noting messages that the queue did not take: %w", err)
-	}
-	return nil
-}
-
-// Overlooked are the messages of one carrier's lane that are due and that nobody
-// has claimed, as far as the first 1,000 of them show.
-type Overlooked struct {
-	Carrier string
-	Lane    int
-	Pushed  int64 // so many were put on the queue longer ago than asked for
-	Never   int64 // the first of those that are not on it, and due so long; 0: there is none
-	First   int64 // the first of all; where there is none, an id that was not given out yet (Walk)
-}
-
-// Overlooked looks at lanes of carriers, named in pairs, for messages with ids
-// above after that have been due for age and should have been claimed. Its price
-// does not grow with what is due; it does with what stands before that and is not
-// (held, claimed), and with what was deleted there since the oldest snapshot.
-func (s *Store) Overlooked(ctx context.Context, carriers []string, lanes []int16, after []int64, age time.Duration) ([]Overlooked, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT u.carrier, u.lane, count(*) FILTER (WHERE w.pushed_at < now() - $4::interval), coalesce(min(w.message_id) FILTER (WHERE w.pushed_at IS NULL), 0),
-			coalesce(min(w.message_id), (SELECT last_value + 1 FROM messages_id_seq))
-		FROM unnest($1::text[], $2::smallint[], $3::bigint[]) u(carrier, lane, after) LEFT JOIN LATERAL (
-			SELECT message_id, pushed_at FROM outbox o
-			WHERE o.carrier = u.carrier AND (o.lane, o.message_id) > (u.lane, u.after) AND o.lane <= u.lane -- as in walk
-				AND o.claimed_by IS NULL AND o.due_at < now() - $4::interval AND o.expires_at > now()
-			ORDER BY o.lane, o.message_id LIMIT 1000
-		) w ON true
-		GROUP BY u.carrier, u.lane`, carriers, lanes, after, age)
-	if err != nil {
-		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
-	}
-	overlooked, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Overlooked])
-	if err != nil {
-		return nil, fmt.Errorf("looking for overlooked messages: %w", err)
-	}
-	return overlooked, nil
 }
 
 // Queues counts by company what no carrier has yet, of all that waits. It reads all

@@ -85,9 +85,10 @@ func TestClaimDue(t *testing.T) {
 	})
 	d.pending(1, func(m *messages.Message) { m.Carrier = "onatel" })
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[0])
+	var age time.Duration
 	claim := func(lane, limit int) []int64 {
 		t.Helper()
-		claimed, err := d.ClaimDue(t.Context(), 1, carrier, lane, limit, false)
+		claimed, err := d.ClaimDue(t.Context(), 1, carrier, lane, limit, age, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +98,13 @@ func TestClaimDue(t *testing.T) {
 	same(t, "the rest", claim(messages.LaneSingle, 10), ids[3:])
 	same(t, "batches", claim(messages.LaneBatch, 10), batched)
 	same(t, "nothing", claim(messages.LaneSingle, 10), nil)
+
+	ids = d.pending(4)
+	age = time.Minute
+	d.exec(`UPDATE outbox SET due_at = now() - interval '2 minutes', pushed_at = now() - interval '2 minutes' WHERE message_id = ANY($1)`, ids[:3])
+	d.exec(`UPDATE outbox SET pushed_at = now() WHERE message_id = $1`, ids[0])
+	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[1])
+	same(t, "overdue", claim(messages.LaneSingle, 10), ids[1:3])
 }
 
 // waiting is a message's row in the outbox.
@@ -446,7 +454,7 @@ func TestClaimAsksWhoOptedOut(t *testing.T) {
 		{"by their ids", func() []*messages.Claimed { return d.claim(7, ids...) }},
 		{"as they are due", func() (claimed []*messages.Claimed) {
 			for _, lane := range []int{messages.LaneSingle, messages.LaneBatch} {
-				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100, false)
+				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100, 0, false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,16 +23,9 @@ type Stretch struct {
 	After    int64
 	Stranded bool // nobody serves the carrier
 
-	// Queue says how far consumers have come with the lane's entries on the queue;
-	// nil: nobody takes from there, and nothing is missing on it.
-	Queue *Watermarks
-}
-
-// Watermarks say how far consumers have come with a lane's messages: of what was
-// put on the queue before a company's moment, nothing waits there any more.
-type Watermarks struct {
-	Until   map[int64]time.Time // by company; of the single lane all under 0
-	Unknown time.Time           // for companies that Until does not name
+	// Held is for how long at most the queue may hold a message of the lane: what was
+	// pushed before is lost. nil: nobody takes from the queue, and nothing is lost.
+	Held *time.Duration
 }
 
 // Seen is what stands in a stretch. What is claimed is among Claimants and nowhere
@@ -43,7 +36,7 @@ type Seen struct {
 	Due         time.Time // when the one that is due the longest became so; zero: there are no rows
 	Claimants   []int64   // the dispatchers that have messages claimed, ascending
 	Expired     []int64   // their validity is over
-	Missing     []Waiting // due, and not on the queue: never pushed, or pushed so long ago that the queue would have handed them out
+	Lost        []Waiting // due, and pushed so long ago that the queue does not hold them
 	Stranded    []int64   // due, where the stretch's carrier is served by nobody
 	Quiet       []int64   // of batches in their companies' quiet hours, not tried and not put off yet
 }
@@ -80,11 +73,11 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 	seen = make([]Seen, 0, len(stretches))
 	var l Seen
 	var due *time.Time
-	var missing, missed []int64 // ids, and their companies
-	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &missing, &missed, &l.Stranded, &l.Quiet}, func() error {
+	var lost, whose []int64 // ids, and their companies
+	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &lost, &whose, &l.Stranded, &l.Quiet}, func() error {
 		st := &stretches[len(seen)]
-		for i, id := range missing {
-			l.Missing = append(l.Missing, Waiting{ID: id, CompanyID: missed[i], Carrier: st.Carrier, Lane: st.Lane})
+		for i, id := range lost {
+			l.Lost = append(l.Lost, Waiting{ID: id, CompanyID: whose[i], Carrier: st.Carrier, Lane: st.Lane})
 		}
 		if due != nil {
 			l.Due = *due
@@ -92,10 +85,10 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Quiet} { // a join promises no order
 			slices.Sort(ids)
 		}
-		slices.SortFunc(l.Missing, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortFunc(l.Lost, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
 		l.Claimants = slices.Compact(l.Claimants)
 		seen = append(seen, l)
-		l, due, missing, missed = Seen{}, nil, nil, nil
+		l, due, lost, whose = Seen{}, nil, nil, nil
 		return nil
 	}); err != nil {
 		return nil, 0, err
@@ -120,29 +113,18 @@ func walkArguments(stretches []Stretch) []any {
 		lanes    = make([]int16, n)
 		after    = make([]int64, n)
 		stranded = make([]bool, n)
-		unknown  = make([]*time.Time, n) // nil: nothing is missing
-
-		marked    []int32 // stretches, from 1, with
-		companies []int64
-		until     []time.Time
+		held     = make([]*time.Duration, n)
 	)
 	for i, st := range stretches {
-		carriers[i], lanes[i], after[i], stranded[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded
-		if st.Queue == nil {
-			continue
-		}
-		unknown[i] = &st.Queue.Unknown
-		for company, moment := range st.Queue.Until {
-			marked, companies, until = append(marked, int32(i+1)), append(companies, company), append(until, moment)
-		}
+		carriers[i], lanes[i], after[i], stranded[i], held[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded, st.Held
 	}
-	return []any{carriers, lanes, after, stranded, unknown, append([]int32{}, marked...), append([]int64{}, companies...), append([]time.Time{}, until...)}
+	return []any{carriers, lanes, after, stranded, held}
 }
 
 // The statement for when nobody has quiet hours, and that for others.
 var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fmt.Sprintf(
-	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $11::timestamptz ELSE h.until END)`, LaneBatch),
-	`LEFT JOIN unnest($9::bigint[], $10::timestamptz[]) h(company, until) ON h.company = o.company_id`)
+	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $8::timestamptz ELSE h.until END)`, LaneBatch),
+	`LEFT JOIN unnest($6::bigint[], $7::timestamptz[]) h(company, until) ON h.company = o.company_id`)
 
 // walkStatement reads each stretch by the index of its lane and sums it up on the spot. The
 // lane is written as a range, so that no other index has the order. quiet is what is summed up
@@ -150,25 +132,24 @@ var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fm
 func walkStatement(quiet, join string) string {
 	return fmt.Sprintf(`
 	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
-	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::timestamptz[]) WITH ORDINALITY s(carrier, lane, after, stranded, unknown, n)
+	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::interval[]) WITH ORDINALITY s(carrier, lane, after, stranded, held, n)
 	CROSS JOIN LATERAL (
 		SELECT count(*), coalesce(min(o.message_id), 0), coalesce(max(o.message_id), 0), min(o.due_at),
 			array_agg(o.claimed_by) FILTER (WHERE o.claimed_by IS NOT NULL),
 			array_agg(o.message_id) FILTER (WHERE o.over),
-			array_agg(o.message_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
-			array_agg(o.company_id) FILTER (WHERE o.ready AND (o.pushed_at IS NULL OR o.pushed_at < coalesce(q.until, s.unknown)) AND s.unknown IS NOT NULL),
+			array_agg(o.message_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.held),
+			array_agg(o.company_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.held),
 			array_agg(o.message_id) FILTER (WHERE o.ready AND s.stranded),
-			%[3]s
+			%[2]s
 		FROM (
-			SELECT r.message_id, r.company_id, r.claimed_by, r.attempts, r.due_at, r.pushed_at, CASE s.lane WHEN %[2]d THEN 0 ELSE r.company_id END AS waits_as,
+			SELECT r.message_id, r.company_id, r.claimed_by, r.attempts, r.due_at, r.pushed_at,
 				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now() AND r.due_at <= now() AS ready
 			FROM outbox r WHERE r.carrier = s.carrier AND (r.lane, r.message_id) > (s.lane, s.after) AND r.lane <= s.lane
 			ORDER BY r.lane, r.message_id LIMIT %[1]d
 		) o
-		LEFT JOIN unnest($6::int[], $7::bigint[], $8::timestamptz[]) q(n, company, until) ON q.n = s.n AND q.company = o.waits_as
-		%[4]s
+		%[3]s
 	) w
-	ORDER BY s.n`, WalkRows, LaneSingle, quiet, join)
+	ORDER BY s.n`, WalkRows, quiet, join)
 }
 
 // OutboxCarriers lists the carriers of all rows in the outbox. What it costs grows

@@ -63,9 +63,6 @@ func TestWalk(t *testing.T) {
 	}
 	same(t, "expired", s.Expired, ids[2:3])
 	same(t, "stranded", s.Stranded, []int64{ids[1], ids[4]})
-	if len(s.Missing) != 0 {
-		t.Errorf("nobody takes from the queue, and it lacks %v", s.Missing)
-	}
 	same(t, "expired of the batches", seen[1].Expired, bulk[1:])
 	if s := seen[1]; s.Rows != 2 || len(s.Stranded)+len(s.Claimants) != 0 {
 		t.Errorf("%+v", s)
@@ -85,55 +82,44 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestMissing: what is due and not on the queue, by what the queue says of itself.
-func TestMissing(t *testing.T) {
+// TestLost: what is due and was pushed before anything that the queue still holds.
+func TestLost(t *testing.T) {
 	d := newTestStore(t)
-	now := time.Now().Truncate(time.Microsecond)
-	ids := append(d.pending(5), append(d.pending(1, batch(1)), d.pending(1, batch(2))...)...)
-	// The queue has handed out, of the single lane, what was pushed before a
-	// minute ago; of company 1's batches what was pushed before an hour ago; of
-	// company 2's it holds nothing that is older than 10 s.
-	unknown := now.Add(-10 * time.Second)
-	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle,
-		Queue: &messages.Watermarks{Until: map[int64]time.Time{0: now.Add(-time.Minute)}, Unknown: unknown}}
-	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch,
-		Queue: &messages.Watermarks{Until: map[int64]time.Time{1: now.Add(-time.Hour)}, Unknown: unknown}}
-	pushed := func(i int, ago time.Duration) {
-		d.exec(`UPDATE outbox SET pushed_at = $2 WHERE message_id = $1`, ids[i], now.Add(-ago))
+	ids := append(d.pending(5), d.pending(2, batch(1))...)
+	minute, hour := time.Minute, time.Hour
+	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Held: &minute}
+	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Held: &hour}
+	for i, pushed := range map[int]string{0: `now() - interval '30 seconds'`, 1: `now() - interval '2 minutes'`, 2: `NULL`,
+		3: `now() - interval '2 minutes', claimed_by = 1`, 4: `now() - interval '2 minutes', due_at = now() + interval '1 minute'`,
+		5: `now() - interval '2 minutes'`, 6: `now() - interval '2 hours'`} {
+		d.exec(`UPDATE outbox SET pushed_at = `+pushed+` WHERE message_id = $1`, ids[i])
 	}
-	pushed(0, 30*time.Second) // still on it
-	pushed(1, 2*time.Minute)  // lost
-	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[2])
-	d.exec(`UPDATE outbox SET pushed_at = NULL, due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[3])
-	d.exec(`UPDATE outbox SET pushed_at = NULL, claimed_by = 1 WHERE message_id = $1`, ids[4])
-	pushed(5, 2*time.Minute)
-	pushed(6, 2*time.Minute)
-	missing := func() (got []int64) {
+	lost := func() (got []int64) {
 		t.Helper()
 		for _, s := range d.walk(single, batches) {
-			for _, w := range s.Missing {
+			for _, w := range s.Lost {
 				got = append(got, w.ID)
-				if w.Carrier != carrier || w.CompanyID == 2 != (w.ID == ids[6]) || (w.Lane == 1) != (w.ID >= ids[5]) {
+				if w.Carrier != carrier || w.CompanyID != 1 || (w.Lane == messages.LaneBatch) != (w.ID >= ids[5]) {
 					t.Errorf("%+v", w)
 				}
 			}
 		}
 		return got
 	}
-	if got, want := missing(), []int64{ids[1], ids[2], ids[6]}; !slices.Equal(got, want) {
-		t.Errorf("missing %v, want %v", got, want)
-	}
+	same(t, "lost", lost(), []int64{ids[1], ids[6]})
 	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 || due[0].ID != ids[2] {
 		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
 	}
-	batches.Queue.Until = nil // the queue knows nobody
-	same(t, "missing on an empty queue", missing(), []int64{ids[1], ids[2], ids[5], ids[6]})
-	if err := d.Pushed(t.Context(), missing()); err != nil {
+	if err := d.Pushed(t.Context(), lost()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "missing after the push", missing(), nil)
-	d.exec(`UPDATE outbox SET expires_at = now(), pushed_at = NULL`)
-	same(t, "missing and expired", missing(), nil)
+	same(t, "lost after the push", lost(), nil)
+	single.Held, batches.Held = nil, nil
+	d.exec(`UPDATE outbox SET pushed_at = now() - interval '1 day'`)
+	same(t, "lost where nobody takes from the queue", lost(), nil)
+	single.Held = &minute
+	d.exec(`UPDATE outbox SET expires_at = now()`)
+	same(t, "lost and expired", lost(), nil)
 }
 
 // fill has n messages of one company's campaign wait, and answers the first id.
@@ -152,9 +138,9 @@ func TestWalkCost(t *testing.T) {
 	d := newTestStore(t)
 	d.fill(messages.LaneSingle, 1000)
 	d.fill(messages.LaneBatch, messages.WalkRows+1000)
+	held := time.Minute
 	at := func(lane int, after int64) messages.Stretch {
-		return messages.Stretch{Carrier: carrier, Lane: lane, After: after,
-			Queue: &messages.Watermarks{Until: map[int64]time.Time{1: time.Now().Add(-time.Hour)}, Unknown: time.Now().Add(-time.Minute)}}
+		return messages.Stretch{Carrier: carrier, Lane: lane, After: after, Held: &held}
 	}
 	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
 	pages := func(quiet messages.Quiet) int {

@@ -22,12 +22,11 @@ const (
 	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
 	WrongType   Fault = "wrong_type"  // one of our keys holds something else
 	Garbled     Fault = "garbled"     // an answer that is none, or an error of which we know nothing
-	Lost        Fault = "lost"        // it said that it had put something there, and it is not there
-	Stalled     Fault = "stalled"     // it says that nothing waits, and the database knows better
+	Lost        Fault = "lost"        // what it was given is not there any more
 )
 
 // Faults are all there are.
-var Faults = []Fault{Unreachable, Slow, Full, Unwritable, Loading, Forbidden, WrongType, Garbled, Lost, Stalled}
+var Faults = []Fault{Unreachable, Slow, Full, Unwritable, Loading, Forbidden, WrongType, Garbled, Lost}
 
 // FaultError is an error of which the fault is known already.
 type FaultError struct {
@@ -37,8 +36,8 @@ type FaultError struct {
 
 func (e *FaultError) Error() string { return e.Text }
 
-// faultWords are what servers write into their errors. Older ones put what a
-// command inside a script met in the middle of the text.
+// faultWords are what servers write into their errors. What a command inside a
+// script met may stand in the middle of the text.
 var faultWords = []struct {
 	word  string
 	fault Fault

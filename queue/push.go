@@ -13,15 +13,18 @@ const (
 	// itemTime is what the server may take for an item of very many, besides the
 	// patience: ten times what it needs.
 	itemTime = 200 * time.Microsecond
+	// streamLife is how long a stream stays when nobody pushes to it or takes from
+	// it any more: one that no ring names is not found otherwise.
+	streamLife = 7 * 24 * time.Hour
 )
 
 // Push puts items on the queue, in one round trip unless there are very many,
 // each lane's in the order given. On an error some may be on the queue and some
-// not: push them again, or leave it to the dispatcher's refilling.
+// not; the dispatcher finds those that are not.
 func (q *Queue) Push(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		n := min(len(items), pipelineItems)
-		if _, err := q.run(ctx, pushScript, time.Duration(n)*itemTime, q.pushCalls(items[:n])...); err != nil {
+		if err := q.runAll(ctx, pushScript, time.Duration(n)*itemTime, q.pushCalls(items[:n])); err != nil {
 			return fmt.Errorf("pushing %d messages: %w", len(items), err)
 		}
 		items = items[n:]
@@ -45,10 +48,13 @@ func (q *Queue) pushCalls(items []Item) []call {
 		if !ok {
 			at = len(calls)
 			open[to] = at
-			calls = append(calls, q.call(item.Carrier, item.Lane, to.company).of(strconv.FormatInt(to.company, 10)))
+			company := strconv.FormatInt(to.company, 10)
+			c := q.call(to.carrier, to.lane, company, int(streamLife.Seconds()))
+			c.keys = append(c.keys, q.streamPrefix(to.carrier, to.lane)+company)
+			calls = append(calls, c)
 		}
-		calls[at].args = append(calls[at].args, item.MessageID, item.CompanyID)
-		if len(calls[at].args) >= 2*scriptItems {
+		calls[at].args = append(calls[at].args, item.MessageID)
+		if len(calls[at].args) >= scriptItems {
 			delete(open, to)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"intumwa/internal/testenv"
 	"intumwa/queue"
@@ -49,106 +50,62 @@ func push(t testing.TB, q *queue.Queue, items []queue.Item) {
 	}
 }
 
-func take(t testing.TB, q *queue.Queue, lane queue.Lane, consumer string, max int) []queue.Entry {
+func take(t testing.TB, q *queue.Queue, lane queue.Lane, max int) []int64 {
 	t.Helper()
-	entries, err := q.Take(t.Context(), carrier, lane, consumer, max, 0)
+	messages, err := q.Take(t.Context(), carrier, lane, max, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return entries
+	return messages
 }
 
-func done(t testing.TB, q *queue.Queue, lane queue.Lane, entries []queue.Entry) {
-	t.Helper()
-	ids := make([]string, len(entries))
-	for i, entry := range entries {
-		ids[i] = entry.ID
-	}
-	if err := q.Done(t.Context(), carrier, lane, ids...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func depth(t testing.TB, q *queue.Queue, lane queue.Lane) (waiting, pending int64, oldest time.Time) {
-	t.Helper()
-	waiting, pending, oldest, err := q.Depth(t.Context(), carrier, lane)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return waiting, pending, oldest
-}
-
-func messages(entries []queue.Entry) []int64 {
-	ids := make([]int64, len(entries))
-	for i, entry := range entries {
-		ids[i] = entry.MessageID
-	}
-	return ids
-}
-
-func TestPushTakeDone(t *testing.T) {
+// TestPushTake: each message is taken once, in its order, and nothing stays in
+// Redis.
+func TestPushTake(t *testing.T) {
 	q, client, prefix := newQueue(t)
 	push(t, q, slices.Concat(singles(1, 3), batchOf(7, 10, 2), batchOf(8, 20, 1)))
-
-	got := take(t, q, queue.Single, "a", 10)
-	if !slices.Equal(messages(got), []int64{1, 2, 3}) {
-		t.Fatalf("took %v", messages(got))
+	if got := take(t, q, queue.Single, 0); len(got) != 0 {
+		t.Errorf("took %v of none", got)
 	}
-	if want := singles(1, 1)[0]; got[0].Item != want {
-		t.Errorf("took %+v, want %+v", got[0].Item, want)
+	if got := take(t, q, queue.Single, 10); !slices.Equal(got, []int64{1, 2, 3}) {
+		t.Errorf("took %v", got)
 	}
-	if again := take(t, q, queue.Single, "b", 10); len(again) != 0 {
-		t.Errorf("delivered twice: %v", messages(again))
+	if again := take(t, q, queue.Single, 10); len(again) != 0 {
+		t.Errorf("taken twice: %v", again)
 	}
-	if waiting, pending, oldest := depth(t, q, queue.Single); waiting != 0 || pending != 3 || !oldest.IsZero() {
-		t.Errorf("depth %d %d %v", waiting, pending, oldest)
+	if got := take(t, q, queue.Batch, 10); len(got) != 3 {
+		t.Errorf("took %v", got)
 	}
-	waiting, pending, oldest := depth(t, q, queue.Batch)
-	now, err := q.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if waiting != 3 || pending != 0 || oldest.IsZero() || oldest.After(now) || now.Sub(oldest) > time.Minute {
-		t.Errorf("depth %d %d %v", waiting, pending, oldest)
-	}
-	done(t, q, queue.Single, got)
-	done(t, q, queue.Single, got) // again: no error
-	done(t, q, queue.Batch, take(t, q, queue.Batch, "a", 10))
-	if waiting, pending, _ := depth(t, q, queue.Batch); waiting != 0 || pending != 0 {
-		t.Errorf("depth %d %d after Done", waiting, pending)
-	}
-
-	// All that is left is the single lane's empty stream and its name.
-	keys, err := client.Keys(t.Context(), prefix+":queue:*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(keys)
-	lane := prefix + ":queue:{" + carrier + "}:single:"
-	if !slices.Equal(keys, []string{lane + "stream:0", lane + "streams"}) {
+	if keys := client.Keys(t.Context(), prefix+":queue:*").Val(); len(keys) != 0 {
 		t.Errorf("keys left: %q", keys)
 	}
+	push(t, q, nil)
 }
 
-func TestNothingToDo(t *testing.T) {
-	q, _, _ := newQueue(t)
-	if err := q.Push(t.Context(), nil); err != nil {
-		t.Error(err)
+// TestOldest: it tells how long the oldest entry of all companies has waited.
+func TestOldest(t *testing.T) {
+	q, client, prefix := newQueue(t)
+	oldest := func() time.Duration {
+		t.Helper()
+		age, err := q.Oldest(t.Context(), carrier, queue.Batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return age
 	}
-	if err := q.Done(t.Context(), carrier, queue.Single); err != nil {
-		t.Error(err)
+	if got := oldest(); got != 0 {
+		t.Errorf("an unused lane: %v", got)
 	}
-	if err := q.Done(t.Context(), carrier, queue.Batch, "5/1-1"); err != nil {
-		t.Error(err)
+	hour := fmt.Sprint(time.Now().Add(-time.Hour).UnixMilli())
+	do(t, client, "XADD", prefix+":queue:{"+carrier+"}:batch:stream:2", hour, "m", "21")
+	push(t, q, batchOf(1, 1, 2))
+	push(t, q, batchOf(2, 22, 2))
+	if got := oldest(); got < time.Hour || got > time.Hour+time.Minute {
+		t.Errorf("one of an hour ago: %v", got)
 	}
-	if err := q.Done(t.Context(), carrier, queue.Batch, "1-1"); err == nil {
-		t.Error("an id without a stream was accepted")
-	}
-	if got, err := q.Take(t.Context(), carrier, queue.Single, "a", 0, time.Second); err != nil || got != nil {
-		t.Error(got, err)
-	}
-	if got, err := q.Reclaim(t.Context(), carrier, queue.Single, "a", 0, 10); err != nil || got != nil {
-		t.Error(got, err)
+	take(t, q, queue.Batch, 3) // the turns of 1, 2, 1
+	if got := oldest(); got > time.Minute {
+		t.Errorf("it is taken: %v", got)
 	}
 }
 
@@ -164,21 +121,21 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	taken := map[int64]int{}
 	servedBy := 0
 	for taken[1]+taken[2]+taken[3] < many+2*few {
-		entries := take(t, q, queue.Batch, "a", 10)
-		if len(entries) == 0 {
+		got := take(t, q, queue.Batch, 10)
+		if len(got) == 0 {
 			t.Fatalf("nothing more after %v", taken)
 		}
-		for _, entry := range entries {
-			if entry.MessageID <= last[entry.CompanyID] {
-				t.Fatalf("company %d: %d after %d", entry.CompanyID, entry.MessageID, last[entry.CompanyID])
+		for _, message := range got {
+			company := message/100_000 + 1
+			if message <= last[company] {
+				t.Fatalf("company %d: %d after %d", company, message, last[company])
 			}
-			last[entry.CompanyID] = entry.MessageID
-			taken[entry.CompanyID]++
+			last[company] = message
+			taken[company]++
 		}
 		if servedBy == 0 && taken[2] == few && taken[3] == few {
 			servedBy = taken[1] + 2*few
 		}
-		done(t, q, queue.Batch, entries)
 	}
 	if servedBy > 4*few {
 		t.Errorf("the small batches were out only after %d messages", servedBy)
@@ -188,35 +145,33 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	push(t, q, batchOf(2, 11, 3))
 	var order []int64
 	for range 6 {
-		order = append(order, messages(take(t, q, queue.Batch, "a", 1))...)
+		order = append(order, take(t, q, queue.Batch, 1)...)
 	}
 	if !slices.Equal(order, []int64{1, 11, 2, 12, 3, 13}) {
 		t.Errorf("one at a time: %v", order)
 	}
 }
 
+// TestManyCompanies: more companies than a take asks for, and more than it looks at.
 func TestManyCompanies(t *testing.T) {
 	q, _, _ := newQueue(t)
 	var items []queue.Item
 	for company := range int64(400) {
-		items = append(items, batchOf(company+1, company*10, 2)...)
+		items = append(items, batchOf(company+1, company*10+1, 2)...)
 	}
 	push(t, q, items)
-	if waiting, _, _ := depth(t, q, queue.Batch); waiting != 800 {
-		t.Fatalf("%d waiting", waiting)
-	}
-	first := take(t, q, queue.Batch, "a", 400)
+	first := take(t, q, queue.Batch, 400)
 	seen := map[int64]bool{}
-	for _, entry := range first {
-		seen[entry.CompanyID] = true
+	for _, message := range first {
+		seen[message/10] = true
 	}
 	if len(first) != 400 || len(seen) != 400 {
 		t.Errorf("400 taken: %d of %d companies", len(first), len(seen))
 	}
-	if rest := take(t, q, queue.Batch, "a", 1000); len(rest) != 400 {
+	if rest := take(t, q, queue.Batch, 1000); len(rest) != 400 {
 		t.Errorf("then %d", len(rest))
 	}
-	if got := take(t, q, queue.Batch, "a", 1000); len(got) != 0 {
+	if got := take(t, q, queue.Batch, 1000); len(got) != 0 {
 		t.Errorf("then %d", len(got))
 	}
 }
@@ -231,17 +186,17 @@ func TestBlockedTakeWakes(t *testing.T) {
 			got := map[int64]int{}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			for i := range takers {
+			for range takers {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						entries, err := q.Take(ctx, carrier, lane, fmt.Sprint("c", i), 3, time.Second)
+						messages, err := q.Take(ctx, carrier, lane, 3, time.Second)
 						if err != nil && !errors.Is(err, context.Canceled) {
 							t.Error(err)
 							return
 						}
 						mu.Lock()
-						for _, entry := range entries {
-							got[entry.MessageID]++
+						for _, message := range messages {
+							got[message]++
 						}
 						if len(got) == takers*each {
 							cancel()
@@ -272,41 +227,97 @@ func TestBlockedTakeWakes(t *testing.T) {
 	}
 }
 
-func TestTakeEndsWithItsContext(t *testing.T) {
+// TestTakeEnds: a take that waits ends with its context and has taken nothing, and
+// one whose lane is flushed hears of the next message.
+func TestTakeEnds(t *testing.T) {
 	q, client := queueOn(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
+	waits := func(ctx context.Context) (messages chan []int64, errs chan error) {
+		messages, errs = make(chan []int64, 1), make(chan error, 1)
+		go func() {
+			got, err := q.Take(ctx, carrier, queue.Single, 1, 10*time.Second)
+			messages <- got
+			errs <- err
+		}()
+		waitFor(t, func() bool {
+			clients, err := client.Info(t.Context(), "clients").Result()
+			return err == nil && blocked(clients) >= 1
+		})
+		return messages, errs
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	finished := make(chan error, 1)
-	go func() {
-		_, err := q.Take(ctx, carrier, queue.Single, "a", 1, time.Second)
-		finished <- err
-	}()
-	waitFor(t, func() bool {
-		clients, err := client.Info(t.Context(), "clients").Result()
-		return err == nil && blocked(clients) >= 1
-	})
+	_, ended := waits(ctx)
 	cancel()
-	push(t, q, singles(1, 1)) // comes when the waiter is no longer interested
-	if err := <-finished; !errors.Is(err, context.Canceled) {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("Take answered %v", err)
 	}
-	// The entry is neither lost nor in the hands of the one who left, and the
-	// next taker does not wait for it.
-	if got, err := q.Take(t.Context(), carrier, queue.Single, "b", 1, time.Second); err != nil || len(got) != 1 {
-		t.Fatalf("took %v, %v", got, err)
+	push(t, q, singles(1, 1))
+	if got := take(t, q, queue.Single, 1); len(got) != 1 {
+		t.Fatalf("took %v", got)
+	}
+	messages, ended := waits(t.Context())
+	do(t, client, "FLUSHALL")
+	push(t, q, singles(2, 1))
+	if got, err := <-messages, <-ended; err != nil || !slices.Equal(got, []int64{2}) {
+		t.Errorf("took %v, %v", got, err)
 	}
 }
 
-func TestWaitHearsEveryLane(t *testing.T) {
-	q, _, _ := newQueue(t)
-	if rung, err := q.Wait(t.Context(), carrier, time.Millisecond, queue.Single, queue.Batch); err != nil || rung {
-		t.Fatalf("a quiet carrier: %v, %v", rung, err)
-	}
-	for _, items := range [][]queue.Item{singles(1, 1), batchOf(3, 2, 1)} {
-		push(t, q, items)
-		if rung, err := q.Wait(t.Context(), carrier, time.Second, queue.Single, queue.Batch); err != nil || !rung {
-			t.Fatalf("%v, %v", rung, err)
-		}
-		done(t, q, items[0].Lane, take(t, q, items[0].Lane, "a", 1))
+// TestQueueAgainstModel drives a batch lane at random: nothing is lost, nothing
+// is taken twice, and each company's order holds.
+func TestQueueAgainstModel(t *testing.T) {
+	client, prefix := testenv.Redis(t)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		q := queue.New(client, queue.Options{Prefix: fmt.Sprint(prefix, run)})
+		waiting, total := map[int64][]int64{}, 0
+		next := map[int64]int64{}
+		rt.Repeat(map[string]func(*rapid.T){
+			"push": func(rt *rapid.T) {
+				company, n := rapid.Int64Range(1, 6).Draw(rt, "company"), rapid.IntRange(1, 8).Draw(rt, "n")
+				for _, item := range batchOf(company, company*1_000_000+next[company], n) {
+					push(t, q, []queue.Item{item})
+					waiting[company] = append(waiting[company], item.MessageID)
+				}
+				next[company] += int64(n)
+				total += n
+			},
+			"take": func(rt *rapid.T) {
+				n := rapid.IntRange(1, 10).Draw(rt, "max")
+				got := take(t, q, queue.Batch, n)
+				if len(got) != min(n, total) {
+					rt.Fatalf("took %d of %d, asked for %d", len(got), total, n)
+				}
+				for _, message := range got {
+					company := message / 1_000_000
+					if queued := waiting[company]; len(queued) == 0 || queued[0] != message {
+						rt.Fatalf("company %d: got %d, waiting %v", company, message, queued)
+					}
+					waiting[company] = waiting[company][1:]
+				}
+				total -= len(got)
+			},
+		})
+	})
+}
+
+func BenchmarkPushTake100(b *testing.B) {
+	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
+		b.Run(lane.String(), func(b *testing.B) {
+			q, _, _ := newQueue(b)
+			items := singles(1, 100)
+			for i := range items {
+				items[i].Lane, items[i].CompanyID = lane, int64(i%5+1)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				push(b, q, items)
+				if got := take(b, q, lane, 100); len(got) != 100 {
+					b.Fatalf("took %d", len(got))
+				}
+			}
+			b.ReportMetric(float64(100*b.N)/b.Elapsed().Seconds(), "msg/s")
+		})
 	}
 }
 

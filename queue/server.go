@@ -13,8 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// oldestServer is the first version with all that the scripts use: XAUTOCLAIM
-// and exclusive ranges.
+// oldestServer is the oldest version that is tested.
 var oldestServer = [2]int{6, 2}
 
 // ErrEvicts means that a server drops keys of its choice when its memory is full.

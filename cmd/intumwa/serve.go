@@ -144,7 +144,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	defer func() { _ = errors.Join(rdb.Close(), waiting.Close()) }()
 
-	q := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting, Log: g.log})
+	q := queue.New(rdb, queue.Options{Prefix: c.Redis.Prefix, Waiting: waiting})
 	if err := refuseEvicting(ctx, q); err != nil {
 		return err
 	}

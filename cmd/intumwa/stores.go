@@ -22,7 +22,6 @@ const (
 	commitEvery    = 3               // tries to commit, in rounds; every round while it fails
 	settingsEvery  = 30              // looks at Redis' settings, in rounds
 	clockTolerance = 2 * time.Second // by which this machine's clock may differ from the database's
-	storesProbe    = "any"           // no carrier's: in a cluster it is one slot of all
 )
 
 // stores asks PostgreSQL and Redis from time to time whether they are there, so
@@ -84,7 +83,7 @@ func (s *stores) Run(ctx context.Context) error {
 				s.askStandby(ctx)
 			}
 		})
-		_ = s.ask(ctx, s.redis, storesPatience, s.probe) // the gauge says it
+		_ = s.ask(ctx, s.redis, storesPatience, s.queue.Probe) // the gauge says it
 		if round%settingsEvery == 0 {
 			s.askSettings(ctx)
 		}
@@ -96,8 +95,6 @@ func (s *stores) Run(ctx context.Context) error {
 		}
 	}
 }
-
-func (s *stores) probe(ctx context.Context) error { return s.queue.Probe(ctx, storesProbe) }
 
 // askDatabase tries a commit in some rounds and an answer in the others. After a
 // commit that failed only another commit says that all is well.

@@ -38,7 +38,7 @@ func TestRedisUp(t *testing.T) {
 	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
 	value := func(name string) float64 { return gaugeIn(t, registry, name) }
 	up := func() bool {
-		_ = s.ask(t.Context(), s.redis, storesPatience, s.probe)
+		_ = s.ask(t.Context(), s.redis, storesPatience, s.queue.Probe)
 		return value("intumwa_redis_up") == 1
 	}
 	for range 2 {

@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// waitSlice is how long one call waits for the bell: as late a wait notices that
+// its context has ended.
+const waitSlice = 200 * time.Millisecond
+
+// wait blocks until something may be waiting in a lane, at most for block. When
+// ctx ends it returns its error within waitSlice.
+func (q *Queue) wait(ctx context.Context, carrier string, lane Lane, block time.Duration) error {
+	bell := q.bellKey(carrier, lane)
+	for end := time.Now().Add(block); ; {
+		rung, err := q.listen(context.WithoutCancel(ctx), bell)
+		if err != nil {
+			return fmt.Errorf("waiting at %s %s: %w", carrier, lane, err)
+		}
+		if rung || !time.Now().Before(end) {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// listen waits for one slice until the bell rings, and returns whether it did.
+func (q *Queue) listen(ctx context.Context, bell string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitSlice+q.patience)
+	defer cancel()
+	answer := redis.NewStringSliceCmd(ctx, "blpop", bell, waitSlice.Seconds()) // BLPop rounds up to whole seconds
+	_ = q.waiting.Process(ctx, answer)
+	rung, err := answer.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(rung) == 0:
+		return false, &FaultError{Garbled, "an answer without a key"}
+	}
+	return true, nil
+}
