@@ -105,7 +105,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.from.due, each.from.id
 	}
 	lasts := beginWithin + w.opts.Timeout + storeWithin
-	ctx, cancel := context.WithTimeout(ctx, lasts)
+	ctx, cancel := context.WithTimeout(ctx, beginWithin) // a later answer is of no use
 	defer cancel()
 	beginBy := time.Now().Add(beginWithin)
 	rows, err := w.pool.Query(ctx, `
