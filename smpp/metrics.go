@@ -61,7 +61,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		throttled:       counter("throttled_total", "submit_sm refused because we are too fast: ESME_RTHROTTLED, ESME_RMSGQFUL, and what error_classes says so of."),
 		unmatched:       counter("unmatched_responses_total", "Responses that answer nothing."),
 		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded whole."),
-		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: too many unanswered, in number or in octets."),
+		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: the unanswered ones take too much memory."),
 		running:         make(map[*Bind]struct{}),
 	}
 	if reg != nil {
