@@ -300,6 +300,8 @@ func TestInboundList(t *testing.T) {
 	}
 	get("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`), view(0, `"m0"`)))
 	get("live", "/v1/inbound?phone_number=79123401", 200, page("null", view(3, `"m3"`), view(1, `"m1"`)))
+	get("live", "/v1/inbound?phone_number=%2B32479000001", 200, page("null"))
+	get("live", "/v1/inbound?phone_number=12", 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."))
 	get("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200, page("null", view(2, `"m2"`), view(1, `"m1"`)))
 	get("other", "/v1/inbound", 200, page("null"))
 	get("live", fmt.Sprint("/v1/inbound/", ids[2]), 200, view(2, `"m2"`))

@@ -26,7 +26,7 @@ func viewOfInbound(m *handsets.Message) inboundView {
 // listInbound is GET /v1/inbound.
 func (a *API) listInbound(c *gin.Context) {
 	q := readQuery(c, inboundList)
-	filter := handsets.Filter{Number: a.numberAsked(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
+	filter := handsets.Filter{Senders: a.sendersAsked(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
 	if q.refused(c) {
 		return
 	}
@@ -37,6 +37,18 @@ func (a *API) listInbound(c *gin.Context) {
 		return
 	}
 	writePage(a, c, q, "listing messages from handsets", rows, next, err, viewOfInbound)
+}
+
+// sendersAsked returns the parameter phone_number, which may be of any country, as
+// messages have it.
+func (a *API) sendersAsked(q *query) []string {
+	if forms := handsets.Foreign(q.Get("phone_number")); forms != nil {
+		return forms
+	}
+	if number := a.numberAsked(q); number != "" {
+		return []string{string(number)}
+	}
+	return nil
 }
 
 // getInbound is GET /v1/inbound/{id}.

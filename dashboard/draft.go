@@ -118,7 +118,7 @@ func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draf
 	for i, r := range c.Recipients {
 		pairs[i] = handsets.Pair{CompanyID: int64(company), Number: r.Number, Sender: c.Sender}
 	}
-	return d.rooms.Handsets.Barred(ctx, pairs)
+	return handsets.Barred(ctx, d.rooms.Pool, pairs)
 }
 
 // leaveOut is POST /campaigns/drafts/:draft/without: the draft keeps all recipients but those who have

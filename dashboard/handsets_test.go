@@ -66,6 +66,7 @@ func TestReceivedPage(t *testing.T) {
 		t.Error("another number's is found")
 	}
 	aline.wants(aline.get("/received?number=69000000"), http.StatusOK, "Nothing found")
+	aline.wants(aline.get("/received?number=%2B32479000001"), http.StatusOK, "Nothing found")
 	aline.wants(aline.get("/received?from=2001-01-01&to=2001-01-02"), http.StatusOK, "Nothing found")
 	aline.wants(aline.get("/received?number=12"), http.StatusUnprocessableEntity, "not a Burundi", `value="12"`)
 	aline.wants(aline.get("/received?from=tomorrow&number=%ff%00"), http.StatusUnprocessableEntity, "not a date")

@@ -86,9 +86,11 @@ func (f *form) address(path string, more ...string) string {
 // receivedFilter reads the filter.
 func (v *visit) receivedFilter(f *form) (filter handsets.Filter) {
 	if text := f.Value("number"); text != "" {
-		var ok bool
-		if filter.Number, ok = v.d.opts.Plan.Parse(text); !ok {
-			f.refuse("number", "error.number")
+		if filter.Senders = handsets.Foreign(text); filter.Senders == nil {
+			number, ok := v.d.opts.Plan.Parse(text)
+			if filter.Senders = []string{string(number)}; !ok {
+				f.refuse("number", "error.number")
+			}
 		}
 	}
 	filter.From = f.day("from", f.Value("from"))

@@ -1,7 +1,7 @@
 package handsets
 
 // SetMaxOptOuts makes the lists shorter than MaxOptOuts.
-func (s *Store) SetMaxOptOuts(most int64) { s.lists.most = most }
+func (s *Store) SetMaxOptOuts(most int) { s.rooms.most = most }
 
 // How what is kept of a number is found.
 const (

@@ -46,16 +46,16 @@ type database interface {
 // Store keeps what handsets send, and the opt-outs, in one database.
 type Store struct {
 	pool  database
-	lists *listSizes
+	rooms *rooms
 }
 
 // New returns the store of pool's database.
 func New(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, lists: &listSizes{most: MaxOptOuts, of: map[sms.CompanyID]listSize{}}}
+	return &Store{pool: pool, rooms: &rooms{most: MaxOptOuts, of: map[sms.CompanyID]int{}}}
 }
 
 // In returns a copy that works in the caller's transaction.
-func (s *Store) In(tx pgx.Tx) *Store { return &Store{pool: tx, lists: s.lists} }
+func (s *Store) In(tx pgx.Tx) *Store { return &Store{pool: tx, rooms: s.rooms} }
 
 // clean returns text from outside as PostgreSQL takes it.
 func clean(s string) string {

@@ -38,9 +38,9 @@ func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 
 // Filter says which of a company's messages a list has; a zero field all.
 type Filter struct {
-	Number sms.Number // from it
-	From   time.Time  // received then or later
-	To     time.Time  // received before then
+	Senders []string  // from one of them, as Message.From
+	From    time.Time // received then or later
+	To      time.Time // received before then
 }
 
 const messageColumns = `id, company_id, received_at, carrier, source, destination, body, parts`
@@ -72,8 +72,12 @@ func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, befor
 	if !f.To.IsZero() {
 		where.WriteString(condition(` AND received_at < $%d`, f.To))
 	}
-	if f.Number != "" {
-		where.WriteString(condition(` AND source = $%d`, string(f.Number)))
+	switch len(f.Senders) {
+	case 0:
+	case 1: // in the order of the index
+		where.WriteString(condition(` AND source = $%d`, f.Senders[0]))
+	default:
+		where.WriteString(condition(` AND source = ANY($%d)`, f.Senders))
 	}
 	query := `SELECT ` + messageColumns + ` FROM inbound_messages WHERE company_id = $1` + where.String() +
 		condition(` ORDER BY received_at DESC, id DESC LIMIT $%d`, limit+1)

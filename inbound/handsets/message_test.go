@@ -55,9 +55,9 @@ func TestMessages(t *testing.T) {
 	}
 	for limit := 1; limit < 7; limit++ {
 		same("all", list(handsets.Filter{}, limit), 8, 6, 4, 2, 0)
-		same("a number", list(handsets.Filter{Number: "+25761000002"}, limit), 0)
+		same("a number", list(handsets.Filter{Senders: []string{"+25761000002"}}, limit), 0)
 		same("a time", list(handsets.Filter{From: start.Add(time.Hour), To: start.Add(3 * time.Hour)}, limit), 4, 2)
-		same("both", list(handsets.Filter{Number: "+25761000001", From: start.Add(time.Hour), To: start.Add(3 * time.Hour)}, limit), 4, 2)
+		same("both", list(handsets.Filter{Senders: []string{"+25761000001"}, From: start.Add(time.Hour), To: start.Add(3 * time.Hour)}, limit), 4, 2)
 	}
 	if m, err := d.Message(t.Context(), 1, ids[2]); err != nil || m.ID != ids[2] || m.From != "+25761000001" || *m.Body != "m" || !m.At.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", m, err)
@@ -69,6 +69,17 @@ func TestMessages(t *testing.T) {
 		if page, next, err := d.List(t.Context(), 1, handsets.Filter{}, id, 10); !errors.Is(err, handsets.ErrNotFound) {
 			t.Errorf("behind another's, or nobody's: %v, %d, %v", page, next, err)
 		}
+	}
+	text := "x"
+	foreign, err := d.Insert(t.Context(), handsets.Message{CompanyID: 3, At: start, Carrier: "lumitel", From: "0032479000001", To: "8080", Body: &text, Parts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, _, err := d.List(t.Context(), 3, handsets.Filter{Senders: handsets.Foreign("+32 479 00 00 01")}, 0, 10); err != nil || len(page) != 1 || page[0].ID != foreign {
+		t.Errorf("a number of another country: %v, %v", page, err)
+	}
+	if forms := handsets.Foreign("12"); forms != nil {
+		t.Errorf("12 is the number %v", forms)
 	}
 	if page, _, err := d.List(t.Context(), 0, handsets.Filter{}, 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("nobody's: %v, %v", page, err)

@@ -30,6 +30,15 @@ func Named(text string) (number sms.Number, forms []string) {
 	return "", []string{text}
 }
 
+// Foreign returns the forms in which carriers write the number of another country that text
+// is; nil where it is none.
+func Foreign(text string) []string {
+	if number, forms := Named(text); number == "" && len(forms) > 1 && len(forms[1]) > 8 {
+		return forms
+	}
+	return nil
+}
+
 // InboundOf returns what carriers delivered from a number, or to it, by its forms (Named).
 func (s *Store) InboundOf(ctx context.Context, forms []string) ([]Inbound, error) {
 	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, forms))

@@ -60,71 +60,56 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 }
 
 // OptOutWithin is OptOut for what a company enters by itself, which has room for
-// MaxOptOuts entries: ErrListFull when they are there. The list is counted once a
-// minute; where several processes enter at the same time it may become longer by what
-// they enter in a minute.
+// MaxOptOuts entries: ErrListFull when they are there. A list with room is counted again
+// after some ten thousand entries of this process: where several processes enter at the
+// same time it may become longer by what the others enter meanwhile.
 func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
-	if !s.lists.hasRoom(company, time.Now()) {
-		var size int64
-		err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), s.lists.most).Scan(&size)
+	if !s.rooms.take(company, len(entries)) {
+		var size int
+		err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), s.rooms.most).Scan(&size)
 		if err != nil {
 			return 0, fmt.Errorf("counting the opt-outs of company %d: %w", company, err)
 		}
-		if size >= s.lists.most {
+		if size >= s.rooms.most {
 			return 0, ErrListFull
 		}
-		s.lists.counted(company, size, time.Now())
+		s.rooms.counted(company, s.rooms.most-size-len(entries))
 	}
-	added, err = s.OptOut(ctx, company, entries)
-	s.lists.grew(company, added)
-	return added, err
+	return s.OptOut(ctx, company, entries)
 }
 
-// listSizes remembers how long companies' lists are: a million entries take long to
-// count, and are entered by requests of 500.
-type listSizes struct {
-	most int64 // entries of a list
+// rooms remembers how many entries companies may make before their lists are counted
+// again: a million entries take long to count, and are entered by requests of 500.
+type rooms struct {
+	most int // entries of a list
 
 	mu sync.Mutex
-	of map[sms.CompanyID]listSize
-}
-
-// listSize is how long a list was, and by how much this process has made it longer
-// since.
-type listSize struct {
-	entries int64
-	at      time.Time
+	of map[sms.CompanyID]int
 }
 
 const (
-	sizeLife  = time.Minute
-	sizesKept = 10_000 // companies
+	roomMost  = 20_000
+	roomsKept = 10_000 // companies
 )
 
-// hasRoom reports whether a list is known to have room.
-func (l *listSizes) hasRoom(company sms.CompanyID, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	size, known := l.of[company]
-	return known && size.entries < l.most && now.Sub(size.at) < sizeLife
+// take takes room for entries; false when there is not enough that is known.
+func (r *rooms) take(company sms.CompanyID, entries int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[company] < entries {
+		return false
+	}
+	r.of[company] -= entries
+	return true
 }
 
-func (l *listSizes) counted(company sms.CompanyID, entries int64, at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.of) >= sizesKept {
-		clear(l.of)
+func (r *rooms) counted(company sms.CompanyID, room int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.of) >= roomsKept {
+		clear(r.of)
 	}
-	l.of[company] = listSize{entries, at}
-}
-
-func (l *listSizes) grew(company sms.CompanyID, by int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if size, known := l.of[company]; known {
-		size.entries += by
-		l.of[company] = size
-	}
+	r.of[company] = min(room, roomMost)
 }
 
 // OptIn takes a number off a company's list and returns how many entries that were:
@@ -217,19 +202,14 @@ func OptedOut(company, number, sender string) string {
 }
 
 // Barred returns which of the pairs must not have a message ([OptedOut]), by their place in the
-// list. It is one statement, in the transaction of what it decides: an entry that is
-// committed counts.
-func Barred(ctx context.Context, tx pgx.Tx, pairs []Pair) (map[int]bool, error) {
-	return (&Store{pool: tx}).Barred(ctx, pairs)
-}
-
-// Barred is the function Barred for what is decided later: by then there may be others.
-func (s *Store) Barred(ctx context.Context, pairs []Pair) (map[int]bool, error) {
+// list. It is one statement: in the transaction of what it decides an entry that is
+// committed counts; for what is decided later there may be others by then.
+func Barred(ctx context.Context, db database, pairs []Pair) (map[int]bool, error) {
 	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {
 		companies[i], numbers[i], senders[i] = p.CompanyID, string(p.Number), p.Sender
 	}
-	rows, err := s.pool.Query(ctx, `
+	rows, err := db.Query(ctx, `
 		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
 		CROSS JOIN LATERAL (SELECT `+entries("u.company", "u.number", "u.sender")+` LIMIT 1) e`,
 		companies, numbers, senders)
