@@ -1,7 +1,6 @@
 package accounts
 
-// Limits are what a company may send at most, where it is not what the configuration says: nil is the configuration's, 0
-// no limit.
+// Limits are what a company may send at most: nil and 0 are no limit.
 type Limits struct {
 	CreditsADay   *int64 // credits that its sends may take on a day
 	RepeatSeconds *int64 // between two sends of a text to a number
@@ -17,14 +16,11 @@ func (l *Limits) columns() []any {
 	return []any{&l.CreditsADay, &l.RepeatSeconds, &l.RepeatsADay, &l.NumberADay}
 }
 
-// LimitChange is another limit: a number, 0 for no limit, nil for the configuration's. A nil LimitChange changes nothing.
-type LimitChange *struct{ To *int64 }
+// LimitChange is another limit, 0 for none; nil changes nothing.
+type LimitChange *int64
 
 // Limit returns the change to a limit of n, 0 for none.
-func Limit(n int64) LimitChange { return &struct{ To *int64 }{&n} }
-
-// LimitAsConfigured returns the change back to what the configuration says.
-func LimitAsConfigured() LimitChange { return &struct{ To *int64 }{} }
+func Limit(n int64) LimitChange { return &n }
 
 // LimitsChange is a change of [Limits]; a nil field stays as it is.
 type LimitsChange struct {
@@ -34,11 +30,7 @@ type LimitsChange struct {
 // args are the arguments of a statement: whether to change a column, and to what.
 func (c LimitsChange) args() (args []any) {
 	for _, change := range []LimitChange{c.CreditsADay, c.RepeatSeconds, c.RepeatsADay, c.NumberADay} {
-		var to *int64
-		if change != nil {
-			to = change.To
-		}
-		args = append(args, change != nil, to)
+		args = append(args, change != nil, (*int64)(change))
 	}
 	return args
 }

@@ -15,10 +15,9 @@ func TestGoldenLimits(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
 	limits := func(o *intake.Options) {
 		o.Repeats = throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 5 * time.Second})
-		o.Limits = intake.Limits{RepeatInterval: 30 * time.Second, NumberADay: 4, CreditsADay: 12, Singles: true}
 	}
 	w := newWorld(t, worldOptions{Intake: limits}).settle()
-	w.exec(`UPDATE companies SET repeat_seconds = 0, number_a_day = 0, credits_a_day = 0 WHERE id = $1`, w.company["other"])
+	w.exec(`UPDATE companies SET repeat_seconds = 30, number_a_day = 4, credits_a_day = 12 WHERE id = $1`, w.company["live"])
 	template := templated("ACME", "Bonjour {{nom}}", to("79000001", vars{"nom": "Ann"}), to("79000002", vars{"nom": "Ben"}))
 	for _, c := range []struct {
 		name, as, path, body string

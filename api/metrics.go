@@ -25,9 +25,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
 			Help: "Requests being answered now."}),
 		memory: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
-			Help: "Octets of request bodies and large answers in memory; api.body_memory is the most."}),
+			Help: "Octets of request bodies and large answers in memory, 64 MiB at most."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
-			Help: "Bodies and answers on their way that were dropped because api.body_memory, or its user's half, was full."}, []string{"kind"}),
+			Help: "Bodies and answers on their way that were dropped because the memory for them was full."}, []string{"kind"}),
 	}
 	for _, what := range []string{"body", "answer"} {
 		m.dropped.WithLabelValues(what)

@@ -1,73 +1,54 @@
 package configs
 
-import (
-	"time"
-
-	"intumwa/dispatcher"
-	"intumwa/smpp"
-)
+import "time"
 
 // Carrier is one mobile operator: which numbers it takes and how it talks.
 type Carrier struct {
-	Name             string                      `yaml:"name"`
-	Prefixes         []string                    `yaml:"prefixes"`         // national digits; the longest match wins
-	NumberOverrides  []string                    `yaml:"number_overrides"` // whole national numbers taken whatever the prefixes say
-	Default          bool                        `yaml:"default"`          // takes what no prefix matches
-	Confirm          Word[dispatcher.Confirm]    `yaml:"confirm" default:"receipt"`
-	OnReceiptTimeout Word[Timeout]               `yaml:"on_receipt_timeout" default:"failed"`
-	ReceiptTimeout   time.Duration               `yaml:"receipt_timeout" default:"1h" min:"1"` // past the validity
-	MessageIDFormat  Word[dispatcher.IDFormat]   `yaml:"message_id_format" default:"auto"`
-	ReceiptStates    map[string]Word[Outcome]    `yaml:"receipt_states"` // stat text -> what it says
-	Concat           Word[dispatcher.Concat]     `yaml:"concat" default:"udh8"`
-	Alphabet         Word[dispatcher.Alphabet]   `yaml:"alphabet" default:"gsm7"` // what data_coding 0 means there
-	ValidityPeriod   Word[dispatcher.Validity]   `yaml:"validity_period" default:"relative"`
-	SourceTON        int                         `yaml:"source_ton" default:"5" min:"0" max:"255"`
-	SourceNPI        int                         `yaml:"source_npi" default:"0" min:"0" max:"255"`
-	DestTON          int                         `yaml:"dest_ton" default:"1" min:"0" max:"255"`
-	DestNPI          int                         `yaml:"dest_npi" default:"1" min:"0" max:"255"`
-	ServiceType      string                      `yaml:"service_type"`
-	TLVs             map[string]string           `yaml:"tlvs"`                                  // tag -> value, on every submit_sm; see Carrier.StaticTLVs
-	ErrorClasses     map[string]Word[smpp.Class] `yaml:"error_classes"`                         // command_status -> class; see Carrier.Classes
-	UserReference    bool                        `yaml:"user_message_reference" default:"true"` // sent, and used where the carrier echoes it
-	OnAmbiguous      Word[dispatcher.Ambiguous]  `yaml:"on_ambiguous" default:"resend"`
-	UnknownHold      time.Duration               `yaml:"unknown_hold" default:"5m" min:"1"` // how long an unanswered submit_sm is waited for while its bind lives
-	RetryMin         time.Duration               `yaml:"retry_min" default:"1s" min:"1"`
-	RetryMax         time.Duration               `yaml:"retry_max" default:"1m" min:"1"`
-	Failover         []string                    `yaml:"failover"`
-	FailoverAfter    time.Duration               `yaml:"failover_after" default:"10s" min:"1"`
-	SecondCarrier    string                      `yaml:"second_carrier"`                                 // asked once for a message that fails here
-	SecondWithin     time.Duration               `yaml:"second_carrier_within" default:"1m" min:"0"`     // of its acceptance, for a receipt that says UNDELIV
-	MaxUnmatched     int                         `yaml:"max_unmatched_per_hour" default:"50000" min:"1"` // receipts that match nothing, kept in any hour
-	MaxInbound       int                         `yaml:"max_inbound_per_hour" default:"20000" min:"1"`   // segments of messages from handsets, kept in any hour
-	Links            []Link                      `yaml:"links" min:"1"`
+	Name             string            `yaml:"name" required:"true" example:"lumitel" text:"Used in metrics, logs and variables. Do not rename a carrier that has waiting messages: they are stored under its name."`
+	Prefixes         []string          `yaml:"prefixes" example:"61,62,68,69" text:"Beginnings of the national numbers that it takes, or whole ones (8 digits); over all carriers the longest match wins."`
+	Default          bool              `yaml:"default" text:"Takes numbers that no prefix matches. One carrier at most; without one such numbers are refused with 400."`
+	Confirm          string            `yaml:"confirm" default:"receipt" oneof:"receipt submit" text:"What makes a message sent: the receipt, or the submit_sm_resp of a carrier that sends no receipts."`
+	OnReceiptTimeout string            `yaml:"on_receipt_timeout" default:"failed" oneof:"failed sent" text:"Status of a message whose receipt never came."`
+	ReceiptTimeout   time.Duration     `yaml:"receipt_timeout" default:"1h" min:"1" text:"How long after the validity a receipt is waited for."`
+	MessageIDFormat  string            `yaml:"message_id_format" default:"auto" oneof:"auto same hex_to_decimal decimal_to_hex" text:"How ids in receipts relate to those in submit_sm_resp; auto learns it. If wrong: no receipt matches and every message times out."`
+	ReceiptStates    map[string]string `yaml:"receipt_states" oneof:"sent failed none" text:"Other meanings of a receipt's stat (sent, failed, none), e.g. {ACCEPTD: none} where that is \"in our queue\"."`
+	Concat           string            `yaml:"concat" default:"udh8" oneof:"udh8 udh16 sar payload" text:"How segments of a long message are marked; udh16 leaves one character less in each. If wrong: handsets show the segments separately."`
+	Alphabet         string            `yaml:"alphabet" default:"gsm7" oneof:"gsm7 latin1 ascii" text:"The carrier's meaning of data_coding 0, in both directions. If wrong: @, $, _ and accents arrive as other characters."`
+	ValidityPeriod   string            `yaml:"validity_period" default:"relative" oneof:"relative absolute none" text:"Form of the validity in submit_sm. Some SMSCs refuse relative ones (ESME_RINVEXPIRY)."`
+	SourceTONNPI     []int             `yaml:"source_ton_npi" default:"5,0" text:"Type of number and numbering plan of the sender; 5 is alphanumeric. If wrong: refused, or shown as digits."`
+	DestTONNPI       []int             `yaml:"dest_ton_npi" default:"1,1" text:"Those of the recipient; international, E.164."`
+	ServiceType      string            `yaml:"service_type" text:"At most 5 octets; some carriers bill or route by it."`
+	TLVs             map[string]string `yaml:"tlvs" text:"Optional parameters of every submit_sm, as text or as octets after hex:, e.g. {0x1401: abc, 0x1402: \"hex:00FF\"}."`
+	ErrorClasses     map[string]string `yaml:"error_classes" oneof:"throttled temporary permanent unroutable configuration" text:"Other classes of command_status values (throttled, temporary, permanent, unroutable, configuration), e.g. {0x45: permanent}."`
+	UserReference    bool              `yaml:"user_message_reference" default:"true" text:"Sent with every segment; a receipt that echoes it settles a segment whose submit_sm_resp was lost. False for carriers that refuse it (ESME_ROPTPARNOTALLWD)."`
+	OnAmbiguous      string            `yaml:"on_ambiguous" default:"resend" oneof:"resend hold fail" text:"What becomes of a segment whose submit_sm_resp was lost: resend (it may arrive twice), hold (wait for its receipt until the message expires), fail."`
+	UnknownHold      time.Duration     `yaml:"unknown_hold" default:"5m" min:"1" text:"How long a submit_sm_resp is waited for while the session lives, before on_ambiguous applies; longer than enquire_link and its 10s together."`
+	Failover         []string          `yaml:"failover" text:"Names of the carriers to try, in this order, when every link here has been down for 10s. They must reach the same numbers."`
+	SecondCarrier    string            `yaml:"second_carrier" text:"The carrier to ask, once, before a message fails that this one refuses as unroutable or reports UNDELIV within a minute."`
+	Links            []Link            `yaml:"links" required:"true" text:"The accounts at its SMSCs; at least one."`
 }
 
 // Link is one account at a carrier's SMSC.
 type Link struct {
-	Name            string              `yaml:"name"`
-	Address         Address             `yaml:"address"` // host:port
-	TLS             TLS                 `yaml:"tls"`
-	Bind            Word[smpp.BindMode] `yaml:"bind" default:"transceiver"`
-	Binds           int                 `yaml:"binds" default:"1" min:"1" max:"64"` // binds to open; window and tps count for all together
-	SystemID        string              `yaml:"system_id"`
-	Password        Secret              `yaml:"password"`
-	PasswordFile    SecretFile          `yaml:"password_file"`
-	SystemType      string              `yaml:"system_type"`
-	Window          int                 `yaml:"window" default:"100" min:"1" max:"1000"` // outstanding submit_sm
-	TPS             int                 `yaml:"tps" default:"100" min:"0"`               // submit_sm a second, 0 = unpaced
-	Weight          int                 `yaml:"weight" default:"1" min:"1" max:"1000"`   // share of the carrier's traffic beside its other links
-	EnquireLink     time.Duration       `yaml:"enquire_link" default:"30s" min:"1s"`     // idle time before the peer is asked whether it lives
-	EnquireTimeout  time.Duration       `yaml:"enquire_timeout" default:"10s" min:"1s"`  // silence after that question which ends the session
-	ResponseTimeout time.Duration       `yaml:"response_timeout" default:"10s" min:"1s"` // of a submit_sm; past it the alarm is raised
-	ConnectTimeout  time.Duration       `yaml:"connect_timeout" default:"10s" min:"1s"`  // TCP and TLS
-	BindTimeout     time.Duration       `yaml:"bind_timeout" default:"30s" min:"1s"`     // from the bind to its answer
+	Name            string        `yaml:"name" required:"true" example:"lumitel-1" text:"As the carrier's name; unique over all carriers. The argument of admin link pause."`
+	Address         string        `yaml:"address" required:"true" example:"127.0.0.1:2775" text:"host:port of the SMSC."`
+	TLS             TLS           `yaml:"tls" default:"false" text:"true, false, or an object of files in PEM: {ca: authorities to trust, cert: ours, key: its key, server_name: the name in the SMSC's certificate}. TLS 1.2 at least."`
+	Bind            string        `yaml:"bind" default:"transceiver" oneof:"transceiver transmitter_receiver" text:"transmitter_receiver opens two sessions, for SMSCs without transceiver."`
+	Binds           int           `yaml:"binds" default:"1" min:"1" max:"64" text:"Number of binds; window and tps are for all of them together. The carrier must allow them."`
+	SystemID        string        `yaml:"system_id" required:"true" example:"demo" text:"At most 15 octets."`
+	Password        Secret        `yaml:"password" example:"demo" text:"At most 8 octets: the protocol's limit. From a file it is read again at every reload."`
+	SystemType      string        `yaml:"system_type" text:"At most 12 octets; few carriers check it."`
+	Window          int           `yaml:"window" default:"100" min:"1" max:"1000" text:"Most unanswered submit_sm. The rate is at most window / latency; a lost session can duplicate so many messages."`
+	TPS             int           `yaml:"tps" default:"100" min:"0" text:"submit_sm a second, evenly spread: the contract's rate, above which the carrier throttles. 0: unpaced."`
+	EnquireLink     time.Duration `yaml:"enquire_link" default:"30s" min:"1s" text:"Silence after which enquire_link is sent; as long again (at most 10s) ends the session. Below the idle timeouts of firewall and SMSC."`
+	ResponseTimeout time.Duration `yaml:"response_timeout" default:"10s" min:"1s" text:"Time after which an unanswered submit_sm raises the alarm. It is not sent again for that."`
 }
 
-// TLS is either true or false, or an object (which means true).
+// TLS is true, false, or an object (which means true).
 type TLS struct {
 	Enabled    bool   `yaml:"-"`
-	CA         Path   `yaml:"ca"`          // PEM file of the authorities to trust; empty = the system's
-	Cert       Path   `yaml:"cert"`        // PEM file of the client certificate
-	Key        Path   `yaml:"key"`         // PEM file of its key
-	ServerName string `yaml:"server_name"` // name expected in the server's certificate; empty = the address's host
+	CA         string `yaml:"ca" text:"PEM file of the authorities to trust; empty: the system's."`
+	Cert       string `yaml:"cert" text:"PEM file of our certificate."`
+	Key        string `yaml:"key" text:"PEM file of its key."`
+	ServerName string `yaml:"server_name" text:"Name in the server's certificate; empty: the address's host."`
 }

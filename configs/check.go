@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/mail"
 	"net/netip"
@@ -19,102 +18,156 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"intumwa/inbound/handsets"
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
-// Check says every mistake in the values that matters to a process with these roles, in the order of the keys; nil when
-// there is none. Without a role it may lack the secrets that they read: the links' passwords and certificates are the
-// dispatcher's, the key of signing secrets that of webhooks and dashboard, the key of one-time codes that of api and
-// dashboard. Check opens the certificate files that the links and Redis name and nothing else. No problem quotes a value
-// that may be a secret.
+// Check returns every mistake in the values that matters to a process with these roles; nil when there is none. Without a
+// role it may lack the secrets that the role reads. Without any role, as for a command, it may also lack Redis and
+// carriers. Check opens the certificate files that the links and Redis name and nothing else. No problem quotes a value.
 func (c *Config) Check(roles ...string) []Problem {
-	k := &checker{lines: c.lines, foreign: c.foreign, binds: slices.Contains(roles, "dispatcher")}
+	k := &checker{lines: c.lines, roles: roles}
 	for _, p := range c.missing {
-		if needs(roles, p.Key) {
+		if k.needs(p.Key) {
 			k.problems = append(k.problems, p)
 		}
 	}
 	k.tags(c)
 	k.listeners(c)
-	k.database(&c.Database)
-	k.redis(&c.Redis)
-	if !senderName.MatchString(c.TestSender) {
-		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
-	}
-	k.dashboard(&c.Dashboard)
-	k.mail(c)
-	if n := len(c.Accounts.OTPKey); n > 0 && n < leastOTPKey {
-		k.problem("accounts.otp_key", "must have at least %d characters, all of them random: openssl rand -base64 32", leastOTPKey)
-	}
-	if _, err := c.Accounts.Key(); err != nil {
-		k.problem("accounts.encryption_key", "%s", err)
-	}
-	k.inbound(&c.Inbound)
-	if _, err := c.Messages.Quiet(); err != nil {
-		k.problem("messages.quiet_hours", "%s", err)
-	}
-	k.webhooks(&c.Webhooks)
-	k.limits(&c.Limits)
+	k.stores(c)
+	k.dashboard(c)
+	k.keys(c)
+	k.messages(c)
 	k.retention(c)
 	k.carriers(c.Carriers)
 	return k.problems
 }
 
-var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
+// Roles are the parts that a process may serve.
+var Roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
 
-// leastOTPKey is how short the key of one-time codes may be: with fewer characters it can be guessed.
-const leastOTPKey = 32
+// readers are the roles that read the secrets under a key path; every command reads the others.
+var readers = []struct {
+	path  string
+	roles []string
+}{
+	{"accounts.otp_key", []string{"api", "dashboard"}},
+	{"encryption_key", []string{"webhooks", "dashboard"}},
+	{"mail.url", []string{"dashboard"}},
+	{"carriers[", []string{"dispatcher"}},
+	{"redis.", Roles},
+}
+
+// needs reports whether one of the roles reads the secret at a key path.
+func needs(roles []string, path string) bool {
+	for _, r := range readers {
+		if strings.HasPrefix(path, r.path) {
+			return slices.ContainsFunc(r.roles, func(role string) bool { return slices.Contains(roles, role) })
+		}
+	}
+	return true
+}
+
+// Missing is the mistake of a secret that the file takes from a variable or a file that is not there; nil when it has its
+// value. A command that uses a secret calls it first: Check without a role does not report it.
+func (c *Config) Missing(path string) *Problem {
+	for _, p := range c.missing {
+		if p.Key == path {
+			return &p
+		}
+	}
+	return nil
+}
+
+const (
+	unencrypted = "is empty, so signing secrets and the secrets of second factors are readable in the database; " +
+		"set it to 32 random octets before the first of them, the same in every process: openssl rand -base64 32"
+	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes; " +
+		"set it to 32 random octets, the same in every process: openssl rand -base64 32"
+	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
+		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
+)
+
+// Warnings are things that are no mistakes but look like some, for a process with these roles.
+func (c *Config) Warnings(roles ...string) []Problem {
+	out := slices.Clone(c.warnings)
+	for _, w := range []struct {
+		key, text string
+		warn      bool
+	}{
+		{"accounts.otp_key", unhashed, c.Accounts.OTPKey == ""},
+		{"encryption_key", unencrypted, c.EncryptionKey == ""},
+		{"database.url", inTheOpen, postgres.Readable(string(c.Database.URL))},
+	} {
+		if w.warn && needs(roles, w.key) {
+			out = append(out, Problem{Key: w.key, Line: c.lines[w.key], Text: w.text})
+		}
+	}
+	return out
+}
 
 type checker struct {
 	lines    map[string]int
-	foreign  map[string]bool
-	binds    bool // the links are bound here
+	roles    []string
 	problems []Problem
 }
+
+func (k *checker) needs(path string) bool { return needs(k.roles, path) }
 
 func (k *checker) problem(path, format string, args ...any) {
 	k.problems = append(k.problems, Problem{Key: path, Line: k.lines[path], Text: fmt.Sprintf(format, args...)})
 }
 
-// tags checks what the fields' tags demand: min and max.
+// tags checks what the fields' tags demand.
 func (k *checker) tags(c *Config) {
-	k.length("carriers", len(c.Carriers))
+	if len(c.Carriers) == 0 && len(k.roles) > 0 {
+		k.problem("carriers", "needs at least one item")
+	}
 	for i := range c.Carriers {
-		k.length(fmt.Sprintf("carriers[%d].links", i), len(c.Carriers[i].Links))
+		if len(c.Carriers[i].Links) == 0 {
+			k.problem(fmt.Sprintf("carriers[%d].links", i), "needs at least one item")
+		}
 	}
 	walk(c, func(l leaf) {
-		if !l.value.CanInt() {
-			return
+		if l.field.Tag.Get("required") != "" && l.value.Len() == 0 && c.Missing(l.path) == nil {
+			k.problem(l.path, "is required")
 		}
-		low, hasLow := bound(l.field, "min")
-		high, hasHigh := bound(l.field, "max")
-		switch v := l.value.Int(); {
-		case l.field.Type == durationType && hasLow && v < low && low != 1:
-			k.problem(l.path, "must be at least %s, not %s", time.Duration(low), time.Duration(v))
-		case l.field.Type == durationType && hasLow && v < low:
-			k.problem(l.path, "must be longer than 0s, not %s", time.Duration(v))
-		case hasLow && hasHigh && (v < low || v > high):
-			k.problem(l.path, "must be from %d to %d%s", low, high, k.notNumber(l.path, v))
-		case hasLow && v < low:
-			k.problem(l.path, "must be at least %d%s", low, k.notNumber(l.path, v))
+		if words := strings.Fields(l.field.Tag.Get("oneof")); len(words) > 0 {
+			k.words(l, words)
+		}
+		if l.value.CanInt() {
+			k.bounds(l)
 		}
 	})
 }
 
-// not is the end of a problem's text that quotes the value, or nothing where it may be a secret.
-func (k *checker) not(path, value string) string { return not(k.foreign, path, value) }
-
-func (k *checker) notNumber(path string, n int64) string {
-	if fromOutside(k.foreign, path) {
-		return ""
+func (k *checker) words(l leaf, words []string) {
+	check := func(path, word string) {
+		if !slices.Contains(words, word) {
+			k.problem(path, "must be one of %s", strings.Join(words, ", "))
+		}
 	}
-	return fmt.Sprintf(", not %d", n)
+	if l.value.Kind() != reflect.Map {
+		check(l.path, l.value.String())
+		return
+	}
+	for _, key := range sortedKeys(l.value) {
+		check(join(l.path, key), l.value.MapIndex(reflect.ValueOf(key)).String())
+	}
 }
 
-func (k *checker) length(path string, n int) {
-	if n == 0 {
-		k.problem(path, "needs at least one item")
+func (k *checker) bounds(l leaf) {
+	low, hasLow := bound(l.field, "min")
+	high, hasHigh := bound(l.field, "max")
+	switch v := l.value.Int(); {
+	case l.field.Type == durationType && hasLow && v < low && low != 1:
+		k.problem(l.path, "must be at least %s", time.Duration(low))
+	case l.field.Type == durationType && hasLow && v < low:
+		k.problem(l.path, "must be longer than 0s")
+	case hasLow && hasHigh && (v < low || v > high):
+		k.problem(l.path, "must be from %d to %d", low, high)
+	case hasLow && v < low:
+		k.problem(l.path, "must be at least %d", low)
 	}
 }
 
@@ -128,18 +181,9 @@ func bound(f reflect.StructField, tag string) (int64, bool) {
 
 func (k *checker) listeners(c *Config) {
 	taken := map[string]string{}
-	listeners := []struct{ key, address string }{
+	for _, l := range []struct{ key, address string }{
 		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
-	}
-	for _, role := range slices.Sorted(maps.Keys(c.Ops.Roles)) {
-		path := join("ops.roles", role)
-		if !slices.Contains(Roles, role) {
-			k.problem(path, "must be one of %s", strings.Join(Roles, ", "))
-			continue
-		}
-		listeners = append(listeners, struct{ key, address string }{path, c.Ops.Roles[role]})
-	}
-	for _, l := range listeners {
+	} {
 		port, err := portOf(l.address)
 		switch other := taken[l.address]; {
 		case err != nil:
@@ -150,134 +194,16 @@ func (k *checker) listeners(c *Config) {
 			taken[l.address] = l.key
 		}
 	}
-	k.proxies("api.trusted_proxies", c.API.TrustedProxies)
-	if c.API.BodyMemory <= 2*c.API.MaxBody {
-		k.problem("api.body_memory", "must be more than twice api.max_body")
-	}
-	k.proxies("dashboard.trusted_proxies", c.Dashboard.TrustedProxies)
-}
-
-func (k *checker) proxies(path string, proxies []string) {
-	for i, p := range proxies {
+	for i, p := range c.API.TrustedProxies {
 		_, addressErr := netip.ParseAddr(p)
 		_, rangeErr := netip.ParsePrefix(p)
 		if addressErr != nil && rangeErr != nil {
-			at := fmt.Sprintf("%s[%d]", path, i)
-			k.problem(at, "must be an address or a range such as 10.0.0.0/8%s", k.not(at, p))
+			k.problem(fmt.Sprintf("api.trusted_proxies[%d]", i), "must be an address or a range such as 10.0.0.0/8")
 		}
 	}
 }
 
-// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day to
-// look.
-const leastRetention = 24 * time.Hour
-
-func (k *checker) limits(l *Limits) {
-	if l.RepeatInterval > 24*time.Hour || l.RepeatInterval%time.Second != 0 {
-		k.problem("limits.repeat_interval", "must be whole seconds and at most 24h, not %s", l.RepeatInterval)
-	}
-}
-
-func (k *checker) retention(c *Config) {
-	r := &c.Retention
-	for _, kept := range []struct {
-		key  string
-		time time.Duration
-	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}, {"numbers", r.Numbers}} {
-		if kept.time > 0 && kept.time < leastRetention {
-			k.problem("retention."+kept.key, "must be at least %s, not %s", leastRetention, kept.time)
-		}
-	}
-	if r.Numbers >= leastRetention && r.Numbers < max(r.Deliveries, r.Receipts) {
-		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts, %s: they hold the number too", max(r.Deliveries, r.Receipts))
-	}
-	if r.Messages <= 0 {
-		return
-	}
-	final := c.Messages.Validity // by then a message is sent or failed
-	for _, carrier := range c.Carriers {
-		final = max(final, c.Messages.Validity+carrier.ReceiptTimeout)
-	}
-	switch least := max(final+leastRetention, r.IdempotencyKeys); {
-	case r.Messages < least:
-		k.problem("retention.messages", "must be 0s or at least %s, not %s: until then a message may wait for its receipt, or its request be repeated", least, r.Messages)
-	case r.Bodies > r.Messages:
-		k.problem("retention.bodies", "must not be longer than retention.messages, %s", r.Messages)
-	case r.Numbers > r.Messages:
-		k.problem("retention.numbers", "must not be longer than retention.messages, %s", r.Messages)
-	}
-}
-
-// Bounds of what handsets are understood by and told.
-const (
-	maxCommandWord = 20  // characters
-	maxReply       = 600 // code points, as of any message
-)
-
-func (k *checker) inbound(i *Inbound) {
-	means := map[string]string{}
-	words := func(list string, words []string) {
-		for n, text := range words {
-			path := fmt.Sprintf("inbound.%s[%d]", list, n)
-			word := handsets.Word(text)
-			switch other := means[word]; {
-			case word == "" || strings.ContainsFunc(text, unicode.IsSpace) || utf8.RuneCountInString(text) > maxCommandWord:
-				k.problem(path, "must be one word of at most %d letters and digits", maxCommandWord)
-			case other != "" && other != list:
-				k.problem(path, "stands in inbound.%s as well: case and accents do not count", other)
-			}
-			means[word] = list
-		}
-	}
-	words("stop_words", i.StopWords)
-	words("start_words", i.StartWords)
-	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", i.StopReply}, {"inbound.start_reply", i.StartReply}} {
-		if utf8.RuneCountInString(reply.text) > maxReply || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
-			k.problem(reply.key, "must be a text of at most %d characters, or empty", maxReply)
-		}
-	}
-}
-
-func (k *checker) webhooks(w *Webhooks) {
-	for i, delay := range w.RetryDelays {
-		if delay <= 0 {
-			k.problem(fmt.Sprintf("webhooks.retry_delays[%d]", i), "must be longer than 0s, not %s", delay)
-		}
-	}
-	if _, err := w.Key(); err != nil {
-		k.problem("webhooks.encryption_key", "%s", err)
-	}
-}
-
-// Quiet are the quiet hours.
-func (m *Messages) Quiet() (sms.QuietHours, error) { return sms.ParseQuietHours(m.QuietHours) }
-
-// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
-func (w *Webhooks) Key() (*[32]byte, error) { return octetsOf(w.EncryptionKey) }
-
-// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
-func (a *Accounts) Key() (*[32]byte, error) { return octetsOf(a.EncryptionKey) }
-
-func octetsOf(text Secret) (*[32]byte, error) {
-	raw := string(text)
-	if raw == "" {
-		return nil, nil
-	}
-	decoders := []func(string) ([]byte, error){
-		hex.DecodeString,
-		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
-		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
-	}
-	for _, decode := range decoders {
-		if key, err := decode(raw); err == nil && len(key) == 32 {
-			return (*[32]byte)(key), nil
-		}
-	}
-	return nil, errors.New("must be 32 octets in base64 or hex")
-}
-
-// portOf reads host:port, where the host may be missing. Its errors do not quote the address: what is no address may be
-// a URL with a password.
+// portOf reads host:port, where the host may be missing.
 func portOf(address string) (int, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -290,35 +216,74 @@ func portOf(address string) (int, error) {
 	return int(port), nil
 }
 
-// remote refuses an address that one cannot connect to, and one that holds more than a host and a port: it would stand
-// in logs and errors.
-func remote(address Address) error {
-	port, err := portOf(string(address))
-	if err != nil {
-		return err
+var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]+:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
+
+// remote refuses an address that one cannot connect to, and one that holds more than a host and a port: it would appear in
+// logs and errors.
+func (k *checker) remote(path, address string) {
+	if port, err := portOf(address); err != nil || port == 0 || !plainAddress.MatchString(address) {
+		k.problem(path, "must be host:port and nothing else, no scheme, user or password")
 	}
-	if host, _, _ := net.SplitHostPort(string(address)); host == "" || port == 0 {
-		return errors.New("must have a host and a port from 1 to 65535")
-	}
-	if !plainAddress.MatchString(string(address)) {
-		return errors.New("must be host:port and nothing else, no scheme, user or password")
-	}
-	return nil
 }
 
-func (k *checker) dashboard(d *Dashboard) {
+var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+
+func (k *checker) stores(c *Config) {
+	if err := postgres.CheckURL(string(c.Database.URL)); err != nil && c.Database.URL != "" {
+		k.problem("database.url", "%s", err)
+	}
+	r := &c.Redis
+	u, err := url.Parse(string(r.URL))
+	switch {
+	case r.URL == "" && len(r.Addresses) == 0 && len(k.roles) > 0 && c.Missing("redis.url") == nil:
+		k.problem("redis.url", "is required, or redis.addresses")
+	case r.URL == "":
+	case err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || strings.Contains(u.Host+u.Path, "@"):
+		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://; in the password write / as %%2F, ? as %%3F, # as %%23 and @ as %%40")
+	}
+	for i, address := range r.Addresses {
+		k.remote(fmt.Sprintf("redis.addresses[%d]", i), address)
+	}
+	if len(r.Addresses) == 0 && r.MasterName != "" {
+		k.problem("redis.addresses", "is required with redis.master_name")
+	}
+	if r.MasterName == "" && r.SentinelPassword != "" {
+		k.problem("redis.master_name", "is required with redis.sentinel_password")
+	}
+	if _, err := r.TLSConfig(); err != nil {
+		k.problem("redis.tls", "%s", err)
+	}
+	if !redisPrefix.MatchString(r.Prefix) {
+		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
+	}
+}
+
+func (k *checker) dashboard(c *Config) {
+	d := &c.Dashboard
 	for _, u := range []struct{ key, text string }{{"dashboard.public_url", d.PublicURL}, {"dashboard.docs_url", d.DocsURL}} {
-		if u.text == "" {
-			continue
-		}
 		parsed, err := url.Parse(u.text)
-		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		if u.text != "" && (err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "") {
 			k.problem(u.key, "must be an address such as https://sms.example.com")
 		}
 	}
-	if u, err := url.Parse(d.PublicURL); err == nil && !d.SecureCookies && d.PublicURL != "" && !loopback(u.Hostname()) {
-		k.problem("dashboard.secure_cookies", "can be false only while dashboard.public_url is on this machine (http://localhost, http://127.0.0.1)")
+	if c.Mail.URL == "" {
+		return
 	}
+	if _, err := c.Mail.Server(); err != nil {
+		k.problem("mail.url", "%s", err)
+	}
+	if _, err := mail.ParseAddress(c.Mail.From); err != nil {
+		k.problem("mail.from", "must be an address such as Intumwa <no-reply@example.com>")
+	}
+	if host, _, err := net.SplitHostPort(d.Listen); err == nil && d.PublicURL == "" && !loopback(host) {
+		k.problem("dashboard.public_url", "is required with mail.url: the links in mails begin with it")
+	}
+}
+
+// Local reports whether the dashboard is used on this machine only, over plain HTTP.
+func (d *Dashboard) Local() bool {
+	u, err := url.Parse(d.PublicURL)
+	return err == nil && u.Scheme == "http" && loopback(u.Hostname())
 }
 
 func loopback(host string) bool {
@@ -326,25 +291,139 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-func (k *checker) mail(c *Config) {
-	m := &c.Mail
-	if m.Server != "" {
-		if err := remote(m.Server); err != nil {
-			k.problem("mail.server", "%s", err)
+// MailServer is what mail.url names.
+type MailServer struct {
+	Address            string
+	Username, Password string
+	TLS                string // starttls, tls or none
+}
+
+// Server takes the URL apart; it is zero when there is none.
+func (m *Mail) Server() (server MailServer, err error) {
+	if m.URL == "" {
+		return MailServer{}, nil
+	}
+	wrong := errors.New("must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40")
+	u, err := url.Parse(string(m.URL))
+	if err != nil || !plainAddress.MatchString(u.Host) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return MailServer{}, wrong
+	}
+	server.Address, server.Username = u.Host, u.User.Username()
+	server.Password, _ = u.User.Password()
+	switch {
+	case u.Scheme == "smtps":
+		server.TLS = "tls"
+	case u.Scheme == "smtp" && loopback(u.Hostname()):
+		server.TLS = "none"
+	case u.Scheme == "smtp":
+		server.TLS = "starttls"
+	default:
+		return MailServer{}, wrong
+	}
+	return server, nil
+}
+
+// leastOTPKey is how short the key of one-time codes may be: with fewer characters it can be guessed.
+const leastOTPKey = 32
+
+func (k *checker) keys(c *Config) {
+	if n := len(c.Accounts.OTPKey); n > 0 && n < leastOTPKey {
+		k.problem("accounts.otp_key", "must have at least %d characters, all of them random: openssl rand -base64 32", leastOTPKey)
+	}
+	if _, err := c.Key(); err != nil {
+		k.problem("encryption_key", "%s", err)
+	}
+}
+
+// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
+func (c *Config) Key() (*[32]byte, error) {
+	if c.EncryptionKey == "" {
+		return nil, nil
+	}
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString,
+		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if key, err := decode(string(c.EncryptionKey)); err == nil && len(key) == 32 {
+			return (*[32]byte)(key), nil
 		}
-		if _, err := mail.ParseAddress(m.From); err != nil {
-			k.problem("mail.from", "must be an address such as Intumwa <no-reply@example.com>")
+	}
+	return nil, errors.New("must be 32 octets in base64 or hex")
+}
+
+// Bounds of what handsets are understood by and told.
+const (
+	maxCommandWord = 20  // characters
+	maxReply       = 600 // code points, as of any message
+)
+
+var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
+
+func (k *checker) messages(c *Config) {
+	if !senderName.MatchString(c.TestSender) {
+		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
+	}
+	if _, err := sms.ParseQuietHours(c.Messages.QuietHours); err != nil {
+		k.problem("messages.quiet_hours", "%s", err)
+	}
+	for i, delay := range c.Webhooks.RetryDelays {
+		if delay <= 0 {
+			k.problem(fmt.Sprintf("webhooks.retry_delays[%d]", i), "must be longer than 0s")
 		}
-		if m.TLS.Is == "none" && m.Password != "" {
-			if host, _, _ := net.SplitHostPort(string(m.Server)); !loopback(host) {
-				k.problem("mail.tls", "cannot be none with a password: it would go out readable")
+	}
+	means := map[string]string{}
+	words := func(list string, words []string) {
+		for n, text := range words {
+			path, word := fmt.Sprintf("inbound.%s[%d]", list, n), strings.ToUpper(text)
+			switch other := means[word]; {
+			case text == "" || utf8.RuneCountInString(text) > maxCommandWord || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }):
+				k.problem(path, "must be one word of at most %d letters and digits", maxCommandWord)
+			case other != "" && other != list:
+				k.problem(path, "is in inbound.%s as well", other)
 			}
+			means[word] = list
 		}
 	}
-	if host, _, err := net.SplitHostPort(c.Dashboard.Listen); m.Server != "" && c.Dashboard.PublicURL == "" && err == nil && !loopback(host) {
-		k.problem("dashboard.public_url", "is required with mail.server: the links in mails begin with it")
+	words("stop_words", c.Inbound.StopWords)
+	words("start_words", c.Inbound.StartWords)
+	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", c.Inbound.StopReply}, {"inbound.start_reply", c.Inbound.StartReply}} {
+		if utf8.RuneCountInString(reply.text) > maxReply || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
+			k.problem(reply.key, "must be a text of at most %d characters, or empty", maxReply)
+		}
 	}
-	if m.Server == "" && (m.Username != "" || m.Password != "") {
-		k.problem("mail.server", "is required with mail.username or mail.password")
+}
+
+// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day to
+// look.
+const leastRetention = 24 * time.Hour
+
+func (k *checker) retention(c *Config) {
+	r := &c.Retention
+	for _, kept := range []struct {
+		key  string
+		time time.Duration
+	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}, {"numbers", r.Numbers}} {
+		if kept.time > 0 && kept.time < leastRetention {
+			k.problem("retention."+kept.key, "must be at least %s", leastRetention)
+		}
+	}
+	if r.Numbers >= leastRetention && r.Numbers < max(r.Deliveries, r.Receipts) {
+		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts: they hold the number too")
+	}
+	if r.Messages <= 0 {
+		return
+	}
+	final := c.Messages.Validity // by then a message is sent or failed
+	for _, carrier := range c.Carriers {
+		final = max(final, c.Messages.Validity+carrier.ReceiptTimeout)
+	}
+	switch least := max(final+leastRetention, r.IdempotencyKeys); {
+	case r.Messages < least:
+		k.problem("retention.messages", "must be 0s or at least %s: until then a message may wait for its receipt, or its request be repeated", least)
+	case r.Bodies > r.Messages:
+		k.problem("retention.bodies", "must not be longer than retention.messages")
+	case r.Numbers > r.Messages:
+		k.problem("retention.numbers", "must not be longer than retention.messages")
 	}
 }

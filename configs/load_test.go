@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -40,88 +41,54 @@ func refused(t *testing.T, text string, env ...string) []string {
 	return strings.Split(strings.ReplaceAll(err.Error(), path, "FILE"), "\n")
 }
 
+func wants(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestEmptyFileIsTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "api:\nops:\n  listen:\n"} {
 		c := load(t, text)
-		c.lines, c.foreign, c.warnings = nil, nil, nil
+		c.lines = nil
 		if want := Default(); !reflect.DeepEqual(c, want) {
-			t.Errorf("%q\n got %+v\nwant %+v", text, c.Redacted(), want.Redacted())
+			t.Errorf("%q: these keys differ: %v", text, c.Changed(want))
 		}
 	}
 }
 
-func TestSampleIsTheDefaults(t *testing.T) {
-	c := load(t, string(Sample))
-	if problems := c.Check(Roles...); len(problems) > 0 {
-		t.Fatalf("the sample has mistakes: %v", problems)
-	}
-
-	carrier := *withDefaults[Carrier]()
-	carrier.Name, carrier.Prefixes = "lumitel", []string{"61", "62", "68", "69"}
-	link := *withDefaults[Link]()
-	link.Name, link.Address, link.SystemID, link.Password = "lumitel-1", "127.0.0.1:2775", "demo", "demo"
-	carrier.Links = []Link{link}
-	want := Default()
-	want.Carriers = []Carrier{carrier}
-	want.Database.URL = c.Database.URL
-	want.Redis.URL = c.Redis.URL
-	c.lines, c.foreign, c.warnings = nil, nil, nil
-	if !reflect.DeepEqual(c, want) {
-		t.Errorf("\n got %v\nwant %v", c.Redacted(), want.Redacted())
-	}
-}
-
-// Every key stands in the sample, with a comment in the line above it.
-func TestSampleExplainsEveryKey(t *testing.T) {
-	c := load(t, string(Sample))
-	lines := strings.Split(string(Sample), "\n")
-	walk(c, func(l leaf) {
-		if l.within != nil { // the keys of tls's object are explained at tls
-			return
-		}
-		line := c.lines[l.path]
-		if line == 0 {
-			t.Errorf("%s is not in the sample", l.path)
-			return
-		}
-		if above := strings.TrimSpace(lines[line-2]); !strings.HasPrefix(above, "#") {
-			t.Errorf("%s has no comment above it (line %d): %q", l.path, line, above)
-		}
-	})
-}
-
-// A key of an earlier version is refused with what to do instead.
-func TestRemovedKeysNameTheirReplacement(t *testing.T) {
-	got := refused(t, "database:\n  session_url: postgres://h/d\n")
-	if len(got) != 1 || !strings.HasPrefix(got[0], "database.session_url (line 2): was removed: point database.url at PostgreSQL itself") {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestUnknownKeysNamePathAndLine(t *testing.T) {
-	got := refused(t, `api:
+// TestUnknownKeys: each is refused with path and line, one of an earlier version with what to do instead.
+func TestUnknownKeys(t *testing.T) {
+	wants(t, refused(t, `api:
   listn: 127.0.0.1:1
 carriers:
   - name: a
+    retry_min: 5s
     links:
       - name: b
         windw: 4
         tls: {cacert: x}
+        password_file: /x
 smpp: {}
-`)
-	want := []string{
+limits: {singles: true}
+api: {}
+`, "INTUMWA_CARRIERS_A_LINKS_B_WEIGHT=2", "INTUMWA_API_MAX_BODY=1"), []string{
+		"api (line 13): is defined in line 1 already",
 		"api.listn (line 2): unknown key",
-		"carriers[0].links[0].windw (line 7): unknown key",
-		"carriers[0].links[0].tls.cacert (line 8): unknown key",
-		"smpp (line 9): unknown key",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+		"carriers[0].retry_min (line 5): was removed: it is always 1s",
+		"carriers[0].links[0].windw (line 8): unknown key",
+		"carriers[0].links[0].tls.cacert (line 9): unknown key",
+		"carriers[0].links[0].password_file (line 10): was removed: write ${file:/etc/intumwa/secrets/NAME} as the value of the key without _file",
+		"smpp (line 11): unknown key",
+		"limits (line 12): was removed: limits are a company's own: intumwa admin company set",
+		"INTUMWA_API_MAX_BODY: was removed: it is always 16 MiB",
+		"INTUMWA_CARRIERS_A_LINKS_B_WEIGHT: was removed: links share the traffic evenly within their tps",
+	})
 }
 
 func TestWrongTypes(t *testing.T) {
-	got := refused(t, `api: 7
+	wants(t, refused(t, `api: 7
 messages:
   validity: 24
   max_segments: many
@@ -135,32 +102,35 @@ carriers:
     links: {name: x}
   -
 test_sender: {a: b}
-`)
-	want := []string{
+`, "INTUMWA_MESSAGES_VALIDITY=long", "INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,x", "INTUMWA_CARRIERS_1_RECEIPT_STATES=UNKNOWN", "INTUMWA_API_RATE_LIMIT_PER_MINUTE="), []string{
 		"api (line 1): must be an object with keys",
-		`messages.validity (line 3): must be a duration such as 90s, 5m or 24h, not "24"`,
-		`messages.max_segments (line 4): must be a whole number, not "many"`,
-		`webhooks.allow_private (line 6): must be true or false, not "yes"`,
-		`webhooks.retry_delays[1] (line 7): must be a duration such as 90s, 5m or 24h, not "soon"`,
+		"messages.validity (line 3): must be a duration such as 90s, 5m or 24h",
+		"messages.max_segments (line 4): must be a whole number",
+		"webhooks.allow_private (line 6): must be true or false",
+		"webhooks.retry_delays[1] (line 7): must be a duration such as 90s, 5m or 24h",
 		"webhooks.timeout (line 8): must be a single value",
 		"carriers[0].prefixes (line 10): must be a list",
 		"carriers[0].receipt_states (line 11): must be an object with keys",
 		"carriers[0].links (line 12): must be a list",
 		"carriers[1] (line 13): is empty",
 		"test_sender (line 14): must be a single value",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+		"INTUMWA_API_RATE_LIMIT_PER_MINUTE: must be a whole number",
+		"INTUMWA_MESSAGES_VALIDITY: must be a duration such as 90s, 5m or 24h",
+		"INTUMWA_WEBHOOKS_RETRY_DELAYS: must be a duration such as 90s, 5m or 24h",
+		"INTUMWA_CARRIERS_1_RECEIPT_STATES: must be comma-separated key=value pairs",
+	})
 }
 
 func TestNoYAML(t *testing.T) {
 	for text, want := range map[string]string{
-		"api:\n  listen: a\n  listen: b\n": "line 3",
-		"api: [1\n":                        "line 1",
-		"a: *nowhere\n":                    "no anchor above",
-		"a: 1\n---\nb: 2\n":                "more than one YAML document",
-		"? [a, b]\n: 1\n":                  "line 2",
+		"api: [1\n":                             "line 1",
+		"a: *nowhere\n":                         "Alias is not supported",
+		"a: &x 1\n":                             "Anchor is not supported",
+		"a: {<<: {b: 1}}\n":                     "MergeKey is not supported",
+		"a: !x 1\n":                             "Tag is not supported",
+		"a: 1\n---\nb: 2\n":                     "more than one YAML document",
+		"? [a, b]\n: 1\n":                       "line 2",
+		"carriers:\n  - name: a\n    name: b\n": "line 3",
 	} {
 		if got := refused(t, text); !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%q: got %q, want something with %q", text, got, want)
@@ -171,67 +141,119 @@ func TestNoYAML(t *testing.T) {
 	}
 }
 
+// TestValuesAsWritten: what YAML takes for a number stays the text that it is.
 func TestValuesAsWritten(t *testing.T) {
 	c := load(t, `
 carriers:
   - name: a
     prefixes: [61, "062", 0x1]
     links:
-      - &link
-        name: one
+      - name: one
         system_id: 0123
         password: 1e3
         system_type: |-
           true
         tps: 7
-      - <<: *link
-        name: two
         tls: {ca: /ca.pem}
 `)
 	if got, want := c.Carriers[0].Prefixes, []string{"61", "062", "0x1"}; !slices.Equal(got, want) {
 		t.Errorf("prefixes %q, want %q", got, want)
 	}
-	one, two := c.Carriers[0].Links[0], c.Carriers[0].Links[1]
-	if one.SystemID != "0123" || string(one.Password) != "1e3" || one.SystemType != "true" || one.TLS.Enabled {
-		t.Errorf("link one: %q %q %q %v", one.SystemID, string(one.Password), one.SystemType, one.TLS)
-	}
-	if two.Name != "two" || two.SystemID != "0123" || two.TPS != 7 || !two.TLS.Enabled || two.TLS.CA != "/ca.pem" {
-		t.Errorf("link two did not take over link one: %+v", two)
-	}
-	if two.Window != 100 || two.EnquireLink != 30*time.Second {
-		t.Errorf("link two lacks defaults: %+v", two)
+	if l := c.Carriers[0].Links[0]; l.SystemID != "0123" || l.Password != "1e3" || l.SystemType != "true" || l.TPS != 7 || !l.TLS.Enabled || l.Window != 100 {
+		t.Errorf("the link is %+v", l)
 	}
 }
 
-func TestExpansion(t *testing.T) {
-	c := load(t, `
-redis: {prefix: "x${A}y$$z$${A}$1", password: "${P}"}
-messages: {max_segments: "${N}"}
-carriers: [{name: c, tlvs: {0x1401: "${A}"}}]
-`, "A=1", "N=12", "P=p${A}", "B")
-	if got, want := c.Redis.Prefix, "x1y$z${A}$1"; got != want {
-		t.Errorf("prefix %q, want %q", got, want)
+const twoCarriers = `
+carriers:
+  - name: lumitel
+    links: [{name: lumitel-1}, {name: lumitel.2, tls: true}]
+  - name: leo
+    links: [{name: leo-1}]
+`
+
+func TestOverrides(t *testing.T) {
+	c := load(t, twoCarriers,
+		"INTUMWA_API_LISTEN=:1",
+		"INTUMWA_API_RATE_LIMIT_PER_MINUTE=9",
+		"INTUMWA_API_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2",
+		"INTUMWA_TEST_SENDER=TRY",
+		"INTUMWA_ACCOUNTS_OTP_KEY=k", "INTUMWA_ENCRYPTION_KEY=k",
+		"INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,2s",
+		"INTUMWA_WEBHOOKS_ALLOW_PRIVATE=true",
+		"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
+		"INTUMWA_CARRIERS_0_DEFAULT=true",
+		"INTUMWA_CARRIERS_LUMITEL_RECEIPT_STATES=UNKNOWN=failed,ACCEPTD=none",
+		"INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD=p,$q",
+		"INTUMWA_CARRIERS_0_LINKS_LUMITEL_2_TPS=5",
+		"INTUMWA_CARRIERS_LEO_LINKS_0_TLS=true",
+		"INTUMWA_CARRIERS_1_LINKS_0_WINDOW=3",
+		"INTUMWA_CARRIERS_LEO_LINKS_LEO_1_WINDOW=4", // the name wins over the index
+		"INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_TLS_CA=/ca.pem",
+		"INTUMWA_CARRIERS_LUMITEL_PREFIXES=",
+	)
+	lumitel, leo := c.Carriers[0], c.Carriers[1]
+	for key, right := range map[string]bool{
+		"api.listen":                c.API.Listen == ":1",
+		"api.rate_limit_per_minute": c.API.RateLimitPerMinute == 9,
+		"api.trusted_proxies":       slices.Equal(c.API.TrustedProxies, []string{"10.0.0.1", "10.0.0.2"}),
+		"test_sender":               c.TestSender == "TRY",
+		"webhooks.retry_delays":     slices.Equal(c.Webhooks.RetryDelays, []time.Duration{time.Second, 2 * time.Second}),
+		"webhooks.allow_private":    c.Webhooks.AllowPrivate,
+		"database.url":              c.Database.URL == "postgres://a:b@c/d?sslmode=require",
+		"default":                   lumitel.Default,
+		"receipt_states":            maps.Equal(lumitel.ReceiptStates, map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}),
+		"prefixes":                  len(lumitel.Prefixes) == 0,
+		"password":                  lumitel.Links[0].Password == "p,$q",
+		"tls.ca":                    lumitel.Links[0].TLS == TLS{Enabled: true, CA: "/ca.pem"},
+		"tps":                       lumitel.Links[1].TPS == 5,
+		"tls":                       leo.Links[0].TLS.Enabled,
+		"window":                    leo.Links[0].Window == 4,
+	} {
+		if !right {
+			t.Errorf("%s was not overridden", key)
+		}
 	}
-	if got := string(c.Redis.Password); got != "p${A}" {
-		t.Errorf("a variable's value was expanded again: %q", got)
+	if w := c.Warnings(Roles...); len(w) > 0 {
+		t.Errorf("warnings: %v", w)
 	}
-	if c.Messages.MaxSegments != 12 || c.Carriers[0].TLVs["0x1401"] != "1" {
-		t.Errorf("got %d and %q", c.Messages.MaxSegments, c.Carriers[0].TLVs)
+}
+
+// TestEveryKeyHasAVariable of its own (rule choices 11.1).
+func TestEveryKeyHasAVariable(t *testing.T) {
+	seen := map[string]string{}
+	walk(load(t, twoCarriers), func(l leaf) {
+		for _, name := range l.variables {
+			if other, taken := seen[name]; taken {
+				t.Errorf("%s and %s share %s", other, l.path, name)
+			}
+			seen[name] = l.path
+			if serviceLink.MatchString(name) {
+				t.Errorf("%s looks like a variable of Kubernetes", name)
+			}
+		}
+	})
+	for _, name := range []string{"INTUMWA_REDIS_MASTER_NAME", "INTUMWA_BILLING_REFUND", "INTUMWA_CARRIERS_LEO_CONFIRM"} {
+		if seen[name] == "" {
+			t.Errorf("no key has %s", name)
+		}
 	}
-	got := refused(t, "redis:\n  prefix: ${GONE}\n  username: ${open\nmessages: {max_segments: '${GONE}'}\n")
-	want := []string{
-		"redis.prefix (line 2): the environment variable GONE is not set",
-		"redis.username (line 3): has a ${ that is not closed; write $$ for a dollar",
-		"messages.max_segments (line 4): the environment variable GONE is not set",
+}
+
+func TestMisspeltVariablesAreWarnings(t *testing.T) {
+	c := load(t, "redis: {prefix: '${INTUMWA_MINE}'}\naccounts: {otp_key: k}\nencryption_key: k",
+		"INTUMWA_API_LISTN=x", "INTUMWA_CARRIERS_7_NAME=x", "INTUMWA_CONFIG=x", "INTUMWA_MINE=x", "PATH=x",
+		"INTUMWA_SERVICE_HOST=10.0.0.1", "INTUMWA_PORT_8080_TCP_ADDR=10.0.0.1", "INTUMWA_API_SERVICE_PORT_HTTP=80")
+	var got []string
+	for _, w := range c.Warnings(Roles...) {
+		got = append(got, w.Key)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	wants(t, got, []string{"INTUMWA_API_LISTN", "INTUMWA_CARRIERS_7_NAME"})
 }
 
 // FuzzLoad: whatever the file is, Load answers, and every mistake is one line.
 func FuzzLoad(f *testing.F) {
-	f.Add(string(Sample))
+	f.Add(Sample())
 	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c", "!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
 		f.Add(text)
 	}
@@ -243,7 +265,6 @@ func FuzzLoad(f *testing.F) {
 		}
 		if c != nil {
 			problems = append(append(problems, c.Check(Roles...)...), c.Warnings(Roles...)...)
-			_ = c.Redacted()
 		}
 		for _, p := range problems {
 			if strings.ContainsAny(p.String(), "\n\r") {

@@ -1,53 +1,79 @@
 package configs
 
 import (
+	"flag"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
 )
 
-// keysOf lists the key paths of a struct, lists as [].
-func keysOf(t reflect.Type, path string) (keys []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		at, inner := path+name, f.Type
-		if inner.Kind() == reflect.Slice && isSection(inner.Elem()) {
-			at, inner = at+"[]", inner.Elem()
-		}
-		if isSection(inner) {
-			keys = append(keys, keysOf(inner, at+".")...)
-			continue
-		}
-		keys = append(keys, at)
-	}
-	return keys
-}
+var update = flag.Bool("update", false, "write the generated files")
 
-// TestManual: docs/configuration.md has a row for every key, and no others.
-func TestManual(t *testing.T) {
-	text, err := os.ReadFile("../docs/configuration.md")
+//go:generate go test . -run TestGenerated -update
+
+// generatedBelow is the line of docs/configuration.md below which the page is generated.
+const generatedBelow = "<!-- below: go generate ./configs -->\n"
+
+// TestGenerated: the sample and the tables of the manual are those of the table of keys.
+func TestGenerated(t *testing.T) {
+	manual, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		if rest, row := strings.CutPrefix(line, "| `"); row {
-			key, _, _ := strings.Cut(rest, "`")
-			documented[key] = true
+	intro, _, found := strings.Cut(string(manual), generatedBelow)
+	if !found {
+		t.Fatal("docs/configuration.md lacks the line below which it is generated")
+	}
+	for file, want := range map[string]string{"intumwa.sample.yaml": Sample(), "../docs/configuration.md": intro + generatedBelow + Manual()} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody to read
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s is not what the keys generate (%v): go generate ./configs", file, err)
 		}
 	}
-	for _, key := range keysOf(reflect.TypeFor[Config](), "") {
-		if !documented[key] {
-			t.Errorf("docs/configuration.md does not explain %s", key)
+}
+
+// TestSampleIsTheDefaults: the sample has no mistakes, and nothing but defaults and what is required.
+func TestSampleIsTheDefaults(t *testing.T) {
+	c := load(t, Sample())
+	if problems := c.Check(Roles...); len(problems) > 0 {
+		t.Fatalf("the sample has mistakes: %v", problems)
+	}
+	var carrier Carrier
+	var link Link
+	fill(reflect.ValueOf(&carrier).Elem())
+	fill(reflect.ValueOf(&link).Elem())
+	carrier.Name, carrier.Prefixes = "lumitel", []string{"61", "62", "68", "69"}
+	link.Name, link.Address, link.SystemID, link.Password = "lumitel-1", "127.0.0.1:2775", "demo", "demo"
+	carrier.Links = []Link{link}
+	want := Default()
+	want.Carriers, want.Database.URL, want.Redis.URL = []Carrier{carrier}, c.Database.URL, c.Redis.URL
+	c.lines = nil
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("these keys differ from the defaults: %v", c.Changed(want))
+	}
+}
+
+// TestTable: every key has a text, and no key was removed; what was removed has an alternative.
+func TestTable(t *testing.T) {
+	keys := 0
+	walk(load(t, Sample()), func(l leaf) {
+		if l.field.Tag.Get("text") == "" {
+			t.Errorf("%s has no text", l.path)
 		}
-		delete(documented, key)
+		if elements.ReplaceAllString(l.path, "[]") != "" && strings.Contains(unknown(l.path), "removed") {
+			t.Errorf("%s is a key, and refused as one that was removed", l.path)
+		}
+		if l.within == nil {
+			keys++
+		}
+	})
+	if keys > 80 {
+		t.Errorf("%d keys: what nobody would turn is a constant beside the code that uses it", keys)
 	}
-	for key := range documented {
-		t.Errorf("docs/configuration.md explains %s, which is no key", key)
-	}
+	t.Logf("%d keys", keys)
 }

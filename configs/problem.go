@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Problem is one mistake, with where it stands.
+// Problem is one mistake, with its place.
 type Problem struct {
 	Key  string // key path such as carriers[0].links[1].tps, or an environment variable's name; empty = the whole file
 	Line int    // line of the file, 0 when the value did not come from it
-	Text string // what is wrong
+	Text string // what is wrong; it never quotes a value
 }
 
 // Error is String: a single problem may be all that is wrong.
@@ -48,35 +48,10 @@ func (ps Problems) orNil() error {
 	return ps
 }
 
-// The value is quoted only where it helps and cannot be a secret that stands in the wrong place: it is written in the
-// file, not taken from the environment, and short and plain.
-var (
-	plainValue    = regexp.MustCompile(`^[A-Za-z0-9 ._+/-]{0,32}$`)
-	plainKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
-	plainVariable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
-)
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// not is the end of a problem's text that quotes the value at a key path, or nothing.
-func not(foreign map[string]bool, path, value string) string {
-	if !plainValue.MatchString(value) || fromOutside(foreign, path) {
-		return ""
-	}
-	return fmt.Sprintf(", not %q", value)
-}
-
-// fromOutside says whether the value at a key path, or the list or map that it stands in, came from the environment.
-func fromOutside(foreign map[string]bool, path string) bool {
-	for path != "" {
-		if foreign[path] {
-			return true
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return false
-}
-
-// keyShown is a key of the file as it stands in a key path. A line without its colon, "password secret", makes a key of
-// the secret.
+// keyShown is a key of the file as a key path has it. A line without its colon, "password secret", makes a key of the
+// secret.
 func keyShown(key string) string {
 	if plainKey.MatchString(key) {
 		return key

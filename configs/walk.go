@@ -1,10 +1,18 @@
 package configs
 
 import (
-	"encoding"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
+)
+
+var (
+	tlsType      = reflect.TypeFor[TLS]()
+	durationType = reflect.TypeFor[time.Duration]()
+	secretType   = reflect.TypeFor[Secret]()
 )
 
 // leaf is one key of a Config that holds a value: a scalar, a list of scalars or a map.
@@ -36,9 +44,9 @@ func walkStruct(path string, variables []string, v reflect.Value, visit func(lea
 				l.within = tls
 				visit(l)
 			})
-		case isSection(f.Type):
+		case f.Type.Kind() == reflect.Struct:
 			walkStruct(at, names, field, visit)
-		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+		case isList(f.Type):
 			for j := range field.Len() {
 				own := extend(names, fmt.Sprint(j))
 				if name := field.Index(j).FieldByName("Name").String(); name != "" {
@@ -52,14 +60,16 @@ func walkStruct(path string, variables []string, v reflect.Value, visit func(lea
 	}
 }
 
-// Default is the configuration of an empty file. It lacks what has no default: the two URLs and a carrier.
-func Default() *Config { return withDefaults[Config]() }
+// isList reports whether a type is a list of objects.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
 
-// withDefaults is a section of which the file gives nothing.
-func withDefaults[T any]() *T {
-	section := new(T)
-	fill(reflect.ValueOf(section).Elem())
-	return section
+// Default is the configuration of an empty file. It lacks what has no default: the two URLs and a carrier.
+func Default() *Config {
+	c := new(Config)
+	fill(reflect.ValueOf(c).Elem())
+	return c
 }
 
 // fill gives the keys of a section the values of their default tags. Lists and maps are empty, not nil.
@@ -68,20 +78,28 @@ func fill(section reflect.Value) {
 		text, given := f.Tag.Lookup("default")
 		kind := f.Type.Kind()
 		switch {
-		case keyOf(f) == "":
-		case isSection(f.Type):
+		case keyOf(f) == "" || f.Type == tlsType:
+		case kind == reflect.Struct:
 			fill(section.Field(i))
 		case given || kind == reflect.Slice || kind == reflect.Map:
-			if err := setText(section.Field(i), text); err != nil {
+			if err := set(section.Field(i), text); err != nil {
 				panic(fmt.Sprintf("the default of %s: %v", f.Name, err))
 			}
 		}
 	}
 }
 
-// isSection tells whether the keys of a type stand in an object of the file, and not a value.
-func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+// Changed are the key paths whose values are not the same in both, secrets included, in order.
+func (c *Config) Changed(other *Config) []string {
+	values := func(c *Config) map[string]any {
+		out := map[string]any{}
+		walk(c, func(l leaf) { out[l.path] = l.value.Interface() })
+		return out
+	}
+	before, after := values(c), values(other)
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(keys)), func(key string) bool { return reflect.DeepEqual(before[key], after[key]) })
 }
 
 // keyOf is a field's key in the file, empty when it has none.

@@ -4,92 +4,65 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
 
-// document is the file's one YAML document. Its scalars are taken as they are written, so that a password 0123 is not a
-// number.
-type document struct {
-	body    ast.Node // nil when it is empty
-	anchors map[string]ast.Node
-	aliases map[*ast.AliasNode]ast.Node
-	problem *Problem
-}
+// The parser is goccy/go-yaml's, the decoding is not: with Strict it reports one mistake at a time, reads a password 0123
+// as 83, and quotes the file in its errors.
 
-// quotations are the pieces of the file in the parser's words.
+// quotations are the pieces of the file in the parser's errors.
 var quotations = regexp.MustCompile("[\"`][^\"`]*[\"`]")
 
-func parse(text []byte) (*document, *Problem) {
+// parse returns the file's one YAML document; nil when it is empty.
+func parse(text []byte) (ast.Node, *Problem) {
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
 			return nil, &Problem{Line: syntax.GetToken().Position.Line, Text: quotations.ReplaceAllString(syntax.GetMessage(), "…")}
 		}
-		return nil, &Problem{Text: "the file is not YAML"} // the error quotes the file
+		return nil, &Problem{Text: "the file is not YAML"}
 	}
-	d := &document{anchors: map[string]ast.Node{}, aliases: map[*ast.AliasNode]ast.Node{}}
-	for _, doc := range file.Docs {
-		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
-			continue
-		}
-		if d.body != nil {
+	var body ast.Node
+	for _, document := range file.Docs {
+		switch {
+		case document.Body == nil || document.Body.Type() == ast.CommentType:
+		case body != nil:
 			return nil, &Problem{Text: "the file has more than one YAML document"}
-		}
-		d.body = doc.Body
-		ast.Walk(d, d.body)
-	}
-	return d, d.problem
-}
-
-// Visit notes where each alias leads. An anchor is known only behind its node, so none holds itself.
-func (d *document) Visit(n ast.Node) ast.Visitor {
-	fail := func(text string) {
-		if d.problem == nil {
-			d.problem = &Problem{Line: lineOf(n), Text: text}
-		}
-	}
-	switch n := n.(type) {
-	case *ast.AnchorNode:
-		ast.Walk(d, n.Value)
-		d.anchors[n.Name.GetToken().Value] = n.Value
-		return nil
-	case *ast.AliasNode:
-		there, ok := d.anchors[n.Value.GetToken().Value]
-		if !ok {
-			fail("there is no anchor above for this alias; a value that begins with * stands in quotes")
-		}
-		d.aliases[n] = there
-		return nil
-	case *ast.TagNode, *ast.DirectiveNode:
-		fail(fmt.Sprintf("%s is not supported here", n.Type()))
-		return nil
-	}
-	return d
-}
-
-// plain is the node that stands behind anchors and aliases.
-func (d *document) plain(n ast.Node) ast.Node {
-	for {
-		switch at := n.(type) {
-		case *ast.AnchorNode:
-			n = at.Value
-		case *ast.AliasNode:
-			n = d.aliases[at]
 		default:
-			return n
+			body = document.Body
 		}
 	}
+	if body == nil {
+		return nil, nil
+	}
+	var plain onlyPlain
+	ast.Walk(&plain, body)
+	return body, plain.problem
 }
 
-// null tells whether there is no value.
+// onlyPlain finds the first node that the file may not have.
+type onlyPlain struct{ problem *Problem }
+
+// Visit looks at one node.
+func (p *onlyPlain) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode, *ast.TagNode, *ast.DirectiveNode:
+		if p.problem == nil {
+			p.problem = &Problem{Line: lineOf(n), Text: fmt.Sprintf("a YAML %s is not supported; a value that begins with &, *, ! or %% needs quotes", n.Type())}
+		}
+		return nil
+	}
+	return p
+}
+
+// null reports whether there is no value.
 func null(n ast.Node) bool { return n == nil || n.Type() == ast.NullType }
 
-// written is a scalar as it stands in the file.
+// written is a scalar as it is in the file.
 func written(n ast.Node) (text string, ok bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -115,46 +88,25 @@ type pair struct {
 	value ast.Node
 }
 
-// pairs are those of an object, merged ones last and only where it has none of its own; nil, and a problem, for anything
-// else.
+// pairs are those of an object; none, and a problem, for anything else.
 func (r *reader) pairs(path string, n ast.Node) (out []pair) {
 	object, ok := n.(ast.MapNode)
 	if !ok {
 		r.problem(path, lineOf(n), "must be an object with keys")
 		return nil
 	}
-	var merged []pair
-	for it := object.MapRange(); it.Next(); {
-		value := r.plain(it.Value())
-		if !it.Key().IsMergeKey() {
-			if key, ok := written(r.plain(it.Key())); ok {
-				out = append(out, pair{key, lineOf(it.Key()), it.Value()})
-			} else {
-				r.problem(path, lineOf(it.Key()), "a key must be a plain word")
-			}
-			continue
-		}
-		if several, ok := value.(*ast.SequenceNode); ok {
-			for _, one := range several.Values {
-				merged = append(merged, r.pairs(path, r.plain(one))...)
-			}
-		} else {
-			merged = append(merged, r.pairs(path, value)...)
-		}
-	}
 	first := map[string]int{} // its line
-	out = slices.DeleteFunc(out, func(p pair) bool {
-		line, twice := first[p.key]
-		if twice {
-			r.problem(join(path, p.key), p.line, "is defined in line %d already", line)
-		} else {
-			first[p.key] = p.line
-		}
-		return twice
-	})
-	for _, p := range merged {
-		if _, there := first[p.key]; !there {
-			first[p.key], out = p.line, append(out, p)
+	for it := object.MapRange(); it.Next(); {
+		key, ok := written(it.Key())
+		line := lineOf(it.Key())
+		switch before, twice := first[key]; {
+		case !ok:
+			r.problem(path, line, "a key must be a plain word")
+		case twice:
+			r.problem(join(path, key), line, "is defined in line %d already", before)
+		default:
+			first[key] = line
+			out = append(out, pair{key, line, it.Value()})
 		}
 	}
 	return out

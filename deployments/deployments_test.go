@@ -68,7 +68,7 @@ var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.y
 // environment, and nothing is to be warned of.
 func TestConfigurations(t *testing.T) {
 	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
-		"INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=", "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"INTUMWA_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs {
 		config, err := configs.Load(path, environment)
@@ -196,17 +196,16 @@ var (
 	podSecrets = map[string][]string{
 		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
 		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers"},
-		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-webhooks"},
-		"dashboard":  {"intumwa-database", "intumwa-redis", "intumwa-webhooks", "intumwa-codes", "intumwa-dashboard"},
+		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-encryption"},
+		"dashboard":  {"intumwa-database", "intumwa-redis", "intumwa-encryption", "intumwa-codes"},
 		"migrate":    {"intumwa-database"},
 	}
 	secretVariables = map[string]string{
-		"intumwa-database":  "INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
-		"intumwa-redis":     "INTUMWA_REDIS_URL=redis://e:6379/0",
-		"intumwa-codes":     "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
-		"intumwa-webhooks":  "INTUMWA_WEBHOOKS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
-		"intumwa-dashboard": "INTUMWA_ACCOUNTS_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
-		"intumwa-carriers":  "LUMITEL_PASSWORD=secret",
+		"intumwa-database":   "INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
+		"intumwa-redis":      "INTUMWA_REDIS_URL=redis://e:6379/0",
+		"intumwa-codes":      "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
+		"intumwa-encryption": "INTUMWA_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
+		"intumwa-carriers":   "LUMITEL_PASSWORD=secret",
 	}
 )
 
@@ -228,7 +227,9 @@ func TestPodSecrets(t *testing.T) {
 		var names []string
 		from, _ := at(pod, "spec", "template", "spec", "containers", 0, "envFrom").([]any)
 		for _, source := range from {
-			names = append(names, text(at(source, "secretRef", "name")))
+			if at(source, "secretRef", "optional") != true {
+				names = append(names, text(at(source, "secretRef", "name")))
+			}
 		}
 		if !slices.Equal(names, want) {
 			t.Errorf("pods of %s get %v, want %v", role, names, want)
@@ -247,7 +248,7 @@ func TestPodSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", role, err)
 			}
-			if has := slices.Contains(want, "intumwa-webhooks") && without != 2; has == (config.Missing("webhooks.encryption_key") != nil) {
+			if has := slices.Contains(want, "intumwa-encryption") && without != 2; has == (config.Missing("encryption_key") != nil) {
 				t.Errorf("%s: without their key, signing secrets would be stored in plain", role)
 			}
 			wrong := append(config.Check(role), config.Warnings(role)...)

@@ -60,8 +60,7 @@ type Options struct {
 	TestSender  string            // rule api 4.4.2
 	TestQuota   int               // segments an account, rule api 4.4.5
 	SandboxADay int               // messages to numbers of the sandbox a user and day, default 1,000
-	Limits      Limits            // of every company that has no others; none if zero
-	Repeats     *throttle.Repeats // counts for Limits; nil: those on repeats are not in force
+	Repeats     *throttle.Repeats // counts for the limits of companies; nil: those on repeats are not in force
 	QuietHours  sms.QuietHours    // of companies that have none of their own
 	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger

@@ -11,21 +11,19 @@ import (
 	"intumwa/sms"
 )
 
-// Limits bound what a company's live messages may be; a zero field bounds nothing, and
-// without any a request is not looked at. A company may have others of its own
-// (accounts.Limits). They are no part of rule api 7.2, so none is in force unless
-// somebody sets it.
-type Limits struct {
+// limits bound what a company's live messages may be (accounts.Limits); a zero field
+// bounds nothing, and without any a request is not looked at. They are no part of rule
+// api 7.2, so none is in force unless somebody sets it for the company.
+type limits struct {
 	RepeatInterval time.Duration // between two sends of a text to a number, at most a day
 	RepeatsADay    int           // of a text to a number
 	NumberADay     int           // messages to a number
 	CreditsADay    int64         // credits that a company's requests may take
-	Singles        bool          // single sends count as well in the first three, not only batches
 }
 
 // limitsOf are the limits of a company.
-func (in *Intake) limitsOf(company *accounts.Company) Limits {
-	l, own := in.opts.Limits, &company.Limits
+func limitsOf(company *accounts.Company) (l limits) {
+	own := &company.Limits
 	if own.RepeatSeconds != nil {
 		l.RepeatInterval = time.Duration(*own.RepeatSeconds) * time.Second
 	}
@@ -52,10 +50,10 @@ func (in *Intake) count(ctx context.Context, company *accounts.Company, r *reque
 	if !single && r.kind != kindBulk && r.kind != kindTemplate {
 		return release, nil
 	}
-	limits := in.limitsOf(company)
-	r.cap = limits.CreditsADay
-	repeats := throttle.RepeatLimits{Interval: limits.RepeatInterval, Texts: limits.RepeatsADay, Messages: limits.NumberADay}
-	if !repeats.Any() || in.opts.Repeats == nil || (single && !limits.Singles) {
+	own := limitsOf(company)
+	r.cap = own.CreditsADay
+	repeats := throttle.RepeatLimits{Interval: own.RepeatInterval, Texts: own.RepeatsADay, Messages: own.NumberADay}
+	if !repeats.Any() || in.opts.Repeats == nil {
 		return release, nil
 	}
 	sendings := make([]throttle.Sending, len(r.messages))
@@ -64,7 +62,7 @@ func (in *Intake) count(ctx context.Context, company *accounts.Company, r *reque
 	}
 	counted, first, reached := in.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {
-		return release, refuseRepeat(limits, reached, single, first)
+		return release, refuseRepeat(own, reached, single, first)
 	}
 	return func() { counted.Undo(ctx) }, nil
 }
@@ -78,18 +76,18 @@ func (r *request) name() string {
 }
 
 // refuseRepeat is the refusal of a message, in a batch of the first.
-func refuseRepeat(limits Limits, reached throttle.Repeat, single bool, index int) error {
+func refuseRepeat(own limits, reached throttle.Repeat, single bool, index int) error {
 	recipient := ""
 	if !single {
 		recipient = ordinal(index)
 	}
 	switch reached {
 	case throttle.TooSoon:
-		return RefuseTooSoon(recipient, spell(limits.RepeatInterval))
+		return RefuseTooSoon(recipient, spell(own.RepeatInterval))
 	case throttle.TooManyTexts:
-		return RefuseRepeats(recipient, strconv.Itoa(limits.RepeatsADay))
+		return RefuseRepeats(recipient, strconv.Itoa(own.RepeatsADay))
 	default:
-		return RefuseNumber(recipient, strconv.Itoa(limits.NumberADay))
+		return RefuseNumber(recipient, strconv.Itoa(own.NumberADay))
 	}
 }
 

@@ -19,14 +19,26 @@ import (
 	"intumwa/sms"
 )
 
-// limited is a process with limits.
-func (d *district) limited(t testing.TB, limits Limits) *Intake {
+// limited is a process that counts, in a district whose company has these limits.
+func (d *district) limited(t testing.TB, limits accounts.LimitsChange) *Intake {
 	t.Helper()
+	d.limit(t, limits)
 	in := d.process(t)
 	rdb, prefix := testenv.Redis(t)
-	in.opts.Limits = limits
 	in.opts.Repeats = throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})
 	return in
+}
+
+// limit changes the limits of the district's company.
+func (d *district) limit(t testing.TB, change accounts.LimitsChange) {
+	t.Helper()
+	_, err := d.accounts.SetCompany(t.Context(), 1, accounts.CompanyChange{Limits: change})
+	if err == nil {
+		d.principal, err = d.accounts.Fresh(t.Context(), d.principal)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func bulk(items ...BulkMessage) Bulk { return Bulk{Sender: "ACME", Messages: items} }
@@ -47,7 +59,7 @@ func refusal(t *testing.T, what string, err error, want string) {
 
 func TestLimitsOnRepeats(t *testing.T) {
 	d := newDistrict(t, 100)
-	in := d.limited(t, Limits{RepeatInterval: 30 * time.Second})
+	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(30)})
 	batch := func(items ...BulkMessage) error {
 		_, err := in.SendBulk(t.Context(), d.principal, bulk(items...))
 		return err
@@ -62,13 +74,9 @@ func TestLimitsOnRepeats(t *testing.T) {
 	_, err := in.SendTemplate(t.Context(), d.principal, Template{Sender: "ACME", Template: template,
 		Recipients: []TemplateRecipient{{Number: ann, Variables: map[string]*string{"x": &rendered}}}})
 	refusal(t, "a template that renders to it", err, fmt.Sprintf(soon, 1))
-	for range 2 {
-		_, err := in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: "a"})
-		refusal(t, "a single", err, "")
-	}
-	d.books(t, 95, 5)
+	d.books(t, 97, 3)
 
-	in.opts.Limits = Limits{RepeatsADay: 1, Singles: true}
+	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0), RepeatsADay: accounts.Limit(1)})
 	single := func(text string) error {
 		_, err := in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: text})
 		return err
@@ -76,7 +84,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 	refusal(t, "a single", single("d"), "")
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
 	refusal(t, "in a batch", batch(BulkMessage{Number: ben, Message: "d"}, BulkMessage{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
-	in.opts.Limits = Limits{NumberADay: 5, Singles: true}
+	d.limit(t, accounts.LimitsChange{RepeatsADay: accounts.Limit(0), NumberADay: accounts.Limit(5)})
 	refusal(t, "a fifth", batch(BulkMessage{Number: "+25779000003", Message: "1"}, BulkMessage{Number: "+25779000003", Message: "2"}, BulkMessage{Number: "+25779000003", Message: "3"}, BulkMessage{Number: "+25779000003", Message: "4"}, BulkMessage{Number: "+25779000003", Message: "5"}), "")
 	refusal(t, "a sixth", batch(BulkMessage{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
@@ -84,7 +92,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 // TestLimitsCountWhatWasSent: neither what was refused, nor a repetition of a request.
 func TestLimitsCountWhatWasSent(t *testing.T) {
 	d := newDistrict(t, 2)
-	in := d.limited(t, Limits{RepeatInterval: time.Hour})
+	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
 	request := bulk(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}, BulkMessage{Number: "+25779000003", Message: "a"})
 	_, err := in.SendBulk(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
@@ -108,8 +116,8 @@ func TestLimitsCountWhatWasSent(t *testing.T) {
 func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
-	in := New(d.pool, d.accounts, nil, nil, d.process(t).routes.Load(), Options{Limits: Limits{RepeatInterval: time.Hour},
-		Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
+	in := New(d.pool, d.accounts, nil, nil, d.process(t).routes.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -141,8 +149,8 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 // and none is refused for repeating it.
 func TestLimitsSameKeyAtOnce(t *testing.T) {
 	d := newDistrict(t, 100)
-	one, two := d.limited(t, Limits{RepeatInterval: time.Hour}), d.limited(t, Limits{})
-	two.opts.Limits, two.opts.Repeats = one.opts.Limits, one.opts.Repeats
+	one, two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)}), d.limited(t, accounts.LimitsChange{})
+	two.opts.Repeats = one.opts.Repeats
 	for round := range 20 {
 		request := bulk(BulkMessage{Number: ann, Message: fmt.Sprint("text ", round)})
 		request.Key = &Key{Name: fmt.Sprint("key ", round), Request: [32]byte{byte(round)}}
@@ -175,8 +183,8 @@ func TestLimitsSameKeyAtOnce(t *testing.T) {
 // and the first then has its answer. Together they count once.
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
-	two := d.limited(t, Limits{RepeatInterval: time.Hour, RepeatsADay: 2})
-	one := New(d.pool, d.accounts, two.messages, two.queue, two.routes.Load(), Options{Limits: two.opts.Limits, Repeats: two.opts.Repeats})
+	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
+	one := New(d.pool, d.accounts, two.messages, two.queue, two.routes.Load(), Options{Repeats: two.opts.Repeats})
 	repeated := bulk(BulkMessage{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {
@@ -214,7 +222,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	repeated.Key = nil
 	_, err = two.SendBulk(t.Context(), d.principal, repeated)
 	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
-	two.opts.Limits.RepeatInterval = 0
+	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0)})
 	_, err = two.SendBulk(t.Context(), d.principal, repeated)
 	refusal(t, "the second of the day", err, "")
 	_, err = two.SendBulk(t.Context(), d.principal, repeated)
@@ -222,49 +230,27 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d.books(t, 98, 2)
 }
 
-// TestLimitsOfACompany: its own stand above those of all, at once.
+// TestLimitsOfACompany hold at once when they are changed.
 func TestLimitsOfACompany(t *testing.T) {
 	d := newDistrict(t, 1000)
-	in := d.limited(t, Limits{RepeatInterval: time.Hour, CreditsADay: 3})
-	number, step := 0, 1
+	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), CreditsADay: accounts.Limit(3)})
+	number := 0
 	send := func(n int) error {
-		p, err := d.accounts.Fresh(t.Context(), d.principal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var items []BulkMessage
+		b := bulk()
 		for range n {
-			items = append(items, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", number)), Message: "x"})
-			number += step
+			b.Messages = append(b.Messages, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", number)), Message: "x"})
+			number++
 		}
-		_, err = in.SendBulk(t.Context(), p, bulk(items...))
+		_, err := in.SendBulk(t.Context(), d.principal, b)
 		return err
 	}
-	set := func(change accounts.LimitsChange) {
-		t.Helper()
-		if _, err := d.accounts.SetCompany(t.Context(), 1, accounts.CompanyChange{Limits: change}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refusal(t, "over everybody's cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
+	refusal(t, "over the cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
 	refusal(t, "within", send(2), "")
-	set(accounts.LimitsChange{CreditsADay: accounts.Limit(5), RepeatSeconds: accounts.Limit(0)})
-	refusal(t, "within its own", send(1), "")
-	refusal(t, "over its own", send(3), "Daily spending limit exceeded. This batch requires 3 credits; 2 of 5 are left today.")
-	set(accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
+	d.limit(t, accounts.LimitsChange{CreditsADay: accounts.Limit(5), RepeatSeconds: accounts.Limit(0)})
+	refusal(t, "within another", send(1), "")
+	refusal(t, "over it", send(3), "Daily spending limit exceeded. This batch requires 3 credits; 2 of 5 are left today.")
+	d.limit(t, accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
 	refusal(t, "without any", send(10), "")
-	set(accounts.LimitsChange{CreditsADay: accounts.LimitAsConfigured(), RepeatsADay: accounts.Limit(1)})
-	refusal(t, "everybody's again", send(1), "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
-	set(accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
-	step = 0
-	refusal(t, "a text a day", send(1), "")
-	refusal(t, "a text a day", send(1), "Recipient #1: the same message can be sent to this phone number only once a day.")
-	p, err := d.accounts.Fresh(t.Context(), d.principal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = in.Send(t.Context(), p, Single{Number: ann, Sender: "ACME", Message: "x"})
-	refusal(t, "a single", err, "")
 }
 
 // TestCapOverProcesses: many single sends and batches by two processes at once never take
@@ -272,7 +258,7 @@ func TestLimitsOfACompany(t *testing.T) {
 func TestCapOverProcesses(t *testing.T) {
 	d := newDistrict(t, 10_000)
 	const most = 150
-	processes := []*Intake{d.limited(t, Limits{CreditsADay: most}), d.limited(t, Limits{CreditsADay: most})}
+	processes := []*Intake{d.limited(t, accounts.LimitsChange{CreditsADay: accounts.Limit(most)}), d.limited(t, accounts.LimitsChange{CreditsADay: accounts.Limit(most)})}
 	var wg sync.WaitGroup
 	var accepted atomic.Int64
 	for i := range 300 {
@@ -351,7 +337,7 @@ func TestLimitsWithoutRedis(t *testing.T) {
 	in := d.process(t)
 	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = away.Close() }()
-	in.opts.Limits = Limits{RepeatInterval: time.Hour, RepeatsADay: 1, NumberADay: 1, CreditsADay: 3}
+	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(1), NumberADay: accounts.Limit(1), CreditsADay: accounts.Limit(3)})
 	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
 	for range 3 {
 		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: "a"}))

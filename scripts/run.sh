@@ -212,9 +212,9 @@ DATABASE_URL='' REDIS_URL=''
 if [ -s "$demo/otp_key" ] && [ "$(wc -c <"$demo/otp_key")" -lt 32 ]; then # of a demo that was made when it might be short
 	rm -f "$demo/otp_key"
 fi
-for secret in otp_key encryption_key factor_key webhook_secret password admin_password; do
+for secret in otp_key encryption_key webhook_secret password admin_password; do
 	[ -s "$demo/$secret" ] || case $secret in
-	otp_key | encryption_key | factor_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
+	otp_key | encryption_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
 	webhook_secret) printf 'whsec_%s\n' "$(head -c 32 /dev/urandom | base64)" >"$demo/$secret" ;;
 	*) random_word >"$demo/$secret" ;;
 	esac
@@ -242,12 +242,10 @@ dashboard:
   listen: 127.0.0.1:$dashboard_port
   public_url: http://127.0.0.1:$dashboard_port
   docs_url: http://127.0.0.1:$api_port/docs
-  secure_cookies: false
   admin_totp: false
 mail:
-  server: 127.0.0.1:$mail_port
+  url: smtp://127.0.0.1:$mail_port
   from: Intumwa <no-reply@intumwa.example>
-  tls: none
 log:
   format: json
 database:
@@ -256,10 +254,9 @@ redis:
   url: "${REDIS_URL//\$/\$\$}"
 accounts:
   otp_key: "$(cat "$demo/otp_key")"
-  encryption_key: "$(cat "$demo/factor_key")"
+encryption_key: "$(cat "$demo/encryption_key")"
 webhooks:
   allow_private: true
-  encryption_key: "$(cat "$demo/encryption_key")"
 carriers:
 $(carrier lumitel "$lumitel_port" '"61", "62", "65", "66", "67", "68", "69"')
 $(carrier leo "$leo_port" '"71", "72", "76", "79"')

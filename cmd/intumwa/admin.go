@@ -62,7 +62,7 @@ const adminConnections = 4
 // open opens a pool for the command.
 func (o *operator) open(ctx context.Context, options postgres.Options) (*pgxpool.Pool, error) {
 	options.Name, options.ReadOnly = postgres.SessionName("admin"), o.away != nil
-	pool, err := postgres.Open(ctx, string(o.config.Database.Whole()), options)
+	pool, err := postgres.Open(ctx, string(o.config.Database.URL), options)
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
@@ -143,9 +143,6 @@ func (a *adminCmd) print(w io.Writer, result any) error {
 
 // readOnlyTransaction is the SQLSTATE of a change by a session that only reads.
 const readOnlyTransaction = "25006"
-
-// needs refuses a command because of mistakes in the configuration's sections that it uses.
-func (o *operator) needs(sections ...string) error { return o.program.needs(o.config, sections...) }
 
 func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})

@@ -15,16 +15,16 @@ import (
 )
 
 // companyBounds are the flags of what a company may send at most, and of how long its
-// texts are kept, where that is not what the configuration says.
+// texts are kept where that is not what the configuration says.
 type companyBounds struct {
-	DailyCap       bound    `help:"Credits that its sends may take on a day of Burundi." placeholder:"N|none|default"`
-	RepeatInterval interval `help:"Time between two sends of a text to a number." placeholder:"DURATION|none|default"`
-	RepeatsADay    bound    `name:"repeats-a-day" help:"Sends of a text to a number on a day." placeholder:"N|none|default"`
-	NumberADay     bound    `name:"number-a-day" help:"Messages to a number on a day." placeholder:"N|none|default"`
+	DailyCap       bound    `help:"Credits that its sends may take on a day of Burundi." placeholder:"N|none"`
+	RepeatInterval interval `help:"Time between two sends of a text to a number." placeholder:"DURATION|none"`
+	RepeatsADay    bound    `name:"repeats-a-day" help:"Sends of a text to a number on a day." placeholder:"N|none"`
+	NumberADay     bound    `name:"number-a-day" help:"Messages to a number on a day." placeholder:"N|none"`
 	Bodies         bodies   `help:"How long the texts of its messages are kept: until each is final, so long, or none for what the configuration says." placeholder:"none|final|DURATION"`
 }
 
-// bound is a number, none for no limit, or default for that of the configuration.
+// bound is a number, or none for no limit.
 type bound struct{ change accounts.LimitChange }
 
 // mostBound fits into every column.
@@ -35,12 +35,10 @@ func (b *bound) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
 	case "none":
 		b.change = accounts.Limit(0)
-	case "default":
-		b.change = accounts.LimitAsConfigured()
 	default:
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 1 || n > mostBound {
-			return fmt.Errorf("%q is neither a number from 1 to %d, none nor default", s, mostBound)
+			return fmt.Errorf("%q is neither a number from 1 to %d nor none", s, mostBound)
 		}
 		b.change = accounts.Limit(n)
 	}
@@ -118,9 +116,6 @@ func (c *companyBounds) check(p *program) error {
 	if err != nil {
 		return err
 	}
-	if err := p.needs(config, "retention"); err != nil {
-		return err
-	}
 	if most := config.Retention.Messages; most > 0 && *c.Bodies.keep > most {
 		return errors.New("--bodies must not be longer than retention.messages, " + most.String())
 	}
@@ -140,7 +135,7 @@ func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64)
 	return bodiesText(was), bodiesText(c.Bodies.keep), nil
 }
 
-// adminBounds are a company's own. The key of a limit that the configuration sets is left out.
+// adminBounds are a company's own. The key of a limit that was never set is left out.
 type adminBounds struct {
 	DailyCap      *ownLimit `json:"daily_cap,omitempty"`
 	RepeatSeconds *ownLimit `json:"repeat_seconds,omitempty"`

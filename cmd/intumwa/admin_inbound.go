@@ -110,13 +110,10 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, fmt.Errorf("--keyword %w", err)
 		}
 	}
-	if err := o.needs("carriers", "inbound"); err != nil {
-		return nil, err
-	}
 	if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
 		return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
 	}
-	if stop, start := o.config.Inbound.Words(); slices.Contains(append(stop, start...), keyword) {
+	if slices.Contains(handsetWords(slices.Concat(o.config.Inbound.StopWords, o.config.Inbound.StartWords)), keyword) {
 		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 	}
 	var result adminRoute

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -126,35 +125,22 @@ type adminLinkTraceCmd struct {
 	Ops     string `help:"Operators' listener of the process that holds the link, e.g. http://10.0.0.7:9090; that of this configuration when not given." placeholder:"URL"`
 }
 
-// Run prints the PDUs of a link as they pass, one JSON object a line, until
-// the time is up or ctx ends. Without --ops it asks the processes that this
-// configuration has on this machine, a dispatcher alone first.
+// Run prints the PDUs of a link as they pass, one JSON object a line, until the time is up or ctx ends.
 func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
-	bases := []string{c.Ops}
-	if c.Ops == "" {
+	base := c.Ops
+	if base == "" {
 		config, err := p.config()
 		if err != nil {
 			return err
 		}
-		if err := p.needs(config, "ops"); err != nil {
-			return err
-		}
-		bases = nil
-		for _, listen := range []string{config.Ops.ListenFor("dispatcher"), config.Ops.Listen} {
-			if base := "http://" + reachable(listen); !slices.Contains(bases, base) {
-				bases = append(bases, base)
-			}
-		}
+		base = "http://" + reachable(config.Ops.Listen)
 	}
-	var failed []error
-	for _, base := range bases {
-		found, err := c.trace(ctx, p, base)
-		if err == nil || found {
-			return err
-		}
-		failed = append(failed, err)
+	if found, err := c.trace(ctx, p, base); err != nil && !found {
+		return fmt.Errorf("tracing %s: %w; --ops names the operators' listener of the process that holds it", c.Name, err)
+	} else if err != nil {
+		return err
 	}
-	return fmt.Errorf("tracing %s: %w", c.Name, errors.Join(append(failed, errors.New("--ops names the operators' listener of the process that holds it"))...))
+	return nil
 }
 
 // trace asks one process; found says that it began to answer.

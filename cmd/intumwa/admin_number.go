@@ -52,9 +52,6 @@ func (n *aboutNumber) parse(o *operator) (subject, error) {
 	if forms[0] == "" {
 		return subject{}, errors.New("--number is empty")
 	}
-	if err := o.needs("carriers"); err != nil {
-		return subject{}, err
-	}
 	_, valid := planOf(o.config).Parse(n.Number)
 	return subject{number, forms, valid}, nil
 }

@@ -231,7 +231,7 @@ func TestCompanyBounds(t *testing.T) {
 	if code, text, _ := s.run("", "admin", "company", "set", "--id", company, "--number-a-day", "none"); code != exitOK || !regexp.MustCompile(`(?m)^number_a_day +none$`).MatchString(text) {
 		t.Errorf("exit code %d, %s", code, text)
 	}
-	set = s.admin("", flags+"repeat_seconds number_a_day bodies", "company", "set", "--id", company, "--daily-cap", "default", "--repeats-a-day", "default", "--bodies", "720h")
+	set = s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "set", "--id", company, "--daily-cap", "none", "--bodies", "720h")
 	if set["bodies"] != "720h0m0s" {
 		t.Errorf("%v", set)
 	}
@@ -239,11 +239,11 @@ func TestCompanyBounds(t *testing.T) {
 	before, _ := json.Marshal(act["before"])
 	after, _ := json.Marshal(act["after"])
 	if !strings.Contains(string(before), `"daily_cap":500`) || !strings.Contains(string(before), `"bodies":"final"`) ||
-		strings.Contains(string(after), "daily_cap") || !strings.Contains(string(after), `"bodies":"720h0m0s"`) {
+		!strings.Contains(string(after), `"daily_cap":null`) || !strings.Contains(string(after), `"bodies":"720h0m0s"`) {
 		t.Errorf("%s, %s", before, after)
 	}
-	s.admin("", flags+"bodies", "company", "set", "--id", company, "--repeat-interval", "default", "--number-a-day", "default", "--bodies", "none")
-	s.admin("", flags, "company", "set", "--id", company, "--approved=true") // as ever
+	s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "set", "--id", company, "--bodies", "none")
+	s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day", "company", "set", "--id", company, "--approved=true") // as ever
 	for _, wrong := range [][]string{{"--daily-cap", "0"}, {"--daily-cap", "-1"}, {"--daily-cap", "many"}, {"--repeat-interval", "25h"}, {"--repeat-interval", "10ms"},
 		{"--bodies", "1h"}, {"--bodies", "soon"}, {"--number-a-day", "2000000000"}} {
 		if code, _, stderr := s.run("", append([]string{"admin", "company", "set", "--id", company}, wrong...)...); code == exitOK || stderr == "" {

@@ -35,9 +35,6 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Ahead < 0 {
 		return nil, errors.New("--ahead must not be negative: ids only grow")
 	}
-	if err := o.needs("billing", "carriers"); err != nil {
-		return nil, err
-	}
 	if err := noDispatcher(ctx, o.pool); err != nil {
 		return nil, err
 	}
@@ -95,7 +92,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	for i := range o.config.Carriers {
 		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))
 	}
-	held, err := dispatcher.HoldPending(ctx, pool, messages.New(pool), o.openWebhooks(), carriers, o.config.Billing.Refund.Is, stopped)
+	held, err := dispatcher.HoldPending(ctx, pool, messages.New(pool), o.openWebhooks(), carriers, refunds[o.config.Billing.Refund], stopped)
 	for _, carrier := range slices.Sorted(maps.Keys(held)) {
 		n += held[carrier]
 	}

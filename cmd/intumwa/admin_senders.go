@@ -33,9 +33,6 @@ type adminSender struct {
 
 // do registers a sender.
 func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
-	if err := o.needs("test_sender"); err != nil {
-		return nil, err
-	}
 	var s accounts.Sender
 	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
 		var err error

@@ -95,13 +95,8 @@ func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
-	if err = o.needs("redis"); err == nil {
-		var found string
-		found, err = tryRedis(limited, config)
-		status.add("redis", found, pageRedis, err)
-	} else {
-		status.add("redis", "", pageRedis, err)
-	}
+	found, err := tryRedis(limited, config)
+	status.add("redis", found, pageRedis, err)
 	attention := 0
 	for _, c := range status {
 		if !c.OK {

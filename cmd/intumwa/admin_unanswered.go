@@ -247,9 +247,6 @@ type adminUnansweredSendCmd struct {
 // do sends messages again that their carriers may have.
 func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
-	if err := o.needs("messages"); err != nil {
-		return nil, err
-	}
 	return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
 		return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
 	})
@@ -277,12 +274,9 @@ func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 // do makes messages final that their carriers may have.
 func (c *adminUnansweredSettleCmd) do(ctx context.Context, o *operator) (any, error) {
 	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
-	if err := o.needs("billing"); err != nil {
-		return nil, err
-	}
 	hooks := o.openWebhooks()
 	return c.decide(ctx, o, settleActs[c.As], c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-		return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, o.config.Billing.Refund.Is, record)
+		return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, refunds[o.config.Billing.Refund], record)
 	})
 }
 

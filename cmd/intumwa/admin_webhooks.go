@@ -137,15 +137,12 @@ func readSecret(r io.Reader) (string, error) {
 
 // webhooks is the room without its worker.
 func (o *operator) webhooks() (*webhooks.Webhooks, error) {
-	if err := o.needs("webhooks"); err != nil {
-		return nil, err
-	}
-	if missing := o.config.Missing("webhooks.encryption_key"); missing != nil {
+	if missing := o.config.Missing("encryption_key"); missing != nil {
 		return nil, missing // without it a secret would be stored in plain
 	}
-	key, err := o.config.Webhooks.Key()
+	key, err := o.config.Key()
 	if err != nil {
-		return nil, fmt.Errorf("webhooks.encryption_key: %w", err)
+		return nil, fmt.Errorf("encryption_key: %w", err)
 	}
 	return webhooks.New(o.pool, webhooks.Options{AllowPrivate: o.config.Webhooks.AllowPrivate, SecretKey: key}), nil
 }

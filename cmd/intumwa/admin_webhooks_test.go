@@ -121,7 +121,7 @@ func TestWebhookSecretWithoutItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed := newShell(t, strings.Replace(string(text), "webhooks: {", `webhooks: {encryption_key: "${NO_SUCH_KEY}", `, 1))
+	keyed := newShell(t, string(text)+"\nencryption_key: ${NO_SUCH_KEY}\n")
 	keyed.admin("", "company_id credits", "credits", "add", "--company", id, "--amount", "1", "--note", "x") // needs no key
 	keyed.refused("NO_SUCH_KEY is not set", "", "admin", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/")
 }

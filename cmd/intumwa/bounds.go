@@ -29,14 +29,20 @@ type bounds struct {
 	logged time.Time            // when a refusal was logged last
 }
 
+// A connection costs some 20 KiB, and the unit's limit of open files is 65,536. Many people may share one address.
+const (
+	maxConnections = 10_000
+	maxPerAddress  = 1000
+)
+
 // newBounds makes the bounds of the listener with that name, which its metrics carry.
-func newBounds(listener string, most, perAddress int, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *bounds {
+func newBounds(listener string, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *bounds {
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_connections_dropped_total",
 		Help: "Connections to a public listener that were dropped, by reason."}, []string{"reason"})
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
 		Help: "Most open connections to a public listener; 0 is no limit."})
-	limit.Set(float64(most))
-	c := &bounds{listener: listener, most: most, perAddress: perAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
+	limit.Set(maxConnections)
+	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
 		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener (api, dashboard)."})}
 	for _, p := range proxies { // checked by configs
 		if prefix, err := netip.ParsePrefix(p); err == nil {

@@ -30,7 +30,8 @@ type boundServer struct {
 func serveBound(t *testing.T, most, perAddress int, proxies []string, handler http.HandlerFunc) *boundServer {
 	t.Helper()
 	w := &boundServer{t: t, log: &bytes.Buffer{}, address: freeAddress(t)}
-	w.limits = newBounds("test", most, perAddress, proxies, slog.New(slog.NewTextHandler(w.log, nil)), prometheus.NewRegistry())
+	w.limits = newBounds("test", proxies, slog.New(slog.NewTextHandler(w.log, nil)), prometheus.NewRegistry())
+	w.limits.most, w.limits.perAddress = most, perAddress
 	ctx, cancel := context.WithCancel(context.Background())
 	life := newLife(ctx)
 	if err := life.listen(ctx, "bound", w.address, w.limits, &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -53,7 +54,7 @@ type configSampleCmd struct{}
 
 // Run prints the sample.
 func (configSampleCmd) Run(p *program) error {
-	_, err := p.stdout.Write(configs.Sample)
+	_, err := io.WriteString(p.stdout, configs.Sample())
 	return err
 }
 
@@ -76,9 +77,13 @@ func connections(c *configs.Config, roles []string) []connection {
 		{"database", func(ctx context.Context) (string, error) { return tryDatabase(ctx, c) }},
 		{"redis", func(ctx context.Context) (string, error) { return tryRedis(ctx, c) }},
 	}
-	if c.Mail.Server != "" && slices.Contains(roles, "dashboard") {
-		list = append(list, connection{"mail.server", func(ctx context.Context) (string, error) {
-			return tryAddress(ctx, string(c.Mail.Server), nil)
+	if c.Mail.URL != "" && slices.Contains(roles, "dashboard") {
+		list = append(list, connection{"mail.url", func(ctx context.Context) (string, error) {
+			server, err := c.Mail.Server()
+			if err != nil {
+				return "", err
+			}
+			return tryAddress(ctx, server.Address, nil)
 		}})
 	}
 	if !slices.Contains(roles, "dispatcher") {
@@ -93,7 +98,7 @@ func connections(c *configs.Config, roles []string) []connection {
 				if err != nil {
 					return "", err
 				}
-				found, err := tryAddress(ctx, string(link.Address), secure)
+				found, err := tryAddress(ctx, link.Address, secure)
 				if err == nil {
 					found += "; whether it takes our bind shows when a dispatcher runs"
 				}
@@ -148,7 +153,7 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 }
 
 func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
-	pool, err := postgres.Open(ctx, string(c.Database.Whole()), postgres.Options{MaxConns: 2, Name: postgres.SessionName("config check")})
+	pool, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: 2, Name: postgres.SessionName("config check")})
 	if err != nil {
 		return "", err
 	}

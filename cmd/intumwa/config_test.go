@@ -37,7 +37,7 @@ func TestConnect(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
 	config := func(database, redis string, links ...string) string {
 		text := "database: {" + database + "}\nredis: {" + redis + fmt.Sprintf(", prefix: %q}\n", prefix) +
-			"mail: {server: " + plain + ", from: a@example.com}\ncarriers:\n  - name: leo\n    links:\n"
+			"mail: {url: 'smtp://" + plain + "', from: a@example.com}\ncarriers:\n  - name: leo\n    links:\n"
 		for i, link := range links {
 			text += fmt.Sprintf("      - {name: leo-%d, system_id: s, password: geheim, %s}\n", i, link)
 		}
@@ -46,15 +46,14 @@ func TestConnect(t *testing.T) {
 	well := config(fmt.Sprintf("url: %q", testenv.Database(t)), fmt.Sprintf("url: %q", redisURL(rdb)),
 		fmt.Sprintf("address: %q", plain), fmt.Sprintf("address: %q, tls: {ca: %q, server_name: localhost}", door.Addr(), cert))
 	code, stdout, _ := newShell(t, well).run("", "config", "check", "--connect")
-	for _, want := range []string{"is sound\n", "\ndatabase: PostgreSQL ", "answers and commits; its schema is this binary's\n", "\nredis: Redis answers", "\nmail.server: " + plain + " takes connections\n",
+	for _, want := range []string{"is sound\n", "\ndatabase: PostgreSQL ", "answers and commits; its schema is this binary's\n", "\nredis: Redis answers", "\nmail.url: " + plain + " takes connections\n",
 		"\ncarriers[0].links[0] (leo-0): " + plain + " takes connections;", "\ncarriers[0].links[1] (leo-1): " + door.Addr().String() + " speaks TLS; its certificate is good until "} {
 		if code != exitOK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}
 	}
 	nobody := freeAddress(t)
-	host, port, _ := net.SplitHostPort(nobody)
-	ill := config(fmt.Sprintf("host: %s, port: %s, user: u, password: 'ge@heim/#'", host, port), fmt.Sprintf("host: %s, port: %s, password: geheim", host, port),
+	ill := config("url: 'postgres://u:ge%40heim%2F%23@"+nobody+"/d'", "url: 'redis://:geheim@"+nobody+"'",
 		fmt.Sprintf("address: %q", nobody), fmt.Sprintf("address: %q, tls: {server_name: localhost}", door.Addr()), fmt.Sprintf("address: %q, tls: {ca: %q}", door.Addr(), cert),
 		fmt.Sprintf("address: %q, tls: true", plain), "address: 'nobody.invalid:2775'")
 	code, stdout, stderr := newShell(t, ill).run("", "config", "check", "--connect")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -19,21 +20,24 @@ type pools struct {
 	opened  []*pgxpool.Pool
 }
 
+// lookupTimeout bounds a statement of a look-up; past it the answer is 503. One slow query must not hold the few
+// connections of all.
+const lookupTimeout = 2 * time.Second
+
 // openPools opens them; the caller closes them.
 func openPools(ctx context.Context, c *configs.Database, primary *postgres.Primary) (*pools, error) {
 	p := new(pools)
-	connections := int32(c.MaxConnections)
 	for _, next := range []struct {
 		pool    **pgxpool.Pool
 		options postgres.Options
 	}{
-		{&p.general, postgres.Options{MaxConns: connections}},
-		{&p.batch, postgres.Options{MaxConns: connections, BatchUpdates: true}},
-		{&p.lookups, postgres.Options{MaxConns: lookupConnections(c), StatementTimeout: c.LookupTimeout, BatchUpdates: true}},
+		{&p.general, postgres.Options{}},
+		{&p.batch, postgres.Options{BatchUpdates: true}},
+		{&p.lookups, postgres.Options{MaxConns: int32(lookupConnections()), StatementTimeout: lookupTimeout, BatchUpdates: true}},
 		{&p.probing, postgres.Options{MaxConns: 1}},
 	} {
 		next.options.Primary = primary
-		pool, err := postgres.Open(ctx, string(c.Whole()), next.options)
+		pool, err := postgres.Open(ctx, string(c.URL), next.options)
 		if err != nil {
 			p.close()
 			return nil, err

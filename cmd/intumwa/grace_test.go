@@ -18,7 +18,7 @@ import (
 // TestGrace: whoever ends a process by SIGTERM leaves it half as long again as it takes at most (endWithin, which
 // TestTerminatedMidLoad holds it to), what is waited for before included; and the parts of the end fit into that.
 func TestGrace(t *testing.T) {
-	link := carrierOf(&configs.Carrier{Links: []configs.Link{{}}}).Links[0].Options
+	link := carrierOf(&configs.Carrier{SourceTONNPI: []int{5, 0}, DestTONNPI: []int{1, 1}, Links: []configs.Link{{}}}).Links[0].Options
 	if parts := shutdownGrace + link.DrainTimeout + link.UnbindTimeout; parts >= endWithin {
 		t.Errorf("answering what is under way, draining and unbinding may take %v of %v", parts, endWithin)
 	}

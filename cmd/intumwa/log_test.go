@@ -131,7 +131,7 @@ func TestWhatTerminalsObey(t *testing.T) {
 	}
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
-		log := newLog(&out, configs.Log{Format: configs.Word[configs.LogFormat]{Is: configs.LogFormat(format)}})
+		log := newLog(&out, configs.Log{Level: "info", Format: format})
 		log.Info("msg "+hostile, "key "+hostile, hostile, "error", fmt.Errorf("%s", hostile))
 		obeyedIn(t, "log "+format, out.String())
 		if n := strings.Count(out.String(), "\n"); n != 1 {

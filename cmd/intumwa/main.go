@@ -98,32 +98,16 @@ func fail(stderr io.Writer, code int, err error) int {
 	return code
 }
 
-// config loads the configuration for a command that needs the database. Mistakes elsewhere are printed as warnings: a
-// command that uses other keys calls needs before.
+// config loads the configuration for a command, which has no role.
 func (p *program) config() (*configs.Config, error) {
-	if p.loaded != nil {
-		return p.loaded, nil
+	if p.loaded == nil {
+		c, err := p.checkedConfig()
+		if err != nil {
+			return nil, err
+		}
+		p.loaded = c
 	}
-	c, err := configs.Load(p.configPath, p.env)
-	if c == nil { // not YAML at all
-		return nil, err
-	}
-	if err := p.needs(c, "database"); err != nil {
-		return nil, err
-	}
-	for _, mistake := range c.Mistakes() {
-		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %s: %s\n", p.configPath, mistake)
-	}
-	p.loaded = c
-	return c, nil
-}
-
-// needs refuses what a command cannot do because of mistakes in the sections that it uses.
-func (p *program) needs(c *configs.Config, sections ...string) error {
-	if err := c.Needs(sections...); err != nil {
-		return fmt.Errorf("%s: %w", p.configPath, err)
-	}
-	return nil
+	return p.loaded, nil
 }
 
 // checkedConfig loads the configuration for a process with these roles and refuses one with any mistake, naming all of
@@ -188,7 +172,7 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	versions, err := postgres.MigrateFrom(ctx, string(c.Database.Whole()))
+	versions, err := postgres.MigrateFrom(ctx, string(c.Database.URL))
 	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}

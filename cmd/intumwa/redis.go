@@ -42,19 +42,22 @@ func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient
 	if len(c.Addresses) == 0 || c.MasterName != "" {
 		return redis.NewClient(options)
 	}
-	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: texts(c.Addresses), Username: options.Username, Password: options.Password,
+	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addresses, Username: options.Username, Password: options.Password,
 		TLSConfig: options.TLSConfig, ContextTimeoutEnabled: options.ContextTimeoutEnabled, Protocol: options.Protocol,
 		DialTimeout: options.DialTimeout, DialerRetries: options.DialerRetries, ReadTimeout: options.ReadTimeout, WriteTimeout: options.WriteTimeout,
 		PoolSize: options.PoolSize})
 }
 
-// redisOptions are the options of a connection to Redis.
+// redisOptions are the options of a connection to Redis. Beside addresses the URL gives user and password.
 func redisOptions(c *configs.Redis) (*redis.Options, error) {
-	options := &redis.Options{Addr: c.MasterName, Username: c.Username, Password: string(c.Password)}
-	if len(c.Addresses) == 0 {
-		var err error
-		if options, err = redis.ParseURL(string(c.Whole())); err != nil {
-			return nil, errors.New("redis.url cannot be understood (it is not shown: it may hold a password)")
+	options, err := redis.ParseURL(cmp.Or(string(c.URL), "redis://"))
+	if err != nil {
+		return nil, errors.New("redis.url cannot be understood (it is not shown: it may hold a password)")
+	}
+	if len(c.Addresses) > 0 {
+		options.Addr = c.MasterName
+		if options.TLSConfig != nil {
+			options.TLSConfig.ServerName = "" // each address's own
 		}
 	}
 	secure, err := c.TLSConfig()
@@ -74,14 +77,6 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 		options.Dialer = (&sentinels{config: c, secure: secure}).dial
 	}
 	return options, nil
-}
-
-func texts(addresses []configs.Address) []string {
-	list := make([]string, len(addresses))
-	for i, address := range addresses {
-		list[i] = string(address)
-	}
-	return list
 }
 
 // sentinels dials the master that the Sentinels name. The failover client of go-redis would do, but it keeps a Sentinel
@@ -115,8 +110,7 @@ func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // through connects to the master that one Sentinel names.
 func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, error) {
-	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, Username: s.config.SentinelUsername,
-		Password: string(s.config.SentinelPassword), TLSConfig: s.secure, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
+	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, Password: string(s.config.SentinelPassword), TLSConfig: s.secure, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
 	defer func() { _ = client.Close() }()
 	asking, cancel := context.WithTimeout(ctx, sentinelPatience)
 	defer cancel()

@@ -19,12 +19,8 @@ import (
 
 // configOf is a set of servers in the configuration.
 func configOf(set *testenv.RedisSet) *configs.Redis {
-	config := &configs.Redis{MasterName: set.MasterName, Password: configs.Secret(set.Password), SentinelPassword: configs.Secret(set.SentinelPassword),
-		TLS: configs.TLS{Enabled: true, CA: configs.Path(set.CA), ServerName: "localhost"}}
-	for _, address := range set.Addresses {
-		config.Addresses = append(config.Addresses, configs.Address(address))
-	}
-	return config
+	return &configs.Redis{URL: configs.Secret("redis://:" + set.Password + "@"), Addresses: set.Addresses, MasterName: set.MasterName,
+		SentinelPassword: configs.Secret(set.SentinelPassword), TLS: configs.TLS{Enabled: true, CA: set.CA, ServerName: "localhost"}}
 }
 
 // TestRedisSets: the queue works over Sentinel and in a Cluster of three with replicas, over TLS and with the servers' and
@@ -44,7 +40,7 @@ func TestRedisSets(t *testing.T) {
 				spoil func(*configs.Redis)
 				want  string
 			}{
-				"password":          {func(c *configs.Redis) { c.Password = "wrong" }, "WRONGPASS"},
+				"password":          {func(c *configs.Redis) { c.URL = "redis://:wrong@" }, "WRONGPASS"},
 				"sentinel_password": {func(c *configs.Redis) { c.SentinelPassword = "wrong" }, "WRONGPASS"},
 				"master_name":       {func(c *configs.Redis) { c.MasterName = "other" }, "redis.master_name"},
 				"tls":               {func(c *configs.Redis) { c.TLS = configs.TLS{} }, ""},
@@ -87,7 +83,7 @@ func TestSilentSentinel(t *testing.T) {
 			t.Fatal(err)
 		}
 		sentinels = append(sentinels, sentinel)
-		config.Addresses = append(config.Addresses, configs.Address(options.Addr))
+		config.Addresses = append(config.Addresses, options.Addr)
 	}
 	short, waiting, err := openRedis(config, 1)
 	if err != nil {
@@ -112,7 +108,7 @@ func TestSilentSentinel(t *testing.T) {
 func TestRedisURL(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
-	q := queueOn(t, &configs.Redis{URL: configs.URL(server.URL())})
+	q := queueOn(t, &configs.Redis{URL: configs.Secret(server.URL())})
 	queueWorks(t, q)
 	standsStill(t, clientOf(t, optionsOf(t, server)))
 	holdsNoCall(t, q)
@@ -140,7 +136,7 @@ func holdsNoCall(t *testing.T, q *queue.Queue) {
 func TestRedisOptions(t *testing.T) {
 	for _, config := range []*configs.Redis{
 		{URL: "redis://u:p@h:1/2?pool_size=7"}, {URL: "rediss://h:1"}, {URL: "unix:///run/redis.sock"},
-		{Addresses: []configs.Address{"h:1"}}, {Addresses: []configs.Address{"h:1"}, MasterName: "m", TLS: configs.TLS{Enabled: true}},
+		{Addresses: []string{"h:1"}}, {Addresses: []string{"h:1"}, MasterName: "m", TLS: configs.TLS{Enabled: true}},
 	} {
 		o, err := redisOptions(config)
 		if err != nil {
@@ -160,7 +156,7 @@ func TestRedisOptions(t *testing.T) {
 	if _, err := redisOptions(&configs.Redis{URL: "redis://u:geheim@h:x"}); err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("%v", err)
 	}
-	if _, err := redisOptions(&configs.Redis{Addresses: []configs.Address{"h:1"}, TLS: configs.TLS{Enabled: true, CA: "/nowhere"}}); err == nil {
+	if _, err := redisOptions(&configs.Redis{Addresses: []string{"h:1"}, TLS: configs.TLS{Enabled: true, CA: "/nowhere"}}); err == nil {
 		t.Error("a file that is not there")
 	}
 }

@@ -322,7 +322,7 @@ func TestReloadTakesSecrets(t *testing.T) {
 database: {url: %q}
 redis: {url: %q, prefix: %q}
 ops: {listen: %q}
-carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password_file: %q}]}]
+carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: "${file:%s}"}]}]
 `, testenv.Database(t), redisURL(rdb), prefix, opsAt, listener.Addr(), password))
 	ctx, cancel := context.WithCancel(t.Context())
 	var log safeBuffer

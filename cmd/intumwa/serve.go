@@ -35,7 +35,6 @@ import (
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
-	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -72,7 +71,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	tuneCollector(os.Getenv)
 	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
-		if err := postgres.Migrate(ctx, string(config.Database.Whole())); err != nil {
+		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
 	}
@@ -116,7 +115,7 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
-	where, primary := string(c.Database.Whole()), postgres.NewPrimary(g.log)
+	where, primary := string(c.Database.URL), postgres.NewPrimary(g.log)
 	primary.Look(ctx, where)
 	db, err := openPools(ctx, &c.Database, primary)
 	if err != nil {
@@ -148,30 +147,26 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err := refuseEvicting(ctx, q); err != nil {
 		return err
 	}
-	factorKey, err := c.Accounts.Key()
+	key, err := c.Key()
 	if err != nil {
-		return fmt.Errorf("accounts.encryption_key: %w", err)
+		return fmt.Errorf("encryption_key: %w", err)
 	}
-	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey), SecretKey: factorKey,
+	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey), SecretKey: key,
 		Replacements: c.Accounts.TestNumberReplacements, Log: g.log, Metrics: g.registry})
-	key, err := c.Webhooks.Key()
-	if err != nil {
-		return fmt.Errorf("webhooks.encryption_key: %w", err)
-	}
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
-		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key, InFlight: c.Webhooks.InFlight,
+		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
 		Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
 	}
-	quiet, err := c.Messages.Quiet()
+	quiet, err := sms.ParseQuietHours(c.Messages.QuietHours)
 	if err != nil {
 		return fmt.Errorf("messages.quiet_hours: %w", err)
 	}
 	store := messages.New(hot)
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
-	in := intake.New(hot, users, store, q, routes, intake.Options{Limits: limitsOf(&c.Limits), Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
+	in := intake.New(hot, users, store, q, routes, intake.Options{Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 
 	defer life.end()
@@ -207,7 +202,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		heard.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
-		life.run("unusual", newWatch(messages.New(pool), c.Limits.UnusualHour, g.log, g.registry).Run)
+		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
@@ -223,16 +218,13 @@ func (g *gateway) serve(ctx context.Context) error {
 				return done.Cancelled, done.Credits, err
 			}}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
-			Replacements: c.Accounts.TestNumberReplacements, MaxBody: c.API.MaxBody, BodyMemory: c.API.BodyMemory, Lookups: int(lookupConnections(&c.Database)), LookupsPerUser: c.API.LookupsPerUser,
-			TrustedProxies: c.API.TrustedProxies,
-			FailedLogins:   throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
-			Log:            g.log, Metrics: g.registry})
+			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
+			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
+			Log:          g.log, Metrics: g.registry})
 		if err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
-		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.API.TrustedProxies, g.log, g.registry), &http.Server{Handler: handler,
-			ReadHeaderTimeout: c.API.ReadHeaderTimeout, ReadTimeout: c.API.ReadTimeout, WriteTimeout: c.API.WriteTimeout,
-			IdleTimeout: c.API.IdleTimeout, MaxHeaderBytes: 16 << 10}); err != nil {
+		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry), newServer(handler)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +236,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	life.run("notices", heard.Run)
 	life.run("reload", reload.Run)
-	if err := life.listen(ctx, "ops", c.Ops.ListenFor(g.roles...), nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range c.Warnings(g.roles...) {
@@ -257,7 +249,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			listeners = append(listeners, l[0], l[1])
 		}
 	}
-	g.log.Info("ready", append(listeners, "ops", c.Ops.ListenFor(g.roles...), "version", version)...)
+	g.log.Info("ready", append(listeners, "ops", c.Ops.Listen, "version", version)...)
 	err = life.wait()
 	if err == nil {
 		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "roles", strings.Join(g.roles, ","))
@@ -283,8 +275,12 @@ const (
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
 func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, heard *notices.Listener) error {
 	c := g.config
-	mailer, err := mail.New(mail.Options{Server: string(c.Mail.Server), From: c.Mail.From, Username: c.Mail.Username,
-		Password: string(c.Mail.Password), TLS: string(c.Mail.TLS.Is), Log: g.log, Metrics: g.registry})
+	server, err := c.Mail.Server()
+	if err != nil {
+		return fmt.Errorf("mail.url: %w", err)
+	}
+	mailer, err := mail.New(mail.Options{Server: server.Address, From: c.Mail.From, Username: server.Username,
+		Password: server.Password, TLS: server.TLS, Log: g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("mail: %w", err)
 	}
@@ -296,9 +292,9 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
 		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
 	d, err := dashboard.New(rooms,
-		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.Dashboard.TrustedProxies,
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
-			SecureCookies: c.Dashboard.SecureCookies, SessionIdle: c.Dashboard.SessionIdle, AdminTOTP: c.Dashboard.AdminTOTP,
+			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP,
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})
 	if err != nil {
@@ -307,11 +303,18 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	heard.On(notices.Company, d.WakeLetters)
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
-	limits := newBounds("dashboard", c.API.MaxConnections, c.API.MaxConnectionsPerAddress, c.Dashboard.TrustedProxies, g.log, g.registry)
-	server := &http.Server{Handler: d,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	server.RegisterOnShutdown(d.EndStreams)
-	return life.listen(ctx, "dashboard", c.Dashboard.Listen, limits, server)
+	limits := newBounds("dashboard", c.API.TrustedProxies, g.log, g.registry)
+	pages := newServer(d)
+	pages.WriteTimeout = time.Minute // pages have streams and downloads
+	pages.RegisterOnShutdown(d.EndStreams)
+	return life.listen(ctx, "dashboard", c.Dashboard.Listen, limits, pages)
+}
+
+// newServer serves a public listener. A client that sends its header or its body too slowly holds a connection for nothing;
+// an idle connection stays longer than a proxy keeps it, so that the proxy closes first.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
 // apiURL is {base_url} of the API as examples show it: beside its reference, where that is known.
@@ -332,28 +335,24 @@ func publicURL(c *configs.Dashboard) string {
 // newLog makes the process's log. What a terminal would obey is escaped in it: by
 // the text handler, which quotes what it cannot print, and by plainJSON.
 func newLog(w io.Writer, c configs.Log) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.Level.Is}
-	if c.Format.Is == "json" {
+	options := &slog.HandlerOptions{Level: logLevels[c.Level]}
+	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(plainJSON{w}, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// lookupConnections is how many connections look-ups have, and so how many of
-// them there are at once: one a CPU and two at least, if nothing else is said.
-func lookupConnections(c *configs.Database) int32 {
-	if c.LookupConnections > 0 {
-		return int32(c.LookupConnections)
-	}
-	return int32(max(2, runtime.GOMAXPROCS(0)))
-}
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// lookupConnections is how many connections customers' look-ups have, and so how many there are at once: one a CPU and
+// two at least.
+func lookupConnections() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // planOf is which numbers are valid: the national plan and what carriers list.
 func planOf(c *configs.Config) *sms.Plan {
 	var prefixes []string
 	for _, carrier := range c.Carriers {
 		prefixes = append(prefixes, carrier.Prefixes...)
-		prefixes = append(prefixes, carrier.NumberOverrides...)
 	}
 	return sms.NewPlan(prefixes...)
 }
@@ -361,18 +360,13 @@ func planOf(c *configs.Config) *sms.Plan {
 func routesOf(c *configs.Config) (*sms.Routes, error) {
 	routes := make([]sms.Route, len(c.Carriers))
 	for i, carrier := range c.Carriers {
-		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Numbers: carrier.NumberOverrides, Default: carrier.Default}
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default}
 	}
 	table, err := sms.NewRoutes(routes)
 	if err != nil {
 		return nil, fmt.Errorf("carriers: %w", err)
 	}
 	return table, nil
-}
-
-func limitsOf(c *configs.Limits) intake.Limits {
-	return intake.Limits{RepeatInterval: c.RepeatInterval, RepeatsADay: c.RepeatsADay, NumberADay: c.NumberADay,
-		CreditsADay: int64(c.CreditsADay), Singles: c.Singles}
 }
 
 // namesOf looks up messages' ULIDs for the log.
@@ -384,52 +378,4 @@ func namesOf(store *messages.Store) func(context.Context, int64) string {
 		}
 		return ""
 	}
-}
-
-func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
-	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: c.Billing.Refund.Is,
-		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
-		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, Log: log, Metrics: metrics}
-	for i := range c.Carriers {
-		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
-	}
-	return options
-}
-
-func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
-	stop, start := c.Inbound.Words()
-	return switchboard.Options{Assembly: c.Inbound.Assembly, Repeats: c.Inbound.Repeats, StopWords: stop, StartWords: start,
-		StopReply: c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender, Validity: c.Messages.Validity,
-		Route: route, Push: q.Push, Log: log, Metrics: metrics}
-}
-
-// carrierOf translates a checked configuration.
-func carrierOf(c *configs.Carrier) dispatcher.Carrier {
-	carrier := dispatcher.Carrier{
-		Name: c.Name, Confirm: c.Confirm.Is, OnReceiptTimeout: sms.Status(c.OnReceiptTimeout.Is), ReceiptTimeout: c.ReceiptTimeout,
-		IDFormat: c.MessageIDFormat.Is, States: map[string]sms.Status{}, Concat: c.Concat.Is, Alphabet: c.Alphabet.Is,
-		Validity: c.ValidityPeriod.Is, SourceTON: uint8(c.SourceTON), SourceNPI: uint8(c.SourceNPI),
-		DestTON: uint8(c.DestTON), DestNPI: uint8(c.DestNPI), ServiceType: c.ServiceType,
-		NoReference: !c.UserReference, OnAmbiguous: c.OnAmbiguous.Is, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Failover: c.Failover, FailoverAfter: c.FailoverAfter,
-		SecondCarrier: c.SecondCarrier, SecondWithin: c.SecondWithin, MaxUnmatched: c.MaxUnmatched, MaxInbound: c.MaxInbound,
-	}
-	for state, meaning := range c.ReceiptStates {
-		carrier.States[state] = sms.Status(meaning.Is)
-	}
-	tlvs, _ := c.StaticTLVs() // checked by configs, as are the classes and the TLS files
-	for _, tlv := range tlvs {
-		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
-	}
-	carrier.Classes, _ = c.Classes()
-	for i := range c.Links {
-		l := &c.Links[i]
-		tls, _ := l.TLSConfig()
-		carrier.Links = append(carrier.Links, dispatcher.Link{Weight: l.Weight, Binds: l.Binds, Options: smpp.Options{
-			Name: l.Name, Address: string(l.Address), TLS: tls, Mode: l.Bind.Is, SystemID: l.SystemID, Password: string(l.Password),
-			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout,
-			ResponseTimeout: l.ResponseTimeout, DialTimeout: l.ConnectTimeout, BindTimeout: l.BindTimeout, UnknownHold: c.UnknownHold,
-			DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
-		}})
-	}
-	return carrier
 }

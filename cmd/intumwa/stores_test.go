@@ -35,7 +35,7 @@ func TestRedisUp(t *testing.T) {
 	client := clientOf(t, optionsOf(t, server))
 	var log bytes.Buffer
 	registry := prometheus.NewRegistry()
-	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.URL(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
+	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.Secret(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
 	value := func(name string) float64 { return gaugeIn(t, registry, name) }
 	up := func() bool {
 		_ = s.ask(t.Context(), s.redis, storesPatience, s.queue.Probe)

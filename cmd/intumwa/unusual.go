@@ -16,6 +16,8 @@ import (
 const (
 	unusualInterval = 5 * time.Minute
 	unusualFirst    = 30 * time.Second // after the start
+	// unusualHour is how many messages of an hour can be unusual: fewer cost little, and are a small mailing.
+	unusualHour = 5000
 )
 
 // watch looks every five minutes for companies that send unusually much, or mostly to
@@ -23,34 +25,29 @@ const (
 // and in `admin unusual`.
 type watch struct {
 	store *messages.Store
-	least int64
 	log   *slog.Logger
 	told  map[sms.CompanyID]messages.Unusual
 
 	volume, block prometheus.Gauge
 }
 
-func newWatch(store *messages.Store, least int, log *slog.Logger, reg prometheus.Registerer) *watch {
+func newWatch(store *messages.Store, log *slog.Logger, reg prometheus.Registerer) *watch {
 	senders := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_unusual_senders",
 		Help: "Companies whose last hour had more messages than any day of their last five weeks (volume), or went by half to one block of 10,000 numbers (block); the same in every process."},
 		[]string{"kind"})
 	reg.MustRegister(senders)
-	return &watch{store: store, least: int64(least), log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}
+	return &watch{store: store, log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}
 }
 
 // Run looks until ctx ends.
 func (w *watch) Run(ctx context.Context) error {
-	if w.least == 0 {
-		<-ctx.Done()
-		return nil
-	}
 	for wait := unusualFirst; ; wait = unusualInterval {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
 		}
-		list, err := w.store.Unusual(ctx, w.least)
+		list, err := w.store.Unusual(ctx, unusualHour)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -88,7 +85,7 @@ func (w *watch) tell(list []messages.Unusual) {
 func percent(share float64) float64 { return math.Round(1000*share) / 10 }
 
 type adminUnusualCmd struct {
-	Least int `help:"Only companies that sent at least so many messages within the last hour; 0: limits.unusual_hour." default:"0"`
+	Least int `help:"Only companies that sent at least so many messages within the last hour." default:"5000"`
 }
 
 type adminUnusual struct {
@@ -104,17 +101,10 @@ type adminUnusual struct {
 
 // do lists companies whose last hour is unusual.
 func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Least < 0 {
-		return nil, errors.New("--least must not be negative")
+	if c.Least < 1 {
+		return nil, errors.New("--least must be at least 1")
 	}
-	least := c.Least
-	if least == 0 {
-		if err := o.needs("limits"); err != nil {
-			return nil, err
-		}
-		least = max(o.config.Limits.UnusualHour, 1)
-	}
-	unusual, err := messages.New(o.pool).Unusual(ctx, int64(least))
+	unusual, err := messages.New(o.pool).Unusual(ctx, int64(c.Least))
 	if err != nil {
 		return nil, err
 	}

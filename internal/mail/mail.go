@@ -113,7 +113,7 @@ func (m *Mailer) unconfigured(message Message) bool {
 		return false
 	}
 	m.mails.WithLabelValues("unconfigured").Inc()
-	m.log.Warn("mail not sent: no mail server is configured (mail.server)", "kind", message.Kind)
+	m.log.Warn("mail not sent: no mail server is configured (mail.url)", "kind", message.Kind)
 	return true
 }
 

@@ -121,11 +121,12 @@ func (w *world) asksForMuch(attacker, shop *company, names []string) (times []ti
 // One host opens more connections than there are; another is let in at once.
 func TestAttackOneHost(t *testing.T) {
 	t.Parallel()
-	all, each, dials := 60, 40, 100
-	if isLong() { // as it is configured by itself
-		all, each, dials = 10_000, 1000, 10_050
+	const all, each = 10_000, 1000
+	dials := 1050
+	if isLong() {
+		dials = 10_050
 	}
-	w := play(t, scene{config: tree{"api": tree{"max_connections": all, "max_connections_per_address": each}}})
+	w := play(t, scene{})
 	shop := w.silentCompany("Isoko", 1000)
 	resident := w.gateway.mostResident()
 	for range dials {
@@ -133,7 +134,7 @@ func TestAttackOneHost(t *testing.T) {
 	}
 	lasted(t, "one host's connections", shop.meanwhile(30))
 	w.gateway.keptBelow("one host's connections", resident(), 400, 900)
-	if n := w.gateway.metric("intumwa_http_connections_open", `listener="api"`); n > float64(all) {
+	if n := w.gateway.metric("intumwa_http_connections_open", `listener="api"`); n > all {
 		t.Errorf("%v connections are open", n)
 	}
 	w.eventually(promptly, "dropped connections are counted", func() bool {

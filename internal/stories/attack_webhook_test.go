@@ -57,7 +57,7 @@ func again(first, text string) func(net.Conn) bool {
 }
 
 // Eleven endpoints answer 101 and keep the socket, others drip informational
-// answers, headers and bodies, on a pool of 32. Another company's webhooks flow;
+// answers, headers and bodies. Another company's webhooks flow;
 // each attempt ends by its deadline, is recorded and made again; SIGTERM in the
 // midst of it is an orderly end, and leaves no delivery claimed.
 func TestAttackHostileEndpoints(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAttackHostileEndpoints(t *testing.T) {
 		messages  = 40
 	)
 	busy(t)
-	w := play(t, scene{config: tree{"webhooks": tree{"timeout": "6s", "retry_delays": []string{"1s", "1h"}, "in_flight": 32}}})
+	w := play(t, scene{config: tree{"webhooks": tree{"timeout": "6s", "retry_delays": []string{"1s", "1h"}}}})
 	var handed, held atomic.Int64
 	var hostile []*company
 	attack := func(holding *atomic.Int64, say func() func(net.Conn) bool) {

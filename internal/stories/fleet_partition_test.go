@@ -23,7 +23,7 @@ func TestFleetPartition(t *testing.T) {
 	}
 	const binds = 2
 	one := steady()
-	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "1s", "enquire_timeout": "2s", "response_timeout": "2s"}
+	one.own, one.link = true, tree{"window": window, "binds": binds, "enquire_link": "2s", "response_timeout": "2s"}
 	// The carrier ends what is silent sooner than another dispatcher takes over, which may be
 	// three and a half seconds after a cut, if a renewal was just due. Else the carrier has the binds
 	// of both for a while, if the first cannot unbind.

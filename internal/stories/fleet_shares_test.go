@@ -26,7 +26,7 @@ func TestFleetShares(t *testing.T) {
 	closing := steady()
 	closing.own, closing.links, closing.link = true, links, tree{"window": window, "tps": tps, "binds": binds}
 	closing.sim.MaxSessions, closing.sim.ClosesOlder = binds, true
-	counting := carrier{own: true, link: tree{"tps": tps, "enquire_link": "2s", "enquire_timeout": "2s"},
+	counting := carrier{own: true, link: tree{"tps": tps, "enquire_link": "2s"},
 		sim: carriersim.Options{NoFates: true, MaxSessions: 1, IdleTimeout: 6 * time.Second}}
 	w := fleet(t, scene{carriers: []carrier{closing, counting}})
 	shop := w.company("Isoko", 1_000_000)

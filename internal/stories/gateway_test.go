@@ -76,15 +76,16 @@ func (g *gateway) configure() {
 		carriers = append(carriers, c.section())
 	}
 	config := tree{
-		"api":       tree{"listen": g.api, "rate_limit_per_minute": 10_000_000},
-		"ops":       tree{"listen": g.ops},
-		"dashboard": tree{"listen": g.dashboard, "secure_cookies": false},
-		"log":       tree{"format": "json"},
-		"database":  tree{"url": g.w.database},
-		"redis":     g.w.redisSection(),
-		"accounts":  tree{"otp_key": "a key of this world alone, for codes"},
-		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
-		"carriers":  carriers,
+		"api":            tree{"listen": g.api, "rate_limit_per_minute": 10_000_000},
+		"ops":            tree{"listen": g.ops},
+		"dashboard":      tree{"listen": g.dashboard, "public_url": "http://localhost"},
+		"log":            tree{"format": "json"},
+		"database":       tree{"url": g.w.database},
+		"redis":          g.w.redisSection(),
+		"accounts":       tree{"otp_key": "a key of this world alone, for codes"},
+		"webhooks":       tree{"allow_private": true},
+		"encryption_key": strings.Repeat("Q", 43) + "=",
+		"carriers":       carriers,
 	}.over(g.extra)
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 func TestLogsKeepSilence(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{
-		carriers: []carrier{{}, {config: tree{"retry_min": "1s"}}, {}},
+		carriers: []carrier{{}, {}, {}},
 		config:   tree{"log": tree{"level": "debug"}, "webhooks": tree{"timeout": "1s", "retry_delays": []string{"1s"}}},
 		gateways: []tree{{}, {"log": tree{"format": "text"}}},
 		// Carriers that send garbage are part of it.

@@ -205,7 +205,7 @@ func (w *world) redisSection() tree {
 	if w.redisSet == nil {
 		return tree{"url": w.redis, "prefix": w.prefix}
 	}
-	section := tree{"addresses": w.redisSet.Addresses, "password": w.redisSet.Password, "prefix": w.prefix,
+	section := tree{"url": "redis://:" + w.redisSet.Password + "@", "addresses": w.redisSet.Addresses, "prefix": w.prefix,
 		"tls": tree{"ca": w.redisSet.CA, "server_name": "localhost"}}
 	if w.redisSet.MasterName != "" {
 		section["master_name"], section["sentinel_password"] = w.redisSet.MasterName, w.redisSet.SentinelPassword

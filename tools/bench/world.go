@@ -190,15 +190,16 @@ func (w *world) configureAt(file, api, ops string) error {
 			"links": []tree{link("twin", w.twin.smpp, w.window)}})
 	}
 	text, err := json.MarshalIndent(tree{ // JSON is YAML
-		"api":       tree{"listen": api, "rate_limit_per_minute": 1_000_000_000},
-		"ops":       tree{"listen": ops},
-		"dashboard": tree{"listen": rig.FreeAddress(), "secure_cookies": false},
-		"log":       tree{"format": "json"},
-		"database":  tree{"url": strings.ReplaceAll(database, "$", "$$")},
-		"redis":     tree{"url": strings.ReplaceAll(w.redisURL, "$", "$$")},
-		"accounts":  tree{"otp_key": "a key of this measurement alone, for codes"},
-		"webhooks":  tree{"allow_private": true, "encryption_key": strings.Repeat("Q", 43) + "="},
-		"carriers":  carriers,
+		"api":            tree{"listen": api, "rate_limit_per_minute": 1_000_000_000},
+		"ops":            tree{"listen": ops},
+		"dashboard":      tree{"listen": rig.FreeAddress(), "public_url": "http://localhost"},
+		"log":            tree{"format": "json"},
+		"database":       tree{"url": strings.ReplaceAll(database, "$", "$$")},
+		"redis":          tree{"url": strings.ReplaceAll(w.redisURL, "$", "$$")},
+		"accounts":       tree{"otp_key": "a key of this measurement alone, for codes"},
+		"webhooks":       tree{"allow_private": true},
+		"encryption_key": strings.Repeat("Q", 43) + "=",
+		"carriers":       carriers,
 	}, "", "  ")
 	if err != nil {
 		return err

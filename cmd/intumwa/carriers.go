@@ -1,0 +1,106 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/configs"
+	"intumwa/dispatcher"
+	"intumwa/inbound/handsets"
+	"intumwa/inbound/switchboard"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// What the words of the configuration mean to the rooms. A test holds them against the words that configs allows.
+var (
+	refunds = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
+
+	confirmations = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
+
+	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
+
+	idFormats = map[string]dispatcher.IDFormat{"auto": dispatcher.IDAuto, "same": dispatcher.IDSame,
+		"hex_to_decimal": dispatcher.IDHexToDecimal, "decimal_to_hex": dispatcher.IDDecimalToHex}
+
+	concats = map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "udh16": dispatcher.ConcatUDH16, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+
+	alphabets = map[string]dispatcher.Alphabet{"gsm7": dispatcher.AlphabetGSM7, "latin1": dispatcher.AlphabetLatin1, "ascii": dispatcher.AlphabetASCII}
+
+	validities = map[string]dispatcher.Validity{"relative": dispatcher.ValidityRelative, "absolute": dispatcher.ValidityAbsolute, "none": dispatcher.ValidityNone}
+
+	policies = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
+
+	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent,
+		"unroutable": smpp.ClassUnroutable, "configuration": smpp.ClassConfiguration}
+
+	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver}
+)
+
+func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
+	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
+		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, Log: log, Metrics: metrics}
+	for i := range c.Carriers {
+		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
+	}
+	return options
+}
+
+// inboundRepeats is how long the same message from the same handset is taken for the carrier's repetition: our
+// acknowledgement was lost.
+const inboundRepeats = 2 * time.Minute
+
+func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
+	return switchboard.Options{Repeats: inboundRepeats, StopWords: handsetWords(c.Inbound.StopWords), StartWords: handsetWords(c.Inbound.StartWords),
+		StopReply: c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender, Validity: c.Messages.Validity,
+		Route: route, Push: q.Push, Log: log, Metrics: metrics}
+}
+
+// handsetWords are the words of the configuration as the words of handsets are compared.
+func handsetWords(texts []string) (words []string) {
+	for _, text := range texts {
+		words = append(words, handsets.Word(text))
+	}
+	return words
+}
+
+// secondWithin is how soon after the acceptance an UNDELIV must come for the second carrier to be asked: later the number
+// may have been reached already.
+const secondWithin = time.Minute
+
+// carrierOf translates a checked configuration.
+func carrierOf(c *configs.Carrier) dispatcher.Carrier {
+	carrier := dispatcher.Carrier{
+		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
+		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
+		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTONNPI[0]), SourceNPI: uint8(c.SourceTONNPI[1]),
+		DestTON: uint8(c.DestTONNPI[0]), DestNPI: uint8(c.DestTONNPI[1]), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
+		NoReference: !c.UserReference, OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover,
+		SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
+	}
+	for state, meaning := range c.ReceiptStates {
+		carrier.States[state] = statuses[meaning]
+	}
+	tlvs, _ := c.StaticTLVs() // checked by configs, as are the codes and the TLS files
+	for _, tlv := range tlvs {
+		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
+	}
+	for code, class := range c.ErrorClasses {
+		status, _ := configs.CommandStatus(code)
+		carrier.Classes[smpp.Status(status)] = classes[class]
+	}
+	for i := range c.Links {
+		l := &c.Links[i]
+		tls, _ := l.TLSConfig()
+		carrier.Links = append(carrier.Links, dispatcher.Link{Binds: l.Binds, Options: smpp.Options{
+			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
+			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
+			ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
+		}})
+	}
+	return carrier
+}

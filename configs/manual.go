@@ -1,0 +1,185 @@
+package configs
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Sample is a configuration file with every key, its default and its text.
+func Sample() string {
+	var out strings.Builder
+	out.WriteString(`# The configuration of Intumwa, every key at its default. Generated: go generate ./configs
+#
+# Two URLs and one carrier are required. An unknown key is a mistake; "intumwa config check" reports all mistakes at once.
+# ${NAME} in a value is an environment variable, ${file:/path} the line that a file has, $$ a dollar. Every key can be
+# overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated there,
+# carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, 5m, 24h.
+`)
+	sampleSection(&out, reflect.TypeFor[Config](), "")
+	return out.String()
+}
+
+func sampleSection(out *strings.Builder, section reflect.Type, indent string) {
+	for i, f := range reflect.VisibleFields(section) {
+		key := keyOf(f)
+		if key == "" {
+			continue
+		}
+		if indent == "" {
+			out.WriteString("\n")
+		}
+		dash := indent
+		if i == 0 && strings.HasPrefix(indent, "    ") { // the first key of a list's object
+			dash = indent[2:] + "- "
+		}
+		comment(out, indent, words(f)+f.Tag.Get("text"))
+		out.WriteString(dash + key + ":")
+		switch {
+		case isList(f.Type):
+			out.WriteString("\n")
+			sampleSection(out, f.Type.Elem(), indent+"    ")
+		case f.Type.Kind() == reflect.Struct && f.Type != tlsType:
+			out.WriteString("\n")
+			sampleSection(out, f.Type, indent+"  ")
+		default:
+			out.WriteString(" " + sampleValue(f) + "\n")
+		}
+	}
+}
+
+const sampleWidth = 118
+
+// comment writes a key's text, wrapped.
+func comment(out *strings.Builder, indent, text string) {
+	line := indent + "#"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > sampleWidth {
+			out.WriteString(line + "\n")
+			line = indent + "#"
+		}
+		line += " " + word
+	}
+	out.WriteString(line + "\n")
+}
+
+// sampleValue is the example or the default of a key, as YAML.
+func sampleValue(f reflect.StructField) string {
+	text := f.Tag.Get("default")
+	if example := f.Tag.Get("example"); example != "" {
+		text = example
+	}
+	switch kind := f.Type.Kind(); {
+	case kind == reflect.Map:
+		return "{}"
+	case kind == reflect.Slice && f.Type.Elem().Kind() == reflect.String:
+		return "[" + strings.Join(quoted(split(text)), ", ") + "]"
+	case kind == reflect.Slice:
+		return "[" + strings.Join(split(text), ", ") + "]"
+	case text == "":
+		return zero(f)
+	}
+	return text
+}
+
+// quoted quotes the texts that look like numbers.
+func quoted(texts []string) []string {
+	for i, text := range texts {
+		if strings.Trim(text, "0123456789") == "" {
+			texts[i] = fmt.Sprintf("%q", text)
+		}
+	}
+	return texts
+}
+
+// zero is the value of a key without a default.
+func zero(f reflect.StructField) string {
+	switch {
+	case f.Type == durationType:
+		return "0s"
+	case f.Type.Kind() == reflect.Bool:
+		return "false"
+	case f.Type.Kind() == reflect.String:
+		return `""`
+	}
+	return "0"
+}
+
+// Manual are the tables of docs/configuration.md: a section each, with a row for every key.
+func Manual() string {
+	var out strings.Builder
+	loose := heading(&out, "General", "")
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if key := keyOf(f); key != "" && !isSection(key) {
+			loose(key, f)
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if key := keyOf(f); key != "" && isSection(key) {
+			section, path := f.Type, key
+			if isList(section) {
+				section, path = section.Elem(), key+"[]"
+			}
+			row := heading(&out, strings.ToUpper(key[:1])+key[1:], f.Tag.Get("text"))
+			manualSection(section, path, row)
+		}
+	}
+	return out.String()
+}
+
+// isSection reports whether a top-level key has keys of its own.
+func isSection(key string) bool {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if keyOf(f) == key {
+			return isList(f.Type) || f.Type.Kind() == reflect.Struct
+		}
+	}
+	return false
+}
+
+// heading begins a section and returns what adds a row to its table.
+func heading(out *strings.Builder, name, text string) func(path string, f reflect.StructField) {
+	fmt.Fprintf(out, "\n## %s\n\n", name)
+	if text != "" {
+		fmt.Fprintf(out, "%s\n\n", text)
+	}
+	out.WriteString("| key | default | |\n|---|---|---|\n")
+	return func(path string, f reflect.StructField) {
+		value := f.Tag.Get("default")
+		switch {
+		case f.Tag.Get("required") != "":
+			value = "required"
+		case f.Type.Kind() == reflect.Map || f.Type.Kind() == reflect.Slice && value == "":
+			value = "none"
+		case value == "" && f.Type.Kind() == reflect.String:
+			value = "empty"
+		case value == "":
+			value = zero(f)
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s |\n", path, strings.ReplaceAll(value, ",", ", "), words(f)+f.Tag.Get("text"))
+	}
+}
+
+// words are those that a key may have, unless its text names them.
+func words(f reflect.StructField) string {
+	list := strings.Fields(f.Tag.Get("oneof"))
+	for _, word := range list {
+		if !strings.Contains(f.Tag.Get("text"), word) {
+			return strings.Join(list, ", ") + ". "
+		}
+	}
+	return ""
+}
+
+func manualSection(section reflect.Type, path string, row func(path string, f reflect.StructField)) {
+	for _, f := range reflect.VisibleFields(section) {
+		key := keyOf(f)
+		switch {
+		case key == "":
+		case isList(f.Type):
+			manualSection(f.Type.Elem(), path+"."+key+"[]", row)
+		default:
+			row(path+"."+key, f)
+		}
+	}
+}
