@@ -224,7 +224,7 @@ func TestTasks(t *testing.T) {
 		}
 		delete(said, task[1])
 	}
-	if len(tasks) < 15 || len(said) > 0 {
+	if len(tasks) < 10 || len(said) > 0 {
 		t.Errorf("%d tasks; the runbook has more: %v", len(tasks), said)
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // limits bound what a company's live messages may be (accounts.Limits); a zero field
-// bounds nothing, and without any a request is not looked at. They are no part of rule
-// api 7.2, so none is in force unless somebody sets it for the company.
+// bounds nothing, and without any a request is not looked at. They are no part of
+// rule api 7.2, so none is in force unless somebody sets it for the company.
 type limits struct {
 	RepeatInterval time.Duration // between two sends of a text to a number, at most a day
 	RepeatsADay    int           // of a text to a number

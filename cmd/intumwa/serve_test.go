@@ -36,23 +36,21 @@ func TestRolesOnOneMachine(t *testing.T) {
 	carrier, smsc := playCarrier(t, "leo")
 	rdb, prefix := testenv.Redis(t)
 	at := map[string]string{}
-	var roles []string
 	for _, role := range configs.Roles {
 		at[role] = freeAddress(t)
-		roles = append(roles, fmt.Sprintf("%s: %q", role, at[role]))
 	}
 	s := newShell(t, fmt.Sprintf(`
 database: {url: %q}
 redis: {url: %q, prefix: %q}
 api: {listen: %q}
-ops: {listen: %q, roles: {%s}}
+ops: {listen: %q}
 dashboard: {listen: "127.0.0.1:0"}
 carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: demo, enquire_link: 1s}]}]
-`, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), strings.Join(roles, ", "), smsc))
+`, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), at["dispatcher"], smsc))
 	var log safeBuffer
 	for _, role := range configs.Roles {
 		process := exec.Command(os.Args[0], "serve", "--roles", role, "--config", s.config)
-		process.Env = append(os.Environ(), asProgram+"=1")
+		process.Env = append(os.Environ(), asProgram+"=1", "INTUMWA_OPS_LISTEN="+at[role])
 		process.Stdout, process.Stderr = &log, &log
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
