@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/testenv"
-	"intumwa/sms"
 )
 
 // TestSettledOnce: a settlement whose COMMIT took effect, and whose answer was lost, is
@@ -114,27 +113,4 @@ func (b *bench) hasCopies(m *inFlight, want ...string) {
 	if !slices.Equal(keys, want) {
 		b.Errorf("copies %q are recorded, want %q", keys, want)
 	}
-}
-
-// TestSecondCarrierAfterALostAnswer: the history of a message whose acceptance was settled
-// twice has one copy, and its UNDELIV has a second carrier asked.
-func TestSecondCarrierAfterALostAnswer(t *testing.T) {
-	b, _ := newSecondBench(t)
-	m := b.begun(1)
-	line := &testenv.Line{}
-	b.d.hot = testenv.Unheard(t, b.pool, line)
-	line.Lose()
-	b.s.settle(t.Context(), settlement{results: []result{accepted("a")(m, 1)}})
-	b.reported(b.receipt("a", "UNDELIV"))
-	history, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(history.Segments); n != 1 {
-		t.Errorf("the history has %d copies, want 1: %+v", n, history.Segments)
-	}
-	if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`) != 1 {
-		t.Errorf("it is %v %q, and does not wait for the second carrier", status, reason)
-	}
-	b.clean()
 }

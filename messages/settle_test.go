@@ -227,35 +227,6 @@ func TestEndOfAClaim(t *testing.T) {
 	}
 }
 
-// TestFirstCopyFails: the first copy of a segment was never answered and the
-// second accepted: a receipt that fails the first is no verdict.
-func TestFirstCopyFails(t *testing.T) {
-	d := newTestStore(t)
-	ids := d.pending(2)
-	ref := uint16(9)
-	echo := func(n int) receipts.Receipt {
-		r := receipt("X", "UNDELIV")
-		r.Reference = &ref
-		r.CarrierID = fmt.Sprint("X", n)
-		if err := d.pool.QueryRow(t.Context(), `SELECT phone_number FROM messages WHERE id = $1`, ids[n]).Scan(&r.Number); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	for n, id := range ids {
-		d.settle([]receipts.Segment{accepted(id, "", func(p *receipts.Segment) { p.Unanswered, p.Reference = true, ref })})
-		d.settle([]receipts.Segment{accepted(id, fmt.Sprint("second", n))})
-	}
-	if s := d.settle(nil, echo(0)); len(s.settled) != 0 {
-		t.Errorf("settled %+v", s.settled)
-	}
-	settledAs(t, d.settle(nil, receipt("second0", "DELIVRD")), sms.Sent, ids[0])
-	d.settle(nil, receipt("second1", "UNDELIV"))
-	if status, _ := d.status(ids[1]); status != sms.Failed {
-		t.Errorf("both copies failed: %v", status)
-	}
-}
-
 // TestOverdue: the sweep visits each message once and stops at its horizon.
 func TestOverdue(t *testing.T) {
 	d := newTestStore(t)

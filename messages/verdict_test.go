@@ -39,13 +39,3 @@ func TestSegments(t *testing.T) {
 		receipt("j", "DELIVRD"), receipt("k", "DELIVRD")), sms.Sent)
 	settledAs(t, d.settle([]receipts.Segment{accepted(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent, twice[0])
 }
-
-// TestConfirmedBySubmit: for a carrier without receipts the response decides.
-func TestConfirmedBySubmit(t *testing.T) {
-	d := newHotStore(t)
-	confirmed := func(p *receipts.Segment) { p.Confirmed = true }
-	one, two := d.pending(1), d.pending(1, segments(2))
-	s := d.settle([]receipts.Segment{accepted(one[0], "", confirmed), accepted(two[0], "", segment(1, 2), confirmed)})
-	settledAs(t, s, sms.Sent, one[0])
-	settledAs(t, d.settle([]receipts.Segment{accepted(two[0], "", segment(2, 2), confirmed)}), sms.Sent, two[0])
-}
