@@ -84,7 +84,7 @@ func TestDeathWhileTheClockGoesBack(t *testing.T) {
 }
 
 // TestFailoverAfterTheClockWentBack: a carrier that was down when the database's clock was set
-// back by an hour is stood in for after failover_after, not in an hour.
+// back by an hour is stood in for after the ten seconds of a failover, not in an hour.
 func TestFailoverAfterTheClockWentBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
