@@ -158,19 +158,6 @@ func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duratio
 	return a.renew(ctx, s, `admin_until = now() + $3::interval`, lasts)
 }
 
-// AdminScopeOpen reports whether the administrator scope of a cookie's session is still open. Unlike
-// [Accounts.SessionByToken] it does not update SeenAt: a page that refreshes itself must not keep a session alive.
-func (a *Accounts) AdminScopeOpen(ctx context.Context, token string, idle time.Duration) (open bool, err error) {
-	err = a.pool.QueryRow(ctx, `
-		select exists (select from sessions s join users u on u.id = s.user_id
-			where s.token_hash = $1 and s.passed and s.expires_at > now() and s.seen_at > now() - $2::interval
-				and s.admin_until > now() and u.administrator)`, hashToken(token), idle).Scan(&open)
-	if err != nil {
-		return false, fmt.Errorf("looking whether the administrators' scope is open: %w", err)
-	}
-	return open, nil
-}
-
 // LeaveAdmin closes the administrator scope.
 func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
 	if _, err := a.pool.Exec(ctx, `update sessions set admin_until = null where id = $1`, s.ID); err != nil {

@@ -22,7 +22,7 @@ type sessionRow struct {
 
 // account is GET /account.
 func (d *Dashboard) account(v *visit, s *accounts.Session) {
-	v.showAccount(http.StatusOK, s, newForm())
+	v.showAccount(http.StatusOK, s, v.newForm())
 }
 
 func (v *visit) showAccount(status int, s *accounts.Session, f *form) {
@@ -93,9 +93,6 @@ func deviceName(agent string) string {
 // chooseLanguage is POST /language: it stores the language in a cookie and in the account.
 func (d *Dashboard) chooseLanguage(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	if chosen, ok := d.words.ByTag(f.Value("to")); ok {
 		v.setCookie(languageCookie, chosen.Tag, 365*24*time.Hour)
 		if v.session != nil {

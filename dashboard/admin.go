@@ -53,9 +53,6 @@ func (v *visit) enterPage(s *accounts.Session) (data enterPage, ok bool) {
 // doEnterAdmin is POST /admin/enter.
 func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	data, ok := v.enterPage(s)
 	if !ok {
 		return

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,18 +125,9 @@ type actsPage struct {
 
 // acts is GET /admin/acts: who changed what.
 func (d *Dashboard) acts(v *visit, _ operator) {
-	f := newForm()
-	f.v = v
-	q := v.c.Request.URL.Query()
-	for _, field := range []string{"company", "actor", "from", "to"} {
-		if text := strings.TrimSpace(q.Get(field)); text != "" && len(text) <= maxQuery {
-			f.values.Set(field, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
-		}
-	}
-	filter := audit.Filter{Since: f.day("from", f.Value("from")), Until: f.day("to", f.Value("to"))}
-	if !filter.Until.IsZero() {
-		filter.Until = filter.Until.AddDate(0, 0, 1) // that day included
-	}
+	f := v.parameters("company", "actor", "from", "to")
+	var filter audit.Filter
+	filter.Since, filter.Until = f.days()
 	if text := f.Value("company"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
@@ -167,12 +157,6 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 		v.handleError("listing acts", err)
 		return
 	}
-	if next > 0 {
-		more := url.Values{"before": {strconv.FormatInt(next, 10)}}
-		for field := range f.values {
-			more.Set(field, f.Value(field))
-		}
-		data.Next = "/admin/acts?" + more.Encode()
-	}
+	data.Next = f.older("/admin/acts", next)
 	v.renderPage(http.StatusOK, "adminacts", data, f)
 }

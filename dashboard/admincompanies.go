@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -29,15 +28,6 @@ const (
 	recently        = 24 * time.Hour
 )
 
-// after returns the parameter after which a list continues; 0 at the beginning.
-func (v *visit) after(name string) int64 {
-	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
-
 type awaitingPage struct {
 	Companies []accounts.Applicant
 	Next      int64 // the last one's id, when there are more
@@ -50,9 +40,9 @@ func (d *Dashboard) awaiting(v *visit, _ operator) {
 		v.handleError("listing companies", err)
 		return
 	}
-	data := awaitingPage{Companies: list}
-	if len(list) > companiesOnPage {
-		data.Companies = list[:companiesOnPage]
+	var data awaitingPage
+	var more bool
+	if data.Companies, more = cut(list, companiesOnPage); more {
 		data.Next = data.Companies[companiesOnPage-1].Company.ID
 	}
 	v.render(http.StatusOK, "admin", data)
@@ -70,9 +60,6 @@ type companyRow struct {
 	Credits int64
 }
 
-// maxQuery is how long a search may be, in octets.
-const maxQuery = 200
-
 func (v *visit) query() string {
 	text := strings.TrimSpace(v.c.Query("q"))
 	if len(text) > maxQuery {
@@ -89,9 +76,9 @@ func (d *Dashboard) companies(v *visit, _ operator) {
 		v.handleError("listing companies", err)
 		return
 	}
-	if len(list) > companiesOnPage {
-		list = list[:companiesOnPage]
-		data.Next = "/admin/companies?" + url.Values{"q": {data.Query}, "after": {strconv.FormatInt(list[companiesOnPage-1].Company.ID, 10)}}.Encode()
+	list, more := cut(list, companiesOnPage)
+	if more {
+		data.Next = address("/admin/companies", "q", data.Query, "after", strconv.FormatInt(list[companiesOnPage-1].Company.ID, 10))
 	}
 	ids := make([]int64, len(list))
 	for i := range list {
@@ -121,7 +108,7 @@ type adminCompanyPage struct {
 }
 
 // adminCompany is GET /admin/companies/:id.
-func (d *Dashboard) adminCompany(v *visit, _ operator) { v.showCompany(http.StatusOK, newForm()) }
+func (d *Dashboard) adminCompany(v *visit, _ operator) { v.showCompany(http.StatusOK, v.newForm()) }
 
 func (v *visit) showCompany(status int, f *form) {
 	data, err := v.companyPage()
@@ -193,9 +180,6 @@ func (d *Dashboard) verify(v *visit, o operator) {
 // withdraw is POST /admin/companies/:id/withdraw: it withdraws the approval or the verification.
 func (d *Dashboard) withdraw(v *visit, o operator) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	no := false
 	change, flash := accounts.CompanyChange{Approved: &no}, "flash.disapproved"
 	if f.Value("what") == "verification" {
@@ -252,9 +236,6 @@ func (v *visit) returnPath(path string) string {
 // addCredits is POST /admin/companies/:id/credits.
 func (d *Dashboard) addCredits(v *visit, o operator) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.required("amount")), 10, 64)
 	if err != nil || amount == 0 || amount > maxCredits || amount < -maxCredits {
 		f.refuse("amount", "credits.amount.wrong", maxCredits)

@@ -15,7 +15,7 @@ const (
 	actResume = "link.resume"
 )
 
-// showLinks is GET /admin/links: every link and its problems. A stream updates the page while it is open.
+// showLinks is GET /admin/links: every link and its problems.
 func (d *Dashboard) showLinks(v *visit, _ operator) {
 	now, err := d.board.now(v.ctx())
 	if err != nil {

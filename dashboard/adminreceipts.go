@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"strconv"
 
 	"intumwa/inbound/handsets"
 	"intumwa/messages/receipts"
@@ -25,9 +24,7 @@ func (d *Dashboard) unmatchedReceipts(v *visit, _ operator) {
 		v.handleError("listing receipts", err)
 		return
 	}
-	if next > 0 {
-		data.Next = "/admin/receipts?before=" + strconv.FormatInt(next, 10)
-	}
+	data.Next = v.newForm().older("/admin/receipts", next)
 	v.render(http.StatusOK, "adminreceipts", data)
 }
 
@@ -66,9 +63,9 @@ func (d *Dashboard) inbound(v *visit, _ operator) {
 		return
 	}
 	var data inboundPage
-	if len(list) > receiptsOnPage {
-		list = list[:receiptsOnPage]
-		data.Next = "/admin/inbound?before=" + strconv.FormatInt(list[receiptsOnPage-1].ID, 10)
+	list, more := cut(list, receiptsOnPage)
+	if more {
+		data.Next = v.newForm().older("/admin/inbound", list[receiptsOnPage-1].ID)
 	}
 	for _, m := range list {
 		data.Messages = append(data.Messages, inboundRow{m})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -145,7 +144,7 @@ func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	data.Messages = list
 	if next > 0 {
 		data.Back = back
-		data.Next = "/admin/search?" + url.Values{"q": {data.Query}, "before": {strconv.FormatInt(next, 10)}}.Encode()
+		data.Next = address("/admin/search", "q", data.Query, "before", strconv.FormatInt(next, 10))
 	}
 	return nil
 }
@@ -159,18 +158,14 @@ type adminMessagePage struct {
 
 // adminMessage is GET /admin/messages/:id: a message's timeline, without its text.
 func (d *Dashboard) adminMessage(v *visit, _ operator) {
-	id, err := ulid.ParseStrict(v.c.Param("id"))
-	if err != nil {
-		v.renderError(http.StatusNotFound)
+	id, ok := v.ulid("id")
+	if !ok {
 		return
 	}
 	store := messages.New(d.rooms.Pool)
 	var data adminMessagePage
+	var err error
 	data.Record, err = store.AnybodysByULID(v.ctx(), id)
-	if errors.Is(err, messages.ErrNotFound) {
-		v.renderError(http.StatusNotFound)
-		return
-	}
 	if err == nil {
 		data.Body = "" // administrators do not need the text
 		data.Journey, err = store.HistoryOf(v.ctx(), data.ID)

@@ -20,7 +20,7 @@ type waitingSendersPage struct {
 }
 
 // waitingSenders is GET /admin/senders.
-func (d *Dashboard) waitingSenders(v *visit, _ operator) { v.showSenders(http.StatusOK, newForm()) }
+func (d *Dashboard) waitingSenders(v *visit, _ operator) { v.showSenders(http.StatusOK, v.newForm()) }
 
 func (v *visit) showSenders(status int, f *form) {
 	list, err := v.d.rooms.Accounts.WaitingSenders(v.ctx(), v.after("after"), sendersOnPage+1)
@@ -28,9 +28,9 @@ func (v *visit) showSenders(status int, f *form) {
 		v.handleError("listing senders", err)
 		return
 	}
-	data := waitingSendersPage{Senders: list}
-	if len(list) > sendersOnPage {
-		data.Senders = list[:sendersOnPage]
+	var data waitingSendersPage
+	var more bool
+	if data.Senders, more = cut(list, sendersOnPage); more {
 		data.Next = data.Senders[sendersOnPage-1].ID
 	}
 	v.renderPage(status, "adminsenders", data, f)
@@ -44,9 +44,6 @@ func (d *Dashboard) approveSender(v *visit, o operator) {
 // withdrawSender is POST /admin/senders/:id/withdraw: it withdraws a sender's approval, or refuses a waiting one.
 func (d *Dashboard) withdrawSender(v *visit, o operator) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	reason, ok := f.reason()
 	if !ok {
 		v.showSenders(http.StatusUnprocessableEntity, f)

@@ -87,42 +87,42 @@ func (b *board) forget(ctx context.Context) {
 	}
 }
 
-// boardView is the state of the links for a user, on the page and in its stream.
+// boardView is the state of the links for a user.
 type boardView struct {
-	At       string        `json:"at"`
-	Kind     string        `json:"kind"` // good, wait, bad: the worst of all
-	Title    string        `json:"title"`
-	Sick     []problemView `json:"sick"`
-	Carriers []carrierView `json:"carriers"`
+	At       string
+	Kind     string // good, wait, bad: the worst of all
+	Title    string
+	Sick     []problemView
+	Carriers []carrierView
 }
 
 type problemView struct {
-	Name string `json:"name"`
-	Kind string `json:"kind"`
-	Why  string `json:"why"`
+	Name string
+	Kind string
+	Why  string
 }
 
 type carrierView struct {
-	Name    string     `json:"name"`
-	Kind    string     `json:"kind"`
-	Waiting string     `json:"waiting"`
-	Links   []linkView `json:"links"`
+	Name    string
+	Kind    string
+	Waiting string
+	Links   []linkView
 }
 
 type linkView struct {
-	Name      string `json:"name"`
-	Kind      string `json:"kind"` // good, wait, bad, off
-	State     string `json:"state"`
-	Since     string `json:"since"`
-	Why       string `json:"why"`
-	Error     string `json:"error"` // the carrier's error text; empty: none
-	Paused    bool   `json:"paused"`
-	Window    string `json:"window"`
-	Full      int    `json:"full"` // percent of the window
-	Pace      string `json:"pace"`
-	Accepted  string `json:"accepted"`
-	Throttled string `json:"throttled"`
-	Overdue   string `json:"overdue"`
+	Name      string
+	Kind      string // good, wait, bad, off
+	State     string
+	Since     string
+	Why       string
+	Error     string // the carrier's error text; empty: none
+	Paused    bool
+	Window    string
+	Full      int // percent of the window
+	Pace      string
+	Accepted  string
+	Throttled string
+	Overdue   string
 }
 
 // Ages of a backlog at which it is shown as a warning, and as a problem.
@@ -144,13 +144,13 @@ func worse(a, b string) string {
 
 // view returns the state of the links in a language.
 func (s *links) view(l *words.Language) boardView {
-	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: "good", Sick: []problemView{}, Carriers: []carrierView{}}
+	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: "good"}
 	by := map[string]int{}
 	carrierOf := func(name string) *carrierView {
 		i, known := by[name]
 		if !known {
 			i, by[name] = len(view.Carriers), len(view.Carriers)
-			view.Carriers = append(view.Carriers, carrierView{Name: sms.Printable(name), Kind: "good", Links: []linkView{}})
+			view.Carriers = append(view.Carriers, carrierView{Name: sms.Printable(name), Kind: "good"})
 		}
 		return &view.Carriers[i]
 	}

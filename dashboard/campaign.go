@@ -49,7 +49,7 @@ func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
 	if err == nil {
-		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.id(), listed)
+		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed)
 	}
 	if err != nil {
 		v.handleError("reading campaigns", err)
@@ -65,13 +65,13 @@ func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) {
-	if !d.uploads.enter(t.id()) {
+	if !d.uploads.enter(t.company()) {
 		v.busy(http.StatusTooManyRequests)
 		return
 	}
-	defer d.uploads.leave(t.id())
+	defer d.uploads.leave(t.company())
 	f, file := v.upload()
-	if f == nil || !v.takeTurn() {
+	if !v.takeTurn() {
 		return
 	}
 	data, ok := v.campaignsPage(t)
@@ -138,8 +138,7 @@ func (v *visit) upload() (*form, []byte) {
 		return nil, nil
 	}
 	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
-	f := newForm()
-	f.values, f.v = v.c.Request.PostForm, v
+	f := v.form()
 	part, _, err := v.c.Request.FormFile("file")
 	if err != nil {
 		return f, nil
@@ -225,7 +224,7 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 			data.First = append(data.First, m)
 		}
 	}
-	barred, err := v.d.optedOut(v.ctx(), t.id(), &made)
+	barred, err := v.d.optedOut(v.ctx(), t.company(), &made)
 	if err != nil {
 		v.handleError("looking for opt-outs", err)
 		return data, false
@@ -249,10 +248,9 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 func (v *visit) draft(t tenant) (made draft, ok bool) {
 	id, ok := v.ulid("draft")
 	if !ok {
-		v.renderError(http.StatusNotFound)
 		return made, false
 	}
-	made, err := v.d.draftOf(v.ctx(), t.id(), id)
+	made, err := v.d.draftOf(v.ctx(), t.company(), id)
 	if err != nil {
 		v.handleError("reading a campaign", err)
 		return made, false
@@ -267,9 +265,6 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		return
 	}
 	f := v.form()
-	if f == nil {
-		return
-	}
 	later := f.later("send_at")
 	if !f.ok() {
 		if data, ok := v.draftPage(t); ok {
@@ -304,7 +299,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 	_, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case err == nil:
-		v.redirect("/campaigns/"+accepted.ID.String(), "flash.campaign")
+		v.redirect("/batches/"+accepted.ID.String(), "flash.campaign")
 	case refused:
 		if data, ok := v.draftPage(t); ok {
 			f.Notice = v.refusal(err)
@@ -349,7 +344,7 @@ func (d *Dashboard) dropCampaign(v *visit, t tenant) {
 	if !ok {
 		return
 	}
-	if err := d.dropDraft(v.ctx(), t.id(), made.ID); err != nil {
+	if err := d.dropDraft(v.ctx(), t.company(), made.ID); err != nil {
 		v.handleError("dropping a campaign", err)
 		return
 	}
@@ -371,42 +366,4 @@ func (v *visit) refusal(err error) string {
 		return v.lang.T(key)
 	}
 	return v.lang.T("campaign.refused.other", refused.Text)
-}
-
-type campaignPage struct {
-	messages.BatchRecord
-
-	ID                    string
-	Sent, Failed, Pending int
-	Done                  bool
-	Export                string
-}
-
-func (v *visit) campaignPage(t tenant) (data campaignPage, ok bool) {
-	id, ok := v.ulid("batch")
-	if !ok {
-		v.renderError(http.StatusNotFound)
-		return data, false
-	}
-	batch, err := v.d.rooms.Messages.BatchByULID(v.ctx(), t.id(), id)
-	switch {
-	case errors.Is(err, messages.ErrNotFound):
-		v.renderError(http.StatusNotFound)
-		return data, false
-	case err != nil:
-		v.handleError("reading a campaign", err)
-		return data, false
-	}
-	data = campaignPage{BatchRecord: batch, ID: id.String(), Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]}
-	data.Pending = batch.Recipients - data.Sent - data.Failed
-	data.Done = data.Pending == 0
-	data.Export = address("/messages.csv", "batch", data.ID)
-	return data, true
-}
-
-// campaign is GET /campaigns/:batch.
-func (d *Dashboard) campaign(v *visit, t tenant) {
-	if data, ok := v.campaignPage(t); ok {
-		v.render(http.StatusOK, "campaign", data)
-	}
 }

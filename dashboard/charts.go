@@ -80,7 +80,7 @@ func (d *Dashboard) charts(v *visit, t tenant) {
 	now := postgres.Now().In(words.Bujumbura)
 	last := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	first := last.AddDate(0, 0, 1-data.Days)
-	days, err := d.rooms.Messages.Daily(v.ctx(), t.id(), first, last)
+	days, err := d.rooms.Messages.Daily(v.ctx(), t.company(), first, last)
 	if err != nil {
 		v.handleError("reading what charts show", err)
 		return

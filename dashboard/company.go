@@ -41,9 +41,6 @@ func (d *Dashboard) newCompany(v *visit, s *accounts.Session) {
 // createCompany is POST /company/new.
 func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	name := f.name("name")
 	if !f.ok() {
 		v.renderForm("newcompany", nil, f)

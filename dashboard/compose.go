@@ -81,7 +81,7 @@ func measureOf(company *accounts.Company, text string, test bool, credits int64)
 
 // compose is GET /messages/new.
 func (d *Dashboard) compose(v *visit, t tenant) {
-	f := newForm()
+	f := v.newForm()
 	f.values.Set("key", newFormKey())
 	v.showCompose(http.StatusOK, t, f)
 }
@@ -117,9 +117,6 @@ func (v *visit) showCompose(status int, t tenant, f *form) {
 // doCompose is POST /messages/new: it checks or sends the message, depending on the button.
 func (d *Dashboard) doCompose(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	f.formKey()
 	if f.Value("do") == "check" {
 		v.showCompose(http.StatusOK, t, f)

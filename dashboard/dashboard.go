@@ -89,7 +89,6 @@ type Dashboard struct {
 	counter     *messages.Store // counts messages for the charts, in the background
 	uploads     *transfers
 	board       *board
-	streams     *streams
 	lettersWake chan struct{} // wakes runLetters
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
@@ -115,7 +114,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: newTransfers(uploadsOfAll, uploadsOfCompany), downloads: newTransfers(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
-	d.board, d.streams = newBoard(d), newStreams()
+	d.board = newBoard(d)
 	var err error
 	if d.words, err = words.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -201,8 +200,5 @@ func (m *metrics) observe(c *gin.Context) {
 		route, method = "none", "any"
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
-	if isStream(c) {
-		return
-	}
 	m.seconds.WithLabelValues(route).Observe(time.Since(start).Seconds())
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -69,12 +68,8 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 		data.Since = ""
 	}
 	data.Filtered = data.State != "" || data.Event != "" || data.Since != ""
-	before, err := strconv.ParseInt(v.c.DefaultQuery("before", "0"), 10, 64)
-	if err != nil || before < 0 {
-		before = 0
-	}
 	ctx, hooks := v.ctx(), v.d.rooms.Webhooks
-	list, next, err := hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: data.State, Event: data.Event, Since: since}, before, deliveriesOnPage)
+	list, next, err := hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: data.State, Event: data.Event, Since: since}, v.after("before"), deliveriesOnPage)
 	if err == nil {
 		var given []webhooks.Delivery
 		given, _, err = hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)
@@ -98,7 +93,7 @@ func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
 		data.Deliveries = append(data.Deliveries, line)
 	}
 	if next > 0 {
-		data.Next = "/deliveries?" + url.Values{"state": {data.State}, "event": {data.Event}, "since": {data.Since}, "before": {strconv.FormatInt(next, 10)}}.Encode()
+		data.Next = address("/deliveries", "state", data.State, "event", data.Event, "since", data.Since, "before", strconv.FormatInt(next, 10))
 	}
 	data.From = postgres.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime)
 	return data, true
@@ -183,9 +178,6 @@ func (d *Dashboard) resend(v *visit, t tenant) {
 // recoverDeliveries is POST /deliveries/recovery: it sends again the deliveries given up since a time.
 func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	since, err := localInstant(f.required("from"))
 	if err != nil {
 		f.refuse("from", "recovery.when")

@@ -29,13 +29,13 @@
 //   - A request has 15 s and a form 64 KiB; the exceptions are listed in security.go.
 //   - A download is v.export, which streams rows. Text from outside is written through cell.
 //   - A region with an id and data-live is fetched again and replaced while it has that attribute (data-live="all": in the
-//     end the whole page is reloaded). Beside it is a link for reloading without JavaScript, with data-plain.
+//     end the whole page is reloaded; a number: every so many milliseconds). Beside it is a link for reloading without
+//     JavaScript, with data-plain.
 //   - A form with data-measured="id" is posted with do=check while the user types, and the region with that id is replaced.
 //   - A form that sends has a key, so that submitting it twice sends once.
 //   - A page of the administration begins with {{template "admin" .}} and has a tab in nav.go. It makes changes by
 //     d.change, which records the act in the same transaction.
 //   - Text from outside is shown by {{plain .Text}}.
-//   - A page that stays open is a stream (stream.go): limited in number, and ended with the session and the server.
 //   - There is no inline script or style: the content security policy forbids them. JavaScript is in assets/app.js, which
 //     works by data attributes.
 package dashboard

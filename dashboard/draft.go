@@ -63,11 +63,11 @@ func insertDraft(ctx context.Context, tx pgx.Tx, t tenant, made draft) (id ulid.
 	recipients, err := json.Marshal(made.Recipients)
 	if err == nil {
 		_, err = tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)`,
-			pgtype.UUID{Bytes: id, Valid: true}, int64(t.id()), made.Sender, made.Template, recipients)
+			pgtype.UUID{Bytes: id, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
-			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.id()), draftsKept)
+			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept)
 	}
 	if err != nil {
 		return id, fmt.Errorf("keeping a campaign: %w", err)
@@ -137,7 +137,7 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) {
 	}
 	var barred map[int]bool
 	if err == nil {
-		barred, err = d.optedOut(v.ctx(), t.id(), &made)
+		barred, err = d.optedOut(v.ctx(), t.company(), &made)
 	}
 	if err != nil {
 		v.handleError("looking for opt-outs", err)
@@ -151,13 +151,13 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) {
 	}
 	switch {
 	case known: // sent before they opted out
-		v.redirect("/campaigns/"+sent.ID.String(), "")
+		v.redirect("/batches/"+sent.ID.String(), "")
 		return
 	case len(barred) == 0, len(left) == 0:
 		v.redirect("/campaigns/drafts/"+made.ID.String(), "")
 		return
 	}
-	if err := d.keepOnly(v.ctx(), t.id(), made.ID, left); err != nil {
+	if err := d.keepOnly(v.ctx(), t.company(), made.ID, left); err != nil {
 		v.handleError("keeping a campaign", err)
 		return
 	}

@@ -23,12 +23,12 @@ const (
 // spreadsheets of the language expect: a semicolon in French, where the comma is the decimal separator. After an error
 // the connection is cut, so that the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) {
-	if !v.d.downloads.enter(t.id()) {
+	if !v.d.downloads.enter(t.company()) {
 		v.c.Header("Retry-After", "30")
 		v.renderError(http.StatusTooManyRequests)
 		return
 	}
-	defer v.d.downloads.leave(t.id())
+	defer v.d.downloads.leave(t.company())
 	v.leave() // write takes a turn for each page that it reads
 	out := csv.NewWriter(v.c.Writer)
 	out.UseCRLF = true // RFC 4180

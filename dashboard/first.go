@@ -25,7 +25,7 @@ type firstPage struct {
 
 // first is GET /first.
 func (d *Dashboard) first(v *visit, t tenant) {
-	f := newForm()
+	f := v.newForm()
 	f.values.Set("key", newFormKey())
 	v.showFirst(http.StatusOK, t, f)
 }
@@ -68,9 +68,6 @@ func jsonText(value any) string {
 // sendFirst is POST /first.
 func (d *Dashboard) sendFirst(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	text := f.text("message")
 	m, err := v.testMode(t.Company)
 	switch {

@@ -18,7 +18,8 @@ type form struct {
 	v      *visit
 }
 
-func newForm() *form { return &form{values: url.Values{}, wrong: map[string]string{}} }
+// newForm returns an empty form.
+func (v *visit) newForm() *form { return &form{values: url.Values{}, wrong: map[string]string{}, v: v} }
 
 // readForm reads the body of a request with a form: before the request takes a turn, because the client may send it
 // slowly. Without a session it is short. When it cannot be read, readForm writes the response and returns false.
@@ -41,13 +42,10 @@ func (v *visit) readForm() bool {
 	return true
 }
 
-// form returns the form of the request.
+// form returns the form of the request, which was read before.
 func (v *visit) form() *form {
-	if !v.readForm() {
-		return nil
-	}
-	f := newForm()
-	f.values, f.v = v.c.Request.PostForm, v
+	f := v.newForm()
+	f.values = v.c.Request.PostForm
 	return f
 }
 

@@ -46,9 +46,6 @@ func (v *visit) keysPage(s *accounts.Session) (data keysPage, ok bool) {
 // createKey is POST /keys.
 func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	data, ok := v.keysPage(s)
 	if !ok {
 		return

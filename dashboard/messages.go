@@ -3,10 +3,8 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,11 +16,6 @@ import (
 )
 
 var bujumbura = words.Bujumbura
-
-const (
-	messagesOnPage = 25
-	searchFor      = 25 * time.Millisecond // the least time of a search that does not fill a page
-)
 
 // messagesPage is a list of messages and its filter.
 type messagesPage struct {
@@ -37,10 +30,8 @@ type messagesPage struct {
 
 // messages is GET /messages.
 func (d *Dashboard) messages(v *visit, t tenant) {
-	query := v.c.Request.URL.Query()
-	f := newForm()
-	f.v = v
-	p := messagesPage{Query: strings.TrimSpace(query.Get("q")), Status: query.Get("status"), From: query.Get("from"), To: query.Get("to"), First: "/messages"}
+	f := v.parameters("q", "status", "from", "to")
+	p := messagesPage{Query: f.Value("q"), Status: f.Value("status"), From: f.Value("from"), To: f.Value("to")}
 	filter, found, done := v.readSearch(t, f, &p)
 	if done {
 		return
@@ -49,49 +40,23 @@ func (d *Dashboard) messages(v *visit, t tenant) {
 		v.renderForm("messages", p, f)
 		return
 	}
-	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
-	p.Later = err == nil && before > 0
-	if !p.Later {
-		before = 0
-	}
-	next := int64(0)
+	before, next := v.after("before"), int64(0)
+	p.Later, p.Filtered, p.First, p.Export = before > 0, len(f.values) > 0, f.address("/messages"), f.address("/messages.csv")
 	if found {
-		p.Rows, next, err = v.searchMessages(t, filter, before)
-		if err != nil {
+		var err error
+		if p.Rows, next, err = fill(before, messagesOnPage, v.listMessages(t, filter)); err != nil {
 			v.handleError("listing messages", err)
 			return
 		}
 	}
-	filters := url.Values{}
-	for name, value := range map[string]string{"q": p.Query, "status": p.Status, "from": p.From, "to": p.To} {
-		if value != "" {
-			filters.Set(name, value)
-		}
-	}
-	p.Export = "/messages.csv"
-	p.Filtered = len(filters) > 0
-	if p.Filtered {
-		p.First += "?" + filters.Encode()
-		p.Export += "?" + filters.Encode()
-	}
-	if next > 0 {
-		filters.Set("before", strconv.FormatInt(next, 10))
-		p.Next = "/messages?" + filters.Encode()
-	}
+	p.Next = f.older("/messages", next)
 	v.render(http.StatusOK, "messages", p)
 }
 
-// searchMessages reads one page. If few messages match the filter, it searches further back for a limited time; the page
-// then has a link to continue.
-func (v *visit) searchMessages(t tenant, f messages.Filter, before int64) (rows []messages.Record, next int64, err error) {
-	next = before
-	for start := time.Now(); ; {
-		var more []messages.Record
-		more, next, err = v.d.rooms.Messages.List(v.ctx(), t.company(), f, next, messagesOnPage-len(rows))
-		rows = append(rows, more...)
-		if err != nil || len(rows) == messagesOnPage || next == 0 || time.Since(start) > searchFor {
-			return rows, next, err
-		}
+// listMessages returns the function that reads a part of the list.
+func (v *visit) listMessages(t tenant, f messages.Filter) func(before int64, limit int) ([]messages.Record, int64, error) {
+	return func(before int64, limit int) ([]messages.Record, int64, error) {
+		return v.d.rooms.Messages.List(v.ctx(), t.company(), f, before, limit)
 	}
 }
 
@@ -102,19 +67,18 @@ func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.
 		status, known := sms.ParseStatus(p.Status)
 		if !known {
 			p.Status = ""
+			f.values.Del("status")
 		} else {
 			filter.Status = &status
 		}
 	}
-	filter.From = f.day("from", p.From)
-	if filter.To = f.day("to", p.To); !filter.To.IsZero() {
-		filter.To = filter.To.AddDate(0, 0, 1) // that day included
-	}
+	filter.From, filter.To = f.days()
 	if p.Query == "" {
 		return filter, true, false
 	}
 	if len(p.Query) > 100 {
 		p.Query = ""
+		f.values.Del("q")
 		return filter, false, false
 	}
 	if id, err := ulid.ParseStrict(p.Query); err == nil {
@@ -169,24 +133,10 @@ func (v *visit) toULID(t tenant, id ulid.ULID) (done bool) {
 	return true
 }
 
-// day parses a date field and returns midnight in Bujumbura; the zero time when it is empty.
-func (f *form) day(field, value string) time.Time {
-	if value == "" {
-		return time.Time{}
-	}
-	day, err := time.ParseInLocation(time.DateOnly, value, bujumbura)
-	if err != nil || day.Year() < 2000 || day.Year() > 9999 {
-		f.refuse(field, "error.date")
-		return time.Time{}
-	}
-	return day
-}
-
 // message is GET /messages/:id, by ULID.
 func (d *Dashboard) message(v *visit, t tenant) {
-	id, err := ulid.ParseStrict(v.c.Param("id"))
-	if err != nil {
-		v.renderError(http.StatusNotFound)
+	id, ok := v.ulid("id")
+	if !ok {
 		return
 	}
 	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
@@ -207,7 +157,7 @@ type batchPage struct {
 	Pending, Sent, Failed int
 	Rows                  []messages.Record
 	Later                 bool
-	Next                  string
+	Next, Export          string
 }
 
 // Live reports whether messages are still pending.
@@ -218,30 +168,24 @@ func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.Recipients) }
 
 // batch is GET /batches/:id, by ULID.
 func (d *Dashboard) batch(v *visit, t tenant) {
-	id, err := ulid.ParseStrict(v.c.Param("id"))
-	if err != nil {
-		v.renderError(http.StatusNotFound)
+	id, ok := v.ulid("id")
+	if !ok {
 		return
 	}
 	var p batchPage
+	var err error
 	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id); err != nil {
 		v.handleError("reading a batch", err)
 		return
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
-	before, err := strconv.ParseInt(v.c.Query("before"), 10, 64)
-	p.Later = err == nil && before > 0
-	if !p.Later {
-		before = 0
-	}
+	before := v.after("before")
+	p.Later, p.Export = before > 0, address("/messages.csv", "batch", id.String())
 	rows, next, err := d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, messagesOnPage)
 	if err != nil {
 		v.handleError("reading a batch", err)
 		return
 	}
-	p.Rows = rows
-	if next > 0 {
-		p.Next = "/batches/" + id.String() + "?before=" + strconv.FormatInt(next, 10)
-	}
+	p.Rows, p.Next = rows, v.newForm().older("/batches/"+id.String(), next)
 	v.render(http.StatusOK, "batch", p)
 }

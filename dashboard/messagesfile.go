@@ -47,9 +47,6 @@ func (v *visit) exportFilter() (f messages.Filter, ok bool) {
 	return f, true
 }
 
-// messagesAtOnce is how many messages a file reads at a time.
-const messagesAtOnce = 1000
-
 // exportMessages is GET /messages.csv: the messages that the parameters from, to, status, batch and q (a number) ask for, the
 // newest first. Numbers stand there without their plus sign, which a spreadsheet would take for a formula's.
 func (d *Dashboard) exportMessages(v *visit, t tenant) {
@@ -58,31 +55,16 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) {
 		v.lang.T("csv.segments"), v.lang.T("csv.carrier"), v.lang.T("csv.batch"), v.lang.T("csv.sent"), v.lang.T("csv.failed"),
 		v.lang.T("csv.reason"), v.lang.T("csv.text"), v.lang.T("csv.reference")}
 	v.export(t, "messages", heads, func(row func(...string) error) error {
-		for before := int64(0); some; {
-			var page []messages.Record
-			var next int64
-			if err := v.inTurn(func() (err error) {
-				page, next, err = d.rooms.Messages.List(v.ctx(), t.id(), f, before, messagesAtOnce)
-				return err
-			}); err != nil {
-				return err
-			}
-			for i := range page {
-				m := &page[i]
-				batch := ""
-				if m.BatchULID != nil {
-					batch = m.BatchULID.String()
-				}
-				if err := row(m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
-					strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference)); err != nil {
-					return err
-				}
-			}
-			if next == 0 {
-				return nil
-			}
-			before = next
+		if !some {
+			return nil
 		}
-		return nil
+		return eachRow(v, v.listMessages(t, f), func(m *messages.Record) error {
+			batch := ""
+			if m.BatchULID != nil {
+				batch = m.BatchULID.String()
+			}
+			return row(m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
+				strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference))
+		})
 	})
 }

@@ -300,7 +300,7 @@ func (c *client) campaign(template, file string) (batch string) {
 	c.wants(a, http.StatusSeeOther)
 	a = c.post(a.Header.Get("Location") + "/send")
 	c.wants(a, http.StatusSeeOther)
-	batch, found := strings.CutPrefix(a.Header.Get("Location"), "/campaigns/")
+	batch, found := strings.CutPrefix(a.Header.Get("Location"), "/batches/")
 	if !found || len(batch) != 26 {
 		c.t.Fatalf("leads to %s", a.Header.Get("Location"))
 	}
@@ -484,16 +484,16 @@ func TestCampaign(t *testing.T) {
 	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 98 {
 		t.Errorf("%d credits are left", credits)
 	}
-	c.wants(c.get(batch), http.StatusOK, "Campaign")
+	c.wants(c.get(batch), http.StatusOK, "Batch")
 	r.until("all is delivered", func() bool {
 		a = c.get(batch)
 		return !strings.Contains(a.body, "data-live")
 	})
-	c.wants(a, http.StatusOK, "All messages are done.", "Sent</dt><dd>2<")
-	for _, path := range []string{batch, "/campaigns/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/campaigns/x"} {
+	c.wants(a, http.StatusOK, "Sent</dt><dd>2<")
+	for _, path := range []string{batch, "/batches/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/batches/x"} {
 		other.wants(other.get(path), http.StatusNotFound)
 	}
-	if a := other.get("/campaigns"); strings.Contains(a.body, strings.TrimPrefix(batch, "/campaigns/")) {
+	if a := other.get("/campaigns"); strings.Contains(a.body, strings.TrimPrefix(batch, "/batches/")) {
 		t.Error("another's list has it")
 	}
 	c.wants(c.post(draft+"/drop"), http.StatusSeeOther)

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
 )
-
-const optOutsOnPage = 25
 
 // ofAll stands in the filter for the entries that hold for all senders of the company.
 const ofAll = "*"
@@ -69,14 +65,12 @@ func (v *visit) optOutsPage(t tenant, f *form) (p optOutsPage, ok bool) {
 	}
 	before := v.after("before")
 	var next int64
-	if p.Rows, next, err = v.searchOptOuts(t, filter, before); err != nil {
+	if p.Rows, next, err = fill(before, messagesOnPage, v.listOptOuts(t, filter)); err != nil {
 		v.handleError("listing opt-outs", err)
 		return p, false
 	}
 	p.Later, p.First, p.Export = before > 0, f.address("/opt-outs"), f.address("/opt-outs.csv")
-	if next > 0 {
-		p.Next = f.address("/opt-outs", "before", strconv.FormatInt(next, 10))
-	}
+	p.Next = f.older("/opt-outs", next)
 	return p, true
 }
 
@@ -98,26 +92,16 @@ func (v *visit) optOutFilter(f *form) (filter handsets.OptOutFilter) {
 	return filter
 }
 
-// searchOptOuts reads one page. If few entries are of the sender ID, it searches further back for a limited time; the page
-// then has a link to continue.
-func (v *visit) searchOptOuts(t tenant, filter handsets.OptOutFilter, before int64) (rows []handsets.OptOut, next int64, err error) {
-	next = before
-	for start := time.Now(); ; {
-		var more []handsets.OptOut
-		more, next, err = v.d.rooms.Handsets.OptOuts(v.ctx(), t.company(), filter, next, optOutsOnPage-len(rows))
-		rows = append(rows, more...)
-		if err != nil || len(rows) == optOutsOnPage || next == 0 || time.Since(start) > searchFor {
-			return rows, next, err
-		}
+// listOptOuts returns the function that reads a part of the list.
+func (v *visit) listOptOuts(t tenant, filter handsets.OptOutFilter) func(before int64, limit int) ([]handsets.OptOut, int64, error) {
+	return func(before int64, limit int) ([]handsets.OptOut, int64, error) {
+		return v.d.rooms.Handsets.OptOuts(v.ctx(), t.company(), filter, before, limit)
 	}
 }
 
 // addOptOut is POST /opt-outs: the company enters a number.
 func (d *Dashboard) addOptOut(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	p, ok := v.optOutsPage(t, v.parameters())
 	if !ok {
 		return
@@ -152,9 +136,6 @@ func (d *Dashboard) addOptOut(v *visit, t tenant) {
 // removeOptOut is POST /opt-outs/remove: the company takes an entry off its list.
 func (d *Dashboard) removeOptOut(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	number, ok := d.opts.Plan.Parse(f.Value("number"))
 	sender, text := referenceIn(f.Value("sender"))
 	if !ok || !text {
@@ -204,26 +185,12 @@ func (d *Dashboard) exportOptOuts(v *visit, t tenant) {
 	filter := v.optOutFilter(f)
 	heads := []string{v.lang.T("csv.number"), v.lang.T("csv.sender"), v.lang.T("optouts.by"), v.lang.T("csv.time")}
 	v.export(t, "opt-outs", heads, func(row func(...string) error) error {
-		for before := int64(0); f.ok(); {
-			var page []handsets.OptOut
-			var next int64
-			if err := v.inTurn(func() (err error) {
-				page, next, err = d.rooms.Handsets.OptOuts(v.ctx(), t.company(), filter, before, messagesAtOnce)
-				return err
-			}); err != nil {
-				return err
-			}
-			for _, e := range page {
-				if err := row(e.Number.Digits(), cell(e.Sender), v.lang.T(sourceTexts[e.Source]), cellTime(&e.CreatedAt)); err != nil {
-					return err
-				}
-			}
-			if next == 0 {
-				return nil
-			}
-			before = next
+		if !f.ok() {
+			return nil
 		}
-		return nil
+		return eachRow(v, v.listOptOuts(t, filter), func(e *handsets.OptOut) error {
+			return row(e.Number.Digits(), cell(e.Sender), v.lang.T(sourceTexts[e.Source]), cellTime(&e.CreatedAt))
+		})
 	})
 }
 

@@ -15,9 +15,6 @@ func (d *Dashboard) forgotten(v *visit) { v.render(http.StatusOK, "forgotten", n
 // askReset is POST /password: it mails a link. The page is the same whether or not the account exists.
 func (d *Dashboard) askReset(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	email := f.email("email")
 	if f.ok() && !v.allowTry(tryMail, email) {
 		f.notice("error.mails")
@@ -56,9 +53,6 @@ func (d *Dashboard) reset(v *visit) {
 // doReset is POST /password/:token.
 func (d *Dashboard) doReset(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
 	if err != nil {
 		v.linkGone(err)
@@ -81,9 +75,6 @@ func (d *Dashboard) doReset(v *visit) {
 // changePassword is POST /account/password.
 func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	present, password := f.required("present"), f.newPassword("new")
 	if f.ok() && !v.allowTry("password change", strconv.FormatInt(s.User.ID, 10)) {
 		f.notice("error.tries")

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -50,37 +49,8 @@ func (d *Dashboard) received(v *visit, t tenant) {
 	for _, m := range rows {
 		p.Rows = append(p.Rows, receivedRow{m})
 	}
-	if next > 0 {
-		p.Next = f.address("/received", "before", strconv.FormatInt(next, 10))
-	}
+	p.Next = f.older("/received", next)
 	v.renderPage(http.StatusOK, "received", p, f)
-}
-
-// parameters returns the named parameters of a list as a form.
-func (v *visit) parameters(names ...string) *form {
-	f := newForm()
-	f.v = v
-	for _, name := range names {
-		if text := strings.TrimSpace(v.c.Query(name)); text != "" && len(text) <= maxQuery {
-			f.values.Set(name, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
-		}
-	}
-	return f
-}
-
-// address returns the address of a list with the form's values as parameters, and with others.
-func (f *form) address(path string, more ...string) string {
-	all := url.Values{}
-	for name := range f.values {
-		all.Set(name, f.Value(name))
-	}
-	for i := 0; i < len(more); i += 2 {
-		all.Set(more[i], more[i+1])
-	}
-	if len(all) == 0 {
-		return path
-	}
-	return path + "?" + all.Encode()
 }
 
 // receivedFilter reads the filter.
@@ -93,10 +63,7 @@ func (v *visit) receivedFilter(f *form) (filter handsets.Filter) {
 			}
 		}
 	}
-	filter.From = f.day("from", f.Value("from"))
-	if filter.To = f.day("to", f.Value("to")); !filter.To.IsZero() {
-		filter.To = filter.To.AddDate(0, 0, 1) // that day included
-	}
+	filter.From, filter.To = f.days()
 	return filter
 }
 
@@ -115,26 +82,14 @@ func (d *Dashboard) exportReceived(v *visit, t tenant) {
 	filter := v.receivedFilter(f)
 	heads := []string{v.lang.T("csv.id"), v.lang.T("csv.time"), v.lang.T("received.from"), v.lang.T("received.to"), v.lang.T("csv.carrier"), v.lang.T("csv.text")}
 	v.export(t, "received", heads, func(row func(...string) error) error {
-		for before := int64(0); f.ok(); {
-			var page []handsets.Message
-			var next int64
-			if err := v.inTurn(func() (err error) {
-				page, next, err = v.listReceived(t, filter, before, messagesAtOnce)
-				return err
-			}); err != nil {
-				return err
-			}
-			for _, m := range page {
-				if err := row(strconv.FormatInt(m.ID, 10), cellTime(&m.At), cell(strings.TrimPrefix(m.From, "+")), cell(strings.TrimPrefix(m.To, "+")),
-					cell(m.Carrier), cell(receivedRow{m}.Text())); err != nil {
-					return err
-				}
-			}
-			if next == 0 {
-				return nil
-			}
-			before = next
+		if !f.ok() {
+			return nil
 		}
-		return nil
+		return eachRow(v, func(before int64, limit int) ([]handsets.Message, int64, error) {
+			return v.listReceived(t, filter, before, limit)
+		}, func(m *handsets.Message) error {
+			return row(strconv.FormatInt(m.ID, 10), cellTime(&m.At), cell(strings.TrimPrefix(m.From, "+")), cell(strings.TrimPrefix(m.To, "+")),
+				cell(m.Carrier), cell(receivedRow{*m}.Text()))
+		})
 	})
 }

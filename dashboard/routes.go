@@ -78,7 +78,6 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/campaigns/drafts/:draft/send", d.owner(d.sendCampaign))
 	r.POST("/campaigns/drafts/:draft/without", d.owner(d.leaveOut))
 	r.POST("/campaigns/drafts/:draft/drop", d.owner(d.dropCampaign))
-	r.GET("/campaigns/:batch", d.owner(d.campaign))
 	r.GET("/charts", d.owner(d.charts))
 	r.GET("/messages.csv", d.owner(d.exportMessages))
 
@@ -117,7 +116,6 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/admin/senders/:id/withdraw", d.admin(d.withdrawSender))
 	r.GET("/admin/messages/:id", d.admin(d.adminMessage))
 	r.GET("/admin/links", d.admin(d.showLinks))
-	r.GET("/admin/links/stream", d.admin(d.streamLinks))
 	r.POST("/admin/links/:name/pause", d.admin(d.pauseLink))
 	r.POST("/admin/links/:name/resume", d.admin(d.resumeLink))
 	r.GET("/admin/receipts", d.admin(d.unmatchedReceipts))

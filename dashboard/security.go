@@ -71,7 +71,6 @@ func bound(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()
-	c.Set(openEndedKey, c.Request.Context())
 	c.Request = c.Request.WithContext(ctx)
 	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, size)
 	c.Next()

@@ -60,9 +60,6 @@ func (v *visit) sendersPage(t tenant) (data sendersPage, ok bool) {
 // askSender is POST /senders.
 func (d *Dashboard) askSender(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	name := strings.TrimSpace(f.required("name"))
 	if strings.Trim(name, alphanumerics) != "" || len(name) > 11 {
 		f.refuse("name", "senders.name.wrong")

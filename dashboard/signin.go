@@ -22,9 +22,6 @@ func (d *Dashboard) signIn(v *visit) {
 // doSignIn is POST /sign-in. Its response and duration do not show whether the account exists.
 func (d *Dashboard) doSignIn(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	email, password := f.required("email"), f.required("password")
 	if !f.ok() {
 		v.renderForm("signin", v.next(), f)
@@ -94,7 +91,7 @@ func (v *visit) awaitsCode() bool {
 // doCode is POST /sign-in/code.
 func (d *Dashboard) doCode(v *visit) {
 	f := v.form()
-	if f == nil || !v.awaitsCode() {
+	if !v.awaitsCode() {
 		return
 	}
 	if !v.checkCode(f, "code", "code", v.next()) {

@@ -20,9 +20,6 @@ func (d *Dashboard) signUp(v *visit) {
 // askSignUp is POST /sign-up: it mails a link. The page is the same whether or not the account exists.
 func (d *Dashboard) askSignUp(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	name, email := f.name("name"), f.email("email")
 	if f.ok() && !v.allowTry(tryMail, email) {
 		f.notice("error.mails")
@@ -91,9 +88,6 @@ func (v *visit) linkGone(err error) {
 // doSignUp is POST /sign-up/:token.
 func (d *Dashboard) doSignUp(v *visit) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	link, err := d.rooms.Accounts.SignUpLink(v.ctx(), v.c.Param("token"))
 	if err != nil {
 		v.linkGone(err)

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"intumwa/billing"
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
-	"intumwa/sms"
 )
 
 const (
@@ -70,29 +68,6 @@ func (v *visit) statementFilter() (period, billing.StatementFilter) {
 	return p, f
 }
 
-// address returns a path with the parameters that are not empty.
-func address(path string, pairs ...string) string {
-	q := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
-		}
-	}
-	if len(q) == 0 {
-		return path
-	}
-	return path + "?" + q.Encode()
-}
-
-// cursor returns the parameter of that name; 0 when it is not a number.
-func (v *visit) cursor(name string) int64 {
-	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
-
 func (v *visit) entries(all []billing.Entry) []entry {
 	shown := make([]entry, len(all))
 	for i := range all {
@@ -109,10 +84,10 @@ func (d *Dashboard) statement(v *visit, t tenant) {
 }
 
 func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
-	ledger, company := v.d.rooms.Statements, t.id()
+	ledger, company := v.d.rooms.Statements, t.company()
 	p, f := v.statementFilter()
 	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), Kind: f.Kind, At: postgres.Now()}
-	page, next, err := ledger.Statement(v.ctx(), company, f, v.cursor("before"), statementRows)
+	page, next, err := ledger.Statement(v.ctx(), company, f, v.after("before"), statementRows)
 	if err == nil {
 		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
 	}
@@ -142,10 +117,10 @@ func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
 // printStatement is GET /statement/print: all rows of a period, the oldest first, on sheets with opening and closing
 // balances.
 func (d *Dashboard) printStatement(v *visit, t tenant) {
-	ledger, company := d.rooms.Statements, t.id()
+	ledger, company := d.rooms.Statements, t.company()
 	p := v.period()
 	f := billing.StatementFilter{From: p.from, To: p.to}
-	after := v.cursor("after")
+	after := v.after("after")
 	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), At: postgres.Now(), Carried: after > 0}
 	page, next, err := ledger.Sheet(v.ctx(), company, f, after, sheetRows)
 	if err == nil && len(page) == 0 {
@@ -174,7 +149,7 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) {
 	heads := []string{v.lang.T("csv.time"), v.lang.T("statement.kind"), v.lang.T("statement.amount"), v.lang.T("statement.balance"),
 		v.lang.T("statement.reference"), v.lang.T("statement.note")}
 	v.export(t, "statement", heads, func(row func(...string) error) error {
-		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.id(), f, v.inTurn) {
+		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), f, v.inTurn) {
 			if err == nil {
 				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
 					entry{Entry: e}.Reference(), cell(e.Note))
@@ -190,13 +165,10 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) {
 // setThreshold is POST /statement/threshold.
 func (d *Dashboard) setThreshold(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	thresholds, ok := thresholdsIn(f.Value("threshold"))
 	var err error
 	if ok {
-		err = d.rooms.Ledger.SetThresholds(v.ctx(), t.id(), thresholds...)
+		err = d.rooms.Ledger.SetThresholds(v.ctx(), t.company(), thresholds...)
 	}
 	if !ok || errors.Is(err, billing.ErrThresholds) {
 		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
@@ -239,12 +211,12 @@ func joinNumbers(all []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// id returns the company's id.
-func (t tenant) id() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
-
-// ulid returns the ULID in the path; false when it is not one.
+// ulid returns the ULID in the path. When it is not one, it writes the response and returns false.
 func (v *visit) ulid(name string) (ulid.ULID, bool) {
 	id, err := ulid.ParseStrict(v.c.Param(name))
+	if err != nil {
+		v.renderError(http.StatusNotFound)
+	}
 	return id, err == nil
 }
 

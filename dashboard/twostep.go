@@ -87,9 +87,6 @@ func drawQR(text string) (qrCode, error) {
 // turnTwoStepOn is POST /account/two-step, with the authenticator's first code.
 func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	code := f.required("code")
 	if f.ok() && !v.allowTry(tryCode, strconv.FormatInt(s.User.ID, 10)) {
 		f.notice("error.tries")
@@ -125,7 +122,7 @@ func (v *visit) showCodes(codes []string) {
 // renewCodes is POST /account/two-step/codes.
 func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil || !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
+	if !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
 		return
 	}
 	codes, err := d.rooms.Accounts.NewRecoveryCodes(v.ctx(), s.User.ID)
@@ -139,7 +136,7 @@ func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) {
 // turnTwoStepOff is POST /account/two-step/off.
 func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) {
 	f := v.form()
-	if f == nil || !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
+	if !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
 		return
 	}
 	if err := d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID); err != nil {

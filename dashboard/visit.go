@@ -96,7 +96,7 @@ type view struct {
 
 // render responds with a page.
 func (v *visit) render(status int, name string, data any) {
-	v.renderPage(status, name, data, newForm())
+	v.renderPage(status, name, data, v.newForm())
 }
 
 // renderForm responds with the page of a form that has errors.

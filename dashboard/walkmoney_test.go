@@ -22,7 +22,7 @@ func TestMoneyWalk(t *testing.T) {
 	for _, try := range []struct {
 		language string
 		script   bool
-	}{{"fr", true}, {"en", true}, {"fr", false}, {"en", false}} {
+	}{{"fr", true}, {"en", false}} {
 		p := newPerson(chromium, t, r.world, try.language, try.script)
 		p.campaignDay(r)
 	}
@@ -56,7 +56,7 @@ func (p *person) campaignDay(r *rig) {
 	p.look("draft")
 	p.press("draft.send.other", 5)
 	p.sees("flash.campaign")
-	for deadline := time.Now().Add(patience); !strings.Contains(p.read(), p.lang.T("campaign.done")); {
+	for deadline := time.Now().Add(patience); !strings.Contains(p.read(), p.lang.T("status.sent")+"\n5"); {
 		if time.Now().After(deadline) {
 			p.Fatalf("%s: the campaign does not end:\n%s", p.name, p.read())
 		}

@@ -115,9 +115,6 @@ func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *
 // setWebhook is POST /webhook: it sets the URL.
 func (d *Dashboard) setWebhook(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	address := strings.TrimSpace(f.required("url"))
 	if f.ok() {
 		made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
@@ -176,9 +173,6 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 // switchWebhook is POST /webhook/active.
 func (d *Dashboard) switchWebhook(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // without this, a missing endpoint would be refused as a missing URL
 		v.handleError("reading a webhook endpoint", err)
 		return
@@ -197,9 +191,6 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) {
 // askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
 func (d *Dashboard) askEvent(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	name := f.Value("event")
 	e, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
 	switch {
@@ -261,9 +252,6 @@ func (d *Dashboard) endRotation(v *visit, t tenant) {
 // testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
 func (d *Dashboard) testWebhook(v *visit, t tenant) {
 	f := v.form()
-	if f == nil {
-		return
-	}
 	event := webhooks.Sent
 	if asked := f.Value("event"); among(eventOptions(), asked) {
 		event = asked

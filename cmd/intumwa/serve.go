@@ -305,8 +305,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	life.run("dashboard", d.Run)
 	limits := newBounds("dashboard", c.API.TrustedProxies, g.log, g.registry)
 	pages := newServer(d)
-	pages.WriteTimeout = time.Minute // pages have streams and downloads
-	pages.RegisterOnShutdown(d.EndStreams)
+	pages.WriteTimeout = time.Minute // pages have downloads
 	return life.listen(ctx, "dashboard", c.Dashboard.Listen, limits, pages)
 }
 

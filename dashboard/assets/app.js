@@ -32,15 +32,17 @@ const another = (method, address, id, body) => new Promise((resolve) => {
 // Where the keyboard is within a region, so that it can go on there when the region is replaced.
 const reachable = (region) => [...region.querySelectorAll("a[href], button, input, select, textarea, summary")];
 
-// What is still going on is looked at again, less and less often, for a quarter of an hour. At the end of what the whole
-// page speaks of, the page is loaded again.
+// A region with data-live is fetched again: less and less often, for a quarter of an hour; with a number, every so many
+// milliseconds. When a region with "all" ends, the page is loaded again. When no answer comes any more, the link to reload is shown.
 const follow = (region) => {
-  const end = Date.now() + 15 * 60000;
+  const every = Number(region.dataset.live);
+  const end = every ? Infinity : Date.now() + 15 * 60000;
   const whole = region.dataset.live === "all";
-  let wait = 500;
+  let wait = every || 500, silent = 0;
   const look = async () => {
     if (!document.hidden) {
       const fresh = await another("GET", location.href, region.id);
+      silent = fresh ? 0 : silent + 1;
       if (fresh && fresh.outerHTML !== region.outerHTML) {
         if (whole && !("live" in fresh.dataset)) { location.reload(); return; }
         const node = document.importNode(fresh, true);
@@ -50,10 +52,10 @@ const follow = (region) => {
         reachable(region)[at]?.focus({ preventScroll: true });
         wait = 500;
       }
-      wait = Math.min(wait * 1.3, 15000);
+      wait = every || Math.min(wait * 1.3, 15000);
     }
     if (!("live" in region.dataset)) return;
-    if (Date.now() < end) setTimeout(look, wait);
+    if (Date.now() < end && silent < 5) setTimeout(look, wait);
     else for (const plain of document.querySelectorAll("[data-plain]")) plain.hidden = false;
   };
   setTimeout(look, wait);
