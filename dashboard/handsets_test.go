@@ -255,7 +255,7 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 		t.Errorf("%d of 2 messages", n)
 	}
 	c.post(late + "/without")
-	if a := c.post(late + "/send").Header.Get("Location"); a == batch || !strings.HasPrefix(a, "/campaigns/") || strings.Contains(a, "drafts") {
+	if a := c.post(late + "/send").Header.Get("Location"); a == batch || !strings.HasPrefix(a, "/batches/") || strings.Contains(a, "drafts") {
 		t.Errorf("what was refused before is sent without them to %s", a)
 	}
 	if n := count(`select count(*) from messages`); n != 4 {

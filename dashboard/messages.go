@@ -30,7 +30,10 @@ type messagesPage struct {
 
 // messages is GET /messages.
 func (d *Dashboard) messages(v *visit, t tenant) {
-	f := v.parameters("q", "status", "from", "to")
+	f := v.parameters("status", "from", "to")
+	if q := strings.TrimSpace(v.c.Query("q")); q != "" { // as it is: readSearch refuses what no message can have
+		f.values.Set("q", q)
+	}
 	p := messagesPage{Query: f.Value("q"), Status: f.Value("status"), From: f.Value("from"), To: f.Value("to")}
 	filter, found, done := v.readSearch(t, f, &p)
 	if done {
