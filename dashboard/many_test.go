@@ -197,7 +197,6 @@ func TestManyMessages(t *testing.T) {
 		{"batch", "/batches/" + ulid.ULID(batched.Bytes).String(), 4, false},
 		{"compose", "/messages/new", 0, false},
 		{"campaigns", "/campaigns", 3, false},
-		{"campaign", "/batches/" + ulid.ULID(batched.Bytes).String(), 3, false},
 		{"charts", "/charts?days=90", 3, false},
 		{"statement", "/statement", 10, false},
 		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by halving

@@ -56,7 +56,7 @@ func (p *person) campaignDay(r *rig) {
 	p.look("draft")
 	p.press("draft.send.other", 5)
 	p.sees("flash.campaign")
-	for deadline := time.Now().Add(patience); !strings.Contains(p.read(), p.lang.T("status.sent")+"\n5"); {
+	for deadline := time.Now().Add(patience); !strings.Contains(p.read(), p.lang.T("status.pending")+"\n0"); {
 		if time.Now().After(deadline) {
 			p.Fatalf("%s: the campaign does not end:\n%s", p.name, p.read())
 		}
