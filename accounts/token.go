@@ -28,7 +28,7 @@ type Token struct {
 	RevokedAt  *time.Time
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at`
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at` //nolint:gosec // names of columns, no credential
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.

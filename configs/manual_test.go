@@ -27,7 +27,7 @@ func TestGenerated(t *testing.T) {
 	}
 	for file, want := range map[string]string{"intumwa.sample.yaml": Sample(), "../docs/configuration.md": intro + generatedBelow + Manual()} {
 		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody to read
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

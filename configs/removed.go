@@ -13,7 +13,7 @@ const (
 )
 
 // removed are keys of earlier versions, with what to do instead. They are refused.
-var removed = map[string]string{
+var removed = map[string]string{ //nolint:gosec // names of keys, no credentials
 	"api.max_body":                    "16 MiB",
 	"api.large_body":                  constant,
 	"api.max_large_bodies":            constant,

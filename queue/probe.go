@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -36,7 +37,7 @@ func (q *Queue) Probe(ctx context.Context) error {
 	p.wrote = ""
 	if before != "" {
 		found, err := q.rdb.Get(ctx, p.name).Result()
-		if err != nil && err != redis.Nil {
+		if err != nil && !errors.Is(err, redis.Nil) {
 			return fmt.Errorf("reading the probe: %w", err)
 		}
 		if found != before {

@@ -95,7 +95,7 @@ func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	var errs []error
 	for range s.config.Addresses {
 		failed := s.failed.Load()
-		conn, err := s.through(ctx, string(s.config.Addresses[failed%int64(len(s.config.Addresses))]))
+		conn, err := s.through(ctx, s.config.Addresses[failed%int64(len(s.config.Addresses))])
 		if err == nil {
 			return conn, nil
 		}
