@@ -9,19 +9,19 @@ import (
 	"testing/fstest"
 )
 
-// ourPlan is the module's root and the plan that stands in ARCHITECTURE.md.
+// ourPlan returns the module's root, and docs/layout.md with its rules.
 func ourPlan(t *testing.T) (root, page string, rules *Rules) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "layout.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rules, err = ParseRules(string(text)); err != nil {
-		t.Fatalf("ARCHITECTURE.md: %v", err)
+		t.Fatalf("docs/layout.md: %v", err)
 	}
 	return root, string(text), rules
 }

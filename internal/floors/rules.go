@@ -1,4 +1,4 @@
-// Package floors checks every import against two tables of ARCHITECTURE.md: imports go down only, rooms on one floor
+// Package floors checks every import against two tables of docs/layout.md: imports go down only, rooms on one floor
 // never import each other, and every outside library enters by its own door.
 package floors
 

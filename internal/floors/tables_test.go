@@ -13,7 +13,7 @@ func TestEveryTableHasOneOwner(t *testing.T) {
 	root, page, rules := ourPlan(t)
 	tables, err := ParseTables(page)
 	if err != nil {
-		t.Fatalf("ARCHITECTURE.md: %v", err)
+		t.Fatalf("docs/layout.md: %v", err)
 	}
 	found, err := CheckTables(os.DirFS(root), migrations, rules, tables)
 	if err != nil {
