@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 			answers[question{cells[0], cells[1], Policy(strings.IndexRune("rhf", p))}] = cells[3] + " | " + cells[4]
 		}
 	}
-	for s := Waiting; s <= Failed; s++ {
+	for s := range State(len(states)) {
 		for name, e := range events {
 			for _, p := range []Policy{Resend, Hold, Fail} {
 				next, f := Next(s, e, p)
@@ -106,7 +106,7 @@ func TestNext(t *testing.T) {
 func TestWriting(t *testing.T) {
 	for p, want := range map[Policy][]State{Resend: {Waiting, Unanswered}, Hold: {Waiting}, Fail: {Waiting, Unanswered}} {
 		var may []State
-		for s := Waiting; s <= Failed; s++ {
+		for s := range State(len(states)) {
 			if s.MayWrite(p) {
 				may = append(may, s)
 			}
