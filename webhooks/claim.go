@@ -79,7 +79,8 @@ func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64
 type wish struct {
 	worker *worker
 	from   position
-	most   int
+	calls  int  // at a time, which are reserved
+	most   int  // deliveries
 	slow   bool // the endpoint was slow when its calls were reserved
 }
 

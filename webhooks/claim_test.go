@@ -159,7 +159,7 @@ func TestBeginsInTime(t *testing.T) {
 	}
 	late := taken[1].jobs[0]
 	late.beginBy = time.Now().Add(-time.Second)
-	d.deliver(newWorker(1), false, nil, late)
+	d.deliver(newWorker(1), false, nil, []job{late})
 	if d := only(t, d.Webhooks, 1); s.count() != 0 || d.State != StatePending || len(d.Attempts) != 0 {
 		t.Errorf("%d calls, %+v", s.count(), d)
 	}

@@ -21,6 +21,10 @@ const (
 	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
 	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
 	brokenPause = 30 * time.Second // how long an endpoint whose secret cannot be read is left alone
+
+	// ahead is how many deliveries of an endpoint that responds quickly are claimed for each
+	// call: a claim costs a commit.
+	ahead = 8
 )
 
 // worker calls one endpoint. The deliverer's mutex guards it.
@@ -48,6 +52,9 @@ func (e *worker) room() int {
 	}
 	return 0
 }
+
+// quick reports whether the last calls were quick successes.
+func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
 
 // learn adjusts the limit after an attempt: each quick success raises it by one, up to
 // most; a failure or a slow response resets it to first.
@@ -217,13 +224,16 @@ func (d *deliverer) claimQueued() (more bool, err error) {
 			d.enqueue(e, wish.from)
 		}
 		if c != nil && d.aim(e, c.endpoint) {
-			called = len(c.jobs)
-			for _, j := range c.jobs {
-				target := e.target
-				d.calls.Go(func() { d.deliver(e, wish.slow, target, j) })
+			target, runs := e.target, make([][]job, min(wish.calls, len(c.jobs)))
+			for i, j := range c.jobs {
+				runs[i%len(runs)] = append(runs[i%len(runs)], j)
+			}
+			called = len(runs)
+			for _, run := range runs {
+				d.calls.Go(func() { d.deliver(e, wish.slow, target, run) })
 			}
 		}
-		d.release(e, wish.slow, wish.most-called)
+		d.release(e, wish.slow, wish.calls-called)
 		if c != nil && len(c.jobs) == wish.most {
 			d.enqueue(e, c.last)
 			more = more || e.room() > 0
@@ -242,17 +252,21 @@ func (d *deliverer) plan() (wishes []wish) {
 			e.queued = false
 			continue
 		}
-		most := min(e.room(), d.free)
+		calls := min(e.room(), d.free)
 		if e.slow {
-			most = min(most, d.freeSlow)
+			calls = min(calls, d.freeSlow)
 		}
-		if most == 0 || len(wishes) == claimCompanies {
+		if calls == 0 || len(wishes) == claimCompanies {
 			left = append(left, e)
 			continue
 		}
 		e.queued = false
-		d.release(e, e.slow, -most)
-		wishes = append(wishes, wish{worker: e, from: e.from, most: most, slow: e.slow})
+		d.release(e, e.slow, -calls)
+		w := wish{worker: e, from: e.from, calls: calls, most: calls, slow: e.slow}
+		if e.quick() {
+			w.most *= ahead
+		}
+		wishes = append(wishes, w)
 	}
 	d.queue = left
 	return wishes
@@ -282,10 +296,24 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	return err == nil
 }
 
-// deliver makes one attempt and passes its result to record. An attempt that could outlast its
+// deliver makes one attempt at each delivery, one after the other.
+func (d *deliverer) deliver(e *worker, slow bool, t *target, jobs []job) {
+	for _, j := range jobs {
+		d.attempt(e, t, j)
+	}
+	d.mu.Lock()
+	d.release(e, slow, 1)
+	d.mu.Unlock()
+	select {
+	case d.roomy <- struct{}{}:
+	default:
+	}
+}
+
+// attempt makes one attempt and passes its result to record. An attempt that could outlast its
 // claim is not made, and one that the shutdown cuts is not recorded: another process makes it
 // when the claim has ended.
-func (d *deliverer) deliver(e *worker, slow bool, t *target, j job) {
+func (d *deliverer) attempt(e *worker, t *target, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 	ok, success, took := false, false, time.Duration(0)
@@ -303,15 +331,10 @@ func (d *deliverer) deliver(e *worker, slow bool, t *target, j job) {
 			d.results <- r
 		}
 	}
-	d.mu.Lock()
 	if ok {
+		d.mu.Lock()
 		e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
-	}
-	d.release(e, slow, 1)
-	d.mu.Unlock()
-	select {
-	case d.roomy <- struct{}{}:
-	default:
+		d.mu.Unlock()
 	}
 }
 
