@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -110,45 +109,18 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// Many large bodies at once stay within the places: the memory they take does
-// not grow with their number.
-func TestLargeBodiesAreBounded(t *testing.T) {
-	const size, places, requests = 2 << 20, 4, 60
-	w := newWorld(t, worldOptions{Options: Options{MaxBody: size, BodyMemory: places * size}}).settle()
-	body := `{"sender":"ACME","messages":[` + strings.Repeat(`0,`, size/2-64) + `0]}` // a million items, 422
-	var most uint64
-	stop := make(chan struct{})
-	var watcher, senders sync.WaitGroup
-	runtime.GC()
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	watcher.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(2 * time.Millisecond):
-				var now runtime.MemStats
-				runtime.ReadMemStats(&now)
-				most = max(most, now.HeapInuse)
-			}
-		}
-	})
-	for range requests {
-		senders.Go(func() {
-			status, text, err := w.post(strings.NewReader(body), "application/json")
-			if err != nil || status != 422 && status != 503 {
-				t.Errorf("%d %s %v", status, text, err)
-			}
-		})
+// A body that finds no memory is refused and not read on; single messages find some in any case.
+func TestBodiesShareTheMemory(t *testing.T) {
+	w := newWorld(t, worldOptions{Options: Options{MaxBody: 1 << 20, BodyMemory: 128 << 10}}).settle()
+	large := bulk("ACME", item("79123456", "x")) + strings.Repeat(" ", 100<<10)
+	got := w.do("live", "POST", "/v1/sms/bulk", large)
+	if got.status != 503 || got.header.Get("X-Error-Code") != "unavailable" || got.header.Get("Retry-After") == "" {
+		t.Errorf("a body above its user's half: %d %v", got.status, got.header)
 	}
-	senders.Wait()
-	close(stop)
-	watcher.Wait()
-	// So much of bodies, and some of what they are made into; what is garbage doubles it.
-	if grown := int64(most) - int64(before.HeapInuse); grown > 8*places*size {
-		t.Errorf("%d MB more for %d bodies of %d MB", grown>>20, requests, size>>20)
+	if got := w.do("live", "POST", "/v1/sms/bulk", large[:60<<10]); got.status != 200 {
+		t.Errorf("a body within it: %d %s", got.status, got.body)
 	}
+	w.sent("live", single("79123456", "ACME", "x"))
 }
 
 // A body that does not come to its end in time is told so, and gives its place

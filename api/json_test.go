@@ -113,15 +113,3 @@ func BenchmarkParseBulk500(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkStandardBulk500(b *testing.B) {
-	body := []byte(bulkBody(500))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		var v any
-		if json.Unmarshal(body, &v) != nil {
-			b.Fatal("refused")
-		}
-	}
-}

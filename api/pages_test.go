@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"html"
 	"net/url"
 	"os"
@@ -9,10 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 )
 
 // The page is whole without any other host, and its assets are there.
@@ -180,43 +177,6 @@ func TestSendSamples(t *testing.T) {
 	}
 }
 
-// The commands on the page have the address in a variable, and run as they are written, but for times and ids.
-func TestPageCommands(t *testing.T) {
-	w := newWorld(t, worldOptions{}).settle()
-	bash := testenv.Tool(t, "bash")
-	for _, language := range editionLanguages {
-		got := w.do("", "GET", "/docs?lang="+language, "")
-		ran := 0
-		for _, found := range regexp.MustCompile(`(?s)<pre class="code"><code>(curl.*?)</code>`).FindAllStringSubmatch(got.body, -1) {
-			script := html.UnescapeString(found[1])
-			if strings.Contains(script, "://") {
-				t.Errorf("%s: a fixed address: %s", language, script)
-			}
-			if strings.Contains(script, "Idempotency-Key") {
-				continue // TestSendSamplesTryAgain
-			}
-			answer := w.do("live", "POST", "/v1/sms/bulk", object("sender", "ACME", "messages", []any{map[string]any{"phone_number": "+25779123400", "message": "a"}}))
-			var batch struct {
-				ID string `json:"batch_id"`
-			}
-			if err := json.Unmarshal([]byte(answer.body), &batch); err != nil {
-				t.Fatal(err)
-			}
-			later := func(hours int) string { return time.Now().Add(time.Duration(hours) * time.Hour).Format(time.RFC3339) }
-			script = strings.NewReplacer("2026-03-01T09:00:00+02:00", later(1), "2026-03-01T12:00:00+02:00", later(4), "01JNA2M7Q8R9S0T1V2W3X4Y5Z6", batch.ID).Replace(script)
-			cmd := exec.CommandContext(t.Context(), bash, "-euc", `curl() { command curl --fail-with-body "$@"; }`+"\n"+script)
-			cmd.Env = append(os.Environ(), "BASE_URL="+w.server.URL+"/v1", "TOKEN="+w.tokens["live"], "no_proxy=*")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v: %s\n%s", language, err, out, script)
-			}
-			ran++
-		}
-		if ran < 4 {
-			t.Errorf("%s: %d commands ran", language, ran)
-		}
-	}
-}
-
 // runnable writes a sample, with what a test puts behind it, to a file, and
 // answers with what to run it.
 func runnable(t *testing.T, s sample, behind map[string]string) (file string, command []string) {
@@ -238,11 +198,4 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 		command = append(command, "run")
 	}
 	return file, command
-}
-
-func TestLimitShown(t *testing.T) {
-	p, err := newPages(Options{TestSender: testSender}, throttle.New(nil, throttle.Options{}).Limit())
-	if err != nil || p.editions["en"].content.RateLimit != 500 {
-		t.Errorf("%d, %v", p.editions["en"].content.RateLimit, err)
-	}
 }

@@ -1,6 +1,41 @@
 package api
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// Every endpoint needs a token, and all but the sends, which have golden tests, a company.
+func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
+	w := newWorld(t, worldOptions{}).settle()
+	table, err := (&API{Rooms: w.rooms}).table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range table {
+		path, below := strings.CutPrefix(e.path, "/v1/")
+		if !below || path == "openapi.json" {
+			continue
+		}
+		path, body := "/v1/"+strings.Replace(path, ":id", "79123401", 1), ""
+		if e.method != "GET" && e.method != "DELETE" {
+			body = `{"phone_number":"79123401"}`
+		}
+		got := w.do("", e.method, path, body)
+		if got.status != 401 {
+			t.Errorf("%s %s without a token: %d", e.method, path, got.status)
+		}
+		sameJSON(t, got.body, messageJSON("Unauthenticated."))
+		if path == "/v1/sms" && e.method == "POST" || path == "/v1/sms/bulk" || path == "/v1/sms/template" {
+			continue
+		}
+		got = w.do("nobody", e.method, path, body)
+		if got.status != 400 {
+			t.Errorf("%s %s without a company: %d", e.method, path, got.status)
+		}
+		sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
+	}
+}
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()

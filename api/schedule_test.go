@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
-	"pgregory.net/rapid"
 
 	"intumwa/intake"
 	"intumwa/sms"
@@ -211,7 +209,7 @@ func TestLaterInLookups(t *testing.T) {
 		}
 	}
 	const empty = "The client_reference parameter must not be empty."
-	for query, text := range map[string]string{strings.Repeat("a", 65): referenceLong, "a%0Ab": referenceText, "a%FFb": referenceText, "%20": empty, "": empty} {
+	for query, text := range map[string]string{strings.Repeat("a", 65): referenceLong, "a%0Ab": referenceText, "a%FFb": referenceText, "a%00": referenceText, "%ED%A0%80": referenceText, "%20": empty, "": empty} {
 		refused := w.do("live", "GET", "/v1/sms?client_reference="+query, "")
 		sameJSON(t, refused.body, failsFirst("client_reference", text))
 		if refused.status != 422 {
@@ -286,12 +284,6 @@ func TestCancel(t *testing.T) {
 	if got := w.do("live", "DELETE", "/v1/sms/bulk", ""); got.status != 405 || got.header.Get("Allow") != "POST" {
 		t.Errorf("DELETE /v1/sms/bulk: %d, Allow %q", got.status, got.header.Get("Allow"))
 	}
-	if got := w.do("", "DELETE", "/v1/sms/"+queued, ""); got.status != 401 {
-		t.Errorf("without a token: %d", got.status)
-	}
-	if got := w.do("nobody", "DELETE", "/v1/sms/"+queued, ""); got.status != 400 {
-		t.Errorf("without a company: %d", got.status)
-	}
 }
 
 // Cancelling responds when the credits can be spent again. It waits a while for a balance that another transaction has locked;
@@ -343,20 +335,6 @@ func TestCancelReturnsWhatCanBeSpent(t *testing.T) {
 		}
 	}
 	w.sentBatch("live", bulk("ACME", repeat(20, item("79123456", "x"))...))
-}
-
-// The same key with the same bytes is one request, scheduled once; other bytes are another.
-func TestLaterTwice(t *testing.T) {
-	w := newWorld(t, worldOptions{}).settle()
-	body := with(single("79123456", "ACME", "x"), "client_reference", "1", "send_at", in(time.Hour))
-	first := w.do("live", "POST", "/v1/sms", body, "Idempotency-Key", "k")
-	second := w.do("live", "POST", "/v1/sms", body, "Idempotency-Key", "k")
-	if first.body != second.body || second.header.Get("Idempotent-Replayed") != "true" || w.count(`SELECT count(*) FROM scheduled`) != 1 {
-		t.Errorf("%s, then %s", first.body, second.body)
-	}
-	if got := w.do("live", "POST", "/v1/sms", with(body, "client_reference", "2"), "Idempotency-Key", "k"); got.status != 422 {
-		t.Errorf("another reference under the same key: %d", got.status)
-	}
 }
 
 // rule choices 12.3
@@ -412,79 +390,6 @@ func TestQuietHours(t *testing.T) {
 		w.rooms.Accounts.ForgetUser(fmt.Sprint(w.users["live"]))
 		if _, scheduled := due(w.sentBatch("live", one)); scheduled != want {
 			t.Errorf("with %s of its own, held is %v", own, scheduled)
-		}
-	}
-}
-
-// A request that says nothing of these fields is answered as if there were none of them, byte for byte but for ids and
-// times, and leaves nothing of them; so is one that says null.
-func TestUnusedChangesNothing(t *testing.T) {
-	w := newWorld(t, worldOptions{}).settle()
-	w.credits("live", 1_000_000)
-	left := regexp.MustCompile(`"remaining_items":\d+`)
-	hide := func(body string) string { return left.ReplaceAllString(anyULID.ReplaceAllString(body, "ULID"), "LEFT") }
-	fields := []string{"client_reference", "send_at", "expire_at"}
-	rapid.Check(t, func(rt *rapid.T) {
-		value := rapid.OneOf(
-			rapid.SampledFrom([]any{nil, "", " ", 7, true, []any{}, map[string]any{}, "ACME", "ACM-E", "NEWS", "79123456", "+257 61 23 45 67", "12", long(600), long(601), "Hej {{a}}"}),
-			rapid.Map(rapid.StringN(0, 70, 300), func(s string) any { return s }))
-		some := func(usual any) any {
-			if rapid.IntRange(0, 3).Draw(rt, "usual") > 0 {
-				return usual
-			}
-			return value.Draw(rt, "value")
-		}
-		number := func() any { return some("79123456") }
-		var path string
-		body := map[string]any{"sender": some("ACME")}
-		var items []map[string]any
-		switch path = rapid.SampledFrom([]string{"/v1/sms", "/v1/sms/bulk", "/v1/sms/template"}).Draw(rt, "path"); path {
-		case "/v1/sms":
-			body["phone_number"], body["message"] = number(), some("Muraho")
-		case "/v1/sms/bulk":
-			for range rapid.IntRange(0, 3).Draw(rt, "items") {
-				items = append(items, map[string]any{"phone_number": number(), "message": some("Muraho")})
-			}
-			body["messages"] = items
-		default:
-			body["template"] = some("Muraho {{a}}")
-			for range rapid.IntRange(0, 3).Draw(rt, "items") {
-				items = append(items, map[string]any{"phone_number": number(), "variables": some(map[string]any{"a": "b"})})
-			}
-			body["recipients"] = items
-		}
-		unused := encode(body)
-		nulled := body
-		for _, field := range fields {
-			nulled[field] = nil
-		}
-		if path == "/v1/sms" {
-			nulled["client_reference"] = rapid.SampledFrom([]any{nil, "", "  "}).Draw(rt, "reference")
-		}
-		for _, each := range items {
-			each["client_reference"] = rapid.SampledFrom([]any{nil, "", "\u2003"}).Draw(rt, "reference")
-		}
-		first := w.do("live", "POST", path, unused)
-		second := w.do("live", "POST", path, encode(nulled))
-		if first.status != second.status || hide(first.body) != hide(second.body) || first.header.Get("X-Error-Code") != second.header.Get("X-Error-Code") {
-			rt.Fatalf("%s: %d %s, with null %d %s", unused, first.status, first.body, second.status, second.body)
-		}
-		for _, field := range fields {
-			if strings.Contains(first.body, field) {
-				rt.Fatalf("%s: the answer speaks of %s: %s", unused, field, first.body)
-			}
-		}
-	})
-	if n := w.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL OR expire_at IS NOT NULL`) +
-		w.count(`SELECT count(*) FROM batches WHERE send_at IS NOT NULL OR expire_at IS NOT NULL`) +
-		w.count(`SELECT count(*) FROM scheduled`) + w.count(`SELECT count(*) FROM deadlines`); n != 0 {
-		t.Errorf("%d rows of what nobody asked for", n)
-	}
-	for _, path := range []string{"/v1/sms?limit=100", "/v1/sms/1"} {
-		for _, field := range fields {
-			if strings.Contains(w.do("live", "GET", path, "").body, `"`+field+`"`) {
-				t.Errorf("%s speaks of %s", path, field)
-			}
 		}
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
-
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/internal/testenv"
@@ -145,39 +142,6 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 	refusal(t, "in doubt, again", send("unknown", ErrOutcomeUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 }
 
-// TestLimitsSameKeyAtOnce: of requests with one key, in two processes, one is carried out
-// and none is refused for repeating it.
-func TestLimitsSameKeyAtOnce(t *testing.T) {
-	d := newDistrict(t, 100)
-	one, two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)}), d.limited(t, accounts.LimitsChange{})
-	two.opts.Repeats = one.opts.Repeats
-	for round := range 20 {
-		request := bulk(BulkMessage{Number: ann, Message: fmt.Sprint("text ", round)})
-		request.Key = &Key{Name: fmt.Sprint("key ", round), Request: [32]byte{byte(round)}}
-		var wg sync.WaitGroup
-		for _, in := range []*Intake{one, two} {
-			wg.Go(func() {
-				for range 10_000 {
-					_, err := in.SendBulk(t.Context(), d.principal, request)
-					if err == nil {
-						return
-					}
-					if !errors.Is(err, ErrKeyInUse) { // then it comes again
-						t.Errorf("round %d: %v", round, err)
-						return
-					}
-				}
-				t.Errorf("round %d: it is never answered", round)
-			})
-		}
-		wg.Wait()
-		request.Key = nil
-		_, err := two.SendBulk(t.Context(), d.principal, request)
-		refusal(t, "without the key", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
-	}
-	d.books(t, 80, 20)
-}
-
 // TestLimitsSameKeyElsewhere: a repetition at another process while the first waits for
 // its commit is told that the key is in use; where the first is gone it takes its place,
 // and the first then has its answer. Together they count once.
@@ -299,54 +263,6 @@ func (b Bulk) of(n int) Bulk {
 	return b
 }
 
-// TestLimitsUnset: where no limit is set, nothing is counted and Redis is not asked: any
-// texts go to any numbers any number of times, as before there were limits.
-func TestLimitsUnset(t *testing.T) {
-	d := newDistrict(t, 1_000_000)
-	in := d.process(t)
-	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
-	defer func() { _ = away.Close() }()
-	away.AddHook(forbidden{t})
-	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
-	var sent int64
-	rapid.Check(t, func(t *rapid.T) {
-		for range rapid.IntRange(1, 5).Draw(t, "requests") {
-			n := rapid.IntRange(1, 20).Draw(t, "messages")
-			b := Bulk{Sender: "ACME"}
-			for range n {
-				b.Messages = append(b.Messages, BulkMessage{Number: rapid.SampledFrom([]sms.Number{ann, ben}).Draw(t, "to"), Message: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text")})
-			}
-			var err error
-			if n == 1 {
-				_, err = in.Send(t.Context(), d.principal, Single{Number: b.Messages[0].Number, Sender: "ACME", Message: b.Messages[0].Message})
-			} else {
-				_, err = in.SendBulk(t.Context(), d.principal, b)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			sent += int64(n)
-		}
-	})
-	d.books(t, 1_000_000-sent, sent)
-}
-
-// TestLimitsWithoutRedis: those on repeats are not in force then; the cap is.
-func TestLimitsWithoutRedis(t *testing.T) {
-	d := newDistrict(t, 100)
-	in := d.process(t)
-	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
-	defer func() { _ = away.Close() }()
-	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(1), NumberADay: accounts.Limit(1), CreditsADay: accounts.Limit(3)})
-	in.opts.Repeats = throttle.NewRepeats(away, throttle.RepeatOptions{Prefix: "x"})
-	for range 3 {
-		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: "a"}))
-		refusal(t, "again", err, "")
-	}
-	_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: "a"}))
-	refusal(t, "over the cap", err, "Daily spending limit exceeded. This batch requires 1 credit; 0 of 3 are left today.")
-}
-
 func TestSpell(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Second: "1 second", 30 * time.Second: "30 seconds", 90 * time.Second: "90 seconds",
 		time.Minute: "1 minute", 2 * time.Minute: "2 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours"} {
@@ -354,20 +270,4 @@ func TestSpell(t *testing.T) {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
-}
-
-// forbidden is a hook of a Redis that must not be asked.
-type forbidden struct{ testing.TB }
-
-func (f forbidden) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f forbidden) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		f.Error("redis is asked")
-		return next(ctx, cmd)
-	}
-}
-
-func (f forbidden) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
