@@ -42,7 +42,7 @@ func (v value) fields() (f fields) {
 
 // readList reads the items of a list with read, unless there are none or too many. An
 // item that is not an object has no fields.
-func readList[T any](p *problems, list value, empty, many *refusal, read func(fields) T) []T {
+func readList[T any](p *problems, list value, empty, many *refusal, read func(*fields) T) []T {
 	n := 0
 	for range list.elements() {
 		if n++; n > maxItems {
@@ -55,9 +55,11 @@ func readList[T any](p *problems, list value, empty, many *refusal, read func(fi
 		return nil
 	}
 	items := make([]T, 0, n)
+	var f fields
 	for item := range list.elements() {
 		p.item = len(items)
-		items = append(items, read(item.fields()))
+		f = item.fields()
+		items = append(items, read(&f))
 	}
 	return items
 }

@@ -25,10 +25,10 @@ func (a *API) readTemplate(f fields) (req intake.Template, p problems) {
 	req.Template = sms.ParseTemplate(p.body(f.template, templateRequired, templateLong))
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	variables := newVariableReader(req.Template.Names())
-	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item fields) (r intake.TemplateRecipient) {
+	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item *fields) (r intake.TemplateRecipient) {
 		r.Number = p.number(a.opts.Plan, item.phoneNumber, recipientNumberRequired, recipientNumberInvalid)
 		r.Reference = p.reference(item.reference, recipientReferenceWrong)
-		p.misplaced(item, f, recipientMisplaced)
+		p.misplaced(item, &f, recipientMisplaced)
 		if item.variables.isObject() || item.variables.isEmptyArray() {
 			r.Variables = variables.read(&p, item.variables, recipientVariableText, recipientVariableLong)
 		} else {
