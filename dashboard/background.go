@@ -24,7 +24,7 @@ func (d *Dashboard) runTally(ctx context.Context) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Duration(rest) * time.Since(start)):
+			case <-time.After(min(time.Duration(rest)*time.Since(start), tallyRestMost)):
 			}
 		}
 	}
@@ -37,6 +37,9 @@ func (d *Dashboard) runTally(ctx context.Context) {
 // tallyRest is how many times as long as a count took it is until the next: messages
 // that wait are counted again and again, and millions of them may.
 const tallyRest = 50
+
+// tallyRestMost is the longest pause: a count that waited for the database took long too.
+const tallyRestMost = 5 * time.Minute
 
 // runEvery calls do at once and then again after each pause, until ctx ends.
 func runEvery(ctx context.Context, pause time.Duration, do func()) {

@@ -24,5 +24,6 @@ func TestFloor(t *testing.T) {
 	look(time.Second, 69_000, false, 80_000, 0)
 	look(lookDown, 0, true, 2_000, time.Second) // there was an old one
 	look(lookDown, 1_000, false, 90_000, 0)     // and it was dear to see it
-	look(downRest*time.Second-lookDown, 0, true, 90_000, 0)
+	look(downRest*time.Second-lookDown, 0, true, 90_000, time.Minute)
+	look(mostRest, 0, true, 90_000, 0) // the server was frozen: the next look does not wait for hours
 }

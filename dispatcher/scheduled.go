@@ -68,7 +68,7 @@ func (d *Dispatcher) runScheduledCount(ctx context.Context) {
 				d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
 			}
 		}
-		if sleep(ctx, max(countEvery, countRest*time.Since(start))) != nil {
+		if sleep(ctx, max(countEvery, rest(countRest, time.Since(start)))) != nil {
 			return
 		}
 	}

@@ -226,7 +226,7 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.walk.askAgain = start.Add(downRest * time.Since(start)) // it looks below every floor
+	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // it looks below every floor
 	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
 		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
 	if err != nil {

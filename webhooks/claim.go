@@ -53,6 +53,8 @@ type position struct {
 // index probe an endpoint, however long the backlogs. Rows that were deleted and are
 // kept for an old snapshot are passed one by one: hence the bound.
 func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	rows, err := w.pool.Query(ctx, `
 		SELECT e.company_id, extract(epoch FROM now() - u.due)::float8
 		FROM webhook_endpoints e CROSS JOIN LATERAL (

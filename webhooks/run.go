@@ -12,6 +12,8 @@ import (
 const (
 	claimPause    = 5 * time.Millisecond // between claims: many deliveries share a transaction
 	lookShare     = 10                   // pause between looks, in durations of one look
+	mostLookPause = 5 * time.Second      // a look that waited for PostgreSQL delays the next one by no more
+	lookTimeout   = 30 * time.Second     // of a look; it is longer than any look takes that waits for nothing
 	recentlyDue   = 2 * time.Second      // how far back most looks go
 	lookThrough   = 20                   // pause between looks that go back to the oldest delivery, in Options.Idle
 	outagePause   = 500 * time.Millisecond
@@ -176,7 +178,7 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		d.enqueueAll(companies, since)
-		d.earliest = time.Now().Add(lookShare * time.Since(start))
+		d.earliest = time.Now().Add(min(mostLookPause, lookShare*time.Since(start)))
 		d.nextLook = start.Add(max(d.opts.Idle, d.earliest.Sub(start)))
 	}
 	d.metrics.delivering.Set(1)
