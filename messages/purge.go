@@ -18,7 +18,7 @@ import (
 // purge walks over them once, some thousands a step, and keeps its position in
 // sweeps. A step is one transaction, so a crash leaves nothing half deleted. An
 // old message that is not final is written into unpurged and skipped; later steps
-// try it again. docs/decisions/0003 says why rows are deleted.
+// try it again. docs/decisions.md has the reason why rows are deleted.
 
 // Purge is what is deleted of old messages. A closed set: it labels metrics.
 type Purge string

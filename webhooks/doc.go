@@ -44,7 +44,7 @@
 // seconds, an index probe an endpoint. It looks every Options.Idle without a kick, and every 20
 // times that for everything that is due. The bound of the frequent look matters while an old
 // snapshot, of a backup for example, keeps deleted rows: each look passes those that are younger
-// than the bound. The decision and its figures are in docs/decisions/0001-webhook-deliveries.md.
+// than the bound. docs/decisions.md has the figures.
 //
 // # Failures
 //
