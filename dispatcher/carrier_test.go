@@ -1,6 +1,8 @@
 package dispatcher
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"testing"
 	"time"
 
@@ -28,16 +30,60 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
+// TestClass: the class of every status (rule carriers 3.9). A carrier may give a status
+// another class.
 func TestClass(t *testing.T) {
-	c := Carrier{Classes: map[smpp.Status]smpp.Class{0x0B: smpp.ClassTemporary, 0x401: smpp.ClassPermanent}}
-	for status, want := range map[smpp.Status]smpp.Class{
-		0x0B: smpp.ClassTemporary, 0x401: smpp.ClassPermanent, 0x402: smpp.ClassTemporary, 0x0A: smpp.ClassPermanent,
-		smpp.StatusThrottled: smpp.ClassThrottled, smpp.StatusMsgQueueFull: smpp.ClassThrottled, smpp.StatusSysErr: smpp.ClassTemporary,
-		0x48: smpp.ClassConfiguration, 0x04: smpp.ClassSession,
-	} {
-		if got := c.class(status); got != want {
-			t.Errorf("%v is %v, want %v", status, got, want)
+	classes := map[smpp.Class][]smpp.Status{
+		smpp.ClassPermanent:  {0x01, 0x0A, 0x61, 0x62, 0x65, 0x66},
+		smpp.ClassUnroutable: {0x0B},
+		smpp.ClassThrottled:  {0x14, 0x58},
+		smpp.ClassSession:    {0x04},
+		smpp.ClassConfiguration: {0x02, 0x03, 0x06, 0x07, 0x15, 0x33, 0x34, 0x40, 0x42, 0x43, 0x44, 0x48, 0x49, 0x50, 0x51, 0x53, 0x54, 0x55, 0x63,
+			0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0x104},
+	}
+	want := map[smpp.Status]smpp.Class{}
+	for status := smpp.Status(1); status <= 0x4FF; status++ {
+		want[status] = smpp.ClassTemporary
+	}
+	for class, list := range classes {
+		for _, status := range list {
+			want[status] = class
 		}
+	}
+	for status, class := range want {
+		if got := (&Carrier{}).class(status); got != class {
+			t.Errorf("%v is %v, want %v", status, got, class)
+		}
+	}
+	c := Carrier{Classes: map[smpp.Status]smpp.Class{0x0B: smpp.ClassTemporary, 0x401: smpp.ClassPermanent}}
+	if c.class(0x0B) != smpp.ClassTemporary || c.class(0x401) != smpp.ClassPermanent || c.class(0x402) != smpp.ClassTemporary {
+		t.Error("the carrier's own classes do not count")
+	}
+}
+
+// TestLinkEqual: a link whose TLS files are read again and have the same content is the
+// same link, so that a reload keeps its bind.
+func TestLinkEqual(t *testing.T) {
+	link := func(change func(*tls.Config)) *Link {
+		l := &Link{Options: smpp.Options{Name: "l", TLS: &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{{Certificate: [][]byte{{1}}}}}}}
+		change(l.TLS)
+		return l
+	}
+	one := link(func(*tls.Config) {})
+	if !one.equal(link(func(*tls.Config) {})) {
+		t.Error("two links with the same files differ")
+	}
+	for name, change := range map[string]func(*tls.Config){
+		"another certificate": func(c *tls.Config) { c.Certificates[0].Certificate[0][0] = 2 },
+		"another name":        func(c *tls.Config) { c.ServerName = "smsc.example" },
+		"another authority":   func(c *tls.Config) { c.RootCAs.AddCert(&x509.Certificate{Raw: []byte{1}}) },
+	} {
+		if one.equal(link(change)) {
+			t.Errorf("%s makes the same link", name)
+		}
+	}
+	if one.equal(&Link{Options: smpp.Options{Name: "l"}}) {
+		t.Error("a link without TLS is the same")
 	}
 }
 

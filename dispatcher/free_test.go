@@ -192,6 +192,19 @@ func TestLateRefusalForNow(t *testing.T) {
 	}
 }
 
+// TestLateRefusalForGood: a message that is held ends by a refusal for good, however late
+// that comes.
+func TestLateRefusalForGood(t *testing.T) {
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	m := b.begun(1)
+	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr}, at: time.Now()}}})
+	if status, reason := b.status(m.msg.ID); status != sms.Failed || reason != "ESME_RINVDSTADR" {
+		t.Errorf("it is %v %q", status, reason)
+	}
+}
+
 // TestOutageLongerThanValidity: messages that no carrier ever had expire, all
 // of them, and are paid back; the sweep for receipts decides none of them.
 func TestOutageLongerThanValidity(t *testing.T) {

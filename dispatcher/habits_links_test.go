@@ -2,19 +2,9 @@ package dispatcher_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"math/big"
-	"net"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,9 +81,12 @@ func TestFailover(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.Throttled}}), w.carrier(carriersim.Options{Name: "second"})
-		w.start(first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 3*time.Second }), named("leo", second))
+		w.start(first.mno(func(c *dispatcher.Carrier) {
+			c.Failover, c.FailoverAfter, c.Links[0].TPS = []string{"leo"}, time.Second, 100
+		}), named("leo", second))
 		ids := w.sendMany(5, "00")
-		w.stays(4*time.Second, "the other takes nothing", func() bool { return second.Stats().Submits == 0 })
+		w.until("the link slows", func() bool { return w.metric("intumwa_smpp_pace_limit_per_second", "link", "lumitel-1") < 50 })
+		w.stays(2*time.Second, "the other takes nothing", func() bool { return second.Stats().Submits == 0 })
 		first.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		w.await("sent", 20*time.Second, ids...)
 	})
@@ -149,11 +142,9 @@ func TestWeights(t *testing.T) {
 	}
 	// The link of weight 3 crawls: the other is not held to its step.
 	three.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.Throttled })
-	start := time.Now()
 	before := one.Stats().Accepted
 	w.campaign(0, 600, "more")
 	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 400 }, func() string { return "the other link goes on" })
-	t.Logf("400 messages beside a link that takes none: %s", elapsed(start))
 	w.clean(one)
 }
 
@@ -365,151 +356,4 @@ func TestSilenceUnbinds(t *testing.T) {
 	w.await("sent", 20*time.Second, ids...)
 	w.settledAll()
 	w.clean(mno)
-}
-
-// TestTrace: the PDUs of a link as an operator sees them: no number whole, no
-// text, no password.
-//
-// Source: rule choices 7.12.
-func TestTrace(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{EchoReference: true})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].EnquireLink = 100 * time.Millisecond }))
-	ctx, cancel := context.WithCancel(t.Context())
-	var seen atomic.Pointer[[]smpp.TracedPDU]
-	seen.Store(&[]smpp.TracedPDU{})
-	done := make(chan error, 1)
-	go func() {
-		done <- w.d.Trace(ctx, "lumitel-1", func(pdu smpp.TracedPDU) error {
-			list := append(slices.Clone(*seen.Load()), pdu)
-			seen.Store(&list)
-			return nil
-		})
-	}()
-	has := func(command, direction string) *smpp.TracedPDU {
-		for _, pdu := range *seen.Load() {
-			if pdu.Command == command && pdu.Direction == direction {
-				return &pdu
-			}
-		}
-		return nil
-	}
-	w.until("enquire_link is shown", func() bool { return has("enquire_link", "out") != nil && has("enquire_link_resp", "in") != nil })
-	to := w.number("00")
-	id := w.send(note{to: to, text: "ibanga rikomeye " + strings.Repeat("b", 200)})
-	w.await("sent", 10*time.Second, id...)
-	w.until("its answers are shown", func() bool { return has("submit_sm_resp", "in") != nil && has("deliver_sm_resp", "out") != nil })
-	mno.DropAll()
-	w.until("the next bind is shown", func() bool { return has("bind_transceiver", "out") != nil && has("bind_transceiver_resp", "in") != nil })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	submit, receipt := has("submit_sm", "out"), has("deliver_sm", "in")
-	switch {
-	case submit == nil || receipt == nil || has("submit_sm_resp", "in") == nil || has("deliver_sm_resp", "out") == nil:
-		t.Fatal("not all PDUs were shown")
-	case submit.TextOctets == nil || *submit.TextOctets != 159 || len(submit.UDH) != 12:
-		t.Errorf("the text is %v octets with UDH %q", submit.TextOctets, submit.UDH)
-	case receipt.State != "DELIVRD" || receipt.MessageID == "":
-		t.Errorf("the receipt says %q of %q", receipt.State, receipt.MessageID)
-	case has("bind_transceiver", "out").SystemID != "intumwa":
-		t.Error("the bind has no system_id")
-	}
-	shown := jsonOf(t, *seen.Load())
-	for _, secret := range []string{to.Digits(), to.National(), "ibanga", "secret", "bbbb"} {
-		if strings.Contains(shown, secret) {
-			t.Errorf("the trace shows %q", secret)
-		}
-	}
-}
-
-// TestTLS: SMPP over TLS with the carrier's own authority and a certificate of
-// ours.
-//
-// Source: rule carriers 5.6.
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	ca := newAuthority(t)
-	w := newWorld(t)
-	mno := w.listen(carriersim.New(carriersim.Options{Seed: 7}), &tls.Config{Certificates: []tls.Certificate{ca.certify("127.0.0.1")},
-		ClientCAs: ca.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}, false)
-	own := ca.certify("intumwa")
-	conf := func(config *tls.Config) dispatcher.Carrier {
-		return mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TLS = config })
-	}
-	for name, config := range map[string]*tls.Config{
-		"an authority we do not know": {Certificates: []tls.Certificate{own}},
-		"without our certificate":     {RootCAs: ca.pool, MaxVersion: tls.VersionTLS12},
-		"another name":                {RootCAs: ca.pool, Certificates: []tls.Certificate{own}, ServerName: "smsc.example"},
-	} {
-		w.startWith(dispatcher.Options{}, conf(config))
-		w.until("the handshake fails: "+name, func() bool { return w.linkState("lumitel-1").LastError != "" })
-		if n := mno.Stats().Binds; n != 0 {
-			t.Errorf("%s: bound", name)
-		}
-		w.stop()
-		if _, err := w.pool.Exec(t.Context(), `DELETE FROM links`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	good := func() *tls.Config { return &tls.Config{RootCAs: ca.pool, Certificates: []tls.Certificate{own}} }
-	w.start(conf(good()))
-	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
-	if err := w.d.Reload([]dispatcher.Carrier{conf(good())}); err != nil {
-		t.Fatal(err)
-	}
-	w.stays(500*time.Millisecond, "the same files keep the bind", func() bool { return mno.Stats().Binds == 1 })
-	w.clean(mno)
-}
-
-// authority signs certificates for a test.
-type authority struct {
-	*testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{T: t, pool: x509.NewCertPool()}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
-	key, der := a.sign(a.cert)
-	a.key = key
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.cert = cert
-	a.pool.AddCert(cert)
-	return a
-}
-
-func (a *authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.Fatal(err)
-	}
-	signer := a.key
-	if signer == nil {
-		signer = key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
-	if err != nil {
-		a.Fatal(err)
-	}
-	return key, der
-}
-
-func (a *authority) certify(name string) tls.Certificate {
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	if ip := net.ParseIP(name); ip != nil {
-		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
-	}
-	key, der := a.sign(template)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -2,8 +2,6 @@ package dispatcher_test
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,50 +110,6 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	w.settledAll()
 	w.stop()
 	w.clean(mno, late)
-}
-
-// TestStopAmidACampaign: from the moment that an opt-out is committed nothing is claimed for it any more, however much of the
-// campaign waits: no more goes out than a dispatcher had in hand.
-func TestStopAmidACampaign(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true})
-	w.account(1)
-	const many, tps, window = 1500, 200, 20
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = tps, window }))
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: many, Segments: many}
-	numbers := [2]sms.Number{w.number("00"), w.number("00")}
-	notes := make([]note, many)
-	for i := range notes {
-		notes[i] = note{to: numbers[i%2], text: fmt.Sprintf("Muraho %d", i), company: 1, batch: batch}
-	}
-	w.send(notes...)
-	w.until("some are submitted", func() bool { return mno.Stats().Submits > 50 })
-	var both sync.WaitGroup
-	for range 3 { // who writes it again changes nothing
-		both.Go(func() { w.optsOut(1, numbers[0], "DEMO") })
-	}
-	both.Wait()
-	before := len(mno.submitsTo(numbers[0]))
-	w.eventually(60*time.Second, func() bool { return w.count(`SELECT count(*) FROM messages WHERE status = 0`) == 0 }, func() string { return "all are final" })
-	sent, out := w.count(`SELECT count(*) FROM messages WHERE status = 1`), w.count(`SELECT count(*) FROM messages WHERE failure_reason = 'opted_out'`)
-	after := len(mno.submitsTo(numbers[0]))
-	if sent+out != many || int(mno.Stats().Submits) != sent || out != many/2-after {
-		t.Errorf("of %d, %d are sent and %d opted out; the carrier got %d, %d of them to that number", many, sent, out, mno.Stats().Submits, after)
-	}
-	if most := 2*tps/4 + window; after-before > most { // claimed by the worker or just being so, and in its window
-		t.Errorf("%d went out after the opt-out, want %d at most", after-before, most)
-	}
-	if n := len(mno.submitsTo(numbers[1])); n != many/2 {
-		t.Errorf("the other number got %d of %d", n, many/2)
-	}
-	w.until("they are paid back", func() bool { n, _ := w.paidBack(1); return n == out })
-	if _, times := w.paidBack(1); times != out {
-		t.Errorf("%d messages are paid back %d times", out, times)
-	}
-	w.settledAll()
-	w.stop()
-	w.clean(mno)
 }
 
 // TestTurningAwayIsBounded: while nothing can be settled, no more is claimed to be turned away than some thousand.

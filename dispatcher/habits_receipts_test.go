@@ -102,27 +102,6 @@ func TestHabitsOfReceipts(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestHabitsOfReceiptStates: a carrier that means something of its own by a
-// state.
-//
-// Source: rule choices 5.3.
-func TestHabitsOfReceiptStates(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.States = map[string]sms.Status{"UNKNOWN": sms.Failed, "ACCEPTD": sms.Pending}
-	}))
-	unknown, accepted, normal := w.sendTo("17"), w.sendTo("16"), w.sendTo("00")
-	w.await("failed", 10*time.Second, unknown)
-	w.await("sent", 10*time.Second, normal)
-	w.until("ACCEPTD is counted", func() bool { return w.metric("intumwa_receipts_total", "outcome", "intermediate") == 1 })
-	if status, _ := w.statusOf(accepted); status != "pending" {
-		t.Errorf("with ACCEPTD: none the message is %s", status)
-	}
-	w.clean(mno)
-}
-
 // TestHabitOfNoReceipts: a carrier that gives none, and one whose receipts do
 // not come in time.
 //

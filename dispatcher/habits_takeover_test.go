@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/sms"
 	"intumwa/tools/carriersim"
 )
 
@@ -42,23 +41,6 @@ func TestHabitOfLateAnswers(t *testing.T) {
 			}
 			w.clean(mno)
 		})
-	}
-}
-
-// TestHabitOfLateRefusal: a message that is held ends by a refusal for good,
-// however late that comes.
-func TestHabitOfLateRefusal(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second, Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidDest}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.OnAmbiguous = dispatcher.AmbiguousHold
-		holds(c, 2*time.Second, 200*time.Millisecond)
-	}))
-	id := w.sendTo("00")
-	w.await("failed", 10*time.Second, id)
-	if _, reason := w.statusOf(id); reason != "ESME_RINVDSTADR" {
-		t.Errorf("it failed for %q", reason)
 	}
 }
 
@@ -232,18 +214,4 @@ func TestForgottenLinks(t *testing.T) {
 	w.until("they are gone", func() bool {
 		return w.text(`SELECT string_agg(name, ' ' ORDER BY name) FROM links`) == "fresh living lumitel-1"
 	})
-}
-
-// TestEndOfUnroutable: a number that no configured carrier takes any more waits
-// until it expires.
-func TestEndOfUnroutable(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	id := w.send(note{to: w.number("00"), carrier: "gone", validity: 2 * time.Second})[0]
-	w.startWith(dispatcher.Options{Route: func(sms.Number) (string, bool) { return "", false }}, mno.mno())
-	w.await("failed", 10*time.Second, id)
-	if _, reason := w.statusOf(id); reason != "expired" {
-		t.Errorf("it failed for %q", reason)
-	}
 }

@@ -111,10 +111,7 @@ func TestHabitOfDyingLinks(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 5 * time.Millisecond})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Window, c.Links[0].TPS = window, 300 }))
-	n, deaths := 400, 3 // after more of them in a row the next bind waits long
-	if chaos {
-		n, deaths = 6000, 12
-	}
+	const n, deaths = 400, 3 // after more of them in a row the next bind waits long
 	ids := w.sendMany(n, "00")
 	for i := range deaths {
 		before := mno.Stats().Accepted

@@ -3,7 +3,6 @@ package dispatcher_test
 import (
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -154,47 +153,4 @@ func TestUnreachableFromOneMachine(t *testing.T) {
 		t.Errorf("%d binds refused: one session stood beside another; %d arrived twice", st.BindRefused, st.Duplicates)
 	}
 	w.clean(mno)
-}
-
-// TestUnreachableFromAll: nobody reaches the carrier. The link goes to the other once, and
-// stays there while the first leaves it to the other. When the carrier is back, so is the link.
-func TestUnreachableFromAll(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ways := twoWays(w, dispatcher.Options{GiveUpAfter: 500 * time.Millisecond, RestFirst: time.Hour}, w.carrier(carriersim.Options{NoFates: true}))
-	for _, y := range ways {
-		y.cut()
-	}
-	w.eventually(60*time.Second, func() bool { return w.owner() == ways[1].id }, func() string { return "the other has the link" })
-	w.stays(4*time.Second, "it stays there", func() bool { return w.owner() == ways[1].id })
-	if one, two := w.givenUp(ways[0]), w.givenUp(ways[1]); one != 1 || two != 0 {
-		t.Errorf("given up %v and %v times", one, two)
-	}
-	if n := strings.Count(w.log.String(), "link is given up"); n != 1 {
-		t.Errorf("the log tells of it %d times", n)
-	}
-	ways[1].heal()
-	w.eventually(60*time.Second, func() bool { return w.linkState("lumitel-1").State == "bound" }, func() string { return "it is bound again" })
-	w.await("sent", 10*time.Second, w.sendTo("00"))
-}
-
-// TestUnreachableWithoutAnother: a link that no other dispatcher is configured with is kept and
-// tried by the one that has it, whatever others there are.
-func TestUnreachableWithoutAnother(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno, leo := w.carrier(carriersim.Options{NoFates: true}), w.carrier(carriersim.Options{NoFates: true})
-	o := dispatcher.Options{GiveUpAfter: 200 * time.Millisecond}
-	w.startWith(o, named("leo", leo))
-	w.awaitLink("leo-1", "bound")
-	mno.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true })
-	w.startWith(o, mno.mno())
-	w.until("it has the link", func() bool { return w.owner() != 0 })
-	mine := w.owner()
-	w.stays(3*time.Second, "it keeps the link", func() bool { return w.owner() == mine })
-	mno.Faults(func(f *carriersim.Faults) { f.RefuseConnections = false })
-	w.eventually(60*time.Second, func() bool { return w.linkState("lumitel-1").State == "bound" }, func() string { return "it is bound" })
-	if n := w.metric("intumwa_link_given_up_total"); n != 0 {
-		t.Errorf("given up %v times", n)
-	}
 }

@@ -2,7 +2,6 @@ package dispatcher_test
 
 import (
 	"bufio"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,8 +16,6 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
-	"intumwa/smpp"
-	"intumwa/sms"
 )
 
 // foreign is a message centre that we did not write, in a process of its own.
@@ -196,73 +193,5 @@ func TestNodeSMPP(t *testing.T) {
 		if list := node.events(kind); len(list) > 0 {
 			t.Errorf("node-smpp complained: %+v", list)
 		}
-	}
-}
-
-// TestNetSMPP: the link with a message centre made of Perl's Net::SMPP, an
-// implementation of the standard's own time.
-//
-// Source: rule carriers 8.7.
-func TestNetSMPP(t *testing.T) {
-	t.Parallel()
-	perl := startForeign(t, ".", testenv.Tool(t, "perl:Net::SMPP"), filepath.Join("testdata", "net-smpp", "server.pl"))
-	w := newWorld(t)
-	saw := func(prefix string) (list []string) {
-		for _, line := range perl.said() {
-			if rest, ok := strings.CutPrefix(line, prefix); ok {
-				list = append(list, strings.TrimSpace(rest))
-			}
-		}
-		return list
-	}
-	w.until("Net::SMPP listens", func() bool { return len(saw("listening ")) == 1 })
-	at := &sim{address: "127.0.0.1:" + saw("listening ")[0]}
-	w.start(at.mno(func(c *dispatcher.Carrier) { c.Links[0].EnquireLink = 300 * time.Millisecond }))
-	texts := []string{"Muraho @£$ {€}", strings.Repeat("abcdefghij", 40), "Ça coûte 😀"}
-	want := map[string]string{}
-	var ids []int64
-	for _, text := range texts {
-		to := w.number("00")
-		want[to.Digits()] = text
-		ids = append(ids, w.send(note{to: to, text: text})...)
-	}
-	w.await("sent", 20*time.Second, ids...)
-	segments := w.count(`SELECT count(*) FROM segments`)
-	w.until("Net::SMPP says the segments", func() bool { return len(saw("submit ")) >= segments })
-	parts := map[string][][]byte{}
-	encodings := map[string]sms.Encoding{}
-	for _, line := range saw("submit ") {
-		var to, text string
-		var esm, coding int
-		if _, err := fmt.Sscan(line, &to, &esm, &coding, &text); err != nil {
-			t.Fatal(err)
-		}
-		octets, err := hex.DecodeString(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if esm&0x40 != 0 {
-			octets = octets[6:]
-		}
-		if coding == 8 {
-			encodings[to] = sms.UCS2
-		}
-		parts[to] = append(parts[to], octets)
-	}
-	for to, text := range want {
-		if got, ok := sms.Decode(encodings[to].DataCoding(), false, parts[to]...); !ok || got != text {
-			t.Errorf("Net::SMPP read %q, want %q", got, text)
-		}
-	}
-	for _, status := range saw("receipt_answered ") {
-		if status != fmt.Sprint(uint32(smpp.StatusOK)) {
-			t.Errorf("a receipt was answered with %s", status)
-		}
-	}
-	w.until("enquire_link", func() bool { return len(saw("enquire_link")) > 0 })
-	w.stop()
-	w.until("it was unbound from", func() bool { return len(saw("unbind")) == 1 })
-	if other := saw("other "); len(other) > 0 {
-		t.Errorf("Net::SMPP did not know %v", other)
 	}
 }

@@ -16,53 +16,6 @@ import (
 	"intumwa/webhooks"
 )
 
-// TestLinkWorker: what a carrier can do to one message, all at once over one link.
-func TestLinkWorker(t *testing.T) {
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno())
-	fates := map[string]string{
-		"00": "sent", "01": "failed", "02": "failed", // delivered, undeliverable, rejected
-		"03": "sent", "04": "sent", "05": "sent", // throttled twice, system error once, queue full once
-		"08": "sent", "11": "sent", "12": "sent", // receipt first, ten receipts, contradictory ones
-		"13": "sent", "14": "failed", // enroute first, expired
-	}
-	ids := map[string][]int64{}
-	for fate := range fates {
-		ids[fate] = w.sendMany(3, fate)
-	}
-	for fate, want := range fates {
-		w.await(want, 20*time.Second, ids[fate]...)
-	}
-}
-
-// TestLongMessages: segments in order, on one session, whatever else is on the
-// way, and the text comes out whole.
-func TestLongMessages(t *testing.T) {
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno())
-	text := strings.Repeat("Amahoro 🌍 ", 30)
-	var notes []note
-	for range 20 {
-		notes = append(notes, note{to: w.number("00"), text: text}, note{to: w.number("00"), text: "short"})
-	}
-	w.await("sent", 20*time.Second, w.send(notes...)...)
-	long := 0
-	for _, m := range mno.Messages() {
-		if !m.Complete || !m.InOrder || m.Duplicates != 0 || m.Text != text && m.Text != "short" {
-			t.Errorf("%d of %d segments, in order %v, %d duplicates", m.Received, m.Segments, m.InOrder, m.Duplicates)
-		}
-		if m.Segments > 1 {
-			long++
-		}
-	}
-	if long != 20 {
-		t.Errorf("%d long messages, want 20", long)
-	}
-	w.clean(mno)
-}
-
 // TestEnd: told to end in the middle of its work, a dispatcher lets its window
 // drain, gives back what it had not begun, and leaves nothing running; the next
 // one sends the rest. Nothing is lost and nothing arrives twice.
@@ -105,7 +58,7 @@ func TestEnd(t *testing.T) {
 	// The driver reads ahead on a connection that was slow to write, and until it is asked the next.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
 
-	again := w.listen(mno.Carrier, nil, true)
+	again := w.listen(mno.Carrier)
 	w.start(again.mno())
 	w.await("sent", 30*time.Second, ids...)
 	if st := mno.Stats(); st.Duplicates != 0 {
@@ -198,51 +151,6 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 			w.until("it unbinds", func() bool { return mno.Stats().Unbinds == 1 })
 		})
 	}
-}
-
-// TestReloadUnderLoad: pace, window and weight change while messages flow,
-// without another bind.
-func TestReloadUnderLoad(t *testing.T) {
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno())
-	var ids []int64
-	for i := range 20 {
-		w.until("what was sent before is nearly out", func() bool { return int(mno.Stats().Accepted) >= len(ids)-10 })
-		ids = append(ids, w.sendMany(50, "00")...)
-		if err := w.d.Reload([]dispatcher.Carrier{mno.mno(func(c *dispatcher.Carrier) {
-			c.Links[0].Window, c.Links[0].TPS, c.Links[0].Weight = 5+i, float64(1000+i), 1+i%3
-		})}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.await("sent", 30*time.Second, ids...)
-	if st := mno.Stats(); st.Binds != 1 || st.Duplicates != 0 {
-		t.Errorf("%d binds, %d duplicates", st.Binds, st.Duplicates)
-	}
-	w.until("the link shows the last window", func() bool { return w.linkState("lumitel-1").Window == 24 })
-	w.clean(mno)
-}
-
-// TestQueueAway: what was recorded and never put on the queue, or lost there, is
-// carried all the same.
-func TestQueueAway(t *testing.T) {
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	ids := w.sendMany(50, "00")
-	if _, err := w.pool.Exec(t.Context(), `UPDATE outbox SET pushed_at = NULL WHERE message_id % 2 = 0`); err != nil {
-		t.Fatal(err)
-	}
-	w.start(mno.mno())
-	w.await("sent", 20*time.Second, ids...)
-	// On the queue twice: sent once.
-	if st := mno.Stats(); st.Accepted != 50 || st.Duplicates != 0 {
-		t.Errorf("%d accepted, %d duplicates", st.Accepted, st.Duplicates)
-	}
-	if n := w.count(`SELECT count(*) FROM outbox`); n != 0 {
-		t.Errorf("%d left", n)
-	}
-	w.clean(mno)
 }
 
 // TestSingleOvertakesCampaign: of a campaign that is under way, few messages

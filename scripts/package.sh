@@ -5,15 +5,10 @@
 #   package.sh need NAME PACKAGE [NAME PACKAGE ...]   fails, and says which,
 #                                                     when one cannot be had
 #   package.sh has NAME                               whether it is there
-#
-# perl:Some::Module stands for a Perl module.
 set -euo pipefail
 
 there() {
-	case $1 in
-	perl:*) perl "-M${1#perl:}" -e 1 2>/dev/null ;;
-	*) command -v "$1" >/dev/null ;;
-	esac
+	command -v "$1" >/dev/null
 }
 
 case ${1:-}/$# in

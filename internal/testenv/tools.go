@@ -31,9 +31,8 @@ func tools() (list []tool) {
 	return list
 }
 
-// Tool is where a program of tools.txt is; for a Perl module (perl:Some::Module)
-// it is where perl is. On a machine without it the test is skipped, or fails when
-// CI=true, so that a green run has checked everything.
+// Tool is where a program of tools.txt is. On a machine without it the test is
+// skipped, or fails when CI=true, so that a green run has checked everything.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := FindTool(name)
@@ -80,13 +79,6 @@ func FindTool(name string) (path string, err error) {
 }
 
 func (t tool) find() (string, error) {
-	if module, ok := strings.CutPrefix(t.name, "perl:"); ok {
-		path, err := exec.LookPath("perl")
-		if err == nil {
-			err = exec.Command(path, "-M"+module, "-e1").Run()
-		}
-		return path, err
-	}
 	if _, version, ok := strings.Cut(t.source, "@"); ok { // built by scripts/tools.sh, at this version and no other
 		_, here, _, _ := runtime.Caller(0)
 		return exec.LookPath(filepath.Join(filepath.Dir(here), "..", "..", ".bin", t.name+"-"+version))
