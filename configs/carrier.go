@@ -10,7 +10,7 @@ type Carrier struct {
 	Confirm          string            `yaml:"confirm" default:"receipt" oneof:"receipt submit" text:"What makes a message sent: the receipt, or the submit_sm_resp of a carrier that sends no receipts."`
 	OnReceiptTimeout string            `yaml:"on_receipt_timeout" default:"failed" oneof:"failed sent" text:"Status of a message whose receipt never came."`
 	ReceiptTimeout   time.Duration     `yaml:"receipt_timeout" default:"1h" min:"1" text:"How long after the validity a receipt is waited for."`
-	MessageIDFormat  string            `yaml:"message_id_format" default:"auto" oneof:"auto same hex_to_decimal decimal_to_hex" text:"How ids in receipts relate to those in submit_sm_resp; auto learns it. If wrong: no receipt matches and every message times out."`
+	MessageIDFormat  string            `yaml:"message_id_format" default:"auto" oneof:"auto same hex_to_decimal decimal_to_hex" text:"How ids in receipts relate to those in submit_sm_resp; auto tries all of them for receipts that name their handset. If wrong: no receipt matches and every message times out."`
 	ReceiptStates    map[string]string `yaml:"receipt_states" oneof:"sent failed none" text:"Other meanings of a receipt's stat (sent, failed, none), e.g. {ACCEPTD: none} where that is \"in our queue\"."`
 	Concat           string            `yaml:"concat" default:"udh8" oneof:"udh8 udh16 sar payload" text:"How segments of a long message are marked; udh16 leaves one character less in each. If wrong: handsets show the segments separately."`
 	Alphabet         string            `yaml:"alphabet" default:"gsm7" oneof:"gsm7 latin1 ascii" text:"The carrier's meaning of data_coding 0, in both directions. If wrong: @, $, _ and accents arrive as other characters."`

@@ -74,15 +74,6 @@ func (s *settler) throttle(a arrival, kind string) {
 	}
 }
 
-// learn takes in what a committed settlement has shown of the carrier's receipts.
-func (s *settler) learn(recorded receipts.Recorded) {
-	s.carrier.unmatched.give(recorded.Early)
-	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	s.d.learnt(ctx, s.carrier, s.carrier.matcher.Committed(recorded))
-}
-
 // logSettled logs at debug level what a committed transaction said of each message,
 // by its ULID, so that one message can be followed through the log. At other
 // levels it costs nothing.

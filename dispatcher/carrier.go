@@ -26,7 +26,7 @@ const (
 type IDFormat = receipts.Format
 
 const (
-	IDAuto         = receipts.Auto         // learnt from the receipts themselves
+	IDAuto         = receipts.Auto         // any of the others
 	IDSame         = receipts.Same         // alike, but for case and leading zeros
 	IDHexToDecimal = receipts.HexToDecimal // hexadecimal in the response, decimal in the receipt
 	IDDecimalToHex = receipts.DecimalToHex // decimal in the response, hexadecimal in the receipt

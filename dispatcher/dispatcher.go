@@ -138,11 +138,12 @@ type carrier struct {
 	shares    [2]*share // by lane of the queue
 	unmatched quota     // receipts that match nothing
 	handsets  quota     // messages from handsets
-	matcher   *receipts.Matcher
-	standIn   string // failover's: who takes its messages now, for the log
+	standIn   string    // failover's: who takes its messages now, for the log
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }
+
+func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.config().IDFormat) }
 
 // New checks the options and returns a Dispatcher that does nothing until Run.
 // hot is a pool of the same database whose connections plan updates of many
@@ -220,7 +221,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		c := d.carriers[configs[i].Name]
 		if c == nil {
-			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}, matcher: receipts.New(configs[i].Name)}
+			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
 			d.metrics.expect(c.name)

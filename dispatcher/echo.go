@@ -37,7 +37,7 @@ func (w *linkWorker) watchEchoes(ctx context.Context) {
 					segments[i].Number = m.msg.Number
 				}
 			}
-			echoed, err := w.carrier.matcher.Echoed(ctx, w.d.hot, segments)
+			echoed, err := w.carrier.matcher().Echoed(ctx, w.d.hot, segments)
 			if err != nil {
 				w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
 				break

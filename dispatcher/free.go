@@ -78,12 +78,13 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 // settleBegun settles, for a carrier whose on_ambiguous is hold or fail, what
 // dispatchers may have been submitting to it when they died.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
+	matcher := c.matcher()
 	_, effect := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
 	for n := decidedAtOnce; n == decidedAtOnce; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
 			settled = nil // of a try before
-			if err := c.matcher.Lock(ctx, tx); err != nil {
+			if err := matcher.Lock(ctx, tx); err != nil {
 				return err
 			}
 			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, decidedAtOnce)
@@ -99,7 +100,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: postgres.Now(), Reason: effect.Fail})
 				}
 			}
-			recorded, err := c.matcher.Record(ctx, tx, segments, nil, 0)
+			recorded, err := matcher.Record(ctx, tx, segments, nil, 0)
 			if err != nil {
 				return err
 			}

@@ -153,9 +153,6 @@ func TestNodeSMPP(t *testing.T) {
 	failed := w.sendVia("udh8", 3, "01")
 	w.await("sent", 20*time.Second, ids...)
 	w.await("failed", 20*time.Second, failed...)
-	w.until("the form of ids is learnt", func() bool { // it is written after what settles the messages
-		return w.text(`SELECT id_format FROM links WHERE name = 'udh8-1'`) == "hex_to_decimal"
-	})
 	segments := w.count(`SELECT count(*) FROM segments`)
 	w.until("node-smpp says the segments", func() bool { return len(node.events("submit")) >= segments })
 	got := map[string]string{}

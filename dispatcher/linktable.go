@@ -98,14 +98,14 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
 				accepted int, throttled int, overdue int, served boolean) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused, links.id_format, coalesce(links.bound_by = $1, false), links.retries`, m.id.Load(), string(reported))
+		RETURNING links.name, links.paused, coalesce(links.bound_by = $1, false), links.retries`, m.id.Load(), string(reported))
 	if err != nil {
 		return nil, fmt.Errorf("reporting the links: %w", err)
 	}
 	held := map[string]leasedLink{}
 	var name string
 	var h leasedLink
-	if _, err := pgx.ForEachRow(rows, []any{&name, &h.paused, &h.format, &h.boundHere, &h.retries}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &h.paused, &h.boundHere, &h.retries}, func() error {
 		held[name], h.retries = h, nil
 		return nil
 	}); err != nil {

@@ -100,7 +100,6 @@ type (
 	}
 	leasedLink struct {
 		paused    bool
-		format    string
 		boundHere bool         // this dispatcher was the last that had it bound
 		retries   []smpp.Retry // where the attempts had come to of who gave it up
 	}
@@ -140,9 +139,6 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 			continue
 		}
 		if at == nil {
-			if known := w.carrier.matcher.Hold(name, w.carrier.config().IDFormat, h.format); known != "" {
-				m.d.metrics.showFormat(w.carrier.name, name, known)
-			}
 			var err error
 			if at, err = newLinkWorker(m.d, w.carrier, w.link, h.retries); err != nil {
 				return err
@@ -150,7 +146,6 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 			m.workers[name] = at
 			at.start()
 		}
-		w.carrier.matcher.Configure(name, w.carrier.config().IDFormat)
 		at.setPaused(h.paused)
 	}
 	return nil

@@ -33,7 +33,6 @@ type metrics struct {
 	second          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
 	givenUp         *prometheus.CounterVec // carrier, link
-	idFormat        *prometheus.GaugeVec   // carrier, link, mode
 	released        *prometheus.CounterVec // lane
 	scheduled       *prometheus.GaugeVec   // lane
 	scheduledLate   prometheus.Gauge
@@ -84,8 +83,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
 		givenUp: counter("intumwa_link_given_up_total",
 			"Times that a link was given up to another dispatcher because this one could not reach its carrier.", "carrier", "link"),
-		idFormat: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_receipt_match_mode_info",
-			Help: "1 for the format in which a link's receipts write message ids, once it is known."}, []string{"carrier", "link", "mode"}),
 		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),
 		purgeBehind: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_purge_behind_seconds",
 			Help: "How long the oldest message, or text or number of one, has been kept beyond retention.messages, retention.bodies (or its company's own) or retention.numbers; the same in every process."}, []string{"kind"}),
@@ -103,7 +100,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.second, m.breakerOpen, m.givenUp, m.idFormat, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
+			m.stale, m.direct, m.resent, m.rerouted, m.second, m.breakerOpen, m.givenUp, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))
@@ -122,12 +119,6 @@ func (m *metrics) expect(carrier string) {
 		m.throttled.WithLabelValues(carrier, kind)
 	}
 	m.setAside.WithLabelValues(carrier)
-}
-
-// showFormat shows what is known of a link's format of ids.
-func (m *metrics) showFormat(carrier, link, mode string) {
-	m.idFormat.DeletePartialMatch(prometheus.Labels{"carrier": carrier, "link": link})
-	m.idFormat.WithLabelValues(carrier, link, mode).Set(1)
 }
 
 // The kinds of deliveries that are throttled.

@@ -72,10 +72,10 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a
 // at least the messages that a second carrier has taken. It takes the carrier's lock: the
 // first transaction has ended by then. What is found may be on no standby yet.
 func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent secondTook, written bool, err error) {
-	if err := errors.Join(s.carrier.matcher.Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
+	if err := errors.Join(s.carrier.matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
 	}
-	if written, err = s.carrier.matcher.Written(ctx, tx, p.segments); err != nil {
+	if written, err = s.carrier.matcher().Written(ctx, tx, p.segments); err != nil {
 		return nil, false, err
 	}
 	var ids []int64

@@ -17,12 +17,11 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	t.Helper()
 	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
 	b := newBench(t, append([]func(*Carrier){first}, change...)...)
-	leo := Carrier{Name: "leo", Links: []Link{{Options: smpp.Options{Name: "leo-1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	leo := Carrier{Name: "leo", IDFormat: IDSame, Links: []Link{{Options: smpp.Options{Name: "leo-1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
 	if err := b.d.Reload([]Carrier{*b.d.running()[0].config(), leo}); err != nil {
 		t.Fatal(err)
 	}
 	at := b.d.running()[1]
-	at.matcher.Hold("leo-1", IDSame, "")
 	worker, err := newLinkWorker(b.d, at, &at.config().Links[0], nil)
 	if err != nil {
 		t.Fatal(err)
@@ -489,51 +488,4 @@ func TestSecondCarrierHeld(t *testing.T) {
 	b.reported(b.receipt("a", "UNDELIV"))
 	held("leo")
 	b.clean()
-}
-
-// TestSecondCarrierRematched: what a receipt says whose id was read in another format afterwards has the same end as what one
-// says at once.
-func TestSecondCarrierRematched(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		before func(b *bench, m *inFlight)
-		sentOn bool
-	}{
-		{"all of it", func(*bench, *inFlight) {}, true},
-		{"another copy in flight", func(b *bench, m *inFlight) {
-			b.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by) VALUES ($1, 1, 'lumitel', 0, now() + interval '1 hour', 8)`, m.msg.ID)
-		}, false},
-		{"another copy unanswered", func(b *bench, m *inFlight) {
-			b.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES ($1, 1, 1, 'lumitel', 'l1', '?7', now())`, m.msg.ID)
-		}, false},
-		{"long after its acceptance", func(b *bench, _ *inFlight) { b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`) }, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b, _ := newSecondBench(t, func(c *Carrier) { c.IDFormat = IDAuto })
-			at := b.d.running()[0]
-			at.matcher.Hold("l1", IDAuto, "")
-			m := b.begun(1)
-			b.by(m, accepted("10"))
-			r := b.receipt("16", "UNDELIV") // 10 in hexadecimal
-			r.Number = string(m.msg.Number)
-			b.reported(r)
-			if status, _ := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`) != 1 {
-				t.Fatal("its receipt found it at once")
-			}
-			c.before(b, m)
-			b.exec(`UPDATE receipts SET received_at = now() - interval '3 seconds'`)
-			if err := b.d.rematch(t.Context(), at); err != nil {
-				t.Fatal(err)
-			}
-			status, reason := b.status(m.msg.ID)
-			waits := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo' AND claimed_by IS NULL`)
-			if c.sentOn && (status != sms.Pending || waits != 1 || b.metric("intumwa_messages_sent_on_total") != 1) {
-				t.Errorf("it is %v %q, %d wait for the second carrier", status, reason, waits)
-			}
-			if !c.sentOn && (status != sms.Failed || reason != "UNDELIV" || waits != 0) {
-				t.Errorf("it is %v %q, %d wait for the second carrier; want failed", status, reason, waits)
-			}
-			b.clean()
-		})
-	}
 }

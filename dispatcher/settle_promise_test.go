@@ -33,7 +33,6 @@ func (b *bench) beside(id int64) *bench {
 	}
 	other.d.member.id.Store(id)
 	at := other.d.running()[0]
-	at.matcher.Hold("l1", IDSame, "")
 	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0], nil); err != nil {
 		b.Fatal(err)
 	}

@@ -280,7 +280,7 @@ func (s *settler) commit(w settlement) error {
 			}
 			p.leaveOut(sent)
 		}
-		if recorded, err = s.carrier.matcher.Record(ctx, tx, p.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = s.carrier.matcher().Record(ctx, tx, p.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		attempts = s.attempts(w, p, recorded.Settled)
@@ -318,7 +318,8 @@ func (s *settler) commit(w settlement) error {
 	}
 	s.committed(w, p, attempts)
 	s.spare(attempts.ends.Done)
-	s.learn(recorded)
+	s.carrier.unmatched.give(recorded.Early)
+	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
 	s.logSettled(w, recorded)
 	s.d.countSecond(s.carrier, sent)
 	s.d.report(settled)

@@ -50,7 +50,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
-	conf := Carrier{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	conf := Carrier{Name: "lumitel", IDFormat: IDSame, Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
 	for _, c := range change {
 		c(&conf)
 	}
@@ -63,7 +63,6 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
-	at.matcher.Hold("l1", IDSame, "")
 	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0], nil); err != nil {
 		t.Fatal(err)
 	}

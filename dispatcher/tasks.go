@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -41,7 +40,6 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
 		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
 		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
-		{name: "match_receipts", every: often, rest: worked, run: d.rematchAll},
 		{name: "fail_over", every: often, rest: worked, run: d.failover},
 		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
@@ -116,15 +114,6 @@ func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
 		}
 	}
 	return nil
-}
-
-// rematchAll does rematch for every carrier.
-func (d *Dispatcher) rematchAll(ctx context.Context) error {
-	var failed error // one carrier's failure does not stop the others
-	for _, c := range d.running() {
-		failed = errors.Join(failed, d.rematch(ctx, c))
-	}
-	return failed
 }
 
 // away reports whether the database is, and not only one step failed.

@@ -60,7 +60,7 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *Carrier, refund Refund,
 	due time.Time) (n int, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		matcher := receipts.New(carrier.Name)
+		matcher := receipts.New(carrier.Name, carrier.IDFormat)
 		if err := matcher.Lock(ctx, tx); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 // segments without an answer.
 func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64, decide func(tx pgx.Tx, open map[int64][]int) error) error {
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := receipts.New(carrier).Lock(ctx, tx); err != nil {
+		if err := receipts.New(carrier, IDAuto).Lock(ctx, tx); err != nil {
 			return err
 		}
 		open, err := receipts.WithoutAnswer(ctx, tx, ids)

@@ -37,11 +37,7 @@ func newTestStore(t testing.TB) *testStore {
 }
 
 // newMatcher is a carrier's whose ids are the same in its receipts.
-func newMatcher() *receipts.Matcher {
-	m := receipts.New(carrier)
-	m.Hold("lumitel-1", receipts.Same, "")
-	return m
-}
+func newMatcher() *receipts.Matcher { return receipts.New(carrier, receipts.Same) }
 
 // newHotStore is a testStore whose connections plan as those of the dispatcher and
 // of intake do.

@@ -13,18 +13,11 @@ type Format uint8
 
 // Formats.
 const (
-	Auto         Format = iota // learnt from the receipts themselves
+	Auto         Format = iota // any of the others
 	Same                       // alike, but for what Key passes over
 	HexToDecimal               // hexadecimal in the response, decimal in the receipt
 	DecimalToHex               // decimal in the response, hexadecimal in the receipt
 )
-
-// formatNames are the formats as the configuration and the links table spell them.
-var formatNames = [...]string{Auto: "", Same: "same", HexToDecimal: "hex_to_decimal", DecimalToHex: "decimal_to_hex"}
-
-// known are the formats that an id may have in a receipt. The order is that of the
-// keys of otherKeys; the first is the id itself.
-var known = [...]Format{Same, HexToDecimal, DecimalToHex}
 
 // Key is the normal form of a carrier's message id by which a receipt finds its
 // segment: carriers write the same id in upper and lower case, with and
@@ -38,34 +31,36 @@ func Key(carrierID string) string {
 	return "0"
 }
 
-// receiptKey turns a receipt's message id into the key of its segment, that
-// is, into the form that its submit_sm_resp had.
-func receiptKey(format Format, id string) string {
+// keys are the keys that the segment of a receipt may have, given the receipt's id. The
+// first is the likeliest.
+func (f Format) keys(id string) []string {
 	key := Key(id)
-	switch format {
+	switch f {
+	case Auto:
+		return forms(key)
 	case HexToDecimal:
 		if converted, ok := rebase(key, 10, 16); ok {
-			return converted
+			return []string{converted}
 		}
 	case DecimalToHex:
 		if converted, ok := rebase(key, 16, 10); ok {
-			return converted
+			return []string{converted}
 		}
 	}
-	return key
+	return []string{key}
 }
 
-// otherKeys are the keys of a submit_sm_resp's id as a receipt would have it in
-// the formats known[1:]; "" where it cannot be in one. Without any the id is the
-// same in every format.
-func otherKeys(id string) []string {
-	key := Key(id)
-	decimal, _ := rebase(key, 16, 10)
-	hex, _ := rebase(key, 10, 16)
-	if decimal == key || len(key) == 0 { // one digit is itself in every format
-		return nil
+// forms are a key and what it is in the other base, read as decimal and read as
+// hexadecimal. Each of them has the key among its own forms.
+func forms(key string) []string {
+	list := []string{key}
+	if hex, ok := rebase(key, 10, 16); ok && hex != key {
+		list = append(list, hex)
 	}
-	return []string{decimal, hex}
+	if decimal, ok := rebase(key, 16, 10); ok && decimal != key {
+		list = append(list, decimal)
+	}
+	return list
 }
 
 // rebase writes a number of any length in another base.

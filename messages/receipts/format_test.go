@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,46 +18,25 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestReceiptKey(t *testing.T) {
+func TestReceiptKeys(t *testing.T) {
+	long := strings.Repeat("1", 65) // no number of this length is read
 	for _, c := range []struct {
-		format   Format
-		id, want string
+		format Format
+		id     string
+		want   []string
 	}{
-		{Auto, "00A1", "a1"}, {Same, "00A1", "a1"}, {Same, "000", "0"},
-		{HexToDecimal, "161", "a1"}, {HexToDecimal, "0000000161", "a1"}, {HexToDecimal, "0", "0"},
-		{HexToDecimal, "18446744073709551616", "10000000000000000"}, // past 64 bits
-		{HexToDecimal, "a1", "a1"}, {HexToDecimal, "not-a-number", "not-a-number"},
-		{DecimalToHex, "A1", "161"}, {DecimalToHex, "00a1", "161"}, {DecimalToHex, "10000000000000000", "18446744073709551616"},
-		{DecimalToHex, "0x10", "x10"}, {DecimalToHex, "xyz", "xyz"},
-		{HexToDecimal, "-5", "-5"}, {HexToDecimal, "+5", "+5"}, {HexToDecimal, "1_0", "1_0"},
-		{HexToDecimal, "", ""},
+		{Same, "00A1", []string{"a1"}}, {Same, "000", []string{"0"}},
+		{HexToDecimal, "161", []string{"a1"}}, {HexToDecimal, "0000000161", []string{"a1"}}, {HexToDecimal, "0", []string{"0"}},
+		{HexToDecimal, "18446744073709551616", []string{"10000000000000000"}}, // past 64 bits
+		{HexToDecimal, "a1", []string{"a1"}}, {HexToDecimal, "not-a-number", []string{"not-a-number"}}, {HexToDecimal, long, []string{long}},
+		{DecimalToHex, "A1", []string{"161"}}, {DecimalToHex, "00a1", []string{"161"}}, {DecimalToHex, "10000000000000000", []string{"18446744073709551616"}},
+		{DecimalToHex, "0x10", []string{"x10"}}, {DecimalToHex, "xyz", []string{"xyz"}},
+		{HexToDecimal, "-5", []string{"-5"}}, {HexToDecimal, "+5", []string{"+5"}}, {HexToDecimal, "1_0", []string{"1_0"}}, {HexToDecimal, "", []string{""}},
+		{Auto, "00A1", []string{"a1", "161"}}, {Auto, "161", []string{"161", "a1", "353"}}, {Auto, "7", []string{"7"}}, {Auto, "xyz", []string{"xyz"}},
+		{Auto, "", []string{""}}, {Auto, long, []string{long}},
 	} {
-		if got := receiptKey(c.format, c.id); got != c.want {
-			t.Errorf("receiptKey(%v, %q) = %q, want %q", c.format, c.id, got, c.want)
-		}
-	}
-	long := make([]byte, 65)
-	for i := range long {
-		long[i] = '1'
-	}
-	if got := receiptKey(HexToDecimal, string(long)); got != string(long) {
-		t.Errorf("an id of 65 digits became %q", got)
-	}
-}
-
-// TestReceiptKeysAgree: the key of a response and that of its receipt are one
-// under the right format.
-func TestReceiptKeysAgree(t *testing.T) {
-	for _, n := range []string{"1", "9", "a", "10", "ff", "deadbeef", "123456789abcdef0123456789"} {
-		decimal, ok := rebase(n, 16, 10)
-		if !ok {
-			t.Fatal(n)
-		}
-		if got := receiptKey(HexToDecimal, decimal); got != n {
-			t.Errorf("hexadecimal %s, decimal %s in the receipt: key %s", n, decimal, got)
-		}
-		if got := receiptKey(DecimalToHex, n); got != decimal {
-			t.Errorf("decimal %s, hexadecimal %s in the receipt: key %s", decimal, n, got)
+		if got := c.format.keys(c.id); !slices.Equal(got, c.want) {
+			t.Errorf("%v.keys(%q) = %q, want %q", c.format, c.id, got, c.want)
 		}
 	}
 }
@@ -72,17 +52,9 @@ func FuzzKey(f *testing.F) {
 		if !utf8.ValidString(key) || strings.Contains(key, "\x00") || (len(key) > 1 && key[0] == '0') {
 			t.Errorf("Key(%q) = %q", id, key)
 		}
-		for _, format := range []Format{Auto, Same} {
-			if got := receiptKey(format, id); got != key {
-				t.Errorf("%q is %q in its receipt", id, got)
-			}
-		}
-		for i, other := range otherKeys(id) {
-			if other == "" || len(other) > 64 {
-				continue
-			}
-			if got := receiptKey(known[i+1], other); got != key {
-				t.Errorf("%q is %q in a receipt, which means %q", id, other, got)
+		for _, other := range forms(key) {
+			if len(other) <= 64 && !slices.Contains(forms(other), key) {
+				t.Errorf("%q is %q in a receipt, which means %q", id, other, forms(other))
 			}
 		}
 	})

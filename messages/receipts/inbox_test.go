@@ -12,77 +12,10 @@ import (
 	"intumwa/sms"
 )
 
-// TestRematchingMovesOn: a carrier without receipts of its own does not look at
-// the others' again and again.
-func TestRematchingMovesOn(t *testing.T) {
-	d := newTest(t, Auto, "")
-	d.exec(`INSERT INTO receipts (received_at, carrier, link, key, carrier_id, number, state, status, error, outcome)
-		SELECT now() - make_interval(mins => 30 - n), 'other', 'x', n::text, n::text, '', 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, 20) n`)
-	walk, err := d.Rematch(t.Context(), d.pool, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := walk.Some(ctx, tx)
-		return err
-	})
-	if _, _, more := walk.Committed(); more {
-		t.Error("it goes on")
-	}
-	if newest := d.count(`SELECT max(id) FROM receipts`); d.seen != int64(newest) {
-		t.Errorf("it stands at %d of %d", d.seen, newest)
-	}
-}
-
-// TestRematchingInSteps: a long inbox is gone through in several transactions, and one
-// that is rolled back is gone through again.
-func TestRematchingInSteps(t *testing.T) {
-	d := newTest(t, Auto, "")
-	const n = 2*inboxLimit + 10
-	d.exec(`INSERT INTO receipts (received_at, handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
-		SELECT now() - interval '1 minute', 61000000 + n, 'lumitel', 'l1', (n + 1000)::text, n + 1000, '257' || 61000000 + n, 'DELIVRD', 1, '', 'unmatched' FROM generate_series(1, $1::int) n`, n)
-	d.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
-		SELECT n, 1, 1, 61000000 + n, 'lumitel', 'l1', to_hex(n + 1000), now() FROM generate_series(1, $1::int) n`, n)
-	walk, err := d.Rematch(t.Context(), d.pool, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx, err := d.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if states, err := walk.Some(t.Context(), tx); err != nil || len(states) != inboxLimit {
-		t.Fatalf("%d settled, %v", len(states), err)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	settled, steps := map[int64]bool{}, 0
-	for more := true; more; steps++ {
-		d.tx(func(ctx context.Context, tx pgx.Tx) error {
-			states, err := walk.Some(ctx, tx)
-			for _, st := range states {
-				settled[st.MessageID] = true
-			}
-			return err
-		})
-		_, _, more = walk.Committed()
-	}
-	if len(settled) != n || steps != 3 {
-		t.Errorf("%d of %d are settled, in %d steps", len(settled), n, steps)
-	}
-	if n := d.waiting(); n != 0 {
-		t.Errorf("%d wait still", n)
-	}
-	if got := d.Known("l1"); got != "hex_to_decimal" {
-		t.Errorf("%q is known", got)
-	}
-}
-
 // TestInboxPages: what operators look through is found page by page, and each page
 // looks through so much and no more.
 func TestInboxPages(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
 		SELECT 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2000 <> 1 THEN 1 END, CASE WHEN n % 2000 <> 1 THEN 'duplicate' ELSE 'unmatched' END
 		FROM generate_series(1, 12000) n`)
@@ -105,7 +38,7 @@ func TestInboxPages(t *testing.T) {
 // TestFirstSince: the inbox since a moment begins at the first receipt of no message that came
 // then or later, or came again, however small its id is.
 func TestFirstSince(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.exec(`INSERT INTO receipts (id, carrier, link, key, carrier_id, number, state, error, message_id, outcome, received_at) OVERRIDING SYSTEM VALUE
 		SELECT n, 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2 = 0 THEN 1 END, CASE WHEN n % 2 = 0 THEN 'duplicate' ELSE 'unmatched' END,
 			now() - (11 - n) * interval '1 hour' FROM generate_series(1, 10) n`)
@@ -134,8 +67,8 @@ func TestFirstSince(t *testing.T) {
 // TestQuestions: what others learn of segments: accepted ones, unanswered ones, and
 // those that a receipt has settled although nobody answered.
 func TestQuestions(t *testing.T) {
-	d := newTest(t, Same, "")
-	other := &testMatcher{TB: t, pool: d.pool, Matcher: New("onatel")}
+	d := newTest(t, Same)
+	other := &testMatcher{TB: t, pool: d.pool, Matcher: New("onatel", Same)}
 	d.record([]Segment{
 		accepted(1, "a", segment(1, 2)), unanswered(1, 1, segment(2, 2)),
 		unanswered(2, 2), unanswered(3, 3),
@@ -209,7 +142,7 @@ func TestQuestions(t *testing.T) {
 // TestStrays: receipts of no message are found by the handset that they name, whichever carrier sent them, since the time that
 // is asked for; of several the last is shown.
 func TestStrays(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.record(nil, receipt("a", "ACCEPTD", numberOf(1)), receipt("a", "DELIVRD", numberOf(1)), receipt("b", "UNDELIV", numberOf(2)), receipt("c", "DELIVRD", "none"))
 	d.record([]Segment{accepted(3, "d")}, receipt("d", "DELIVRD", numberOf(3)))
 	d.exec(`UPDATE receipts SET carrier = 'leo' WHERE key = 'b'`) // where it was sent by failover

@@ -27,17 +27,14 @@ type testMatcher struct {
 
 // newTest returns the matcher of a carrier whose links are l1 and l2. Its connections
 // plan as those of the dispatcher do.
-func newTest(t testing.TB, format Format, learnt string) *testMatcher {
+func newTest(t testing.TB, format Format) *testMatcher {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	d := &testMatcher{TB: t, pool: pool, Matcher: New("lumitel")}
-	d.Hold("l1", format, learnt)
-	d.Hold("l2", format, learnt)
-	return d
+	return &testMatcher{TB: t, pool: pool, Matcher: New("lumitel", format)}
 }
 
 // numberOf is the number that a message is to.
@@ -132,31 +129,7 @@ func (d *testMatcher) tryRecord(segments []Segment, receipts ...Receipt) (r Reco
 		r, err = d.Record(ctx, tx, segments, receipts, 1000)
 		return err
 	})
-	if err == nil {
-		d.Committed(r)
-	}
 	return r, err
-}
-
-// rematch goes through the inbox as if it had been there for long enough.
-func (d *testMatcher) rematch() (settled []SegmentState, learnt []Learnt) {
-	d.Helper()
-	d.exec(`UPDATE receipts SET received_at = received_at - $1::interval WHERE received_at > now() - $1::interval`, inboxAge)
-	walk, err := d.Rematch(d.Context(), d.pool, time.Hour)
-	if err != nil {
-		d.Fatal(err)
-	}
-	for more := true; more; {
-		d.tx(func(ctx context.Context, tx pgx.Tx) error {
-			states, err := walk.Some(ctx, tx)
-			settled = append(settled, states...)
-			return err
-		})
-		var formats []Learnt
-		_, formats, more = walk.Committed()
-		learnt = append(learnt, formats...)
-	}
-	return settled, learnt
 }
 
 // outcomes fails the test unless the receipts came to these.

@@ -14,6 +14,7 @@ import (
 // at, and stores what it has decided. It does no I/O.
 type matching struct {
 	carrier string
+	format  Format
 	fresh   []*row            // the segments to be recorded
 	late    []*row            // of these, answers that came late
 	copies  map[int64][]*row  // of the messages of late answers: all that is recorded
@@ -29,7 +30,6 @@ type matching struct {
 	settled  []*row
 	byEarly  int // of these, how many by a receipt of the inbox
 	taken    []int64
-	votes    []vote
 }
 
 // teller is what two receipts of one segment share. Two SMSCs of a carrier may give the
@@ -51,9 +51,8 @@ type row struct {
 
 	// Of a fresh one.
 	carrierID string
-	reference *int32   // by which a receipt of the inbox may name it
-	other     []string // its keys in the other formats, if the inbox may have receipts in them
-	unsure    bool     // only a receipt that names its handset can have been ahead
+	reference *int32 // by which a receipt of the inbox may name it
+	unsure    bool   // only a receipt that names its handset can have been ahead
 }
 
 // waiting is a final receipt in the inbox.
@@ -64,11 +63,8 @@ type waiting struct {
 }
 
 func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) *matching {
-	w := &matching{carrier: m.carrier, copies: map[int64][]*row{}, byKey: map[string][]*row{}, known: map[string]*row{},
+	w := &matching{carrier: m.carrier, format: m.format, copies: map[int64][]*row{}, byKey: map[string][]*row{}, known: map[string]*row{},
 		told: map[teller]bool{}, room: room, outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts))}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	waits := time.Since(m.parked) < inboxReach
 	for i := range segments {
 		p := &segments[i]
 		r := &row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
@@ -80,9 +76,7 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 		if !p.Unanswered {
 			r.carrierID = postgres.Text(p.CarrierID)
 		}
-		if r.unsure = p.Unanswered || !m.of(p.Link).fixed; r.unsure && waits && !p.Unanswered {
-			r.other = otherKeys(p.CarrierID)
-		}
+		r.unsure = p.Unanswered || m.format == Auto
 		if r.confirmed {
 			r.Status, r.At = sms.Sent, p.At
 			w.settled = append(w.settled, r)
@@ -94,7 +88,7 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 		w.add(r)
 	}
 	for _, r := range receipts {
-		w.reports = append(w.reports, m.of(r.Link).read(r))
+		w.reports = append(w.reports, m.format.read(r))
 	}
 	return w
 }
@@ -138,38 +132,40 @@ func (r *row) same(handset *int32) bool {
 	return r.handset != nil && handset != nil && *r.handset == *handset
 }
 
-// matchEarly settles fresh rows by receipts of the inbox: by the id, and then otherwise,
-// and always by the handset: by the id in another format or by the reference. A receipt is
-// taken for one message; all its fresh segments that have the id take its state.
+// matchEarly settles fresh rows by receipts of the inbox: by the id, and then by the
+// reference. A receipt is taken for one message; all its fresh segments that have the id
+// take its state.
 func (w *matching) matchEarly() {
 	for i := range w.early {
-		e := &w.early[i]
-		best := e.best(w.byKey[e.key], func(r *row) bool {
-			return e.key != "" && r.address == "" && !r.confirmed && !r.replaced &&
+		w.matchEarlyID(&w.early[i])
+	}
+	for _, r := range w.fresh {
+		for i := range w.early {
+			e := &w.early[i]
+			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.reference != nil && *e.reference == *r.reference {
+				w.take(e)
+				w.settleEarly(r, e)
+			}
+		}
+	}
+}
+
+func (w *matching) matchEarlyID(e *waiting) {
+	for _, key := range e.keys {
+		best := e.best(w.byKey[key], func(r *row) bool {
+			return key != "" && r.address == "" && !r.confirmed && !r.replaced &&
 				(!r.unsure && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
 		})
 		if best == nil {
 			continue
 		}
 		w.take(e)
-		for _, r := range w.byKey[e.key] {
+		for _, r := range w.byKey[key] {
 			if r.address == "" && r.MessageID == best.MessageID && r.open() {
-				w.settleEarly(r, e, Same)
+				w.settleEarly(r, e)
 			}
 		}
-	}
-	for _, r := range w.fresh {
-		for i := range w.early {
-			e := &w.early[i]
-			if e.taken || !r.open() || !r.same(e.handset) {
-				continue
-			}
-			format := slices.Index(r.other, e.key) + 1
-			if format > 0 && e.key != "" || r.reference != nil && e.reference != nil && *e.reference == *r.reference {
-				w.take(e)
-				w.settleEarly(r, e, known[format])
-			}
-		}
+		return
 	}
 }
 
@@ -178,12 +174,9 @@ func (w *matching) take(e *waiting) {
 	w.taken = append(w.taken, e.id)
 }
 
-func (w *matching) settleEarly(r *row, e *waiting, format Format) {
+func (w *matching) settleEarly(r *row, e *waiting) {
 	r.settle(&e.reported)
 	w.settled, w.byEarly = append(w.settled, r), w.byEarly+1
-	if r.other != nil {
-		w.votes = append(w.votes, vote{r.link, format})
-	}
 }
 
 func (r *row) settle(by *reported) {
@@ -216,19 +209,12 @@ func (w *matching) matchReport(i int) {
 	one := &w.reports[i]
 	if one.Final {
 		var again bool // it repeats another of the same lot
-		if one.key != "" && one.handset != nil {
-			t := teller{one.key, one.Link, *one.handset}
+		if one.keys[0] != "" && one.handset != nil {
+			t := teller{one.keys[0], one.Link, *one.handset}
 			again, w.told[t] = w.told[t], true
 		}
 		if r := w.byID(one); r != nil {
 			w.settleBy(i, r)
-			switch {
-			case !one.verify || one.handset == nil || r.Unanswered:
-			case !one.guess:
-				w.votes = append(w.votes, vote{one.Link, Auto})
-			case otherKeys(one.CarrierID) != nil:
-				w.votes = append(w.votes, vote{one.Link, Same})
-			}
 			return
 		}
 		if r := w.byReference(one); r != nil && !again {
@@ -236,9 +222,7 @@ func (w *matching) matchReport(i int) {
 			return
 		}
 	}
-	named := one.best(w.byKey[one.key], func(r *row) bool {
-		return one.key != "" && !r.replaced && (one.handset == nil || r.same(one.handset) || !one.verify && r.link == one.Link)
-	})
+	named := w.tells(one)
 	w.named[i] = named
 	switch {
 	case named == nil && w.room <= 0:
@@ -260,15 +244,34 @@ func (w *matching) settleBy(i int, r *row) {
 	w.outcomes[i], w.named[i], w.settled = Matched, r, append(w.settled, r)
 }
 
-// byID returns the open row that a receipt names by its id. Where it need not be one that
-// went to its handset, another of its link is meant only if the id was never given for that
-// handset: else it tells again what is known.
+// byID returns the open row that a receipt names by its id: the first form of the id that
+// was given for its handset decides. Where it need not be one that went to its handset,
+// another of its link is meant only if the id was never given for that handset: else it
+// tells again what is known.
 func (w *matching) byID(one *reported) *row {
-	rows := w.byKey[one.key]
-	given := slices.ContainsFunc(rows, func(r *row) bool { return r.same(one.handset) })
-	return one.best(rows, func(r *row) bool {
-		return one.key != "" && r.open() && (one.handset == nil || r.same(one.handset) || !one.verify && !given && r.link == one.Link)
-	})
+	for _, key := range one.keys {
+		rows := w.byKey[key]
+		given := slices.ContainsFunc(rows, func(r *row) bool { return r.same(one.handset) })
+		best := one.best(rows, func(r *row) bool {
+			return key != "" && r.open() && (one.handset == nil || r.same(one.handset) || !one.verify && !given && r.link == one.Link)
+		})
+		if best != nil || given {
+			return best
+		}
+	}
+	return nil
+}
+
+// tells returns the row, open or not, that a receipt names by its id.
+func (w *matching) tells(one *reported) *row {
+	for _, key := range one.keys {
+		if best := one.best(w.byKey[key], func(r *row) bool {
+			return key != "" && !r.replaced && (one.handset == nil || r.same(one.handset) || !one.verify && r.link == one.Link)
+		}); best != nil {
+			return best
+		}
+	}
+	return nil
 }
 
 // byReference returns the open row that a receipt names by the reference that it echoes.

@@ -15,7 +15,7 @@ import (
 )
 
 // TestPromises plays responses and receipts of a carrier in any order, in any lots:
-// two links whose ids collide, in any format, learnt or fixed; responses that do not
+// two links whose ids collide, in any format, configured or not; responses that do not
 // come, or late; receipts that echo a reference, come twice, contradict each other,
 // come over the other link, or find the inbox full. Whatever the order,
 //
@@ -24,16 +24,15 @@ import (
 //   - no receipt that names its handset is lost, in whatever format: each segment is
 //     settled in the end, and what still waits is of one that was settled before.
 func TestPromises(t *testing.T) {
-	d := newTest(t, Auto, "")
+	d := newTest(t, Auto)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		g := &game{T: rt, d: d, Matcher: New(fmt.Sprint("carrier", runs)), settledBy: map[copyOf]string{}}
+		g := &game{T: rt, d: d, carrier: fmt.Sprint("carrier", runs), settledBy: map[copyOf]string{}}
 		g.setUp()
 		for len(g.responses)+len(g.reports) > 0 {
 			g.step()
 		}
-		g.rematch()
 		g.judge()
 	})
 }
@@ -44,12 +43,13 @@ type game struct {
 	d *testMatcher
 	*Matcher
 
-	learns, numbered, crosses bool // how receipts come in this run
-	formats                   map[string]Format
-	sent                      []Segment
-	responses                 []Segment
-	reports                   []Receipt // to be delivered; Error names each
-	late                      map[int64]Segment
+	carrier                 string
+	auto, numbered, crosses bool // how receipts come in this run
+	format                  Format
+	sent                    []Segment
+	responses               []Segment
+	reports                 []Receipt // to be delivered; Error names each
+	late                    map[int64]Segment
 
 	settledBy map[copyOf]string // -> the receipt
 }
@@ -63,22 +63,16 @@ type copyOf struct {
 func yes(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 
 func (g *game) setUp() {
-	g.learns = yes(g.T, "the format is learnt")
-	g.numbered = g.learns || yes(g.T, "receipts name their handset")
-	g.crosses = g.learns && yes(g.T, "receipts come over any link")
-	g.formats, g.late = map[string]Format{}, map[int64]Segment{}
-	links := []string{"l1", "l2"}
-	for _, link := range links {
-		g.formats[link] = rapid.SampledFrom(known[:]).Draw(g.T, "format")
-		if g.learns && g.crosses {
-			g.formats[link] = g.formats[links[0]] // one carrier, one format, whichever link
-		}
-		configured := g.formats[link]
-		if g.learns {
-			configured = Auto
-		}
-		g.Hold(link, configured, "")
+	g.auto = yes(g.T, "any format is tried")
+	g.numbered = g.auto || yes(g.T, "receipts name their handset")
+	g.crosses = g.auto && yes(g.T, "receipts come over any link")
+	g.late = map[int64]Segment{}
+	g.format = rapid.SampledFrom([]Format{Same, HexToDecimal, DecimalToHex}).Draw(g.T, "format")
+	g.Matcher = New(g.carrier, g.format)
+	if g.auto {
+		g.Matcher = New(g.carrier, Auto)
 	}
+	links := []string{"l1", "l2"}
 	ids := map[string][]int{}
 	for i, link := range links { // many are others' in another format
 		if ids[link] = ids[links[0]]; i == 0 || !yes(g.T, "they count alike") {
@@ -96,7 +90,7 @@ func (g *game) setUp() {
 // send is a message that the carrier takes and reports of.
 func (g *game) send(message int64, link string, id int) {
 	response, reported := strconv.Itoa(id), strconv.Itoa(id)
-	switch g.formats[link] {
+	switch g.format {
 	case HexToDecimal:
 		response = strings.ToUpper(strconv.FormatInt(int64(id), 16))
 	case DecimalToHex:
@@ -164,7 +158,6 @@ func (g *game) step() {
 	if err != nil {
 		g.Fatal(err)
 	}
-	g.Committed(r)
 	g.note(r.Settled)
 	for i, outcome := range r.Outcomes {
 		if outcome == Throttled {
@@ -174,16 +167,6 @@ func (g *game) step() {
 			g.Errorf("receipt %s settled message %d", reports[i].Error, r.Whose[i])
 		}
 	}
-	if yes(g.T, "rematch") {
-		g.rematch()
-	}
-}
-
-func (g *game) rematch() {
-	d := *g.d
-	d.TB, d.Matcher = g.d.TB, g.Matcher
-	settled, _ := d.rematch()
-	g.note(settled)
 }
 
 // messageOf is the message that a receipt is of.

@@ -32,19 +32,22 @@ const (
 	Throttled     Outcome = "throttled"     // no such segment, and no room in the inbox: not kept
 )
 
-// reported is a receipt whose id is read in the format that its link is known to have.
+// reported is a receipt as it is matched.
 type reported struct {
 	Receipt
-	key     string // of the segment that it names
-	handset *int32 // nil: it names none
-	verify  bool   // settle only a segment that went to the handset; else also any of the same link
-	guess   bool   // the format is not known
+	keys    []string // that its segment may have, the likeliest first
+	handset *int32   // nil: it names none
+	verify  bool     // settle only a segment that went to the handset; else also any of the same link
 
-	reference *int32   // of one that waits in the inbox: Reference, as it is stored
-	keys      []string // of one that waits there: its keys in the formats that are tried now
+	reference *int32 // of one that waits in the inbox: Reference, as it is stored
 }
 
-// read reads the id of a receipt.
-func (l *learner) read(r Receipt) reported {
-	return reported{Receipt: r, key: receiptKey(l.format, r.CarrierID), handset: handset(r.Number), verify: !l.fixed, guess: l.format == Auto}
+// read reads the id of a receipt. Without a handset to prove it, an id is taken as it is
+// written.
+func (f Format) read(r Receipt) reported {
+	one := reported{Receipt: r, keys: f.keys(r.CarrierID), handset: handset(r.Number), verify: f == Auto}
+	if one.handset == nil {
+		one.keys = one.keys[:1]
+	}
+	return one
 }

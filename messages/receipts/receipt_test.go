@@ -19,7 +19,7 @@ const another = "25799999999"
 // TestReceiptAfterResponse: the usual order; whatever comes after the first
 // final word changes nothing.
 func TestReceiptAfterResponse(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	settledAs(t, d.record([]Segment{accepted(1, "00AB"), accepted(2, "00AC")}).Settled, sms.Sent)
 	r := d.record(nil, receipt("00ab", "ENROUTE", ""), receipt("AB", "DELIVRD", ""), receipt("ac", "UNDELIV", ""))
 	outcomes(t, r, Intermediate, Matched, Matched)
@@ -58,7 +58,7 @@ func TestReceiptAfterResponse(t *testing.T) {
 
 // TestReceiptsInOneLot: the first final one counts, the others are judged by it.
 func TestReceiptsInOneLot(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	r := d.record([]Segment{accepted(1, "7")},
 		receipt("7", "UNDELIV", ""), receipt("07", "DELIVRD", ""), receipt("7", "UNDELIV", ""), receipt("7", "ENROUTE", ""))
 	outcomes(t, r, Matched, Contradiction, Duplicate, Intermediate)
@@ -67,7 +67,7 @@ func TestReceiptsInOneLot(t *testing.T) {
 
 // TestReceiptBeforeResponse: it waits in the inbox for its response. fault 26
 func TestReceiptBeforeResponse(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	r := d.record(nil, receipt("A1", "DELIVRD", ""), receipt("A1", "DELIVRD", ""), receipt("A2", "EXPIRED", ""), receipt("A2", "DELIVRD", ""), receipt("A3", "ENROUTE", ""))
 	outcomes(t, r, Unmatched, Unmatched, Unmatched, Unmatched, Unmatched)
 	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
@@ -98,7 +98,7 @@ func TestReceiptBeforeResponse(t *testing.T) {
 // TestReceiptAndResponseRace: response and receipt of each message are worked
 // on in two transactions at once; whichever comes second settles it.
 func TestReceiptAndResponseRace(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	const n = 60
 	var mu sync.Mutex
 	settled := map[int64]int{}
@@ -130,7 +130,7 @@ func TestReceiptAndResponseRace(t *testing.T) {
 // TestReusedIDs: a carrier that counts its ids anew means the youngest segment
 // that nothing has been said of yet.
 func TestReusedIDs(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	hour := time.Now().Add(-time.Hour)
 	first, second := accepted(1, "1"), accepted(2, "1")
 	first.At, second.At = hour, hour.Add(30*time.Minute)
@@ -147,9 +147,9 @@ func TestReusedIDs(t *testing.T) {
 // handset's that the id was given for, it is its own link's, if that is fixed.
 func TestSameIDs(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
-		d := newTest(t, Same, "")
+		d := newTest(t, Same)
 		if !fixed {
-			d = newTest(t, Auto, "same")
+			d = newTest(t, Auto)
 		}
 		// The other's receipt comes before its response.
 		outcomes(t, d.record([]Segment{accepted(1, "5")}, receipt("5", "UNDELIV", numberOf(2)).over("l2")), Unmatched)
@@ -194,7 +194,7 @@ func TestEarlyReceiptOfOne(t *testing.T) {
 		{"by its link, a number of the carrier's own", receipt("9", "DELIVRD", another).over("l2"), 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newTest(t, Same, "")
+			d := newTest(t, Same)
 			d.record(nil, c.early)
 			settledAs(t, d.record([]Segment{accepted(1, "9"), accepted(2, "9", on("l2"))}).Settled, sms.Sent, c.want)
 			if n := d.waiting(); n != 0 {
@@ -207,7 +207,7 @@ func TestEarlyReceiptOfOne(t *testing.T) {
 // TestNamelessSegments: a segment that was accepted without an id is found by
 // the reference that its receipt echoes, whichever comes first.
 func TestNamelessSegments(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	nameless := func(message int64, reference uint16) Segment {
 		return accepted(message, "", func(p *Segment) { p.Reference = reference })
 	}
@@ -219,7 +219,7 @@ func TestNamelessSegments(t *testing.T) {
 // TestLateAnswer: an answer after the segment was given up takes the place of
 // what was recorded then, and its handset; its receipt finds it.
 func TestLateAnswer(t *testing.T) {
-	d := newTest(t, Auto, "same")
+	d := newTest(t, Auto)
 	late := func(message int64, key string) Segment {
 		return accepted(message, key, func(p *Segment) { p.Late, p.Number = true, "" })
 	}
@@ -242,7 +242,7 @@ func TestLateAnswer(t *testing.T) {
 // TestLateAnswerOfOneCopy: of several copies without an answer one has it now. Of the others, of other segments, and of what
 // another carrier left unanswered, nothing has been said.
 func TestLateAnswerOfOneCopy(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	late := func(key string) Segment { return accepted(1, key, segment(1, 2), func(p *Segment) { p.Late = true }) }
 	left := func(step string, want int) {
 		t.Helper()
@@ -283,7 +283,7 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 
 // TestConfirmedBySubmit: for a carrier without receipts the response decides.
 func TestConfirmedBySubmit(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	confirmed := func(p *Segment) { p.Confirmed = true }
 	r := d.record([]Segment{accepted(1, "", confirmed), accepted(2, "", segment(1, 2), confirmed)})
 	settledAs(t, r.Settled, sms.Sent, 1, 2)
@@ -294,7 +294,7 @@ func TestConfirmedBySubmit(t *testing.T) {
 
 // TestEmptyIDs: accepted without an id; no receipt can speak of it.
 func TestEmptyIDs(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	settledAs(t, d.record([]Segment{accepted(1, ""), accepted(2, "")}, receipt("", "DELIVRD", "")).Settled, sms.Sent)
 	if status := d.stateOf(1); status != sms.Pending {
 		t.Errorf("it is %v", status)
@@ -303,7 +303,7 @@ func TestEmptyIDs(t *testing.T) {
 
 // TestDirtyReceipts: what no database takes does not keep a receipt out of it.
 func TestDirtyReceipts(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	r := receipt("D\x001\xff", "DELIVRD", "\x00257\xc3")
 	r.State, r.Error = "DELI\x00VRD", "\xfe0"
 	stranger := r
@@ -319,7 +319,7 @@ func TestDirtyReceipts(t *testing.T) {
 func TestSegmentsOfOneID(t *testing.T) {
 	three := []Segment{accepted(1, "A", segment(1, 3)), accepted(1, "A", segment(2, 3)), accepted(1, "A", segment(3, 3))}
 	for _, lots := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
-		d := newTest(t, Same, "")
+		d := newTest(t, Same)
 		d.record(three)
 		var settled []SegmentState
 		for _, n := range lots {
@@ -332,7 +332,7 @@ func TestSegmentsOfOneID(t *testing.T) {
 		settledAs(t, settled, sms.Sent, 1, 1, 1)
 		outcomes(t, d.record(nil, receipt("A", "DELIVRD", ""), receipt("A", "DELIVRD", "")), Duplicate, Duplicate)
 	}
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	for range 3 {
 		d.record(nil, receipt("A", "DELIVRD", ""))
 	}
@@ -342,7 +342,7 @@ func TestSegmentsOfOneID(t *testing.T) {
 // TestInboxOfReusedIDs: a receipt that is like one which waits in vain since
 // long ago is the newer message's.
 func TestInboxOfReusedIDs(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	outcomes(t, d.record(nil, receipt("7", "DELIVRD", "")), Unmatched)
 	d.exec(`UPDATE receipts SET received_at = now() - interval '1 day'`)
 	outcomes(t, d.record(nil, receipt("7", "DELIVRD", "")), Unmatched)
@@ -353,7 +353,7 @@ func TestInboxOfReusedIDs(t *testing.T) {
 // so do those that are kept beside a message; of those that no segment is found for
 // no more are kept than there is room for. fault 25
 func TestInboxIsBounded(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.record([]Segment{accepted(1, "k")}, receipt("k", "ENROUTE", ""), receipt("old", "DELIVRD", ""), receipt("new", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours' WHERE key <> 'new'`)
 	if n, err := Forget(t.Context(), d.pool, time.Hour); err != nil || n != 2 {
@@ -371,7 +371,7 @@ func TestInboxIsBounded(t *testing.T) {
 
 // TestForgettingSkipsWhatIsHeld: it waits for nobody.
 func TestForgettingSkipsWhatIsHeld(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.record(nil, receipt("a", "DELIVRD", ""), receipt("b", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours'`)
 	for want := range 2 {
@@ -393,7 +393,7 @@ func TestForgettingSkipsWhatIsHeld(t *testing.T) {
 // TestUnanswered: a segment whose answer was lost is settled by a receipt that
 // echoes its reference from its own handset, and by no other.
 func TestUnanswered(t *testing.T) {
-	d := newTest(t, Same, "")
+	d := newTest(t, Same)
 	d.record([]Segment{accepted(1, "x1", segment(1, 2)), unanswered(1, 77, segment(2, 2)), unanswered(2, 78, segment(1, 2))})
 	r := d.record(nil, receipt("x2", "DELIVRD", "25761999999").echoing(77), receipt("x3", "DELIVRD", numberOf(1)).echoing(79),
 		receipt("x5", "DELIVRD", "").echoing(77))
@@ -415,25 +415,23 @@ func TestUnanswered(t *testing.T) {
 	settledAs(t, d.record([]Segment{unanswered(3, 80)}).Settled, sms.Sent, 3)
 }
 
-// TestVerify: until a link's format of ids is known, only a receipt from the
-// segment's own handset settles it; the others wait in the inbox, from where
-// another format can take them.
-func TestVerify(t *testing.T) {
-	d := newTest(t, Auto, "")
+// TestAuto: any format of an id finds the segment that went to the handset of the receipt,
+// ahead of the response and behind it, and no other. Of two formats that fit, the id as it
+// is written goes first, and what it says again of a settled segment settles no other.
+func TestAuto(t *testing.T) {
+	d := newTest(t, Auto)
 	d.record([]Segment{accepted(1, "10"), accepted(2, "16")})
-	outcomes(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1))), Unmatched) // decimal for hexadecimal 10
-	if settled, _ := d.rematch(); len(settled) != 1 || settled[0].MessageID != 1 || settled[0].Status != sms.Sent {
-		t.Errorf("settled %+v", settled)
-	}
-	if n := d.count(`SELECT count(*) FROM receipts`); n != 0 {
-		t.Errorf("%d left in the inbox", n)
-	}
-	// Each is looked at once, and none that is young.
-	d.record(nil, receipt("17", "DELIVRD", numberOf(3)))
-	d.rematch()
-	d.record([]Segment{accepted(3, "zz")})
-	d.exec(`UPDATE segments SET key = '11', state = NULL WHERE message_id = 3`)
-	if settled, _ := d.rematch(); len(settled) != 0 {
-		t.Errorf("looked at again: %+v", settled)
+	settledAs(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1))).Settled, sms.Sent, 1) // decimal for hexadecimal 10
+	outcomes(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1)), receipt("16", "UNDELIV", numberOf(1))), Duplicate, Contradiction)
+	outcomes(t, d.record(nil, receipt("21", "DELIVRD", numberOf(3)), receipt("1f", "DELIVRD", numberOf(4))), Unmatched, Unmatched)
+	settledAs(t, d.record([]Segment{accepted(4, "15"), accepted(3, "15"), accepted(5, "31")}).Settled, sms.Sent, 3)
+	settledAs(t, d.record([]Segment{accepted(4, "31")}).Settled, sms.Sent, 4)
+
+	same := func(p *Segment) { p.Number = sms.Number("+" + numberOf(6)) }
+	d.record([]Segment{accepted(6, "20"), accepted(7, "32", same)})
+	settledAs(t, d.record(nil, receipt("32", "DELIVRD", numberOf(6))).Settled, sms.Sent, 7)
+	outcomes(t, d.record(nil, receipt("32", "DELIVRD", numberOf(6))), Duplicate)
+	if status := d.stateOf(6); status != sms.Pending {
+		t.Errorf("a repetition settled another message: %v", status)
 	}
 }

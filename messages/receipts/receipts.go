@@ -17,30 +17,24 @@
 //
 // The first of these that fits:
 //
-//  1. By its id, read in the format that its link is known to have.
+//  1. By its id, in the configured format, or with auto in any format.
 //  2. By user_message_reference, where the carrier echoes it: so are found segments
 //     that were never answered (their key is "?" and the reference) and those that were
 //     accepted without an id ("!" and the reference).
 //  3. Later: it waits in the inbox, since it may be ahead of its submit_sm_resp. A
-//     segment that is recorded looks there, fifteen minutes back at most, for a receipt with
-//     its id; while the format is not fixed, for one with its id in another format; and
-//     where it has no id, for one that echoes its reference.
-//  4. Out of the inbox, in another format: [Matcher.Rematch] takes each final receipt
-//     that has waited for two seconds and tries its id in every format, once.
+//     segment that is recorded looks there, fifteen minutes back at most, in the same way.
 //
 // A carrier's transactions run one after the other ([Matcher.Lock]): of a response and
 // its receipt, in whichever processes they are worked on, the second sees the first.
 //
-// # Formats of ids, and how they are learnt
+// # Formats of ids
 //
 // A carrier may write the id of a response otherwise in its receipts: in upper case or
 // with leading zeros, which Key passes over, or in decimal instead of hexadecimal and
-// the other way round (rule carriers 1.1). The configuration names the format, which is
-// fixed then, or says auto: then each receipt that finds its segment, and names its
-// handset, is a vote for the format in which it did. Three votes make a format known,
-// for this link; a receipt that fits what is known takes back the votes against it. Ids
-// that are alike in every format say nothing. [Matcher.Committed] returns what was
-// learnt; the caller stores that word and hands it to [Matcher.Hold] after a restart.
+// the other way round (rule carriers 1.1). The configuration names the format, or says
+// auto: then a receipt that names its handset is looked for under its id as it is
+// written and under what that is in the other base, read as decimal and read as
+// hexadecimal. Of these the first that was given for the handset decides.
 //
 // # When the handset must agree
 //
@@ -48,12 +42,11 @@
 // that names none settles whoever has its id. One that names a handset
 //
 //   - settles a segment that went there, whichever link it came over;
-//   - settles, where the format of its link is fixed, also another segment of that link,
+//   - settles, where the format is configured, also another segment of that link,
 //     because some carriers write a number of their own; but not when its id was once
 //     given for the very handset that it names: then it tells again what is known;
-//   - settles no other. None while the format is learnt: the digits of one message's
-//     id in decimal are another's in hexadecimal. None by a reference: it has 16 bits.
-//     None in another format than the known one.
+//   - settles no other. None with auto: the digits of one message's id in decimal are
+//     another's in hexadecimal. None by a reference: it has 16 bits.
 //
 // # Ids that come twice
 //
@@ -65,29 +58,18 @@
 // duplicate or a contradiction and changes nothing.
 package receipts
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // inboxReach is how long before its response a receipt may have come. Longer
 // would match receipts of old messages when a carrier counts its ids anew.
 const inboxReach = 15 * time.Minute
 
-// Matcher matches the receipts of one carrier with its segments. Beside the tables it
-// has what one process knows of the carrier: the format of each link's ids, and how far
-// it has looked through the inbox. Its methods may be called at any time; one
-// [Rematching] may be under way.
+// Matcher matches the receipts of one carrier with its segments. It has no state but the
+// tables.
 type Matcher struct {
 	carrier string
-	seen    int64 // the last id of the inbox that a Rematching has looked at
-
-	mu     sync.Mutex
-	links  map[string]*learner
-	parked time.Time // when a receipt last went into the inbox whose link's format was not known
+	format  Format
 }
 
-// New returns the matcher of a carrier.
-func New(carrier string) *Matcher {
-	return &Matcher{carrier: carrier, links: make(map[string]*learner)}
-}
+// New returns the matcher of a carrier whose receipts write ids in a format.
+func New(carrier string, format Format) *Matcher { return &Matcher{carrier, format} }

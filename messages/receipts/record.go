@@ -3,7 +3,6 @@ package receipts
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,9 +33,6 @@ type Recorded struct {
 	Early    int            // of these, by a receipt that was ahead of the response
 	Outcomes []Outcome      // of the receipts, in their order
 	Whose    []int64        // of the receipts that are Matched: their messages
-
-	votes  []vote
-	parked bool
 }
 
 // Record takes the carrier's lock ([Matcher.Lock]) and records segments that it
@@ -62,7 +58,7 @@ func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, rec
 
 // recorded sums up a matching.
 func (w *matching) recorded() Recorded {
-	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes)), votes: w.votes}
+	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes))}
 	for _, row := range w.settled {
 		r.Settled = append(r.Settled, row.SegmentState)
 	}
@@ -70,18 +66,6 @@ func (w *matching) recorded() Recorded {
 		if outcome == Matched {
 			r.Whose[i] = w.named[i].MessageID
 		}
-		r.parked = r.parked || outcome == Unmatched && w.reports[i].guess
 	}
 	return r
-}
-
-// Committed takes in what a Record has shown of the links' formats of ids, once its
-// transaction is committed. It returns those that became known by it.
-func (m *Matcher) Committed(r Recorded) []Learnt {
-	if r.parked {
-		m.mu.Lock()
-		m.parked = time.Now()
-		m.mu.Unlock()
-	}
-	return m.learn(r.votes)
 }

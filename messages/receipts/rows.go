@@ -37,8 +37,11 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 		if r.confirmed {
 			continue
 		}
-		keys = append(keys, r.key)
-		keys = append(keys, r.other...)
+		if w.format == Auto {
+			keys = append(keys, forms(r.key)...)
+		} else {
+			keys = append(keys, r.key)
+		}
 		if r.reference != nil {
 			references = append(references, *r.reference)
 		}
@@ -57,7 +60,11 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 		ORDER BY id`, w.carrier, keys, references, inboxReach).
 		Query(func(rows pgx.Rows) (err error) {
 			w.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e waiting, err error) {
-				err = row.Scan(&e.id, &e.Link, &e.key, &e.reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
+				var key string
+				err = row.Scan(&e.id, &e.Link, &key, &e.reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
+				if e.keys = []string{key}; w.format == Auto && e.handset != nil {
+					e.keys = forms(key)
+				}
 				return e, err
 			})
 			return err
@@ -86,9 +93,6 @@ func (w *matching) loadNamed(b *pgx.Batch) {
 	}
 	for i := range w.reports {
 		r := &w.reports[i]
-		if r.keys == nil {
-			ask(r.key, r)
-		}
 		for _, key := range r.keys {
 			ask(key, r)
 		}
@@ -241,7 +245,7 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 		v := int16(r.Status)
 		status = &v
 	}
-	key := r.key
+	key := r.keys[0]
 	var reference *int32
 	if r.Reference != nil {
 		v := int32(*r.Reference)

@@ -32,7 +32,6 @@ CREATE TABLE links (
     tps        double precision NOT NULL DEFAULT 0,
     accepted   integer     NOT NULL DEFAULT 0, -- submit_sm that the carrier accepted in the last minute
     throttled  integer     NOT NULL DEFAULT 0, -- submit_sm that it refused as too fast in the last minute
-    id_format  text        NOT NULL DEFAULT '',    -- how its receipts write ids, once learnt
     served_at  timestamptz NOT NULL DEFAULT now(), -- when it last could carry messages
     bound_by   bigint,                             -- dispatchers.id that last had it bound
     retries    json        NOT NULL DEFAULT '[]',  -- of a link that was given up: its binds' attempts so far (smpp.Retry)
