@@ -81,8 +81,7 @@ func environment() []string {
 			kept = append(kept, variable)
 		}
 	}
-	// The race detector would sleep a second at every exit.
-	return append(kept, "GORACE=atexit_sleep_ms=0")
+	return kept
 }
 
 // stage lets three stories with much traffic play at once, so that the bounds on

@@ -7,7 +7,8 @@
 // one in a temporary directory. A private server never outlives the test binary,
 // however that ends: a small watcher process waits for it to go.
 //
-// Durability is on, as in production; INTUMWA_TEST_FSYNC=off trades it for speed.
+// PostgreSQL runs with fsync off. A server that is killed loses nothing by it, because
+// the kernel keeps what was written; only a crash of the machine would.
 // With INTUMWA_TEST_LATE=2 two of a hundred answers of the shared servers come late.
 // It is plumbing for tests only: no product code imports it.
 package testenv
@@ -21,7 +22,6 @@ import (
 const (
 	databaseVariable = "INTUMWA_TEST_DATABASE_URL"
 	redisVariable    = "INTUMWA_TEST_REDIS_URL"
-	fsyncVariable    = "INTUMWA_TEST_FSYNC"
 )
 
 // shared are the servers of this test binary.
@@ -43,6 +43,9 @@ func Main(m *testing.M) {
 func Run(m *testing.M) int {
 	defer shared.postgres.stop()
 	defer shared.redis.stop()
+	// Programs that tests start are often built with the race detector, which sleeps for a
+	// second at every exit.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	return m.Run()
 }
 
