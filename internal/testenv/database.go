@@ -19,18 +19,19 @@ import (
 // server agree on who makes the template.
 const templateLock = 0x1A70
 
-// Database returns the URL of a fresh database with the current schema that
-// belongs to this test alone, and drops it afterwards.
+// Database returns the URL of an empty database with the current schema that
+// belongs to this test alone. After the test it is emptied for another one, or
+// dropped.
 func Database(t testing.TB) string {
 	t.Helper()
 	server := shared.postgres.get(t)
-	name := databaseName(t.Name())
-	if err := createDatabase(server, name); err != nil {
-		t.Fatalf("making a database for this test: %v", err)
+	name, err := takeDatabase(server, t.Name())
+	if err != nil {
+		t.Fatalf("taking a database for this test: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := execute(server, "DROP DATABASE "+quote(name)+" WITH (FORCE)"); err != nil {
-			t.Logf("dropping the database of this test: %v", err)
+		if err := returnDatabase(server, name); err != nil {
+			t.Logf("emptying the database of this test: %v", err)
 		}
 	})
 	return inDatabase(server, name)

@@ -1,7 +1,7 @@
 // Package testenv gives tests real PostgreSQL and Redis servers.
 //
-// Every test gets a database or a key prefix of its own, so that tests and test
-// binaries may run side by side. When INTUMWA_TEST_DATABASE_URL or
+// Every test gets an empty database or a key prefix of its own, so that tests and
+// test binaries may run side by side. When INTUMWA_TEST_DATABASE_URL or
 // INTUMWA_TEST_REDIS_URL is set (make test starts one private pair for the whole
 // run) that server is used; otherwise the first test that asks starts a private
 // one in a temporary directory. A private server never outlives the test binary,
@@ -43,6 +43,7 @@ func Main(m *testing.M) {
 func Run(m *testing.M) int {
 	defer shared.postgres.stop()
 	defer shared.redis.stop()
+	defer dropSpares()
 	// Programs that tests start are often built with the race detector, which sleeps for a
 	// second at every exit.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -88,13 +88,46 @@ func TestDatabasesAreSeparateAndMigrated(t *testing.T) {
 	}
 }
 
-func TestDatabaseIsDroppedAfterItsTest(t *testing.T) {
-	var url string
-	t.Run("user", func(t *testing.T) { url = Database(t) })
-	conn, err := pgx.Connect(t.Context(), url)
-	if err == nil {
-		_ = conn.Close(t.Context())
-		t.Error("the database outlived its test")
+// TestDatabasesAreReused: the next test gets the database of the one before, without a trace of it. What has another schema,
+// settings than at first, and what the planner knows about, is dropped.
+func TestDatabasesAreReused(t *testing.T) {
+	use := func(statements ...string) (name string) {
+		t.Run("user", func(t *testing.T) {
+			pool := Pool(t)
+			if err := pool.QueryRow(t.Context(), `SELECT current_database()`).Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+			var rows, id int64
+			if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM ledger), nextval('ledger_id_seq')`).Scan(&rows, &id); err != nil || rows != 0 || id != 1 {
+				t.Errorf("%d rows are there, the first id is %d, %v", rows, id, err)
+			}
+			left, err := pgx.Connect(t.Context(), pool.Config().ConnString()) // nobody closes it
+			if err != nil {
+				t.Fatal(err)
+			}
+			Companies(t, pool, 1)
+			for _, statement := range append(statements, `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (1, 'adjustment', 1, 1)`) {
+				if _, err := left.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		return name
+	}
+	name := use()
+	if again := use(); again != name {
+		t.Errorf("the second test has %s, the first had %s", again, name)
+	}
+	for _, change := range []string{
+		`ALTER TABLE ledger DISABLE TRIGGER USER`,
+		`CREATE OR REPLACE FUNCTION purge_mark(ref uuid, segments bigint) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS 'SELECT 1::numeric'`,
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`,
+		`ANALYZE users`,
+	} {
+		name := use(change)
+		if again := use(); again == name {
+			t.Errorf("the next test has the same database after %s", change)
+		}
 	}
 }
 

@@ -1,0 +1,114 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// spare are databases of tests that have ended. They are empty, and the next test gets one of them: to copy the template
+// and to drop the copy takes a hundred times as long as to delete a few rows.
+var spare struct {
+	sync.Mutex
+	names    []string
+	pristine string // the shape of a copy of the template
+}
+
+// takeDatabase returns the name of an empty database that no other test uses.
+func takeDatabase(server, test string) (name string, err error) {
+	spare.Lock()
+	defer spare.Unlock()
+	if n := len(spare.names); n > 0 {
+		name, spare.names = spare.names[n-1], spare.names[:n-1]
+		return name, nil
+	}
+	name = databaseName(test)
+	if err := createDatabase(server, name); err != nil {
+		return "", fmt.Errorf("making a database: %w", err)
+	}
+	if spare.pristine != "" {
+		return name, nil
+	}
+	return name, inTurn(inDatabase(server, name), func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, shape).Scan(&spare.pristine)
+	})
+}
+
+// returnDatabase keeps the database of a test that has ended for the next one, or drops it where the test has changed the
+// schema, has made it large, or has had the planner learn about its rows.
+func returnDatabase(server, name string) error {
+	kept := false
+	err := inTurn(inDatabase(server, name), func(ctx context.Context, conn *pgx.Conn) error {
+		var now string
+		var small bool
+		err := conn.QueryRow(ctx, `SELECT (`+shape+`),
+			(SELECT sum(pg_relation_size(oid)) < 4000000 FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = 'public')`).Scan(&now, &small)
+		if err != nil || now != spare.pristine || !small {
+			return err
+		}
+		_, err = conn.Exec(ctx, empty)
+		kept = err == nil
+		return err
+	})
+	if kept {
+		spare.Lock()
+		defer spare.Unlock()
+		spare.names = append(spare.names, name)
+		return nil
+	}
+	if dropped := execute(server, "DROP DATABASE "+quote(name)+" WITH (FORCE)"); dropped != nil {
+		return fmt.Errorf("dropping the database (%w)", dropped)
+	}
+	return err
+}
+
+// dropSpares drops what the tests of this binary leave to a server that others use too.
+func dropSpares() {
+	for _, name := range spare.names {
+		_ = execute(shared.postgres.url, "DROP DATABASE "+quote(name)+" WITH (FORCE)")
+	}
+}
+
+// inTurn runs do on a connection to a database, once no other session is left there.
+func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := within()
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`); err != nil {
+		return fmt.Errorf("ending the sessions of a test: %w", err)
+	}
+	return do(ctx, conn)
+}
+
+// shape is a query that answers the same for databases with the same schema and settings.
+const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
+		SELECT concat_ws(',', relname, relkind, relchecks, reltriggers.n, reloptions, relacl) FROM pg_class
+			CROSS JOIN LATERAL (SELECT string_agg(tgname || tgenabled::text, ',' ORDER BY tgname) AS n FROM pg_trigger WHERE tgrelid = pg_class.oid) reltriggers
+			WHERE relnamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(',', attrelid::regclass, attname, atttypid, attnotnull, attisdropped) FROM pg_attribute
+			WHERE attnum > 0 AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+		UNION ALL SELECT concat_ws(',', conname, contype, convalidated) FROM pg_constraint
+		UNION ALL SELECT concat_ws(',', proname, md5(prosrc), proacl) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+		UNION ALL SELECT concat_ws(',', nspname, nspacl) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
+		UNION ALL SELECT setconfig::text FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+		UNION ALL SELECT datconnlimit || ',' || datallowconn::text || coalesce(datacl::text, '') FROM pg_database WHERE datname = current_database()
+		UNION ALL SELECT 'v' || version_id || is_applied::text FROM intumwa_schema
+	) s(x)`
+
+// empty deletes all rows, begins all sequences anew and forgets what was counted.
+const empty = `DO $$ DECLARE t text; filled boolean; BEGIN
+	SET LOCAL session_replication_role = replica; -- no triggers
+	FOR t IN SELECT format('%I', tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'intumwa_schema' LOOP
+		EXECUTE 'SELECT EXISTS (SELECT FROM ' || t || ')' INTO filled;
+		IF filled THEN EXECUTE 'DELETE FROM ' || t; END IF;
+	END LOOP;
+	PERFORM setval(format('%I', sequencename)::regclass, start_value, false) FROM pg_sequences WHERE schemaname = 'public' AND sequencename NOT LIKE 'intumwa_schema%';
+	PERFORM pg_stat_reset();
+END $$`
