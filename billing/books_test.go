@@ -62,7 +62,7 @@ func TestBooks(t *testing.T) {
 				debits := make([]billing.Debit, rapid.IntRange(1, 6).Draw(rt, "n"))
 				for i := range debits {
 					next++
-					debits[i] = billing.Debit{CompanyID: anyone.Draw(rt, "company"), Amount: rapid.Int64Range(1, 20).Draw(rt, "amount"), Ref: ref(next)}
+					debits[i] = billing.Debit{CompanyID: rapid.OneOf(anyone, anyone, rapid.Just(int64(0))).Draw(rt, "company"), Amount: rapid.Int64Range(-1, 20).Draw(rt, "amount"), Ref: ref(next)}
 				}
 				var receipts []billing.Receipt
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -74,7 +74,7 @@ func TestBooks(t *testing.T) {
 					have[id] = credits
 				}
 				for i, d := range debits {
-					admitted := d.Amount <= have[d.CompanyID]
+					admitted := d.Amount > 0 && d.Amount <= have[d.CompanyID] // company 0 does not exist
 					if admitted {
 						have[d.CompanyID] -= d.Amount
 						if committed {

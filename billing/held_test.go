@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -41,12 +40,8 @@ func TestGiveBackWaitsForNobody(t *testing.T) {
 	charge(t, pool, paid...)
 	letGo := hold(t, pool, `SELECT FROM balances WHERE company_id = 1 FOR UPDATE`)
 
-	start := time.Now()
-	if n := refund(t, pool, paid...); n != 1 {
+	if n := refund(t, pool, paid...); n != 1 { // it would fail if it waited for the lock's timeout
 		t.Errorf("%d refunded at once, want 1", n)
-	}
-	if took := time.Since(start); took > 4*time.Second { // the lock timeout is 5 s
-		t.Errorf("it waited %s", took)
 	}
 	state := func(want1, want2 int64, wantUsed1, wantUsed2 int) {
 		t.Helper()

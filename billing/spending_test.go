@@ -2,67 +2,14 @@ package billing_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/billing"
 	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
-
-// TestCapIsExact: many charge at once over two pools; what a day takes never exceeds the
-// cap, and reaches it. Whoever is refused is told what is left.
-func TestCapIsExact(t *testing.T) {
-	url := testenv.Database(t)
-	connect := func() *pgxpool.Pool {
-		pool, err := pgxpool.New(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pool.Close)
-		return pool
-	}
-	one, two := connect(), connect()
-	open(t, one, 10_000)
-	const most = 500
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var spent int64
-	for i := range 400 {
-		pool := one
-		if i%2 == 1 {
-			pool = two
-		}
-		wg.Go(func() {
-			debits := []billing.Debit{
-				{CompanyID: 1, Amount: int64(i%5 + 1), Ref: ref(uint64(2*i + 1)), Cap: most},
-				{CompanyID: 1, Amount: 1, Ref: ref(uint64(2*i + 2)), Cap: most},
-			}
-			for n, r := range charge(t, pool, debits...) {
-				mu.Lock()
-				switch {
-				case r.Admitted:
-					spent += debits[n].Amount
-				case !r.Capped || r.Left >= debits[n].Amount || r.Left < 0:
-					t.Errorf("refused %+v: %+v", debits[n], r)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	l := billing.New(one)
-	if have := balance(t, l, 1); spent != most || have != 10_000-most {
-		t.Errorf("%d spent, %d left", spent, have)
-	}
-	if today, err := l.SpentToday(t.Context(), 1); err != nil || today != most {
-		t.Errorf("spent today: %d, %v", today, err)
-	}
-	sound(t, l, 1)
-}
 
 // TestCap: it counts what was spent before it was set, not what was refused, and not what
 // was given back; another day begins anew, whatever the clocks said before.

@@ -3,11 +3,9 @@ package billing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/testenv"
@@ -90,27 +88,6 @@ func TestStatement(t *testing.T) {
 		if page, _, err := l.Statement(t.Context(), nobody, StatementFilter{}, 0, 10); err != nil || len(page) != 0 {
 			t.Errorf("company %d: %d rows, %v", nobody, len(page), err)
 		}
-	}
-}
-
-// TestStatementOfReal: what is charged, refunded and granted stands there.
-func TestStatementOfReal(t *testing.T) {
-	pool := testenv.Pool(t)
-	l := New(pool)
-	if _, err := pool.Exec(t.Context(), `INSERT INTO balances (company_id) VALUES (1)`); err != nil {
-		t.Fatal(err)
-	}
-	for i, amount := range []int64{100, -30, 5} {
-		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			_, err := Grant(t.Context(), tx, 1, amount, fmt.Sprint("note ", i))
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, next, err := l.Statement(t.Context(), 1, StatementFilter{}, 0, 2)
-	if err != nil || next != page[1].ID || page[0].BalanceAfter != 75 || page[0].Amount != 5 || page[0].Note != "note 2" || page[1].BalanceAfter != 70 {
-		t.Errorf("%+v, %d, %v", page, next, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package messages_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,16 +25,9 @@ func (d *testStore) rule(company sms.CompanyID, keep *time.Duration) {
 func keep(d time.Duration) *time.Duration { return &d }
 
 // texts are the ids of messages with a text.
-func (d *testStore) texts() (ids []int64) {
+func (d *testStore) texts() []int64 {
 	d.Helper()
-	rows, err := d.pool.Query(d.Context(), `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
-	if err != nil {
-		d.Fatal(err)
-	}
-	if ids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-		d.Fatal(err)
-	}
-	return ids
+	return column[int64](d, `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
 }
 
 // ruled does all that the walks of companies' rules have to do; life is everybody's.
@@ -202,45 +194,4 @@ func TestBodyRulesBehindManyPending(t *testing.T) {
 	if purged != 1 || len(d.texts()) != 0 {
 		t.Errorf("%d are removed", purged)
 	}
-}
-
-// TestBodyRuleWhileSettling: a rule that is set while messages become final, and the walk beside it, leave no text and
-// spare what is pending.
-func TestBodyRuleWhileSettling(t *testing.T) {
-	d := newHotStore(t)
-	ids := d.pending(600)
-	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour'`)
-	finish := func(some []int64) {
-		finals := make([]messages.Final, len(some))
-		for i, id := range some {
-			finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
-		}
-		err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-			_, err := d.Finish(t.Context(), tx, finals, messages.Ends{Done: slices.Clone(some)})
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	var wg sync.WaitGroup
-	for i := range 50 {
-		wg.Go(func() { finish(ids[i*10 : i*10+10]) })
-		if i == 25 {
-			wg.Go(func() { d.rule(1, keep(messages.BodiesUntilFinal)) })
-		}
-		if i%10 == 0 {
-			wg.Go(func() {
-				if _, _, err := d.PurgeRuled(t.Context(), 0); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	d.rule(1, keep(messages.BodiesUntilFinal)) // as if a minute had passed since: what the walk met before is met again
-	d.ruled(0)
-	same(t, "with a text", d.texts(), ids[500:])
-	finish(ids[500:])
-	same(t, "with a text", d.texts(), nil)
 }

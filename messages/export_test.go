@@ -10,10 +10,5 @@ var (
 	WalkSettings  = byIndex
 )
 
-// ClaimStatement is the statement of [Store.Claim]; ClaimAsks and ClaimHolds are what
-// it looks up of opt-outs and of approvals.
-var (
-	ClaimStatement = claimStatement
-	ClaimAsks      = claimAsks
-	ClaimHolds     = claimHolds
-)
+// ClaimStatement is the statement of [Store.Claim].
+var ClaimStatement = claimStatement

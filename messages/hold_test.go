@@ -230,37 +230,6 @@ func TestHoldsInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestUnholdBesideClaim: whoever releases the messages of a sender waits for a claim that holds another one of it, and releases
-// that as well.
-func TestUnholdBesideClaim(t *testing.T) {
-	d := newHoldStore(t)
-	ctx := t.Context()
-	ids := d.pending(2)
-	d.exec(`UPDATE senders SET approved = false`)
-	d.claim(7, ids[0])
-	claiming, err := d.pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = claiming.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := claiming.Exec(ctx, messages.ClaimStatement, 7, false, ids, carrier); err != nil {
-		t.Fatal(err)
-	}
-	d.exec(`UPDATE senders SET approved = true`)
-	released := make(chan error, 1)
-	go func() { _, err := d.letting.Unhold(ctx, demo); released <- err }()
-	for end := time.Now().Add(time.Minute); len(released) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
-			break
-		}
-	}
-	if err := errors.Join(claiming.Commit(ctx), <-released); err != nil {
-		t.Fatal(err)
-	}
-	d.letGo()
-	same(t, "released", idsOf(d.claim(7, ids...)), ids)
-}
-
 // TestHoldRest: one look puts off the whole backlog of a sender that a claim has held, nothing of an approved one, and nothing
 // that is claimed. All of it is released again.
 func TestHoldRest(t *testing.T) {
@@ -282,49 +251,4 @@ func TestHoldRest(t *testing.T) {
 	}
 	d.letGo()
 	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:])
-}
-
-// TestUnholdReadsOn: what was let go is not read again in the same round, however long a snapshot keeps it.
-func TestUnholdReadsOn(t *testing.T) {
-	const held = 20_000
-	d := newHoldStore(t)
-	ctx := t.Context()
-	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
-		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1)`, held)
-	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, expires_at, pushed_at)
-		SELECT id, 1, 'lumitel', 1, '9999-12-31T00:00:00Z', now() + interval '1 day', NULL FROM messages`)
-	d.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
-	d.exec(`ANALYZE outbox`)
-	d.exec(`ANALYZE messages`)
-	snapshot, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = snapshot.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := snapshot.Exec(ctx, `SELECT FROM outbox LIMIT 1`); err != nil {
-		t.Fatal(err)
-	}
-	// What a session has read is told when it ends.
-	url := d.pool.Config().ConnString()
-	pool, err := postgres.Open(ctx, url+joined(url, []string{"application_name=counted"}), postgres.Options{BatchUpdates: true, MaxConns: 1, StatementTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := messages.New(pool).Unhold(ctx, demo)
-	pool.Close()
-	if err != nil || n != held {
-		t.Fatalf("%d are let go, %v", n, err)
-	}
-	read := func() int {
-		return d.count(`SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'outbox'`)
-	}
-	for end := time.Now().Add(time.Minute); read() < held || d.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'`) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d entries of indexes were read", read())
-		}
-	}
-	// To let go, to find the row again that is changed, and to see that none is left.
-	if got := read(); got > 4*held {
-		t.Errorf("%d entries of indexes were read for %d messages", got, held)
-	}
 }

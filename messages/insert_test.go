@@ -130,16 +130,7 @@ func TestKnown(t *testing.T) {
 // messages.
 func (d *testStore) references(sender string, number sms.Number) []int {
 	d.Helper()
-	rows, err := d.pool.Query(d.Context(), `SELECT coalesce(concat_ref, -1) FROM messages
-		WHERE sender = $1 AND phone_number = $2 AND segments > 1 ORDER BY id`, sender, string(number))
-	if err != nil {
-		d.Fatal(err)
-	}
-	refs, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		d.Fatal(err)
-	}
-	return refs
+	return column[int](d, `SELECT coalesce(concat_ref, -1) FROM messages WHERE sender = $1 AND phone_number = $2 AND segments > 1 ORDER BY id`, sender, string(number))
 }
 
 // distinct fails the test if a reference comes again within 256.
@@ -211,14 +202,7 @@ func TestConcatReferencesConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range pairs {
-		rows, err := d.pool.Query(t.Context(), `SELECT concat_ref FROM messages WHERE phone_number = $1`, fmt.Sprintf("+2577900000%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		refs, err := pgx.CollectRows(rows, pgx.RowTo[int])
-		if err != nil {
-			t.Fatal(err)
-		}
+		refs := d.references("DEMO", sms.Number(fmt.Sprintf("+2577900000%d", i)))
 		slices.Sort(refs)
 		if n := len(refs); n != writers*rounds*2 || len(slices.Compact(refs)) != n {
 			t.Errorf("pair %d: %d references, not all different", i, n)

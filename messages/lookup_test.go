@@ -1,15 +1,11 @@
 package messages_test
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
@@ -177,42 +173,3 @@ func TestList(t *testing.T) {
 		}
 	}
 }
-
-// TestListCost: however a list is filtered and however long the history is, a
-// page takes a handful of statements.
-func TestListCost(t *testing.T) {
-	d := newTestStore(t)
-	d.pending(300)
-	d.exec(`UPDATE messages SET created_at = now() - (300 - id) * interval '1 hour'`)
-	config := d.pool.Config()
-	counter := &statements{}
-	config.ConnConfig.Tracer = counter
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	failed := sms.Failed
-	filter := messages.Filter{Status: &failed, From: time.Now().Add(-200 * time.Hour), To: time.Now().Add(-100 * time.Hour)}
-	if page, next, err := messages.New(pool).List(t.Context(), 1, filter, 0, 25); err != nil || len(page) != 0 || next != 0 {
-		t.Errorf("%d messages, %d, %v", len(page), next, err)
-	}
-	if n := counter.n.Load(); n == 0 || n > 4 {
-		t.Errorf("%d statements", n)
-	}
-}
-
-// statements counts them.
-type statements struct{ n atomic.Int64 }
-
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.n.Add(1)
-	return ctx
-}
-func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
-	s.n.Add(int64(b.Batch.Len()))
-	return ctx
-}
-func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}

@@ -76,6 +76,17 @@ func (d *testStore) count(query string, args ...any) (n int) {
 	return n
 }
 
+// column runs a query that answers one column.
+func column[T any](d *testStore, query string, args ...any) []T {
+	d.Helper()
+	rows, _ := d.pool.Query(d.Context(), query, args...) // its error is that of the rows
+	all, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		d.Fatal(err)
+	}
+	return all
+}
+
 // compose makes a message of one segment of company 1 for carrier.
 func (d *testStore) compose(change ...func(*messages.Message)) *messages.Message {
 	d.numbered++

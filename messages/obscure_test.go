@@ -17,16 +17,9 @@ import (
 )
 
 // numbers are the recipients of messages.
-func (d *testStore) numbers(ids ...int64) (numbers []string) {
+func (d *testStore) numbers(ids ...int64) []string {
 	d.Helper()
-	rows, err := d.pool.Query(d.Context(), `SELECT phone_number FROM messages WHERE id = ANY($1) ORDER BY id`, ids)
-	if err != nil {
-		d.Fatal(err)
-	}
-	if numbers, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		d.Fatal(err)
-	}
-	return numbers
+	return column[string](d, `SELECT phone_number FROM messages WHERE id = ANY($1) ORDER BY id`, ids)
 }
 
 // TestPurgeNumbers: old final messages forget whom they went to, with all that is kept beside them; nobody finds them by

@@ -2,6 +2,7 @@ package messages_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,12 +77,13 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestVerdictsInOneOrder: two that settle the same messages, in opposite orders,
-// never wait for each other in a ring.
+// TestVerdictsInOneOrder: several that settle the same messages, in opposite orders,
+// never wait for each other in a ring, and each message is settled once.
 func TestVerdictsInOneOrder(t *testing.T) {
 	d := newHotStore(t)
-	for range 20 {
+	for range 10 {
 		ids := d.pending(60)
+		var settled atomic.Int64
 		errs := make(chan error, 4)
 		for w := range cap(errs) {
 			finals := make([]messages.Final, len(ids))
@@ -94,7 +96,8 @@ func TestVerdictsInOneOrder(t *testing.T) {
 			}
 			go func() {
 				errs <- pgx.BeginFunc(d.Context(), d.pool, func(tx pgx.Tx) error {
-					_, err := d.Finish(d.Context(), tx, finals, messages.Ends{})
+					got, err := d.Finish(d.Context(), tx, finals, messages.Ends{})
+					settled.Add(int64(len(got)))
 					return err
 				})
 			}()
@@ -103,6 +106,9 @@ func TestVerdictsInOneOrder(t *testing.T) {
 			if err := <-errs; err != nil {
 				t.Error(err)
 			}
+		}
+		if n := settled.Load(); n != int64(len(ids)) {
+			t.Errorf("%d messages were settled, want %d", n, len(ids))
 		}
 	}
 	if n := d.count(`SELECT count(*) FROM messages WHERE status <> 2`); n != 0 {

@@ -2,9 +2,7 @@ package messages_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,21 +162,6 @@ func TestFencing(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Errorf("%d left", n)
 	}
-}
-
-// TestCarriedAfterFree: a message whose answer came after its claim was freed,
-// and that nobody has taken since, is carried.
-func TestCarriedAfterFree(t *testing.T) {
-	d := newTestStore(t)
-	ids := d.pending(1)
-	claimed := d.claim(1, ids...)
-	if _, err := d.Free(t.Context(), []int64{1}, nil); err != nil {
-		t.Fatal(err)
-	}
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Carried: claimsOf(claimed)})
-	})
-	same(t, "claimed again", idsOf(d.claim(2, ids...)), nil)
 }
 
 func TestReleaseAndRetry(t *testing.T) {
@@ -523,57 +506,5 @@ func TestFreeKeepsTurningAway(t *testing.T) {
 	d.exec(`DELETE FROM opt_outs`)
 	if gone, _ := claim(10); gone.OptedOut || gone.InDoubt || gone.Attempt != 1 {
 		t.Errorf("of a number that is back: %+v", gone)
-	}
-}
-
-// TestClaimCost: that a claim looks up opt-outs and approvals is no statement and no record of the log, and costs the depth of
-// three indexes for each message, however many entries there are.
-func TestClaimCost(t *testing.T) {
-	d := newHotStore(t)
-	ids := d.pending(500)
-	d.exec(`INSERT INTO opt_outs (company_id, phone_number, source) SELECT 2, '+257' || n, 'api' FROM generate_series(62000000, 62099999) n`)
-	d.exec(`ANALYZE`)
-	cost := func(query string) (pages, records int) {
-		t.Helper()
-		var text []byte
-		var plans []struct {
-			Plan struct {
-				Hit     int `json:"Shared Hit Blocks"`
-				Read    int `json:"Shared Read Blocks"`
-				Records int `json:"WAL Records"`
-			}
-		}
-		tx, err := d.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback(t.Context()) }()
-		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, WAL, FORMAT JSON) `+query, 7, false, ids, carrier).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		return plans[0].Plan.Hit + plans[0].Plan.Read, plans[0].Plan.Records
-	}
-	without := strings.Replace(messages.ClaimStatement, messages.ClaimAsks, `false`, 1)
-	if without = strings.Replace(without, messages.ClaimHolds, `false`, 1); strings.Count(without, "false") != 2 {
-		t.Fatal("it does not look them up")
-	}
-	for range 2 { // the first reads catalogues and sets hints
-		cost(without)
-	}
-	// While another session has an old snapshot (autovacuum's ANALYZE of what is new), rows
-	// need new pages, and those are looked at as well: it is measured again when that is gone.
-	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
-		pages, records := cost(without)
-		more, recorded := cost(messages.ClaimStatement)
-		t.Logf("FIGURE a claim of %d: %d pages and %d records, %d and %d without looking anything up", len(ids), more, recorded, pages, records)
-		if more-pages <= 10*len(ids) && recorded <= records+len(ids)/5 { // the depth of three indexes, and two rows
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("looking up reads %d pages for %d messages and writes %d records", more-pages, len(ids), recorded-records)
-		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
@@ -74,16 +73,9 @@ func (d *testStore) proven(when string, purged int64) {
 }
 
 // ids are those of the messages that there are.
-func (d *testStore) ids() (ids []int64) {
+func (d *testStore) ids() []int64 {
 	d.Helper()
-	rows, err := d.pool.Query(d.Context(), `SELECT id FROM messages ORDER BY id`)
-	if err != nil {
-		d.Fatal(err)
-	}
-	if ids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-		d.Fatal(err)
-	}
-	return ids
+	return column[int64](d, `SELECT id FROM messages ORDER BY id`)
 }
 
 // TestPurge: what is old and final leaves with all that belongs to it, and nothing else does. What was not final leaves when
@@ -236,22 +228,10 @@ func TestPurgeBodies(t *testing.T) {
 	d.aged(life+time.Hour, ids[3])
 	fresh := d.pending(1)
 	d.over(fresh...)
-	texts := func(want ...int64) {
-		t.Helper()
-		rows, err := d.pool.Query(t.Context(), `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, "with a text", got, want)
-	}
 	if n := d.purge(messages.PurgeBodies); n != 4 {
 		t.Errorf("%d bodies left", n)
 	}
-	texts(ids[2], batch[1], fresh[0])
+	same(t, "with a text", d.texts(), []int64{ids[2], batch[1], fresh[0]})
 	if n := d.purge(messages.PurgeBodies); n != 0 {
 		t.Errorf("%d bodies left again", n)
 	}
@@ -326,110 +306,6 @@ func TestPurgeInSteps(t *testing.T) {
 		t.Errorf("%d left", n)
 	}
 	d.proven("at last", 5210)
-}
-
-// TestPurgeDies: a process that dies in the middle of a step has removed nothing, and the next goes on.
-func TestPurgeDies(t *testing.T) {
-	d := newHotStore(t)
-	_, ids := d.batch(1, 5)
-	d.settle([]receipts.Segment{accepted(ids[3], "x")})
-	d.over(ids...)
-	d.aged(life+time.Hour, ids...)
-
-	blocker, err := d.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = blocker.Rollback(context.Background()) }()
-	if _, err := blocker.Exec(t.Context(), `SELECT FROM segments FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	died := make(chan error, 1)
-	go func() {
-		_, _, err := d.Purge(t.Context(), messages.PurgeMessages, life)
-		died <- err
-	}()
-	for killed, start := 0, time.Now(); killed == 0; { // it stands before the segment, with the sums written
-		killed = d.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'DELETE FROM segments%'`)
-		if time.Sleep(time.Millisecond); time.Since(start) > time.Minute {
-			t.Fatal("it never comes to the segments")
-		}
-	}
-	if err := <-died; err == nil {
-		t.Error("it says that it did it")
-	}
-	if err := blocker.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "after its death", d.ids(), ids)
-	d.proven("after its death", 0)
-	if n := d.purge(messages.PurgeMessages); n != 5 {
-		t.Errorf("%d left", n)
-	}
-	d.proven("after the next", 5)
-}
-
-// impatient is the store over connections that wait a second for a lock at most.
-func (d *testStore) impatient() *testStore {
-	d.Helper()
-	config := d.pool.Config()
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "1000"
-	pool, err := pgxpool.NewWithConfig(d.Context(), config)
-	if err != nil {
-		d.Fatal(err)
-	}
-	d.Cleanup(pool.Close)
-	return &testStore{TB: d.TB, pool: pool, Store: messages.New(pool), matcher: d.matcher, numbered: d.numbered}
-}
-
-// TestPurgeBesideASnapshot: a backup that runs for hours holds up neither the purge nor, beside both, the messages' way.
-func TestPurgeBesideASnapshot(t *testing.T) {
-	d := newHotStore(t)
-	_, ids := d.batch(1, 50)
-	d.over(ids...)
-	d.aged(life+time.Hour, ids...)
-	backup, err := d.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = backup.Rollback(context.Background()) }()
-	var tables string // as pg_dump does
-	if err := backup.QueryRow(t.Context(), `SELECT string_agg(format('%I', tablename), ', ') FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backup.Exec(t.Context(), `LOCK TABLE `+tables+` IN ACCESS SHARE MODE`); err != nil {
-		t.Fatal(err)
-	}
-	if n := d.purge(messages.PurgeMessages); n != 50 {
-		t.Errorf("%d left", n)
-	}
-	// A step that is not committed yet.
-	more := d.pending(3, func(m *messages.Message) { m.CompanyID = 0 })
-	d.over(more...)
-	d.aged(life+time.Hour, more...)
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM messages WHERE id = ANY($1)`, more); err != nil {
-			return err
-		}
-		way := d.impatient()
-		fresh := way.pending(3, func(m *messages.Message) { m.CompanyID = 0 })
-		if claimed := way.claim(1, fresh...); len(claimed) != 3 {
-			t.Errorf("%d claimed", len(claimed))
-		}
-		r := receipt("r", "DELIVRD")
-		r.Number = ""
-		if s := way.settle([]receipts.Segment{accepted(fresh[0], "r")}, r); len(s.settled) != 1 {
-			t.Errorf("%+v", s)
-		}
-		return nil
-	})
-	var n int
-	if err := backup.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n); err != nil || n != 50 {
-		t.Errorf("the backup sees %d messages, %v", n, err)
-	}
-	d.exec(`DELETE FROM outbox o USING messages m WHERE m.id = o.message_id AND m.status <> 0`) // whose journey nobody ended
-	d.proven("beside a backup", 50)
 }
 
 // TestPurgedIsNotRead: who looks for the oldest messages does not read what has left and cannot be vacuumed yet.

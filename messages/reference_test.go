@@ -1,16 +1,9 @@
 package messages_test
 
 import (
-	"context"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
@@ -74,95 +67,3 @@ func TestReference(t *testing.T) {
 		}
 	}
 }
-
-// TestReferenceCost: a page of the messages of a reference reads a handful of blocks, however long the history is and
-// however rare the reference, or another filter beside it, is. INTUMWA_ROWS says of how many messages the history is (300,000).
-func TestReferenceCost(t *testing.T) {
-	d := newTestStore(t)
-	rows := 300_000
-	if text := os.Getenv("INTUMWA_ROWS"); text != "" {
-		var err error
-		if rows, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A third have a name: every hundredth the same, the others one of their own.
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, client_reference)
-			SELECT gen_random_uuid(), 1 + i % 3, 1, '+25761' || lpad((i % 1000000)::text, 6, '0'), 'DEMO', 'Muraho', 0, 1, false, 'lumitel', 1,
-				CASE WHEN i % 100 = 0 THEN 'campaign' WHEN i % 3 = 0 THEN 'order-' || i END FROM generate_series(1, $1) i`, rows)
-		return err
-	})
-	d.exec(`ANALYZE messages`)
-	failed := sms.Failed
-	for _, c := range []struct {
-		name   string
-		filter messages.Filter
-		blocks int
-	}{
-		{"one message", messages.Filter{Reference: "order-21"}, 40},
-		{"none", messages.Filter{Reference: "order-none"}, 40},
-		{"many", messages.Filter{Reference: "campaign"}, 300},
-		{"a rare one of many", messages.Filter{Reference: "campaign", Status: &failed}, 12_000},
-	} {
-		blocks, plan := d.blocks(c.filter)
-		t.Logf("%s of %d messages: %d blocks\n%s", c.name, rows, blocks, plan)
-		if blocks > c.blocks {
-			t.Errorf("%s: %d blocks, at most %d", c.name, blocks, c.blocks)
-		}
-	}
-}
-
-// blocks is how many blocks PostgreSQL looks at for company 1's first page by a filter, and the plans.
-func (d *testStore) blocks(f messages.Filter) (blocks int, plans string) {
-	d.Helper()
-	config := d.pool.Config()
-	ran := &recorder{}
-	config.ConnConfig.Tracer = ran
-	pool, err := pgxpool.NewWithConfig(d.Context(), config)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer pool.Close()
-	if _, _, err := messages.New(pool).List(d.Context(), 1, f, 0, 25); err != nil {
-		d.Fatal(err)
-	}
-	for _, s := range ran.statements {
-		rows, err := d.pool.Query(d.Context(), `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) `+s.SQL, s.Args...)
-		if err != nil {
-			d.Fatal(err)
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			d.Fatal(err)
-		}
-		counted := false // the first line with buffers is the whole statement's
-		for _, line := range lines {
-			plans += "  " + line + "\n"
-			if found := touched.FindAllStringSubmatch(line, -1); !counted && strings.Contains(line, "Buffers:") {
-				counted = true
-				for _, match := range found {
-					n, _ := strconv.Atoi(match[1])
-					blocks += n
-				}
-			}
-		}
-	}
-	return blocks, plans
-}
-
-var touched = regexp.MustCompile(`(?:hit|read)=(\d+)`)
-
-// recorder keeps the statements that a pool runs.
-type recorder struct{ statements []pgx.TraceQueryStartData }
-
-func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, s pgx.TraceQueryStartData) context.Context {
-	if strings.HasPrefix(strings.TrimSpace(s.SQL), "SELECT") && strings.Contains(s.SQL, "FROM messages") {
-		r.statements = append(r.statements, s)
-	}
-	return ctx
-}
-func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

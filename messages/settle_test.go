@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,45 +66,6 @@ func TestFinish(t *testing.T) {
 	}
 	if nothing := d.finish(); nothing != nil {
 		t.Errorf("%+v", nothing)
-	}
-}
-
-// TestFinishOnce: many verdicts at once on the same messages, in one order as
-// the carrier's and the relay's lock make it: each is settled once.
-func TestFinishOnce(t *testing.T) {
-	d := newHotStore(t)
-	ids := d.pending(50)
-	var mu sync.Mutex
-	settled := map[int64]int{}
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			finals := make([]messages.Final, len(ids))
-			for i, id := range ids {
-				finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
-				if w%2 == 1 {
-					finals[i].Status, finals[i].Reason = sms.Failed, "UNDELIV"
-				}
-			}
-			err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-				got, err := d.Finish(t.Context(), tx, finals, messages.Ends{})
-				mu.Lock()
-				defer mu.Unlock()
-				for _, m := range got {
-					settled[m.ID]++
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for _, id := range ids {
-		if settled[id] != 1 {
-			t.Errorf("message %d was settled %d times", id, settled[id])
-		}
 	}
 }
 
