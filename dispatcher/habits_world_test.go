@@ -217,6 +217,17 @@ type note struct {
 // send accepts messages as intake does: recorded, then on the queue.
 func (w *world) send(notes ...note) []int64 {
 	w.Helper()
+	ids, items := w.insert(notes...)
+	// A push that a busy machine delays is given up, as in the product: the relay makes up for it.
+	if err := w.queue.Push(w.Context(), items); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		w.Fatal(err)
+	}
+	return ids
+}
+
+// insert is send as far as the commit.
+func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
+	w.Helper()
 	list := make([]*messages.Message, len(notes))
 	for i, n := range notes {
 		text := cmp.Or(n.text, "Muraho")
@@ -225,7 +236,6 @@ func (w *world) send(notes ...note) []int64 {
 			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour),
 			SendAt: n.sendAt, ExpireAt: n.expireAt, Later: n.sendAt.After(time.Now())}
 	}
-	var ids []int64
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
 		ids, err = w.store.Insert(w.Context(), tx, list)
 		return err
@@ -233,18 +243,13 @@ func (w *world) send(notes ...note) []int64 {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var items []queue.Item
 	for i, id := range ids {
 		if list[i].Later {
 			continue
 		}
 		items = append(items, queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())})
 	}
-	// A push that a busy machine delays is given up, as in the product: the relay makes up for it.
-	if err := w.queue.Push(w.Context(), items); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		w.Fatal(err)
-	}
-	return ids
+	return ids, items
 }
 
 // sendTo sends a short text to a new handset of a fate.
