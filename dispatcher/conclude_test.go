@@ -15,6 +15,7 @@ import (
 // TestSettlingWaitsForNoBalance: a balance that somebody holds keeps no message
 // from its end; what it gets back comes as soon as it is free.
 func TestSettlingWaitsForNoBalance(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.d.opts.Refund = RefundFailed
 	live, test := b.begun(1), b.begun(1)
@@ -68,6 +69,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 // TestSettlingIsTriedAgain: a settling transaction that gave way to another's
 // deadlock is tried again before anything is refused.
 func TestSettlingIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`); err != nil {

@@ -18,6 +18,8 @@ import (
 // again, held or failed as its carrier's on_ambiguous says; what it had only
 // claimed is sent in any case.
 func TestFreeObeysOnAmbiguous(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
 	for policy, want := range map[Ambiguous]struct {
 		status   sms.Status
 		reason   string
@@ -28,7 +30,8 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
 		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
 	} {
-		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
+		b.cleared()
+		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
 		begun, claimed := b.begun(3), b.begun(1)
 		if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID); err != nil {
 			t.Fatal(err)
@@ -58,6 +61,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 // TestBeginAfterTheClaim: with a carrier that holds, what another dispatcher has by now does not go out from here; the rest of
 // the group does.
 func TestBeginAfterTheClaim(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	lost, mine := b.begun(0), b.begun(0)
 	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.msg.ID)
@@ -82,6 +86,7 @@ func TestBeginAfterTheClaim(t *testing.T) {
 // TestBeginWithoutDatabase: with a carrier that holds, nothing goes out of which
 // it cannot be noted; it is given back as soon as that can be written.
 func TestBeginWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(0)
 	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
@@ -105,8 +110,11 @@ func TestBeginWithoutDatabase(t *testing.T) {
 // TestTwoDeaths: what was prefetched when two dispatchers died, one after the
 // other, was never written and is sent.
 func TestTwoDeaths(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
 	for _, policy := range []Ambiguous{AmbiguousHold, AmbiguousFail} {
-		b := newBench(t, func(c *Carrier) { c.OnAmbiguous = policy })
+		b.cleared()
+		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
 		m := b.begun(1)
 		for dispatcher := int64(8); dispatcher < 10; dispatcher++ {
 			if err := b.d.free(t.Context()); err != nil {
@@ -125,6 +133,7 @@ func TestTwoDeaths(t *testing.T) {
 // TestBegunAndLocked: what somebody has locked when the dead's claims are freed
 // is not given out: its carrier holds.
 func TestBegunAndLocked(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
@@ -157,6 +166,7 @@ func TestBegunAndLocked(t *testing.T) {
 // TestTasksWithoutQueue: with Redis away, everything but the queue is kept in
 // order.
 func TestTasksWithoutQueue(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
 	m := b.begun(1)
 	b.exec(`INSERT INTO links (name, carrier, state, served_at) VALUES ('l1', 'lumitel', 'down', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now())`)
@@ -176,6 +186,7 @@ func TestTasksWithoutQueue(t *testing.T) {
 // TestLateRefusalForNow: a message that was held, and that the carrier refuses
 // for now after all, is to be sent again.
 func TestLateRefusalForNow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
@@ -195,6 +206,7 @@ func TestLateRefusalForNow(t *testing.T) {
 // TestLateRefusalForGood: a message that is held ends by a refusal for good, however late
 // that comes.
 func TestLateRefusalForGood(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
@@ -208,6 +220,7 @@ func TestLateRefusalForGood(t *testing.T) {
 // TestOutageLongerThanValidity: messages that no carrier ever had expire, all
 // of them, and are paid back; the sweep for receipts decides none of them.
 func TestOutageLongerThanValidity(t *testing.T) {
+	t.Parallel()
 	for _, timeout := range []sms.Status{sms.Failed, sms.Sent} {
 		b := newBench(t, func(c *Carrier) { c.OnReceiptTimeout = timeout })
 		if _, err := b.pool.Exec(t.Context(), `
@@ -235,6 +248,7 @@ func TestOutageLongerThanValidity(t *testing.T) {
 // TestTasksGoOn: a task that the database refuses does not keep the others
 // from their work.
 func TestTasksGoOn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE receipts RENAME TO away`); err != nil {
@@ -252,6 +266,7 @@ func TestTasksGoOn(t *testing.T) {
 // after it, of links that both carry: neither carrier is down, nor does one that nobody holds
 // serve for ever.
 func TestServedAcrossAStep(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, served_at, updated_at) VALUES
@@ -288,6 +303,7 @@ func TestServedAcrossAStep(t *testing.T) {
 // TestStaleVerdict: a process that slept, and whose message another carries
 // now, has no say in it.
 func TestStaleVerdict(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(1)
 	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {

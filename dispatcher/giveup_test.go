@@ -31,6 +31,7 @@ func TestRests(t *testing.T) {
 // TestGoesOnWithAttempts: who takes a link that was given up goes on with the attempts of who
 // had it, bind by bind; where that died instead, it begins at once.
 func TestGoesOnWithAttempts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Links[0].Binds = 3 })
 	b.listedWith() // takes l1
 	m := b.d.member
@@ -69,6 +70,7 @@ func TestGoesOnWithAttempts(t *testing.T) {
 // TestGivesUp: a link is given up when its worker has ended, with where its attempts have come
 // to; it is left to a dispatcher that would take it, and taken again where there is none.
 func TestGivesUp(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other, _ := b.listedWith()
 	m := b.d.member
@@ -126,6 +128,7 @@ func TestGivesUp(t *testing.T) {
 // TestMovedLink: a link that leaves one dispatcher's configuration and is in another's goes
 // over to that one; one that is in nobody's leaves the list.
 func TestMovedLink(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other, _ := b.listedWith()
 	m := b.d.member

@@ -21,6 +21,7 @@ func (b *bench) text(octets int) arrival {
 // matches nothing, while what matches passes; those that turn out to be ours
 // make room again.
 func TestStrangersAreThrottled(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
 	var w settlement
 	ours := make([]*inFlight, 5)
@@ -49,7 +50,9 @@ func TestStrangersAreThrottled(t *testing.T) {
 	}
 
 	// Receipts that are ahead of their submit_sm_resp.
-	b = newBench(t, func(c *Carrier) { c.MaxUnmatched = 10 })
+	b.cleared()
+	b.configure(func(c *Carrier) { c.MaxUnmatched = 10 })
+	b.s.carrier.unmatched = quota{}
 	for i := range 30 {
 		m, id := b.begun(1), fmt.Sprint("early", i)
 		b.settle(settlement{receipts: []arrival{b.receipt(id, "DELIVRD")}})
@@ -60,7 +63,9 @@ func TestStrangersAreThrottled(t *testing.T) {
 	}
 
 	// A long message counts as its segments.
-	b = newBench(t, func(c *Carrier) { c.MaxInbound = 100 })
+	b.cleared()
+	b.configure(func(c *Carrier) { c.MaxInbound = 100 })
+	b.s.carrier.handsets = quota{}
 	for range 10 {
 		b.settle(settlement{receipts: []arrival{b.text(30_000)}})
 	}
@@ -72,6 +77,7 @@ func TestStrangersAreThrottled(t *testing.T) {
 // TestNoticesAreBounded: of one message only so many receipts are kept that
 // settle nothing, whatever its carrier goes on to say.
 func TestNoticesAreBounded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	b.settle(settlement{results: []result{accepted("a")(m, 1)}})
@@ -97,6 +103,7 @@ func TestNoticesAreBounded(t *testing.T) {
 // TestPoisonAlone: a delivery that the database will never take is acknowledged
 // and set aside alone; all that came with it is settled, in few transactions.
 func TestPoisonAlone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var long strings.Builder // no compression brings it under an index row's limit
 	for i := uint32(1); long.Len() < 60_000; i++ {

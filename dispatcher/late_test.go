@@ -19,6 +19,8 @@ func throttledLate(m *inFlight, segment, total int) lateAnswer {
 // TestLateRefusals: a message that is held and of which a segment is refused
 // late goes out again for that segment, whatever else of it is under way.
 func TestLateRefusals(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
@@ -48,7 +50,8 @@ func TestLateRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+			b := b.in(t)
+			b.cleared()
 			id, missing := play(b)
 			if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL`, id); n != 1 {
 				t.Error("it is not to be sent again")
@@ -65,6 +68,7 @@ func TestLateRefusals(t *testing.T) {
 // link goes down are sent, also where what is not answered is to fail, and their
 // message is not sent again.
 func TestSentBesideRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(2)
 	var reports []arrival
@@ -90,6 +94,7 @@ func TestSentBesideRefused(t *testing.T) {
 // process knew which did not know the carrier's ways, is not forgotten when the
 // message is given back unsent, nor does a stand-in get it.
 func TestBegunIsRemembered(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	ctx := t.Context()
 	m := b.begun(0)
@@ -119,6 +124,7 @@ func TestBegunIsRemembered(t *testing.T) {
 // TestLateRefusalOfAnothersMessage: what a stand-in has in hand by now is its
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Epoch: 1}, attempt: submission.Attempt{Open: 1}}
 	b.d.inFlight.add(m)
@@ -131,6 +137,7 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 // TestAnsweredLateIsNotSentAgain: what waits here to be sent again stays unsent when the answer to the first copy comes after
 // all, and is off the outbox the next time that somebody claims it.
 func TestAnsweredLateIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	b.by(m, ended(smpp.NoAnswer, 0, nil))

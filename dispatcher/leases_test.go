@@ -44,6 +44,7 @@ func (m *member) heardAgo(id int64, ago time.Duration) {
 // TestSilence: a dispatcher is dead when it has not renewed for DeadAfter as this process saw it,
 // whatever the time of its last renewal is by the database's clock. Its leases end with it.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other, listed := b.listedWith()
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link x', $1)`, other)
@@ -77,6 +78,7 @@ func TestSilence(t *testing.T) {
 
 // TestSilenceEndsInTime: a dispatcher that renews while another removes it stays.
 func TestSilenceEndsInTime(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other, stays := b.listedWith()
 	m := b.d.member
@@ -94,6 +96,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 // TestSilenceOfAll: after a time in which this process could not renew, it does not take the
 // others for dead before they had the time to renew.
 func TestSilenceOfAll(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other, listed := b.listedWith()
 	m := b.d.member
@@ -115,6 +118,7 @@ func TestSilenceOfAll(t *testing.T) {
 // TestReplacedIsNotFresh: a process whose row was removed is not fresh. What it has seen of carriers that
 // are down counts from its new registration.
 func TestReplacedIsNotFresh(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.listedWith()
 	m := b.d.member
@@ -142,6 +146,7 @@ func TestReplacedIsNotFresh(t *testing.T) {
 
 // TestRegisterUntilTheEnd: a registration that did not succeed is an error.
 func TestRegisterUntilTheEnd(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -152,6 +157,7 @@ func TestRegisterUntilTheEnd(t *testing.T) {
 
 // TestAcquire: a lease has one holder, until that resigns it or leaves.
 func TestAcquire(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var both [2]*leases
 	for i := range both {

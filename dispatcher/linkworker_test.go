@@ -112,6 +112,7 @@ func TestTakeOver(t *testing.T) {
 // TestReplaced: a dispatcher that was taken for dead finds that out, takes a
 // new registration and goes on.
 func TestReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno())
@@ -156,6 +157,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 // TestSingleOvertakesCampaign: of a campaign that is under way, few messages
 // more go out before a single send of the same company does.
 func TestSingleOvertakesCampaign(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
@@ -176,6 +178,7 @@ func TestSingleOvertakesCampaign(t *testing.T) {
 // is through: the small one, which came later, begins soon and goes on, a few
 // messages of each in turn.
 func TestBatchesTakeTurns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))

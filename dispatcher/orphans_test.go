@@ -42,6 +42,7 @@ func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
 // TestSlowClaim: a claim that takes long keeps its rows, although another claim fails
 // meanwhile. Two processes would submit the message otherwise.
 func TestSlowClaim(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.retried()
 	if err := b.d.queue.Push(t.Context(), []queue.Item{{MessageID: m.msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
@@ -81,6 +82,7 @@ func TestSlowClaim(t *testing.T) {
 // TestLostClaim: a look releases the claim of a caller that got an error behind the commit.
 // What is in flight stays.
 func TestLostClaim(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	lost, held := b.retried(), b.begun(1)
 	var connections atomic.Int64

@@ -8,6 +8,7 @@ import (
 // TestPurgeTask: without a retention everything stays; with one, what is old and final leaves, its text before, and what is late is
 // told. Each is done for a part of its round only, however much there is.
 func TestPurgeTask(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if _, err := b.pool.Exec(t.Context(), `
 		INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)

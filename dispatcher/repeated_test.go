@@ -13,6 +13,8 @@ import (
 // settled again and changes nothing: no copy is recorded twice or forgotten, and a second
 // carrier is still used.
 func TestSettledOnce(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
 	for name, c := range map[string]struct {
 		ready   func(b *bench, m *inFlight) *inFlight // what was settled before
 		settles func(b *bench, m *inFlight) settlement
@@ -56,7 +58,8 @@ func TestSettledOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := newSecondBench(t)
+			b := b.in(t)
+			b.cleared()
 			m := b.begun(1)
 			if c.ready != nil {
 				m = c.ready(b, m)
@@ -65,6 +68,7 @@ func TestSettledOnce(t *testing.T) {
 			b.d.hot = testenv.Unheard(t, b.pool, line)
 			line.Lose()
 			b.s.settle(t.Context(), c.settles(b, m))
+			b.d.hot = b.pool
 			if !line.Lost() {
 				t.Fatal("no answer was lost")
 			}
@@ -80,6 +84,7 @@ func TestSettledOnce(t *testing.T) {
 // TestPutBackOnce: a message that was put back because of a late refusal, and sent since, is
 // not put back once more when the refusal is settled again.
 func TestPutBackOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	b.by(m, unanswered)

@@ -59,6 +59,7 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 // More than a transaction takes become final, each once and with one event, whoever
 // takes them; what is not due yet waits.
 func TestManyBecomeFinalOnce(t *testing.T) {
+	t.Parallel()
 	pool := testenv.Pool(t)
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
 	if _, err := hooks.SetEndpoint(t.Context(), 7, webhooks.Setting{URL: "http://127.0.0.1:1/"}); err != nil {
@@ -95,6 +96,7 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 
 // A database that refuses is waited out: what could not be made final is in the end.
 func TestOutageIsWaitedOut(t *testing.T) {
+	t.Parallel()
 	pool := testenv.Pool(t)
 	ids := record(t, pool, "+25701000003", 3)
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE sandbox RENAME TO sandbox_away`); err != nil {

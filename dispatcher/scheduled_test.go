@@ -8,6 +8,7 @@ import (
 // TestReleaseLooksOn: a look from the beginning that finds nothing due is followed by looks at the last minute alone, until the
 // next whole one; what is recorded meanwhile is released.
 func TestReleaseLooksOn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var at releasing
 	schedule := func(id int, due time.Duration) {

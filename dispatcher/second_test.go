@@ -76,6 +76,8 @@ func (b *bench) afterDeath(m *inFlight, begun bool) *inFlight {
 // TestServes: a carrier serves when one of its links is bound, is not paused and carries, or
 // when another process has just taken that over.
 func TestServes(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
 	for _, c := range []struct {
 		name, change string
 		serves       bool
@@ -90,12 +92,18 @@ func TestServes(t *testing.T) {
 		{"its process has died", `DELETE FROM dispatchers WHERE id = 1000000`, false},
 		{"another of its links is paused", `INSERT INTO links (name, carrier, state, paused) VALUES ('leo-2', 'leo', 'bound', true)`, true},
 	} {
-		b, _ := newSecondBench(t)
-		if c.change != "" {
-			b.exec(c.change)
+		tx, err := b.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if serves, err := b.d.serves(t.Context(), b.pool, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
+		if _, err := tx.Exec(t.Context(), c.change); err != nil {
+			t.Fatal(err)
+		}
+		if serves, err := b.d.serves(t.Context(), tx, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
 			t.Errorf("%s: it serves: %t, %v", c.name, serves, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -103,6 +111,9 @@ func TestServes(t *testing.T) {
 // TestSecondCarrier: for what a second carrier is asked, and for what it is not
 // (submission.TestMayGoElsewhere and TestAttempt have the rules), by what is recorded.
 func TestSecondCarrier(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
+	plain := *b.s.carrier.config()
 	for _, c := range []struct {
 		name     string
 		segments int
@@ -214,11 +225,15 @@ func TestSecondCarrier(t *testing.T) {
 			b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 2)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
 		}}} {
 		t.Run(c.name, func(t *testing.T) {
-			change := []func(*Carrier){}
+			b := b.in(t)
+			b.cleared()
+			b.exec(`UPDATE links SET paused = false`)
+			conf := plain
 			if c.change != nil {
-				change = append(change, c.change)
+				c.change(&conf)
 			}
-			b, _ := newSecondBench(t, change...)
+			b.s.carrier.conf.Store(&conf)
+			counted := b.metric("intumwa_messages_sent_on_total")
 			m := b.begun(c.segments)
 			expires := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`)
 			c.do(b, m)
@@ -230,7 +245,7 @@ func TestSecondCarrier(t *testing.T) {
 				if status != sms.Pending || waits != 1 || b.count(`SELECT count(*) FROM webhook_deliveries`) != 0 {
 					t.Fatalf("it is %v %q, %d wait for the second carrier", status, reason, waits)
 				}
-				if got := b.metric("intumwa_messages_sent_on_total"); got != 1 {
+				if got := b.metric("intumwa_messages_sent_on_total") - counted; got != 1 {
 					t.Errorf("%v are counted", got)
 				}
 				if got := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`); got < expires-5 {
@@ -248,9 +263,12 @@ func TestSecondCarrier(t *testing.T) {
 // TestSecondCarrierAgain: what a second carrier has taken in a transaction whose COMMIT was not answered stays with it when the
 // same is settled again, also where this process has claimed it for that one since.
 func TestSecondCarrierAgain(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
 	for name, of := range map[string]fate{"refused": refused, "undelivered, with its answer": accepted("a")} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := newSecondBench(t)
+			b := b.in(t)
+			b.cleared()
 			m := b.begun(1)
 			b.worker.open.Add(1)
 			if err := b.worker.slots.take(t.Context()); err != nil {
@@ -282,6 +300,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 // TestSecondCarrierGivesBack: what a second carrier had to take and the first one got back since (nobody served the second) is
 // the first one's as before: what that answers now is recorded, also when it is settled again.
 func TestSecondCarrierGivesBack(t *testing.T) {
+	t.Parallel()
 	b, _ := newSecondBench(t)
 	m := b.begun(1)
 	b.by(m, refused)
@@ -309,6 +328,9 @@ func TestSecondCarrierGivesBack(t *testing.T) {
 // becomes of it; the first one's word is not asked any more, and nobody a third
 // time.
 func TestSecondCarrierDecides(t *testing.T) {
+	t.Parallel()
+	b, worker := newSecondBench(t)
+	b.exec(`INSERT INTO links (name, carrier) VALUES ('l1', 'lumitel')`)
 	for _, c := range []struct {
 		name   string
 		second []fate
@@ -322,8 +344,8 @@ func TestSecondCarrierDecides(t *testing.T) {
 		{"refused there too", []fate{refused, refused}, nil, sms.Failed, "ESME_RINVDSTADR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, worker := newSecondBench(t)
-			b.exec(`INSERT INTO links (name, carrier) VALUES ('l1', 'lumitel')`)
+			b := b.in(t)
+			b.cleared()
 			m := b.begun(2)
 			b.by(m, accepted("a"), accepted("b"))
 			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
@@ -379,7 +401,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM webhook_deliveries`); n != want {
 				t.Errorf("%d webhooks, want %d", n, want)
 			}
-			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send'`); n != 1 {
+			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send' AND ref = (SELECT ulid FROM messages)`); n != 1 {
 				t.Errorf("it was charged %d times", n)
 			}
 			h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
@@ -418,6 +440,8 @@ func (b *bench) claimedBy(dispatcher int64, m *inFlight, prefetched bool) {
 // TestSecondCarrierAfterAStaleClaim: a process was taken for dead, and has claimed a message anew, under its new name. What
 // comes then of its first attempt neither fails the message nor sends it on: its second one is under way.
 func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
 	for name, lot := range map[string]func(b *bench, m *inFlight) settlement{
 		"refused": func(_ *bench, m *inFlight) settlement { return settlement{results: []result{refused(m, 1)}} },
 		"undelivered": func(b *bench, m *inFlight) settlement {
@@ -425,7 +449,8 @@ func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := newSecondBench(t)
+			b := b.in(t)
+			b.cleared()
 			m := b.begun(1)
 			if n, err := b.d.store.Free(t.Context(), []int64{7}, nil); n != 1 || err != nil {
 				t.Fatalf("%d freed, %v", n, err)
@@ -449,6 +474,7 @@ func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
 // TestSecondCarrierLostAnswer: of what a second carrier has taken in a transaction whose COMMIT was not answered nothing is
 // written again, a late answer neither: the second one sends it.
 func TestSecondCarrierLostAnswer(t *testing.T) {
+	t.Parallel()
 	b, _ := newSecondBench(t)
 	m := b.begun(1)
 	b.by(m, unanswered)
@@ -472,6 +498,7 @@ func TestSecondCarrierLostAnswer(t *testing.T) {
 
 // TestSecondCarrierHeld: a held message is held on the way to the second carrier too.
 func TestSecondCarrierHeld(t *testing.T) {
+	t.Parallel()
 	b, _ := newSecondBench(t)
 	m := b.begun(2)
 	b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))

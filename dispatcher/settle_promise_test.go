@@ -322,6 +322,7 @@ func (at *process) registered() {
 //   - when a second carrier is asked, it is recorded of every copy that was ever handed to the first one that this one does not
 //     have it, or that it will not be delivered.
 func TestSettlingPromises(t *testing.T) {
+	t.Parallel()
 	b, _ := newSecondBench(t)
 	names := int64(8)
 	processes := [2]*process{{bench: b}, {bench: b.beside(8)}}

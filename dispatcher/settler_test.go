@@ -63,10 +63,8 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
-	if b.worker, err = newLinkWorker(d, at, &at.config().Links[0], nil); err != nil {
-		t.Fatal(err)
-	}
 	b.s = at.settler
+	b.work()
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := billing.Open(t.Context(), tx, 1); err != nil {
 			return err
@@ -80,6 +78,39 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// work makes the link's worker.
+func (b *bench) work() {
+	b.Helper()
+	var err error
+	if b.worker, err = newLinkWorker(b.d, b.s.carrier, &b.s.carrier.config().Links[0], nil); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// in is the bench as a subtest sees it.
+func (b *bench) in(t *testing.T) *bench {
+	other := *b
+	other.T = t
+	return &other
+}
+
+// configure changes the carrier's configuration.
+func (b *bench) configure(change func(*Carrier)) {
+	conf := *b.s.carrier.config()
+	change(&conf)
+	b.s.carrier.conf.Store(&conf)
+}
+
+// cleared removes every message, so that a table's next case can count rows and use the
+// same ids of a carrier. The link has a new worker, which has nothing out.
+func (b *bench) cleared() {
+	b.Helper()
+	b.work()
+	b.exec(`DELETE FROM outbox; DELETE FROM segments; DELETE FROM receipts; DELETE FROM inbound; DELETE FROM sent_on; DELETE FROM held;
+		DELETE FROM webhook_deliveries; DELETE FROM messages`)
+	b.d.inFlight = newInFlightMessages()
 }
 
 // begun is a message whose segments are all out: claimed, with its slots taken.
@@ -206,6 +237,7 @@ func (b *bench) free() int {
 // TestSettle: what becomes of a message by the fates of its segments, in one
 // lot and one by one.
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	type outcome struct {
 		status   sms.Status
 		reason   string
@@ -241,10 +273,13 @@ func TestSettle(t *testing.T) {
 		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
 			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", segments: 2}},
 	}
+	b := newBench(t)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			b := b.in(t)
 			for _, together := range []bool{true, false} {
-				b := newBench(t, func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
+				b.cleared()
+				b.configure(func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
 				m := b.begun(len(c.fates))
 				var w settlement
 				for i, f := range c.fates {
@@ -292,6 +327,7 @@ func TestSettle(t *testing.T) {
 
 // TestResumed: the next attempt sends what no carrier has, and only that.
 func TestResumed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(3)
 	b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
@@ -309,6 +345,7 @@ func TestResumed(t *testing.T) {
 // TestPoison: what the database does not take stops nothing else, alone or
 // among others, result or receipt.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
 		t.Fatal(err)
@@ -340,6 +377,7 @@ func TestPoison(t *testing.T) {
 
 // TestDatabaseAway: results are kept, and their slots, until they are written.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first, second := b.begun(1), b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
@@ -378,6 +416,7 @@ func TestDatabaseAway(t *testing.T) {
 
 // TestEndWithoutDatabase: a settler that can write nothing lets go at its end.
 func TestEndWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	b.pool.Close()
@@ -398,6 +437,7 @@ func TestEndWithoutDatabase(t *testing.T) {
 // when its time is over, and its customer told, once; one that a carrier had a
 // part of is not paid back.
 func TestExpiredIsRefundedOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	never, half := b.begun(2), b.begun(2)
 	b.settle(settlement{results: []result{
@@ -432,6 +472,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 // TestFreeSparesTheLiving: only claims of dispatchers that are off the list
 // are given out again.
 func TestFreeSparesTheLiving(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	mine, dead, new := b.begun(1), b.begun(1), b.begun(1)
 	if _, err := b.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me'), (9, 'new')`); err != nil {

@@ -32,6 +32,7 @@ func (b *bench) tasks() error {
 // says; one that somebody's death makes due is done at once; a
 // process that has not the lease does none.
 func TestTaskTimes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.listedWith()
 	b.d.opts.SweepInterval = time.Hour
@@ -86,6 +87,7 @@ func TestTaskTimes(t *testing.T) {
 
 // TestTaskTrouble: the metric of a task that fails does not move until it succeeds. No two tasks have one name.
 func TestTaskTrouble(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	failure := errors.New("no")
 	ran := 0
@@ -116,6 +118,7 @@ func TestTaskTrouble(t *testing.T) {
 // server ends every session that is idle in a transaction. A process that may have been
 // replaced ends its round.
 func TestTasksInOneProcess(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	other := b.beside(8)
 	for _, d := range []*Dispatcher{b.d, other.d} {

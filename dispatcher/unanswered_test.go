@@ -15,6 +15,7 @@ func unrecorded(pgx.Tx, []int64) error { return nil }
 // TestDecideOfUnanswered: what waited when a backup was made is held, whatever its carrier's on_ambiguous says; by the
 // operator's word it is sent again, sent, failed or cancelled, each once; what was answered or decided meanwhile is passed by.
 func TestDecideOfUnanswered(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for range 6 {
 		b.begun(1)
@@ -98,6 +99,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 
 // TestAlive: a dispatcher that works is seen by whoever must not work beside it.
 func TestAlive(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	alive := func(want int) {
 		t.Helper()
@@ -118,6 +120,7 @@ func TestAlive(t *testing.T) {
 // TestSentAgainIsInDoubt: what an operator has sent again goes out although several copies of it are unanswered, and no second
 // carrier is asked for it: this one may have them.
 func TestSentAgainIsInDoubt(t *testing.T) {
+	t.Parallel()
 	b, _ := newSecondBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	b.by(m, unanswered)

@@ -53,6 +53,7 @@ func (b *bench) depth(carrier string) (n int64) {
 // TestWalkComesRound: what waits behind more than one stretch is reached in its
 // turn; a short lane is seen whole each time beside it.
 func TestWalkComesRound(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.wait("lumitel", 2*messages.WalkRows)
 	far := b.begun(1)
@@ -85,6 +86,7 @@ func TestWalkComesRound(t *testing.T) {
 
 // TestWalkTakesOver: who begins to walk shows no less of a lane than who walked before counted, until it has come to its end.
 func TestWalkTakesOver(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.wait("lumitel", messages.WalkRows+1)
 	b.walk()
@@ -108,6 +110,7 @@ func TestWalkTakesOver(t *testing.T) {
 // TestWalkMeetsTheDead: a claim of nobody that was made behind the look for it is
 // freed when the walk comes by.
 func TestWalkMeetsTheDead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me')`)
@@ -129,6 +132,7 @@ func TestWalkMeetsTheDead(t *testing.T) {
 // reads no more rows of it when more waits beyond its reach; of what left while a
 // snapshot is held it reads next to nothing a second time.
 func TestWhatARoundReads(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // what is pushed again is another matter
 		b.d.health.failed(laneKey{"lumitel", lane}, errors.New("away"))

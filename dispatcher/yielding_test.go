@@ -12,6 +12,7 @@ import (
 // TestYieldsInTime: a link whose worker waits for the database, to give back what it had claimed, unbinds all the same when that
 // has not heard of this process.
 func TestYieldsInTime(t *testing.T) {
+	t.Parallel()
 	inTime := func() bool {
 		b := newBench(t)
 		tx, err := b.pool.Begin(t.Context())
