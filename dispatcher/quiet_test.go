@@ -12,7 +12,6 @@ import (
 // TestQuietHoursReadTheOutboxOnce: when quiet hours begin, each row of the batches' lanes is read a bounded number of times until
 // all that waits is put off, and none while they last; what comes to wait meanwhile is put off by the walk, which reads it anyway.
 func TestQuietHoursReadTheOutboxOnce(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	now := time.Now().In(sms.Burundi)
 	hours := func(from, to time.Duration) sms.QuietHours {

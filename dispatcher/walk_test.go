@@ -132,7 +132,6 @@ func TestWalkMeetsTheDead(t *testing.T) {
 // reads no more rows of it when more waits beyond its reach; of what left while a
 // snapshot is held it reads next to nothing a second time.
 func TestWhatARoundReads(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // what is pushed again is another matter
 		b.d.health.failed(laneKey{"lumitel", lane}, errors.New("away"))
