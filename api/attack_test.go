@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"intumwa/sms"
 )
 
 // manyNames is a template of so many placeholders, and the variables of a
@@ -29,50 +30,41 @@ func manyNames(n int) (template, variables string) {
 	return names.String(), "{" + values.String() + "}"
 }
 
-func listedErrors(t *testing.T, body string) map[string][]string {
-	t.Helper()
-	var answer struct{ Errors map[string][]string }
-	if err := json.Unmarshal([]byte(body), &answer); err != nil {
-		t.Fatal(err)
-	}
-	return answer.Errors
-}
-
-// What is wrong is listed up to 2,000 fields; the last key then says how many
-// more there are.
+// A response lists up to 2,000 failing fields; its last key then tells how many more there are.
 func TestListedErrorsAreBounded(t *testing.T) {
-	w := newWorld(t, worldOptions{}).settle()
+	a := &API{opts: Options{Plan: sms.NewPlan("7")}}
 	template, variables := manyNames(100) // 600 characters
-	recipient := `{"phone_number":"79123456","variables":` + variables + `}`
-	request := func(template string) string {
+	name := strings.Repeat("n", 596)      // echoed twice for each recipient
+	request := func(template, variables string) string {
+		recipient := `{"phone_number":"79123456","variables":` + variables + `}`
 		return `{"sender":"ACME","template":"` + template + `","recipients":[` + strings.Repeat(recipient+",", 499) + recipient + `]}`
 	}
-	got := w.do("live", "POST", "/v1/sms/template", request(template))
-	errs := listedErrors(t, got.body)
-	if got.status != 422 || len(errs) != 2001 || len(got.body) > 1<<20 {
-		t.Fatalf("status %d, %d fields, %d octets", got.status, len(errs), len(got.body))
-	}
-	if more := errs["more"]; !slices.Equal(more, []string{"There are 48000 further fields that are not listed."}) {
-		t.Errorf("more: %q", more)
-	}
-	if !strings.HasSuffix(got.body, `,"more":["There are 48000 further fields that are not listed."]}}`) {
-		t.Error("more is not the last")
-	}
-	// One character more, and the variables are not looked at.
-	got = w.do("live", "POST", "/v1/sms/template", request(template+"x"))
-	if errs := listedErrors(t, got.body); got.status != 422 || len(errs) != 1 || errs["template"] == nil {
-		t.Errorf("status %d, %d fields", got.status, len(errs))
-	}
-	// Long names are echoed twice each, and still within a bound.
-	name := strings.Repeat("n", 596)
-	got = w.do("live", "POST", "/v1/sms/template", strings.ReplaceAll(request("{{"+name+"}}"), variables, `{"`+name+`":1}`))
-	if n := len(listedErrors(t, got.body)); got.status != 422 || n != 500 || len(got.body) > 1<<20 {
-		t.Errorf("status %d, %d fields, %d octets", got.status, n, len(got.body))
-	}
-	// A bulk of 500 with both fields wrong is listed whole.
-	got = w.do("live", "POST", "/v1/sms/bulk", `{"messages":[`+strings.Repeat("{},", 499)+`{}]}`)
-	if errs := listedErrors(t, got.body); got.status != 422 || len(errs) != 1001 || errs["more"] != nil {
-		t.Errorf("status %d, %d fields", got.status, len(errs))
+	for _, c := range []struct {
+		name, body string
+		bulk       bool
+		listed     int
+		more       string
+	}{
+		{"48,000 more", request(template, variables), false, 2001, `,"more":["There are 48000 further fields that are not listed."]}`},
+		{"variables of a template that is too long", request(template+"x", variables), false, 1, `{"template":["The template field must not exceed 600 characters."]}`},
+		{"long names", request("{{"+name+"}}", `{"`+name+`":1}`), false, 500, ""},
+		{"a bulk of 500 with both fields wrong", `{"messages":[` + strings.Repeat("{},", 499) + `{}]}`, true, 1001, ""},
+	} {
+		root, _ := parse(c.body)
+		var p problems
+		if c.bulk {
+			_, p = a.readBulk(root.fields())
+		} else {
+			_, p = a.readTemplate(root.fields())
+		}
+		text, err := json.Marshal(p)
+		var listed map[string][]string
+		if err == nil {
+			err = json.Unmarshal(text, &listed)
+		}
+		if err != nil || len(listed) != c.listed || len(text) > 1<<20 || !strings.HasSuffix(string(text), c.more) {
+			t.Errorf("%s: %d fields, %d octets, %v", c.name, len(listed), len(text), err)
+		}
 	}
 }
 
@@ -97,6 +89,7 @@ func TestProblemsAreBoundedInOctets(t *testing.T) {
 // Bodies that are promised and dripped take nothing from the others: 32 sockets
 // of four tokens, and a bulk of a fifth customer goes through at once.
 func TestDrippedBodiesTakeNoPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 8 << 20, MaxBody: 1 << 20}}).settle()
 	for i := range 4 {
 		w.customer(fmt.Sprint("dripper", i), nil)
@@ -157,6 +150,7 @@ func TestMemoryIsShared(t *testing.T) {
 
 // A text of megabytes in escapes is refused without being unescaped whole.
 func TestLongEscapes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	spaces := strings.Repeat(`\u0020`, 100_000)
 	got := w.do("live", "POST", "/v1/sms", `{"phone_number":"79123456`+spaces+`x","sender":"`+spaces+`A","message":"`+spaces+`x"}`)

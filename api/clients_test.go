@@ -76,6 +76,8 @@ func (s *workshop) fetch(program string, args ...string) {
 // A Go client as oapi-codegen generates it, without special flags, speaks to the
 // gateway.
 func TestGeneratedGoClient(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	codegen := testenv.Tool(t, "oapi-codegen")
 	s, _ := newWorkshop(t)
 	s.env = append(s.env, "GOFLAGS=-mod=mod", "GOWORK=off")
@@ -92,6 +94,8 @@ func TestGeneratedGoClient(t *testing.T) {
 // A TypeScript client with the types that openapi-typescript generates is checked by
 // tsc and speaks to the gateway.
 func TestGeneratedTypeScriptClient(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	npm, node := testenv.Tool(t, "npm"), testenv.Tool(t, "node")
 	s, _ := newWorkshop(t)
 	s.copy("typescript/package.json", "package.json")

@@ -49,6 +49,7 @@ const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"s
 	"created_at":"TIME","next_at":null,"finished_at":"TIME"}`
 
 func TestDelivery(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.told("live", 3)
 	// Message 2's event has the number 2*8+1.
@@ -99,6 +100,7 @@ func TestDelivery(t *testing.T) {
 
 // Another company's deliveries are not there, to look at or to send again.
 func TestDeliveriesTenancy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.told("live", 3)
 	for _, id := range []string{"17", "evt_17", "0", "-17", "99", "nope", "18446744073709551633", "evt_test_17", "%2e%2e"} {
@@ -119,6 +121,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 }
 
 func TestListDeliveries(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.told("live", 12)
 	ids := func(query string) (ids string, cursor string) {

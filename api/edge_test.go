@@ -69,6 +69,7 @@ func (w *world) post(body io.Reader, contentType string) (status int, text strin
 }
 
 func TestBodyLimits(t *testing.T) {
+	t.Parallel()
 	const most = 256 << 10
 	w := newWorld(t, worldOptions{Options: Options{MaxBody: most}}).settle()
 	pad := func(n int) string {
@@ -111,6 +112,7 @@ func TestBodyLimits(t *testing.T) {
 
 // A body that finds no memory is refused and not read on; single messages find some in any case.
 func TestBodiesShareTheMemory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{MaxBody: 1 << 20, BodyMemory: 128 << 10}}).settle()
 	large := bulk("ACME", item("79123456", "x")) + strings.Repeat(" ", 100<<10)
 	got := w.do("live", "POST", "/v1/sms/bulk", large)
@@ -126,6 +128,7 @@ func TestBodiesShareTheMemory(t *testing.T) {
 // A body that does not come to its end in time is told so, and gives its place
 // back.
 func TestSlowBody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 1 << 20}}).settle()
 	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond, ReadHeaderTimeout: 300 * time.Millisecond}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,6 +154,7 @@ func TestSlowBody(t *testing.T) {
 // Without the database nothing is accepted and nothing is charged, and the
 // client is told to come again.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	if got := w.do("live", "GET", "/v1/balance", ""); got.status != 200 {
 		t.Fatal(got.body)
@@ -171,30 +175,23 @@ func TestDatabaseAway(t *testing.T) {
 // TestOutcomeUnknown: a client whose request may have been accepted is not told that it was
 // not: the same 503 has a code of its own.
 func TestOutcomeUnknown(t *testing.T) {
-	for path, body := range map[string]string{
-		"/v1/sms":          single("79123456", "ACME", "x"),
-		"/v1/sms/bulk":     bulk("ACME", item("79123456", "x")),
-		"/v1/sms/template": `{"sender": "ACME", "template": "x", "recipients": [{"phone_number": "79123456", "variables": {}}]}`,
-	} {
-		t.Run(path, func(t *testing.T) {
-			t.Parallel()
-			line := &testenv.Line{}
-			w := newWorld(t, worldOptions{Line: line}).settle()
-			line.LoseAndCut()
-			line.OnLost(t, w.end) // and with it the patience of looking again
-			got := w.do("live", "POST", path, body)
-			if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "outcome_unknown" {
-				t.Errorf("%d %v", got.status, got.header)
-			}
-			sameJSON(t, got.body, messageJSON("Service unavailable."))
-			if credits, err := w.rooms.Ledger.Balance(t.Context(), w.company["live"]); err != nil || credits != 999 {
-				t.Errorf("%d credits, %v; want 999: it was accepted", credits, err)
-			}
-		})
+	t.Parallel()
+	line := &testenv.Line{}
+	w := newWorld(t, worldOptions{Line: line}).settle()
+	line.LoseAndCut()
+	line.OnLost(t, w.end) // and with it the patience of looking again
+	got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", "x"))
+	if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "outcome_unknown" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	sameJSON(t, got.body, messageJSON("Service unavailable."))
+	if credits, err := w.rooms.Ledger.Balance(t.Context(), w.company["live"]); err != nil || credits != 999 {
+		t.Errorf("%d credits, %v; want 999: it was accepted", credits, err)
 	}
 }
 
 func TestMessageTooLong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.MaxSegments = 2 }}).settle()
 	got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", long(400)))
 	sameJSON(t, got.body, messageJSON("The message is too long."))

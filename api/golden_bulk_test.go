@@ -20,6 +20,7 @@ func repeat(n int, v any) []any {
 }
 
 func TestGoldenBulk(t *testing.T) {
+	t.Parallel()
 	good := item("+25779123456", "Bonjour")
 	ok := func(recipients, items, left int) string {
 		return object("batch_id", "ULID", "status", "queued", "sender", "ACME", "recipients_count", recipients, "item_count", items, "remaining_items", left)
@@ -80,6 +81,7 @@ func TestGoldenBulk(t *testing.T) {
 
 // Every item is looked at, with its own index.
 func TestBulkIndexes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	items := repeat(500, any(bulkItem{}))
 	var want []string

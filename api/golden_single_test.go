@@ -10,6 +10,7 @@ func single(number, sender, text any) string {
 }
 
 func TestGoldenSingle(t *testing.T) {
+	t.Parallel()
 	const number = "+25779123456"
 	ok := func(items, left int) string {
 		return object("id", "ULID", "item_count", items, "remaining_items", left, "status", "queued", "to", number, "sender", "ACME",
@@ -84,6 +85,7 @@ func TestGoldenSingle(t *testing.T) {
 }
 
 func TestGoldenTestMode(t *testing.T) {
+	t.Parallel()
 	const number = "+25761234567"
 	ok := func(items, left int) string {
 		return object("id", "ULID", "item_count", items, "remaining_items", left, "status", "queued", "to", number, "sender", testSender,

@@ -16,6 +16,7 @@ func to(number, variables any) bulkItem {
 type vars = map[string]any
 
 func TestGoldenTemplate(t *testing.T) {
+	t.Parallel()
 	good := to("+25779123456", vars{"code": "1234"})
 	ok := func(recipients, items, left int) string {
 		return object("batch_id", "ULID", "status", "queued", "sender", "ACME", "recipients_count", recipients, "item_count", items, "remaining_items", left)
@@ -94,6 +95,7 @@ func TestGoldenTemplate(t *testing.T) {
 
 // What is recorded is what the template rendered, to the letter.
 func TestTemplateRendersOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	got := w.do("live", "POST", "/v1/sms/template", templated("ACME", "  {{a}} {{ b }} {{1}} {{a-b}} {{{a}}} ", to("79123456", vars{"a": "{{b}}", "b": nil})))
 	if got.status != 200 {

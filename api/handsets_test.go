@@ -23,6 +23,7 @@ func (w *world) optOut(customer, number, sender string) {
 // A recipient who opted out gets nothing from that sender of that company, and nothing
 // is charged; whoever else and whatever else goes on.
 func TestOptedOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.sender("live", "OTHER", "", true)
 	const out, all, free = "+25779123401", "+25779123402", "+25779123403"
@@ -135,6 +136,7 @@ func TestOptedOut(t *testing.T) {
 // A company keeps its list: one by one or many at once, repeated without harm, in pages,
 // and never another's.
 func TestOptOutList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	add := func(body, want string) {
 		t.Helper()
@@ -215,6 +217,7 @@ func TestOptOutList(t *testing.T) {
 
 // What is wrong with a request for the list is said in the words of the others.
 func TestOptOutsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	items := strings.TrimSuffix(strings.Repeat(`{"phone_number":"79123401"},`, 501), ",")
 	for _, c := range []struct {
@@ -260,6 +263,7 @@ func TestOptOutsRefused(t *testing.T) {
 
 // A company reads what handsets sent to it, in pages, and never another's.
 func TestInboundList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	var ids []int64

@@ -12,6 +12,7 @@ import (
 const keyHeader = "Idempotency-Key"
 
 func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	body := single("79123456", "ACME", "once")
 	first := w.do("live", "POST", "/v1/sms", body, keyHeader, "k1")
@@ -56,6 +57,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestIdempotencyKeyForms(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	body := single("79123456", "ACME", "x")
 	for _, key := range []string{"", "a b", "é", strings.Repeat("k", 256), "a\tb"} {
@@ -74,6 +76,7 @@ func TestIdempotencyKeyForms(t *testing.T) {
 
 // Only what was done is remembered: after a refusal the key is free.
 func TestIdempotencyForgetsRefusals(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.credits("live", 0)
 	for _, c := range []struct{ path, body string }{
@@ -106,6 +109,7 @@ func TestIdempotencyForgetsRefusals(t *testing.T) {
 
 // A key is good for 24 hours, or as long as retention.idempotency_keys says, then it is free.
 func TestIdempotencyKeyEnds(t *testing.T) {
+	t.Parallel()
 	for _, life := range []time.Duration{24 * time.Hour, 72 * time.Hour} {
 		t.Run(life.String(), func(t *testing.T) {
 			w := newWorld(t, worldOptions{Intake: func(o *intake.Options) {
@@ -143,6 +147,7 @@ func TestIdempotencyKeyEnds(t *testing.T) {
 // Many identical requests at once, in one process: one charge, the others 409
 // or the first answer.
 func TestIdempotencyUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	body := bulk("ACME", repeat(20, item("79123456", "x"))...)
 	for _, key := range []string{"a", "b", "c"} {

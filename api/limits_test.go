@@ -12,6 +12,7 @@ import (
 
 // TestGoldenLimits: what the limits answer where they are set, to the letter; who has none gets what the rules say.
 func TestGoldenLimits(t *testing.T) {
+	t.Parallel()
 	rdb, prefix := testenv.Redis(t)
 	limits := func(o *intake.Options) {
 		o.Repeats = throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 5 * time.Second})

@@ -21,6 +21,7 @@ import (
 // one user's are too many by themselves (429), all together for everybody
 // (503), and each is given up after its time (503).
 func TestLookupsHaveTheirLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	for _, name := range []string{"greedy", "other", "sender"} {
 		w.customer(name, &accounts.NewCompany{Approved: true})
@@ -118,6 +119,7 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 // TestUnreadListsHoldNoTurn: clients that do not read what they asked for keep
 // nobody from looking up.
 func TestUnreadListsHoldNoTurn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"deaf", "other"} {
 		w.customer(name, &accounts.NewCompany{Approved: true})
@@ -162,6 +164,7 @@ func (u *unread) Write(p []byte) (int, error) {
 // TestSlowBodiesHoldNoTurn: a body that is announced and not sent takes no slot of the
 // look-ups from others, nor from its own user.
 func TestSlowBodiesHoldNoTurn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"dripper", "other"} {
 		w.customer(name, &accounts.NewCompany{Approved: true})
@@ -191,6 +194,7 @@ func TestSlowBodiesHoldNoTurn(t *testing.T) {
 // TestCodesOfOneUserTakeFewConnections: requests for one-time codes of one user wait for
 // each other in the database, each with a connection; so they are few at a time.
 func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 4, LookupsPerUser: 2}})
 	w.customer("greedy", &accounts.NewCompany{Approved: true})
 	ctx := context.WithoutCancel(t.Context())

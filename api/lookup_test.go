@@ -49,6 +49,7 @@ const view = `{"id":"ULID","message_id":1,"batch_id":null,"status":"pending","to
 	"timeline":[{"at":"TIME","event":"accepted","detail":null}]}`
 
 func TestGetMessage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sent("live", single("79123456", "ACME", "Bonjour <&>"))
 	for _, written := range []string{id, strings.ToLower(id)} {
@@ -78,6 +79,7 @@ func TestGetMessage(t *testing.T) {
 
 // Another company's things are not there at all.
 func TestTenancy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sent("live", single("79123456", "ACME", "x"))
 	batch := w.sentBatch("live", bulk("ACME", item("79123456", "x")))
@@ -95,6 +97,7 @@ func TestTenancy(t *testing.T) {
 }
 
 func TestGetBatch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sentBatch("live", bulk("ACME", item("79123456", "x"), item("79123457", long(161)), item("61123456", "x")))
 	w.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = 1`)
@@ -110,6 +113,7 @@ func TestGetBatch(t *testing.T) {
 // A batch is scheduled until its time, then sending while any of its messages is pending, and then finished, or cancelled if all
 // of them are.
 func TestBatchState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	batch := bulk("ACME", item("79123456", "x"), item("79123457", "y"))
 	id := w.sentBatch("live", with(batch, "send_at", in(time.Hour)))
@@ -136,6 +140,7 @@ func TestBatchState(t *testing.T) {
 }
 
 func TestBalance(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.sent("live", single("79123456", "ACME", long(161)))
 	sameJSON(t, w.do("live", "GET", "/v1/balance", "").body, `{"credits":998,"unit":"credits"}`)
@@ -167,6 +172,7 @@ func (w *world) walk(query url.Values) (texts []string, pages int) {
 }
 
 func TestListMessages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	var items []any
 	for _, text := range strings.Split("abcdefghij", "") {

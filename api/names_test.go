@@ -15,6 +15,7 @@ import (
 
 // A message is found by either of its ids, and only by its own company.
 func TestEitherID(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sent("live", single("79123456", "ACME", "Bonjour"))
 	w.told("live", 1)
@@ -42,6 +43,7 @@ func TestEitherID(t *testing.T) {
 
 // The messages of a batch, page by page, with both ids.
 func TestBatchMessages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	var items []any
 	for i := range 5 {
@@ -108,6 +110,7 @@ func TestBatchMessages(t *testing.T) {
 // A parameter that a look-up does not have is an error that names it: one that is
 // mistyped would otherwise be no filter at all.
 func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id, batch := w.sent("live", single("79123456", "ACME", "x")), w.sentBatch("live", bulk("ACME", item("79123456", "x")))
 	w.told("live", 1)
@@ -136,6 +139,7 @@ func TestUnknownParameters(t *testing.T) {
 // Who prefers it gets the number of the webhooks with the answer, also when the
 // answer is repeated; nobody else does.
 func TestPreferMessageID(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	body := single("79123456", "ACME", "x")
 	for _, c := range []struct {
@@ -199,6 +203,7 @@ func (l *lines) String() string {
 // A request has one name in its answer and in the log: the client's own, if it can
 // be one.
 func TestRequestID(t *testing.T) {
+	t.Parallel()
 	log := &lines{}
 	handler := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w := newWorld(t, worldOptions{Options: Options{Log: handler}, Intake: func(o *intake.Options) { o.Log = handler }}).settle()

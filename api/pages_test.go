@@ -14,6 +14,7 @@ import (
 
 // The page is whole without any other host, and its assets are there.
 func TestReferencePage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 500})
 	for _, language := range editionLanguages {
 		t.Run(language, func(t *testing.T) { w.t = t; w.referencePage(t, language) })
@@ -120,6 +121,7 @@ func TestRulesOfBusinessHaveCodes(t *testing.T) {
 
 // The quick start, command by command as it stands on the page, for a new user.
 func TestQuickStart(t *testing.T) {
+	t.Parallel()
 	bash := testenv.Tool(t, "bash")
 	testenv.Tool(t, "curl")
 	w := newWorld(t, worldOptions{}).settle()
@@ -156,6 +158,7 @@ func TestQuickStart(t *testing.T) {
 }
 
 func TestSendSamples(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	p, err := newPages(Options{TestSender: testSender}, 500)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestPreview(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	for _, c := range []struct {
 		as, body string
@@ -47,6 +48,7 @@ func TestPreview(t *testing.T) {
 // With smart encoding a preview shows what would be sent, and a text of which
 // nothing would be left is sent as it is.
 func TestSmartEncoding(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.exec(`UPDATE companies SET smart_encoding = true WHERE id = $1`, w.company["other"])
 	got := w.do("other", "POST", "/v1/sms/preview", object("message", "l\u2019été « ça »"))

@@ -21,6 +21,7 @@ func rateHeaders(h http.Header) map[string]string {
 // One window for the three endpoints together; whatever the answer, it counts,
 // except 401, 404 and 405.
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 10}).settle()
 	left := 10
 	for _, c := range []struct {
@@ -75,6 +76,7 @@ func TestRateLimit(t *testing.T) {
 // The names go out as rule choices 1.9 writes them, since
 // people look for them with grep.
 func TestRateHeaderNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 1}).settle()
 	raw := w.raw("POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: bearer " + w.tokens["live"] + "\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" +
 		"POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.tokens["live"] + "\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")

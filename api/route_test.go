@@ -7,6 +7,7 @@ import (
 
 // Every endpoint needs a token, and all but the sends, which have golden tests, a company.
 func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	table, err := (&API{Rooms: w.rooms}).table()
 	if err != nil {
@@ -38,6 +39,7 @@ func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	for _, c := range []struct {
 		method, path string

@@ -78,6 +78,7 @@ func (w *world) hooked(customer string) (told func() map[int64][]string) {
 // accepted, final as its number says, told by a signed webhook, once. It costs nothing
 // and needs nothing but a company.
 func TestSandbox(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	told := w.hooked("new")
 	ids := map[int64]sms.SandboxFate{}
@@ -137,6 +138,7 @@ func TestSandbox(t *testing.T) {
 
 // Where the sandbox is not asked for, its numbers are as invalid as they ever were.
 func TestSandboxNumbersElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	const number, text = "+25701000001", "The phone number must be a valid Burundi (+257) number."
 	got := w.do("live", "POST", "/v1/sms", single(number, "ACME", "x"))
@@ -164,6 +166,7 @@ func TestSandboxNumbersElsewhere(t *testing.T) {
 // What costs nothing is bounded: so many a user and day, whatever the key, and a
 // repetition is none.
 func TestSandboxHasItsBound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.SandboxADay = 2 }}).settle()
 	body := single("01000001", testSender, "x")
 	for range 3 {

@@ -56,6 +56,7 @@ func with(body string, pairs ...any) string {
 
 // rule choices 12.1, 12.2
 func TestGoldenLater(t *testing.T) {
+	t.Parallel()
 	const number, day = "+25779123456", 24 * time.Hour
 	plain := single(number, "ACME", "x")
 	ok := object("id", "ULID", "item_count", 1, "remaining_items", 9, "status", "queued", "to", number, "sender", "ACME", "message", "Message queued for delivery.")
@@ -155,6 +156,7 @@ func TestGoldenLater(t *testing.T) {
 
 // What is scheduled is paid for, and shown with its times; what was sent without any is shown without.
 func TestLaterInLookups(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	send, expire := in(2*time.Hour), in(3*time.Hour)
 	id := w.sent("live", with(single("79123456", "ACME", "x"), "client_reference", "a & b", "send_at", send, "expire_at", expire))
@@ -220,6 +222,7 @@ func TestLaterInLookups(t *testing.T) {
 
 // rule choices 12.4
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	later := in(time.Hour)
 	scheduled := w.sent("live", with(single("79123456", "ACME", long(161)), "send_at", later))
@@ -289,7 +292,8 @@ func TestCancel(t *testing.T) {
 // Cancelling responds when the credits can be spent again. It waits a while for a balance that another transaction has locked;
 // after that it responds with 503 and has changed nothing.
 func TestCancelReturnsWhatCanBeSpent(t *testing.T) {
-	w := newWorld(t, worldOptions{}).settle()
+	t.Parallel()
+	w := newWorld(t, worldOptions{Options: Options{Lookups: 20, LookupsPerUser: 20}}).settle()
 	w.credits("live", 20)
 	var ids []string
 	for range 20 {
@@ -339,6 +343,7 @@ func TestCancelReturnsWhatCanBeSpent(t *testing.T) {
 
 // rule choices 12.3
 func TestQuietHours(t *testing.T) {
+	t.Parallel()
 	now := time.Now().In(sms.Burundi)
 	clock := func(d time.Duration) string { return now.Add(d).Format("15:04") }
 	hours := clock(-2*time.Hour) + "-" + clock(2*time.Hour)

@@ -38,6 +38,7 @@ func testMode(number string, verified bool, left, remaining int) string {
 
 // The quick start's way: name a number, type the code, send.
 func TestVerifyTestNumber(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	const path, verify = "/v1/test-number", "/v1/test-number/verify"
 	sameJSON(t, w.do("new", "GET", path, "").body, testMode("", false, 3, 5))
@@ -85,6 +86,7 @@ func TestVerifyTestNumber(t *testing.T) {
 }
 
 func TestReplaceTestNumber(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	const path, verify = "/v1/test-number", "/v1/test-number/verify"
 	for i := range 4 { // the first and three that replace it
@@ -102,6 +104,7 @@ func TestReplaceTestNumber(t *testing.T) {
 }
 
 func TestTestNumberRefusals(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	const path, verify = "/v1/test-number", "/v1/test-number/verify"
 	for _, c := range []struct {
@@ -148,6 +151,7 @@ func TestTestNumberRefusals(t *testing.T) {
 // The code comes in the language in which its user is written to, in one segment that
 // costs nothing.
 func TestCodeInTheUsersLanguage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	for i, c := range []struct{ language, begins string }{
 		{"fr", "Votre code de vérification Intumwa est "}, {"en", "Your Intumwa verification code is "}, {"rn", "Kode yawe ya Intumwa ni "},

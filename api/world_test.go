@@ -53,8 +53,7 @@ type worldOptions struct {
 	Accounts     func(*accounts.Options)
 }
 
-// newWorld makes a gateway of the usual kind: one carrier for 6x and 7x, none
-// for 29.
+// newWorld makes a gateway with a carrier for 6x and one for 7x, none for 29.
 func newWorld(t testing.TB, o worldOptions) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), tokens: map[string]string{}, users: map[string]int64{}, company: map[string]int64{}}
