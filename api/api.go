@@ -8,6 +8,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -77,10 +78,10 @@ type API struct {
 
 // New returns the API's handler. It starts nothing.
 func New(rooms Rooms, opts Options) (http.Handler, error) {
-	setDefault(&opts.MaxBody, 16<<20)
-	setDefault(&opts.BodyMemory, 64<<20)
-	setDefault(&opts.Lookups, 4)
-	setDefault(&opts.LookupsPerUser, 2)
+	opts.MaxBody = cmp.Or(opts.MaxBody, 16<<20)
+	opts.BodyMemory = cmp.Or(opts.BodyMemory, 64<<20)
+	opts.Lookups = cmp.Or(opts.Lookups, 4)
+	opts.LookupsPerUser = cmp.Or(opts.LookupsPerUser, 2)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -88,13 +89,6 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	a := &API{Rooms: rooms, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
 		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // recover turns a panic into a 500 response without details, and logs it.

@@ -16,14 +16,10 @@ import (
 // and would allocate every value if it also decoded them.
 type value string
 
-// maxDepth bounds the nesting of a body: the deepest legal one has four levels.
-const maxDepth = 32
-
-// parse checks that a body is exactly one JSON value (RFC 8259), in UTF-8, nested at most
-// maxDepth deep, with every escaped surrogate in a pair: a single surrogate is not a character
-// and could not be sent.
+// parse checks that a body is exactly one JSON value (RFC 8259) in UTF-8, with every escaped
+// surrogate in a pair: a single surrogate is not a character and could not be sent.
 func parse(body string) (value, bool) {
-	if body == "" || !utf8.ValidString(body) || !json.Valid(octets(body)) || depth(body) > maxDepth || !paired(body) {
+	if body == "" || !utf8.ValidString(body) || !json.Valid(octets(body)) || !paired(body) {
 		return "", false
 	}
 	return value(strings.Trim(body, " \n\r\t")), true
@@ -32,22 +28,6 @@ func parse(body string) (value, bool) {
 // octets is a text as json.Valid takes it, without a copy of up to 16 MiB. Nobody writes to it.
 func octets(text string) []byte {
 	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // the slice is only read, and text is not empty
-}
-
-// depth returns how deep a valid text is nested.
-func depth(s string) (most int) {
-	for i, level := 0, 0; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			i = skipString(s, i) - 1
-		case '{', '[':
-			level++
-			most = max(most, level)
-		case '}', ']':
-			level--
-		}
-	}
-	return most
 }
 
 // paired reports whether every escaped surrogate of a valid text is one of a pair.

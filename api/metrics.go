@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
@@ -16,24 +17,22 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	register := promauto.With(reg)
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_requests_total",
+		requests: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_requests_total",
 			Help: "Requests to the public API, by route, method and status code."}, []string{"route", "method", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_http_request_duration_seconds",
+		duration: register.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_http_request_duration_seconds",
 			Help:    "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
+		inFlight: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
 			Help: "Requests being answered now."}),
-		memory: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
+		memory: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
 			Help: "Octets of request bodies and large answers in memory, 64 MiB at most."}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
+		dropped: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
 			Help: "Bodies and answers on their way that were dropped because the memory for them was full."}, []string{"kind"}),
 	}
 	for _, what := range []string{"body", "answer"} {
 		m.dropped.WithLabelValues(what)
-	}
-	if reg != nil {
-		reg.MustRegister(m.requests, m.duration, m.inFlight, m.memory, m.dropped)
 	}
 	return m
 }

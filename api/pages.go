@@ -50,8 +50,8 @@ type edition struct {
 	content  reference
 }
 
-// Languages of the reference, the usual one first. The API's own texts are English in
-// all of them.
+// Languages of the reference, the usual one first. The API's own texts and the samples are
+// English in all of them.
 var editionLanguages = []string{"en", "fr"}
 
 // reference is what the page shows.
@@ -111,10 +111,10 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
     {"phone_number": "61 23 45 00", "variables": {"name": null, "code": "5678"}}
   ]
 }`
-	if c.Send, err = p.samples(language, "send", "sh", "php", "js", "py", "go.txt"); err != nil {
+	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt"); err != nil {
 		return nil, err
 	}
-	if c.Verify, err = p.samples(language, "verify", "php", "js", "py", "go.txt"); err != nil {
+	if c.Verify, err = p.samples("verify", "php", "js", "py", "go.txt"); err != nil {
 		return nil, err
 	}
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {
@@ -145,52 +145,16 @@ func (p *pages) withTestSender(text string) string {
 
 var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go"}
 
-func (p *pages) samples(language, group string, extensions ...string) (all []sample, err error) {
-	comments, err := commentsIn(language)
-	if err != nil {
-		return nil, err
-	}
+func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
 	for _, extension := range extensions {
 		text, err := docsFiles.ReadFile("docs/samples/" + group + "." + extension)
 		if err != nil {
 			return nil, fmt.Errorf("reading a sample: %w", err)
 		}
 		name, _, _ := strings.Cut(extension, ".")
-		all = append(all, sample{group, name, languages[extension], translated(p.withTestSender(string(text)), comments)})
+		all = append(all, sample{group, name, languages[extension], p.withTestSender(string(text))})
 	}
 	return all, nil
-}
-
-// commentsIn returns the samples' comments in a language, by their English text; nil
-// for English. In the file each English line is followed by its translation.
-func commentsIn(language string) (map[string]string, error) {
-	if language == editionLanguages[0] {
-		return nil, nil
-	}
-	text, err := docsFiles.ReadFile("docs/samples/comments." + language + ".txt")
-	if err != nil {
-		return nil, fmt.Errorf("reading the samples' comments: %w", err)
-	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	comments := make(map[string]string, len(lines)/2)
-	for i := 0; i+1 < len(lines); i += 2 {
-		comments[lines[i]] = lines[i+1]
-	}
-	return comments, nil
-}
-
-// sampleComment matches a comment in a sample of any programming language.
-var sampleComment = regexp.MustCompile(`(?m)((?:^|\s)(?://|#) )(\S.*)$`)
-
-// translated returns a sample with its comments in another language.
-func translated(text string, comments map[string]string) string {
-	return sampleComment.ReplaceAllStringFunc(text, func(found string) string {
-		parts := sampleComment.FindStringSubmatch(found)
-		if other, known := comments[parts[2]]; known {
-			return parts[1] + other
-		}
-		return found
-	})
 }
 
 // steps reads the quick start: a title behind "# ", a line of text, commands.

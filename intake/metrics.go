@@ -1,6 +1,9 @@
 package intake
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 type metrics struct {
 	accepted  *prometheus.CounterVec // kind
@@ -15,29 +18,27 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	register := promauto.With(reg)
 	m := &metrics{
-		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_messages_accepted_total",
+		accepted: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_messages_accepted_total",
 			Help: "Messages accepted, by kind of request."}, []string{"kind"}),
-		segments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_message_segments_total",
+		segments: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_message_segments_total",
 			Help: "Segments accepted, by encoding."}, []string{"encoding"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_requests_rejected_total",
+		refused: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_requests_rejected_total",
 			Help: "Requests refused by a business rule (HTTP 400), by rule."}, []string{"reason"}),
-		debited: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_credits_debited_total",
+		debited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_credits_debited_total",
 			Help: "Credits taken for accepted messages."}),
-		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_idempotency_replays_total",
+		replays: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_idempotency_replays_total",
 			Help: "Requests answered from an earlier one with the same Idempotency-Key."}),
-		commits: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_duration_seconds",
+		commits: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_duration_seconds",
 			Help:    "Time of one group commit: debits, ledger, messages.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
-		perCommit: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_requests",
+		perCommit: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_requests",
 			Help: "Requests sharing one group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
-		unpushed: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
+		unpushed: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
 			Help: "Messages that could not be pushed to Redis after their commit; the dispatcher does it."}),
-		aside: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
+		aside: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited because another transaction had locked the balance that pays for them."}),
-	}
-	if reg != nil {
-		reg.MustRegister(m.accepted, m.segments, m.refused, m.debited, m.replays, m.commits, m.perCommit, m.unpushed, m.aside)
 	}
 	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics counts for all binds of a process. Every metric is named
@@ -33,13 +34,14 @@ var linkLabels = []string{"carrier", "link"}
 // NewMetrics returns metrics registered with reg; with nil they are not registered. It
 // panics if reg has them already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	register := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{
+		return register.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "intumwa", Subsystem: "smpp", Name: name, Help: help,
 		}, append(linkLabels[:2:2], labels...))
 	}
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		return register.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "intumwa", Subsystem: "smpp", Name: name, Help: help, Buckets: buckets,
 		}, linkLabels)
 	}
@@ -65,9 +67,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		running:         make(map[*Bind]struct{}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.pdus, m.binds, m.closes, m.results, m.submitSeconds, m.enquireSeconds,
-			m.enquireTimeouts, m.timeouts, m.late, m.throttled, m.unmatched, m.malformed, m.refused,
-			gauges{m})
+		reg.MustRegister(gauges{m})
 	}
 	return m
 }

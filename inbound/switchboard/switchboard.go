@@ -40,6 +40,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
@@ -119,14 +120,15 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	register := promauto.With(opts.Metrics)
 	m := &metrics{
-		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
+		outcomes: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
 			Help: "What became of what carriers delivered of handsets, by outcome; a part of a long message counts as one."}, []string{"outcome"}),
-		optOuts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
+		optOuts: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
 			Help: "Messages from handsets that begin with a stop or a start word, by what they changed; unclear: no company was found."}, []string{"change"}),
-		replies: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",
+		replies: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",
 			Help: "Acknowledgements of opt-outs sent to handsets."}),
-		oldest: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_handset_messages_waiting_seconds",
+		oldest: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_handset_messages_waiting_seconds",
 			Help: "How long the oldest message from a handset has waited to be looked at; the same in every process."}),
 	}
 	for _, outcome := range handsets.Outcomes() {
@@ -134,9 +136,6 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	}
 	for _, change := range changes {
 		m.optOuts.WithLabelValues(change)
-	}
-	if opts.Metrics != nil {
-		opts.Metrics.MustRegister(m.outcomes, m.optOuts, m.replies, m.oldest)
 	}
 	return &Switchboard{opts: opts, pool: pool, accounts: users, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
 		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), held: map[string]time.Time{}}

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Subjects of notices, and what their keys are.
@@ -66,20 +67,21 @@ type Listener struct {
 // New returns a listener on pool's database. It does no I/O; Run does.
 func New(pool *pgxpool.Pool, opts Options) *Listener {
 	whole := pool.Config()
+	register := promauto.With(opts.Metrics)
 	l := &Listener{
 		config: whole.ConnConfig,
 		prefer: whole.BeforeConnect,
 		log:    opts.Log,
 		ears:   make(map[string][]func(string)),
-		up: prometheus.NewGauge(prometheus.GaugeOpts{
+		up: register.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_notices_up",
 			Help: "1 while change notices are received, 0 while cached rows only expire by their age.",
 		}),
-		starts: prometheus.NewCounter(prometheus.CounterOpts{
+		starts: register.NewCounter(prometheus.CounterOpts{
 			Name: "intumwa_notices_connections_total",
 			Help: "Connections made for change notices; each cleared the caches.",
 		}),
-		heard: prometheus.NewCounterVec(prometheus.CounterOpts{
+		heard: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "intumwa_notices_total",
 			Help: "Change notices received, by subject.",
 		}, []string{"subject"}),
@@ -89,9 +91,6 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	}
 	for _, subject := range []string{Account, Company, Endpoint, Link} {
 		l.heard.WithLabelValues(subject)
-	}
-	if opts.Metrics != nil {
-		opts.Metrics.MustRegister(l.up, l.starts, l.heard)
 	}
 	return l
 }

@@ -9,6 +9,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,7 +19,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
+)
+
+const (
+	defaultTimeout = 100 * time.Millisecond
+	defaultRetry   = time.Second
 )
 
 // Options of a throttle. A zero field means its default.
@@ -55,10 +62,10 @@ type Throttle struct {
 
 // New returns a throttle. The caller closes the client.
 func New(rdb redis.UniversalClient, options Options) *Throttle {
-	setDefault(&options.Limit, 500)
-	setDefault(&options.Window, time.Minute)
-	setDefault(&options.Timeout, 100*time.Millisecond)
-	setDefault(&options.Retry, time.Second)
+	options.Limit = cmp.Or(options.Limit, 500)
+	options.Window = cmp.Or(options.Window, time.Minute)
+	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
+	options.Retry = cmp.Or(options.Retry, defaultRetry)
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -73,13 +80,6 @@ func New(rdb redis.UniversalClient, options Options) *Throttle {
 	}
 	t.gather = &batcher{t: t}
 	return t
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Allow counts a request of a user and returns whether it may pass. A refused request
@@ -225,18 +225,11 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) metrics {
-	m := metrics{
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "intumwa_rate_limited_total",
-			Help: "Requests refused because their user sent too many in a window.",
-		}),
-		local: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "intumwa_rate_limit_local_total",
-			Help: "Requests counted by this instance alone because Redis did not answer.",
-		}),
+	register := promauto.With(registerer)
+	return metrics{
+		refused: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_rate_limited_total",
+			Help: "Requests refused because their user sent too many in a window."}),
+		local: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_rate_limit_local_total",
+			Help: "Requests counted by this instance alone because Redis did not answer."}),
 	}
-	if registerer != nil {
-		registerer.MustRegister(m.refused, m.local)
-	}
-	return m
 }
