@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -107,29 +104,6 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	}
 }
 
-// TestTwoDeaths: what was prefetched when two dispatchers died, one after the
-// other, was never written and is sent.
-func TestTwoDeaths(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	for _, policy := range []Ambiguous{AmbiguousHold, AmbiguousFail} {
-		b.cleared()
-		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
-		m := b.begun(1)
-		for dispatcher := int64(8); dispatcher < 10; dispatcher++ {
-			if err := b.d.free(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := b.d.store.Claim(t.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
-				t.Fatalf("policy %d: %v, %v", policy, got, err)
-			}
-		}
-		if status, reason := b.status(m.msg.ID); status != sms.Pending {
-			t.Errorf("policy %d: %v %q", policy, status, reason)
-		}
-	}
-}
-
 // TestBegunAndLocked: what somebody has locked when the dead's claims are freed
 // is not given out: its carrier holds.
 func TestBegunAndLocked(t *testing.T) {
@@ -160,26 +134,6 @@ func TestBegunAndLocked(t *testing.T) {
 	}
 	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 1 {
 		t.Error("the next round does not take it")
-	}
-}
-
-// TestTasksWithoutQueue: with Redis away, everything but the queue is kept in
-// order.
-func TestTasksWithoutQueue(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Millisecond })
-	m := b.begun(1)
-	b.exec(`INSERT INTO links (name, carrier, state, served_at) VALUES ('l1', 'lumitel', 'down', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now())`)
-	b.exec(`WITH other AS (INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other') RETURNING id)
-		INSERT INTO leases (name, holder) SELECT 'link leo-1', id FROM other`)
-	gone := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
-	defer func() { _ = gone.Close() }()
-	b.d.queue = queue.New(gone, queue.Options{Prefix: "x"})
-	if err := b.tasks(); err == nil {
-		t.Error("nobody is told that the queue is away")
-	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != 1 {
-		t.Error("no stand-in took the message")
 	}
 }
 

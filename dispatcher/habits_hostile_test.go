@@ -29,39 +29,3 @@ func TestHabitOfFlood(t *testing.T) {
 	w.settledAll()
 	w.clean(mno)
 }
-
-// TestHabitOfDeafCarrier: a carrier that goes on taking what we send and says
-// nothing any more, not even to enquire_link: no more than one window went to
-// it, and no more than that arrives twice.
-//
-// Source: rule carriers 6.3; rule choices 7.5.
-func TestHabitOfDeafCarrier(t *testing.T) {
-	t.Parallel()
-	const window = 10
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 20 * time.Millisecond})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.NoReference = true
-		holds(c, 10*time.Second, 500*time.Millisecond)
-		c.Links[0].Window, c.Links[0].TPS = window, 200
-	}))
-	ids := w.sendMany(50, "00")
-	w.until("it is in the middle", func() bool { return mno.Stats().Accepted > 20 })
-	mno.Faults(func(f *carriersim.Faults) { f.SubmitSilent, f.HoldReceipts = true, true })
-	ids = append(ids, w.sendMany(50, "00")...)
-	w.until("its window is out", func() bool { return mno.Stats().Silent == window })
-	// The next session has to wait until the carrier hears again: one is deaf.
-	deaf := func(is bool) {
-		mno.Faults(func(f *carriersim.Faults) {
-			f.SubmitSilent, f.EnquireSilent, f.HoldReceipts, f.RefuseConnections = is, is, is, is
-		})
-	}
-	deaf(true)
-	w.until("the session is given up", func() bool { return mno.Stats().Connections > 1 })
-	deaf(false)
-	w.await("sent", 40*time.Second, ids...)
-	w.settledAll()
-	if st := mno.Stats(); st.Duplicates == 0 || st.Duplicates > window {
-		t.Errorf("%d arrived twice, with a window of %d", st.Duplicates, window)
-	}
-}

@@ -37,8 +37,8 @@ func TestSinglesPassLongMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 5, 20 }))
-	long := w.campaign(1, 3, strings.Repeat("a", 1500))
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 10, 20 }))
+	long := w.campaign(1, 4, strings.Repeat("a", 1500))
 	w.until("the campaign runs", func() bool { return mno.Stats().Accepted >= 2 })
 	singles := map[string]bool{}
 	ids := long

