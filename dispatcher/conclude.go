@@ -95,12 +95,8 @@ func (r Refund) pays(m messages.Settled) bool {
 	return false
 }
 
-// report counts what became final and wakes the webhooks.
+// report counts and logs what became final.
 func (d *Dispatcher) report(settled []messages.Settled) {
-	if len(settled) == 0 {
-		return
-	}
-	d.webhooks.Kick()
 	for _, m := range settled {
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
 		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))

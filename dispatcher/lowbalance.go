@@ -39,7 +39,6 @@ func (d *Dispatcher) tellLow(ctx context.Context) error {
 	}
 	if len(warnings) > 0 {
 		d.metrics.lowBalances.Add(float64(len(warnings)))
-		d.webhooks.Kick()
 	}
 	return nil
 }

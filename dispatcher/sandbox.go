@@ -106,8 +106,5 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 		s.final.WithLabelValues(m.Status.String()).Inc()
 		s.log.Debug("message "+m.Status.String(), "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "reason", m.Reason)
 	}
-	if len(settled) > 0 {
-		s.webhooks.Kick()
-	}
 	return taken, nil
 }

@@ -31,6 +31,7 @@ type job struct {
 	tries     int       // attempts of this round before this one
 	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
 	beginBy   time.Time // by this machine's clock: past it the claim may end before the call does
+	target    *target   // the endpoint as it was at the claim
 }
 
 // event returns the event of the body. The message of a test has the id 0.
@@ -81,9 +82,7 @@ func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64
 type wish struct {
 	worker *worker
 	from   position
-	calls  int  // at a time, which are reserved
-	most   int  // deliveries
-	slow   bool // the endpoint was slow when its calls were reserved
+	most   int
 }
 
 // claimed is what was claimed of a company, and its endpoint at that moment.
@@ -92,6 +91,9 @@ type claimed struct {
 	jobs     []job
 	last     position
 }
+
+// claimLasts is how long a claim lasts.
+func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Timeout + storeWithin }
 
 // claim claims due deliveries of companies with active endpoints. When it returns
 // without an error, the transactions that wrote the deliveries are as safe as the claim
@@ -107,7 +109,6 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	for i, each := range wishes {
 		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.from.due, each.from.id
 	}
-	lasts := beginWithin + w.opts.Timeout + storeWithin
 	ctx, cancel := context.WithTimeout(ctx, beginWithin) // a later answer is of no use
 	defer cancel()
 	beginBy := time.Now().Add(beginWithin)
@@ -132,7 +133,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 		SELECT t.company_id, t.url, t.secret, t.previous, t.failing, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''),
 			coalesce(d.client_reference, ''), t.tries, t.claimed_until, t.due
 		FROM taken t JOIN webhook_deliveries d ON d.company_id = t.company_id AND d.id = t.id
-		ORDER BY t.due, t.id`, companies, most, due, ids, lasts)
+		ORDER BY t.due, t.id`, companies, most, due, ids, w.claimLasts())
 	if err != nil {
 		return nil, fmt.Errorf("claiming due webhooks: %w", err)
 	}

@@ -35,8 +35,11 @@
 // lasts. That time is also the claim's name: a result is recorded only while the row has
 // it, so it is recorded once, and not after another process has claimed the row.
 //
-// An event is posted only after its claim is committed. That COMMIT comes after the
-// event's own in the log and waits for the synchronous standby, if there is one; so no
+// Most first attempts need no claim of their own. While Run of the process has room for a quick
+// endpoint, Enqueue records the event as claimed, and the call begins after the COMMIT.
+//
+// An event is posted only after its claim is committed. That COMMIT is the event's own or comes
+// after it in the log, and it waits for the synchronous standby, if there is one; so no
 // endpoint gets an event that a failover can take back. A claim whose COMMIT got no answer
 // is not used.
 //
@@ -53,8 +56,8 @@
 //     repeated; the lost attempt is not counted.
 //   - A process freezes: when it wakes it starts no call whose claim could end before
 //     the call does, and the results of claims that ended are not stored.
-//   - A process shuts down: it claims nothing, gives the calls in flight a limited
-//     time, and stores their results. A call that it cuts is repeated when its claim ends.
+//   - A process shuts down: it claims nothing, gives back what it has not called, gives the calls
+//     in flight a limited time, and stores their results. A call that it cuts is repeated.
 //   - PostgreSQL is away: results wait in memory, and too many of them stop further calls.
 //   - PostgreSQL's clock is set: ahead, claims end early and calls in flight may be made
 //     twice; back, what waits is due by as much later.

@@ -171,22 +171,25 @@ func webhookID(delivery int64) string {
 // Enqueue records events in the transaction that makes their messages final, for companies with
 // an active endpoint, and those of Askable for endpoints that requested them. An event that is
 // already recorded is skipped, so a message has exactly one row. It runs one statement for any
-// number of events, with the commit at the latest (postgres.Later). Call Kick once tx is
-// committed. rule api 6
+// number of events, with the commit at the latest (postgres.Later). After the commit of a
+// [postgres.Tx] it wakes Run. rule api 6
+//
+// What Run of this process has room for is recorded as claimed, and called after the commit. That
+// COMMIT waits for the synchronous standby, if there is one, as the COMMIT of a claim does.
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	ids, companies, at := []int64{}, []int64{}, []time.Time{}
 	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
-	seen := map[int64]bool{}
+	of := map[int64]*Event{}
 	for i := range events {
 		e := &events[i]
 		id, err := deliveryID(e.MessageID, e.Name)
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
-		if seen[id] {
+		if of[id] != nil {
 			continue
 		}
-		seen[id] = true
+		of[id] = e
 		var reference, text, name *string
 		if e.Reference != "" {
 			reference = &e.Reference
@@ -201,6 +204,19 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	if len(ids) == 0 {
 		return nil
 	}
+	d, found, waits := w.running.Load(), []*claimed(nil), false
+	handed := []int64{}
+	if postgres.AfterCommit(tx, func() {
+		if d != nil {
+			d.hand(found)
+		}
+		if waits {
+			w.Kick()
+		}
+	}) && d != nil {
+		handed = d.takes(companies, ids)
+	}
+	j := job{beginBy: time.Now().Add(beginWithin), claim: postgres.Now().Add(w.claimLasts()).Truncate(time.Microsecond)}
 	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -211,9 +227,37 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 				AS n(company_id, id, at, phone_number, reference, data, asked)
 			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
 			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
-			RETURNING company_id, id
+			RETURNING seq, company_id, id, id = ANY($8::bigint[]) AS handed
+		), undelivered AS (
+			INSERT INTO webhook_undelivered (company_id, id, due, claimed_until)
+			SELECT company_id, id, now(), CASE WHEN handed THEN $9::timestamptz END FROM new
 		)
-		INSERT INTO webhook_undelivered (company_id, id, due) SELECT company_id, id, now() FROM new`,
-		companies, ids, at, numbers, references, data, asked)
+		SELECT `+storedColumns+`, array_agg(new.seq), array_agg(new.id), array_agg(new.handed)
+		FROM new JOIN webhook_endpoints e ON e.company_id = new.company_id GROUP BY e.company_id`,
+		companies, ids, at, numbers, references, data, asked, handed, j.claim).Query(func(rows pgx.Rows) error {
+		var s storedEndpoint
+		var seqs, ids []int64
+		var handed []bool
+		_, err := pgx.ForEachRow(rows, append(s.fields(), &seqs, &ids, &handed), func() error {
+			c := &claimed{endpoint: s}
+			for i, id := range ids {
+				if !handed[i] {
+					waits = true
+					continue
+				}
+				e := of[id]
+				j.company, j.seq, j.id, j.at, j.number, j.reference, j.data = s.company, seqs[i], id, e.At, e.PhoneNumber, e.Reference, ""
+				if e.Data != nil {
+					j.data = string(jsonOf(e.Data))
+				}
+				c.jobs = append(c.jobs, j)
+			}
+			if len(c.jobs) > 0 {
+				found = append(found, c)
+			}
+			return nil
+		})
+		return err
+	})
 	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(ids)), b)
 }

@@ -55,9 +55,13 @@ func (d *deliverer) noteHealth(ctx context.Context, batch []result) error {
 	d.mu.Lock()
 	for i := range batch {
 		r, e := &batch[i], d.workers[batch[i].company]
+		if !r.called() {
+			continue
+		}
 		if works := r.state == delivered; !works || e.failing {
-			h := by[callee{r.company, r.url}]
-			by[callee{r.company, r.url}] = health{works, !works && (h.gaveUp || r.state == exhausted)}
+			of := callee{r.company, r.target.stored.url}
+			h := by[of]
+			by[of] = health{works, !works && (h.gaveUp || r.state == exhausted)}
 			e.failing = !works
 		}
 	}

@@ -88,7 +88,7 @@ func enqueue(t testing.TB, w *Webhooks, company, from int64, n int) int {
 func enqueueAll(t testing.TB, w *Webhooks, events []Event) (inserted int) {
 	t.Helper()
 	ctx := context.Background()
-	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, w.pool.(*pgxpool.Pool), func(tx pgx.Tx) error {
 		var before, after int
 		count := `SELECT count(*) FROM webhook_deliveries`
 		if err := tx.QueryRow(ctx, count).Scan(&before); err != nil {
@@ -104,7 +104,6 @@ func enqueueAll(t testing.TB, w *Webhooks, events []Event) (inserted int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Kick()
 	return inserted
 }
 

@@ -314,7 +314,7 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 		t.Helper()
 		var batch []result
 		for _, s := range states {
-			batch = append(batch, result{job: job{company: 1, id: 8}, url: url, state: s})
+			batch = append(batch, result{job: job{company: 1, id: 8, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
 		}
 		if err := d.noteHealth(t.Context(), batch); err != nil {
 			t.Fatal(err)

@@ -19,15 +19,18 @@ const (
 	maxRecordPause = 2 * time.Second        // the longest
 )
 
-// result is a finished attempt that is not stored yet.
+// result is a finished attempt that is not stored yet. Without an attempt the delivery is given
+// back: it is pending, and due at once.
 type result struct {
 	job
-	url     string // that was called
 	state   state
 	delay   time.Duration // from its end to the next attempt, while pending
 	ended   time.Time
 	attempt Attempt
 }
+
+// called reports whether the attempt was made.
+func (r *result) called() bool { return r.attempt.Result != "" }
 
 // state of a delivery, as stored.
 type state int16
@@ -115,7 +118,10 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	for i := range batch {
 		r, a := &batch[i], &batch[i].attempt
 		companies[i], ids[i], claims[i], states[i] = r.company, r.id, r.claim, int16(r.state)
-		tries[i], delays[i] = int16(r.tries+1), (r.delay - time.Since(r.ended)).Seconds()
+		if tries[i] = int16(r.tries); r.called() {
+			tries[i]++
+		}
+		delays[i] = (r.delay - time.Since(r.ended)).Seconds()
 		seqs[i], at[i], took[i], status[i] = r.seq, a.At, int32(a.DurationMS), int16(a.Status)
 		results[i], errs[i], excerpts[i] = a.Result, a.Error, a.Excerpt
 	}
@@ -138,7 +144,7 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 		)
 		INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
 		SELECT seq, at, ms, status, result, nullif(error, ''), nullif(excerpt, '') FROM (
-			SELECT * FROM gone UNION ALL SELECT * FROM kept) a`,
+			SELECT * FROM gone UNION ALL SELECT * FROM kept) a WHERE result <> ''`,
 		companies, ids, claims, states, tries, delays, seqs, at, took, status, results, errs, excerpts)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)

@@ -37,23 +37,26 @@ type worker struct {
 	resting time.Time
 	known   bool // a call has ended
 	slow    bool // the last call took longer than quickAnswer
-	limit   int  // calls at a time
-	calls   int  // in flight or about to be
+	limit   int  // callers at a time
+	callers int  // goroutines that call
+	waiting []job
 	queued  bool // is in deliverer.queue
 	from    position
 }
 
-// newWorker makes a worker with a limit of one call, until that has ended.
+// newWorker makes a worker with a limit of one caller, until its first call has ended.
 func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
 
-// room returns how many calls may begin. It is 0 unless half of them are free, so that
-// claims stay large.
-func (e *worker) room() int {
-	if free := e.limit - e.calls; 2*free >= e.limit {
-		return max(0, free)
+// most returns how many deliveries so many callers may have, in flight or waiting.
+func (e *worker) most(callers int) int {
+	if e.quick() {
+		return callers * ahead
 	}
-	return 0
+	return callers
 }
+
+// room returns how many deliveries the worker may still get.
+func (e *worker) room() int { return e.most(e.limit) - e.callers - len(e.waiting) }
 
 // quick reports whether the last calls were quick successes.
 func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
@@ -75,21 +78,23 @@ type deliverer struct {
 	*Webhooks
 	calling context.Context // ends the calls in flight, Drain after the shutdown began
 	results chan result
-	roomy   chan struct{} // a call has ended
-	calls   sync.WaitGroup
+	roomy   chan struct{} // a worker of the queue may have room
 
 	mu        sync.Mutex
+	ended     *sync.Cond // a caller has ended
+	stopping  bool       // what is not called yet is given back
+	stopped   bool       // so is what comes now
 	workers   map[int64]*worker
 	queue     []*worker // endpoints with due deliveries, in the order in which they are served
-	free      int       // calls that may begin
-	freeSlow  int       // of them, at slow endpoints
+	free      int       // callers that may begin
+	freeSlow  int       // of them, of slow endpoints
 	nextLook  time.Time
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look that goes back to the oldest delivery
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
-	return &deliverer{
+	d := &deliverer{
 		Webhooks: w,
 		calling:  calling,
 		results:  make(chan result, w.opts.InFlight),
@@ -98,6 +103,8 @@ func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 		free:     w.opts.InFlight,
 		freeSlow: max(1, w.opts.InFlight/2),
 	}
+	d.ended = sync.NewCond(&d.mu)
+	return d
 }
 
 // Run delivers until ctx ends. Then it claims no new deliveries, gives the calls in
@@ -111,6 +118,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer endStoring()
 
 	d := newDeliverer(calling, w)
+	w.running.Store(d)
 	var recording, purging sync.WaitGroup
 	recording.Go(func() { d.record(storing) })
 	purging.Go(func() { w.runPurge(ctx) })
@@ -122,8 +130,15 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	})()
 
 	d.take(ctx)
+	w.running.Store(nil)
 	d.metrics.delivering.Set(0)
-	d.calls.Wait()
+	d.mu.Lock()
+	d.stopping = true
+	for d.free < d.opts.InFlight {
+		d.ended.Wait()
+	}
+	d.stopped = true
+	d.mu.Unlock()
 	close(d.results)
 	recording.Wait()
 	w.transport.CloseIdleConnections()
@@ -221,65 +236,131 @@ func (d *deliverer) claimQueued() (more bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, wish := range wishes {
-		e, c, called := wish.worker, found[wish.worker.company], 0
+		e, c := wish.worker, found[wish.worker.company]
 		if err != nil {
 			d.enqueue(e, wish.from)
 		}
-		if c != nil && d.aim(e, c.endpoint) {
-			target, runs := e.target, make([][]job, min(wish.calls, len(c.jobs)))
-			for i, j := range c.jobs {
-				runs[i%len(runs)] = append(runs[i%len(runs)], j)
-			}
-			called = len(runs)
-			for _, run := range runs {
-				d.calls.Go(func() { d.deliver(e, wish.slow, target, run) })
-			}
+		if c == nil {
+			continue
 		}
-		d.release(e, wish.slow, wish.calls-called)
-		if c != nil && len(c.jobs) == wish.most {
+		d.give(e, c)
+		if len(c.jobs) == wish.most {
 			d.enqueue(e, c.last)
-			more = more || e.room() > 0
+			more = more || 2*e.room() >= e.most(e.limit)
 		}
 	}
 	return more, err
 }
 
-// plan takes the endpoints that have room from the queue and reserves their calls.
+// plan takes the endpoints that have room from the queue. There is room when it is half of what
+// the worker may have, so that claims stay large.
 func (d *deliverer) plan() (wishes []wish) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var left []*worker
+	free, freeSlow := d.free, d.freeSlow
 	for _, e := range d.queue {
 		if time.Now().Before(e.resting) {
 			e.queued = false
 			continue
 		}
-		calls := min(e.room(), d.free)
+		d.begin(e)
+		callers := min(e.limit-e.callers, free)
 		if e.slow {
-			calls = min(calls, d.freeSlow)
+			callers = min(callers, freeSlow)
 		}
-		if calls == 0 || len(wishes) == claimCompanies {
+		callers = max(0, callers)
+		most := e.most(e.callers+callers) - e.callers - len(e.waiting)
+		if 2*e.room() < e.most(e.limit) || most <= 0 || len(wishes) == claimCompanies {
 			left = append(left, e)
 			continue
 		}
 		e.queued = false
-		d.release(e, e.slow, -calls)
-		w := wish{worker: e, from: e.from, calls: calls, most: calls, slow: e.slow}
-		if e.quick() {
-			w.most *= ahead
+		free -= callers
+		if e.slow {
+			freeSlow -= callers
 		}
-		wishes = append(wishes, w)
+		wishes = append(wishes, wish{worker: e, from: e.from, most: most})
 	}
 	d.queue = left
 	return wishes
 }
 
-// release frees calls of an endpoint that were reserved while it was slow, or not.
-func (d *deliverer) release(e *worker, slow bool, n int) {
-	e.calls -= n
-	d.free += n
+// takes returns those of new deliveries that may be claimed for this process: the endpoint is
+// quick and there is room.
+func (d *deliverer) takes(companies, ids []int64) []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken, rooms := []int64{}, map[int64]int{}
+	for i, company := range companies {
+		room, seen := rooms[company]
+		if e := d.workers[company]; !seen && e != nil && e.quick() && d.free > 0 && time.Now().After(e.resting) {
+			room = e.room()
+		}
+		if room > 0 {
+			taken = append(taken, ids[i])
+		}
+		rooms[company] = room - 1
+	}
+	return taken
+}
+
+// hand starts the calls of new deliveries that were claimed for this process.
+func (d *deliverer) hand(found []*claimed) {
+	d.mu.Lock()
+	stopped, late := d.stopped, []result(nil)
+	for _, c := range found {
+		if !stopped {
+			d.give(d.workers[c.endpoint.company], c)
+			continue
+		}
+		for _, j := range c.jobs {
+			late = append(late, result{job: j, ended: time.Now()})
+		}
+	}
+	d.mu.Unlock()
+	if len(late) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
+		defer cancel()
+		_ = d.store(ctx, late) // if it fails, the claims end by their time
+	}
+}
+
+// give gives a worker what was claimed for it. The caller holds the mutex.
+func (d *deliverer) give(e *worker, c *claimed) {
+	if !d.aim(e, c.endpoint) {
+		return
+	}
+	for _, j := range c.jobs {
+		j.target = e.target
+		e.waiting = append(e.waiting, j)
+	}
+	d.begin(e)
+}
+
+// begin starts callers for what waits. Those for which there is no room start when others have
+// ended. The caller holds the mutex.
+func (d *deliverer) begin(e *worker) {
+	callers := min(len(e.waiting), e.limit-e.callers, d.free)
+	slow := e.slow
 	if slow {
-		d.freeSlow += n
+		callers = min(callers, d.freeSlow)
+	}
+	for range callers {
+		d.occupy(e, slow, 1)
+		go d.deliver(e, slow)
+	}
+	if e.callers == 0 && len(e.waiting) > 0 {
+		d.enqueue(e, e.from)
+	}
+}
+
+// occupy counts callers of an endpoint that is slow, or not.
+func (d *deliverer) occupy(e *worker, slow bool, n int) {
+	e.callers += n
+	d.free -= n
+	if slow {
+		d.freeSlow -= n
 	}
 }
 
@@ -298,14 +379,32 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	return err == nil
 }
 
-// deliver makes one attempt at each delivery, one after the other.
-func (d *deliverer) deliver(e *worker, slow bool, t *target, jobs []job) {
-	for _, j := range jobs {
-		d.attempt(e, t, j)
-	}
+// deliver is a caller: it makes one attempt at each delivery that waits. It ends also when the
+// endpoint has become slow, or quick, or may have fewer callers.
+func (d *deliverer) deliver(e *worker, slow bool) {
 	d.mu.Lock()
-	d.release(e, slow, 1)
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+	for len(e.waiting) > 0 && e.slow == slow && e.callers <= e.limit {
+		j := e.waiting[0]
+		e.waiting = e.waiting[1:]
+		if e.queued {
+			d.signal()
+		}
+		if d.stopping {
+			j.beginBy = time.Time{}
+		}
+		d.mu.Unlock()
+		d.attempt(e, j)
+		d.mu.Lock()
+	}
+	d.occupy(e, slow, -1)
+	d.begin(e)
+	d.signal()
+	d.ended.Signal()
+}
+
+// signal wakes take.
+func (d *deliverer) signal() {
 	select {
 	case d.roomy <- struct{}{}:
 	default:
@@ -313,41 +412,38 @@ func (d *deliverer) deliver(e *worker, slow bool, t *target, jobs []job) {
 }
 
 // attempt makes one attempt and passes its result to record. An attempt that could outlast its
-// claim is not made, and one that the shutdown cuts is not recorded: another process makes it
-// when the claim has ended.
-func (d *deliverer) attempt(e *worker, t *target, j job) {
+// claim is not made, and one that the shutdown cuts does not count: the delivery is given back.
+func (d *deliverer) attempt(e *worker, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	ok, success, took := false, false, time.Duration(0)
+	r := result{job: j}
 	if time.Now().Before(j.beginBy) {
-		r := result{job: j, url: t.stored.url}
-		if r.attempt, took, ok = d.call(d.calling, t, &j, false); ok {
-			success = r.attempt.Result == result2xx
-			r.ended = time.Now()
+		if attempt, took, ok := d.call(d.calling, j.target, &j, false); ok {
+			success := attempt.Result == result2xx
+			r.attempt = attempt
 			r.state, r.delay = d.schedule.after(j.tries+1, success)
-			d.metrics.attempt(eventName(j.id), r.attempt.Result, took)
+			d.metrics.attempt(eventName(j.id), attempt.Result, took)
 			if r.state == exhausted {
 				d.metrics.exhausted.Inc()
 			}
-			d.logAttempt(t, r)
-			d.results <- r
+			d.logAttempt(r)
+			d.mu.Lock()
+			e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
+			d.mu.Unlock()
 		}
 	}
-	if ok {
-		d.mu.Lock()
-		e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
-		d.mu.Unlock()
-	}
+	r.ended = time.Now()
+	d.results <- r
 }
 
 // logAttempt logs an attempt at level debug, and at level warn when the delivery is
 // given up after it. The message's ULID is looked up only for lines that are written.
-func (d *deliverer) logAttempt(t *target, r result) {
+func (d *deliverer) logAttempt(r result) {
 	level, what := slog.LevelDebug, "webhook attempt"
 	if r.state == exhausted {
 		level, what = slog.LevelWarn, "webhook delivery given up"
 	}
-	host := t.url.Hostname()
+	host := r.target.url.Hostname()
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
 		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", r.company, "host", host, "result", r.attempt.Result)
 	}

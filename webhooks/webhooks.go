@@ -106,6 +106,7 @@ type Webhooks struct {
 	log       *slog.Logger
 	metrics   *metrics
 	kick      chan struct{}
+	running   atomic.Pointer[deliverer]
 	changed   atomic.Bool // an endpoint has changed: what waits may be due
 	testing   runningTests
 }

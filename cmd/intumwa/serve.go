@@ -214,7 +214,6 @@ func (g *gateway) serve(ctx context.Context) error {
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Cancel: func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
-				hooks.Kick()
 				return done.Cancelled, done.Credits, err
 			}}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,

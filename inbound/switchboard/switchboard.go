@@ -296,7 +296,7 @@ func (b *Switchboard) push(ctx context.Context, replies []*messages.Message, ids
 	}
 }
 
-// committed counts what a transaction did and wakes whoever waits for it.
+// committed counts what a transaction did.
 func (b *Switchboard) committed(w *work) {
 	for outcome, n := range w.outcomes {
 		b.metrics.outcomes.WithLabelValues(string(outcome)).Add(float64(n))
@@ -305,9 +305,6 @@ func (b *Switchboard) committed(w *work) {
 		b.metrics.optOuts.WithLabelValues(change).Add(float64(n))
 	}
 	b.metrics.replies.Add(float64(len(w.replies)))
-	if len(w.events) > 0 {
-		b.webhooks.Kick()
-	}
 }
 
 // lockWait is how long a transaction waits for a row that somebody has locked.

@@ -18,10 +18,11 @@ import (
 // It is a pgx.Tx for one goroutine. Nested transactions, COPY and large objects
 // are not supported.
 type Tx struct {
-	conn    *pgxpool.Conn
-	begun   bool // BEGIN was sent
-	closed  bool
-	waiting []waiting
+	conn      *pgxpool.Conn
+	begun     bool // BEGIN was sent
+	closed    bool
+	waiting   []waiting
+	committed []func()
 }
 
 // waiting is a statement that nobody needs the result of yet.
@@ -59,6 +60,16 @@ func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 		t.waiting = append(t.waiting, waiting{q, doing})
 	}
 	return nil
+}
+
+// AfterCommit has do called when the COMMIT of tx has succeeded. It returns false, and
+// do is never called, if tx is no [Tx].
+func AfterCommit(tx pgx.Tx, do func()) bool {
+	t, ok := tx.(*Tx)
+	if ok {
+		t.committed = append(t.committed, do)
+	}
+	return ok
 }
 
 // head takes what has to run before the next statement.
@@ -189,6 +200,11 @@ func (t *Tx) Commit(ctx context.Context) error {
 		err = pgx.ErrTxCommitRollback
 	}
 	t.release()
+	if err == nil {
+		for _, do := range t.committed {
+			do()
+		}
+	}
 	return err
 }
 
