@@ -25,16 +25,15 @@ type Carrier struct {
 	UnknownHold      time.Duration     `yaml:"unknown_hold" default:"5m" min:"1" text:"How long a submit_sm_resp is waited for while the session lives, before on_ambiguous applies; longer than enquire_link and its 10s together."`
 	Failover         []string          `yaml:"failover" text:"Names of the carriers to try, in this order, when every link here has been down for 10s. They must reach the same numbers."`
 	SecondCarrier    string            `yaml:"second_carrier" text:"The carrier to ask, once, before a message fails that this one refuses as unroutable or reports UNDELIV within a minute."`
-	Links            []Link            `yaml:"links" required:"true" text:"The accounts at its SMSCs; at least one."`
+	Links            []Link            `yaml:"links" required:"true" text:"The binds at its SMSCs; at least one. An account that may bind several times has a link for each, with its part of window and tps."`
 }
 
-// Link is one account at a carrier's SMSC.
+// Link is one bind at a carrier's SMSC.
 type Link struct {
 	Name            string        `yaml:"name" required:"true" example:"lumitel-1" text:"As the carrier's name; unique over all carriers. The argument of admin link pause."`
 	Address         string        `yaml:"address" required:"true" example:"127.0.0.1:2775" text:"host:port of the SMSC."`
 	TLS             TLS           `yaml:"tls" default:"false" text:"true, false, or an object of files in PEM: {ca: authorities to trust, cert: ours, key: its key, server_name: the name in the SMSC's certificate}. TLS 1.2 at least."`
 	Bind            string        `yaml:"bind" default:"transceiver" oneof:"transceiver transmitter_receiver" text:"transmitter_receiver opens two sessions, for SMSCs without transceiver."`
-	Binds           int           `yaml:"binds" default:"1" min:"1" max:"64" text:"Number of binds; window and tps are for all of them together. The carrier must allow them."`
 	SystemID        string        `yaml:"system_id" required:"true" example:"demo" text:"At most 15 octets."`
 	Password        Secret        `yaml:"password" example:"demo" text:"At most 8 octets: the protocol's limit. From a file it is read again at every reload."`
 	SystemType      string        `yaml:"system_type" text:"At most 12 octets; few carriers check it."`

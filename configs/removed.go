@@ -95,6 +95,7 @@ var removed = map[string]string{ //nolint:gosec // names of keys, no credentials
 	"carriers[].max_inbound_per_hour":    "20000",
 	"carriers[].links[].password_file":   inFile,
 	"carriers[].links[].weight":          "links share the traffic evenly within their tps",
+	"carriers[].links[].binds":           "write a link for each bind, with its part of window and tps",
 	"carriers[].links[].enquire_timeout": "it is enquire_link, and at most 10s",
 	"carriers[].links[].connect_timeout": "10s",
 	"carriers[].links[].bind_timeout":    "30s",

@@ -92,12 +92,10 @@ type Carrier struct {
 	Links            []Link
 }
 
-// Link is one configured connection to a carrier, with one or more binds. The
+// Link is one configured connection to a carrier. The
 // functions, Carrier, Log and Metrics of its options are set by the dispatcher.
 type Link struct {
 	smpp.Options
-	Weight int // its share of the carrier's messages; default 1
-	Binds  int // window and tps are for all of them together; default 1
 }
 
 // Alphabet is what data_coding 0 means to a carrier.

@@ -81,7 +81,7 @@ type Options struct {
 	Heartbeat        time.Duration // between two reports of the links; leases are renewed twice as often; default 1 s
 	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
 	GiveUpAfter      time.Duration // a link whose carrier cannot be reached for so long goes to another dispatcher that would take it; default 10 s
-	RestFirst        time.Duration // and is left to the others for so long the first time, a third of it by who had it bound last; default 1 min
+	Rest             time.Duration // and is left to the others for so long; default 1 min
 	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
@@ -123,10 +123,10 @@ type Dispatcher struct {
 	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last
 
 	mu           sync.Mutex
-	carriers     map[string]*carrier // all there ever were
-	active       []*carrier          // those configured now
-	held         map[string]*binds   // by link: those that this process has bound
-	startSettler func(*carrier)      // while Run runs
+	carriers     map[string]*carrier  // all there ever were
+	active       []*carrier           // those configured now
+	held         map[string]*linkBind // by link: those that this process has at work
+	startSettler func(*carrier)       // while Run runs
 }
 
 // carrier is a configured carrier at work. Its configuration may be replaced
@@ -157,7 +157,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	setDefault(&opts.Heartbeat, time.Second)
 	setDefault(&opts.DeadAfter, deadAfter)
 	setDefault(&opts.GiveUpAfter, giveUpAfter)
-	setDefault(&opts.RestFirst, restFirst)
+	setDefault(&opts.Rest, restAfter)
 	setDefault(&opts.BreakerPause, breakerFirst)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -165,7 +165,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
 		queue: q, webhooks: hooks, log: opts.Log,
-		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*binds),
+		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*linkBind),
 	}
 	d.deaths.wake = make(chan struct{}, 1)
 	d.deaths.unfreed.Store(true) // who had the tasks before may not have come to it
@@ -204,7 +204,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newBinds(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}, nil); err != nil {
+			if _, err := newLinkBind(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}); err != nil {
 				return nil, err
 			}
 		}

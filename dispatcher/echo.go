@@ -14,41 +14,34 @@ const echoInterval = time.Second
 
 var errEchoed = errors.New("no answer, but a receipt that echoes its user_message_reference")
 
-// watchEchoes ends the wait for answers that a receipt has overtaken: where a
+// endEchoed ends the wait for answers that a receipt has overtaken: where a
 // carrier leaves a submit_sm unanswered past the response timeout, on a link
 // that lives, and a receipt in the inbox echoes its user_message_reference, the
 // segment ends as unanswered now, not when unknown_hold is over. Settling it
 // finds that receipt (receipts.Matcher.Record).
-func (w *linkWorker) watchEchoes(ctx context.Context) {
-	for sleep(ctx, echoInterval) == nil {
-		if w.carrier.config().NoReference {
-			continue
-		}
-		for _, bind := range w.binds.all {
-			overdue := bind.Overdue()
-			if len(overdue) == 0 {
-				continue
-			}
-			segments := make([]receipts.Unanswered, len(overdue))
-			for i, key := range overdue {
-				id, n, _ := fromKey(key)
-				segments[i].Reference = reference(id, n)
-				if m := w.d.inFlight.get(id); m != nil { // without a number none is found
-					segments[i].Number = m.msg.Number
-				}
-			}
-			echoed, err := w.carrier.matcher().Echoed(ctx, w.d.hot, segments)
-			if err != nil {
-				w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
-				break
-			}
-			keys := make([]uint64, len(echoed))
-			for i, n := range echoed {
-				keys[i] = overdue[n]
-			}
-			bind.GiveUp(errEchoed, keys...)
+func (w *linkWorker) endEchoed(ctx context.Context) {
+	overdue := w.bind.Overdue()
+	if len(overdue) == 0 || w.carrier.config().NoReference {
+		return
+	}
+	segments := make([]receipts.Unanswered, len(overdue))
+	for i, key := range overdue {
+		id, n, _ := fromKey(key)
+		segments[i].Reference = reference(id, n)
+		if m := w.d.inFlight.get(id); m != nil { // without a number none is found
+			segments[i].Number = m.msg.Number
 		}
 	}
+	echoed, err := w.carrier.matcher().Echoed(ctx, w.d.hot, segments)
+	if err != nil {
+		w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
+		return
+	}
+	keys := make([]uint64, len(echoed))
+	for i, n := range echoed {
+		keys[i] = overdue[n]
+	}
+	w.bind.GiveUp(errEchoed, keys...)
 }
 
 // submitKey names a segment in flight; fromKey reads it.

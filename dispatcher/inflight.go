@@ -100,7 +100,6 @@ func (m *inFlight) begin(ctx context.Context) {
 		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
 		return
 	}
-	var bind *smpp.Bind
 	// Another process, that knows nothing of this carrier, has freed it although
 	// the carrier may have it: that is decided here.
 	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
@@ -121,15 +120,12 @@ func (m *inFlight) begin(ctx context.Context) {
 			continue
 		}
 		r.slot = true
-		if bind == nil { // all segments go over one bind, so that they arrive in order
-			bind = w.binds.next()
-		}
 		var err error
 		if !w.d.member.fresh() {
 			err = smpp.ErrNotBound
 		} else {
 			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)
-			err = bind.Submit(ctx, &submits[i], func(res smpp.Result) {
+			err = w.bind.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
 				m.answered(&r)
 				w.carrier.settler.take(r)

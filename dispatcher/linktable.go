@@ -53,7 +53,6 @@ type linkReport struct {
 	Accepted  int32     `json:"accepted"`
 	Throttled int32     `json:"throttled"`
 	Overdue   int       `json:"overdue"`
-	Served    bool      `json:"served"` // it has a worker
 }
 
 func (m *member) report(name string, w wantedLink) linkReport {
@@ -64,12 +63,12 @@ func (m *member) report(name string, w wantedLink) linkReport {
 	}
 	minute := m.minutes.of(name, snap.Totals)
 	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window, InFlight: snap.InFlight,
-		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue, Served: at != nil}
+		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue}
 }
 
 // hold acquires the leases of the configured links, writes how those that this process holds
-// are, and returns what comes with their leases.
-func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now time.Time) (map[string]leasedLink, error) {
+// are, and returns which these are.
+func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now time.Time) (leasedLinks, error) {
 	var names []string
 	reports := make([]linkReport, 0, len(wishes))
 	others := *m.wanted.Load()
@@ -90,23 +89,22 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
 			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
-			retries = CASE WHEN u.served THEN '[]' ELSE links.retries END, -- the worker has them
 			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
 			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
 		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+linkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
-				accepted int, throttled int, overdue int, served boolean) USING (name)
+				accepted int, throttled int, overdue int) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused, coalesce(links.bound_by = $1, false), links.retries`, m.id.Load(), string(reported))
+		RETURNING links.name, links.paused`, m.id.Load(), string(reported))
 	if err != nil {
 		return nil, fmt.Errorf("reporting the links: %w", err)
 	}
-	held := map[string]leasedLink{}
+	held := leasedLinks{}
 	var name string
-	var h leasedLink
-	if _, err := pgx.ForEachRow(rows, []any{&name, &h.paused, &h.boundHere, &h.retries}, func() error {
-		held[name], h.retries = h, nil
+	var paused bool
+	if _, err := pgx.ForEachRow(rows, []any{&name, &paused}, func() error {
+		held[name] = paused
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("reporting the links: %w", err)

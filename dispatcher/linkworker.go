@@ -10,9 +10,8 @@ import (
 	"intumwa/smpp"
 )
 
-// linkWorker carries messages over one leased link. It has three goroutines
-// besides those of the binds: two feeders, one for each lane, that take from the
-// queue and claim in Postgres (feeder.go), and one that submits (submitter.go).
+// linkWorker carries messages over one leased link: two feeders, one for each lane, take from
+// the queue and claim in Postgres (feeder.go), and one goroutine submits (submitter.go).
 //
 // A feeder claims only as much as the prefetch holds, so that what comes later can
 // still overtake: at 100 segments a second a single send waits behind a
@@ -22,7 +21,7 @@ type linkWorker struct {
 	carrier  *carrier
 	link     string // its name
 	conf     *Link  // as it is now; the member's alone once the worker runs
-	binds    *binds
+	bind     *linkBind
 	breaker  breaker
 	slots    *slots
 	prefetch *prefetch
@@ -35,68 +34,56 @@ type linkWorker struct {
 	done   chan struct{}
 	ending atomic.Bool
 	parts  atomic.Bool    // the link is given up once the worker has ended
-	takers atomic.Bool    // another dispatcher would take the link, by the last heartbeat
 	open   sync.WaitGroup // messages not yet settled
-	left   []smpp.Retry   // of a link that is given up: where its attempts have come to; the member's
 	paused atomic.Bool
 
-	// watchSilence's: when the binds were ended because this process may be taken for dead
-	yielded yielding
+	silent time.Time // when this process could last have been taken for dead; watch's
 }
 
 // settleWait is how long a worker waits at its end for its last answers to be
 // written.
 const settleWait = 2 * time.Second
 
-// newLinkWorker makes a worker. retries are where the attempts to bind had come to of whoever
-// had the link before.
-func newLinkWorker(d *Dispatcher, c *carrier, conf *Link, retries []smpp.Retry) (*linkWorker, error) {
+func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
 	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, done: make(chan struct{})}
-	binds, err := newBinds(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
+	bind, err := newLinkBind(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
 		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
-		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }, Again: w.tryAgain}, retries)
+		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }})
 	if err != nil {
 		return nil, err
 	}
-	w.binds = binds
+	w.bind = bind
 	w.breaker.first = d.opts.BreakerPause
-	w.slots = newSlots(binds.window)
-	w.prefetch = newPrefetch(prefetchSize(binds.window, conf.TPS))
-	w.pace = newPace(binds, conf.TPS)
+	w.slots = newSlots(conf.Window)
+	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
+	w.pace = newPace(bind, conf.TPS)
 	return w, nil
 }
 
 // adopt takes over a link's configuration if that can be done without binding
-// anew: pace, window and weight.
+// anew: pace and window.
 func (w *linkWorker) adopt(conf *Link) bool {
 	if conf == w.conf {
 		return true
 	}
 	same := *conf
-	same.TPS, same.Window, same.Weight = w.conf.TPS, w.conf.Window, w.conf.Weight
+	same.TPS, same.Window = w.conf.TPS, w.conf.Window
 	if !same.equal(w.conf) {
 		return false
 	}
 	if conf.Window != w.conf.Window {
 		w.slots.resize(conf.Window)
-		w.binds.setWindow(conf.Window)
+		w.bind.SetWindow(conf.Window)
 	}
 	w.pace.set(conf.TPS)
 	w.prefetch.resize(prefetchSize(conf.Window, conf.TPS))
-	w.joinShares(conf.Weight)
 	w.conf = conf
 	return true
 }
 
-func (w *linkWorker) joinShares(weight int) {
-	for _, share := range w.carrier.shares {
-		share.join(w, weight)
-	}
-}
-
 // state is the link as operators see it.
 func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
-	snap = w.binds.snapshot()
+	snap = w.bind.Snapshot()
 	broken, reason := w.breaker.state()
 	if broken {
 		snap.LastError = "stopped: the carrier refuses everything with " + reason
@@ -108,8 +95,10 @@ func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
-	w.joinShares(w.conf.Weight)
-	w.d.hold(w.link, w.binds)
+	for _, share := range w.carrier.shares {
+		share.join(w)
+	}
+	w.d.hold(w.link, w.bind)
 	go w.run(ctx)
 }
 
@@ -119,9 +108,9 @@ func (w *linkWorker) end() {
 	w.cancel()
 }
 
-// leave ends the binds within yieldWithin, whatever is unanswered, because another dispatcher
+// leave ends the bind within yieldWithin, whatever is unanswered, because another dispatcher
 // may have the link; end is to follow.
-func (w *linkWorker) leave() { w.binds.allow(false, yieldWithin) }
+func (w *linkWorker) leave() { w.bind.allow(false, yieldWithin) }
 
 func (w *linkWorker) wait() { <-w.done }
 func (w *linkWorker) ended() bool {
@@ -137,7 +126,7 @@ func (w *linkWorker) setPaused(paused bool) {
 	if w.paused.Swap(paused) == paused {
 		return
 	}
-	w.binds.pause(paused)
+	w.bind.pause(paused)
 	what := "link resumed by an operator"
 	if paused {
 		what = "link paused by an operator"
@@ -158,21 +147,20 @@ func (w *linkWorker) run(ctx context.Context) {
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
 	defer w.d.hold(w.link, nil)
-	var binds, loops sync.WaitGroup
-	binds.Go(func() { w.binds.run(linkCtx) })
+	var bind, loops sync.WaitGroup
+	bind.Go(func() { w.bind.run(linkCtx) })
 	loops.Go(func() { w.feed(ctx, queue.Single) })
 	loops.Go(func() { w.feed(ctx, queue.Batch) })
 	loops.Go(func() { w.submitPrefetched(ctx) })
 	loops.Go(func() { w.watch(ctx) })
-	loops.Go(func() { w.watchSilence(ctx) })
-	loops.Go(func() { w.watchEchoes(ctx) })
+	loops.Go(func() { w.tidy(ctx) })
 	loops.Wait()
 	for _, share := range w.carrier.shares {
 		share.leave(w)
 	}
 	w.giveBack(w.prefetch.takeAll())
 	stopLink()
-	binds.Wait()
+	bind.Wait()
 	w.awaitSettled()
 	w.d.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
 }
@@ -192,39 +180,14 @@ func (w *linkWorker) awaitSettled() {
 	}
 }
 
-// watch adjusts the link's pace and, when the link goes down or its carrier
-// answers nothing, gives back what is prefetched: another link of the
-// carrier may take it.
+// yieldWithin is how long the bind of a process that may soon be taken for dead has to end:
+// less than what is left until then. yieldRest is how long the process must have been heard
+// before it binds again.
+const yieldWithin, yieldRest = 500 * time.Millisecond, 2 * time.Second
+
+// watch adjusts the link's pace, and yields the link. It uses no database: an answer that does
+// not come would hold it up when it is needed.
 func (w *linkWorker) watch(ctx context.Context) {
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			w.pace.tick(now)
-			w.binds.balance()
-			if !w.binds.up() || !w.d.member.fresh() || !w.breaker.ready(now) || w.slots.stalled(now) {
-				w.giveBack(w.prefetch.takeAll())
-			}
-		}
-	}
-}
-
-// tryAgain holds up an attempt to bind of a link that is to be given up: the next is the
-// other dispatcher's.
-func (w *linkWorker) tryAgain(ctx context.Context) {
-	for w.takers.Load() && w.d.member.fresh() && w.binds.failing().down >= w.d.opts.GiveUpAfter {
-		if sleep(ctx, 50*time.Millisecond) != nil {
-			return
-		}
-	}
-}
-
-// watchSilence unbinds in time when the database does not hear of this process. It asks the
-// database nothing itself: an answer that does not come would hold it up when it is needed.
-func (w *linkWorker) watchSilence(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -232,71 +195,52 @@ func (w *linkWorker) watchSilence(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			w.pace.tick(now)
 			w.yield(now)
 		}
 	}
 }
 
-// yieldWithin is how long the binds of a process that may soon be taken for dead have to
-// end: less than what is left until then.
-const yieldWithin = 500 * time.Millisecond
-
-// yielding is what becomes of the binds of a process that the database hears late.
-type yielding struct {
-	now    bool          // they are ended
-	silent time.Time     // when this process was last silent
-	back   time.Time     // when they came up again
-	rest   time.Duration // how long it must have been heard before they do
-}
-
-// Where a process is silent again and again, because the database is slow, its binds stay
-// down for longer each time: a carrier takes one that binds and unbinds every few seconds
-// for a fault.
-const (
-	yieldRest, yieldRestMost = time.Second, time.Minute
-	yieldForgets             = 10 * time.Minute
-)
-
-// next returns whether the binds are to be down at a time.
-func (y *yielding) next(silent bool, now time.Time) (down bool) {
-	if silent {
-		if y.silent = now; !y.now {
-			if y.rest = min(max(2*y.rest, yieldRest), yieldRestMost); y.back.IsZero() || now.Sub(y.back) > yieldForgets {
-				y.rest = 0
-			}
-			y.now = true
-		}
-		return true
-	}
-	if y.now && now.Sub(y.silent) >= y.rest {
-		y.now, y.back = false, now
-	}
-	return y.now
-}
-
-// yield ends the binds before the others take this process for dead, by its heartbeats, and
+// yield ends the bind before the others take this process for dead, by its heartbeats, and
 // one of them binds in its place: a carrier counts both, or lets the new one wait for as long
-// as the old one stands. They come up again with a heartbeat that succeeds, the first time
-// at once.
+// as the old one stands.
 func (w *linkWorker) yield(now time.Time) {
-	before := w.yielded.now
-	down := w.yielded.next(!w.d.member.fresh(), now)
-	if down == before {
-		return
+	if !w.d.member.fresh() {
+		w.silent = now
 	}
-	if down {
+	may := now.Sub(w.silent) >= yieldRest
+	if w.bind.allow(may, yieldWithin) && !may {
 		w.d.log.Warn("link unbinds: the database has not heard of this process for so long that another may bind", "carrier", w.carrier.name, "link", w.link)
 	}
-	w.binds.allow(!down, yieldWithin)
+}
+
+// tidy gives back what is prefetched while the link cannot carry it, so that another link of
+// the carrier may take it, and ends the wait for answers that a receipt has overtaken.
+func (w *linkWorker) tidy(ctx context.Context) {
+	var echoes time.Time
+	for sleep(ctx, 250*time.Millisecond) == nil {
+		if !w.carries(time.Now()) {
+			w.giveBack(w.prefetch.takeAll())
+		}
+		if time.Since(echoes) >= echoInterval {
+			echoes = time.Now()
+			w.endEchoed(ctx)
+		}
+	}
+}
+
+// carries reports whether the link can carry messages, or at least a probe.
+func (w *linkWorker) carries(now time.Time) bool {
+	return w.bind.up() && w.d.member.fresh() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
 // ready waits until the link can carry something.
 func (w *linkWorker) ready(ctx context.Context) error {
 	for {
-		if err := w.binds.waitBound(ctx); err != nil {
+		if err := w.bind.WaitBound(ctx); err != nil {
 			return err
 		}
-		if now := time.Now(); w.d.member.fresh() && w.breaker.ready(now) && !w.slots.stalled(now) {
+		if w.carries(time.Now()) {
 			return nil
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {

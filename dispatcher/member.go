@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"intumwa/smpp"
 )
 
 // member is this process among the dispatchers of one database. It has the process's leases,
@@ -17,14 +15,14 @@ type member struct {
 
 	// run's, by link name
 	workers map[string]*linkWorker
-	minutes minutes             // what the links did lately
-	givenUp map[string]*givenUp // links whose carrier this process could not reach
-	since   time.Time           // when the configured links were announced
+	minutes minutes              // what the links did lately
+	givenUp map[string]time.Time // links that this process leaves to the others, until when
+	since   time.Time            // when the configured links were announced
 }
 
 func newMember(d *Dispatcher) *member {
 	return &member{leases: newLeases(d), workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
-		givenUp: make(map[string]*givenUp)}
+		givenUp: make(map[string]time.Time)}
 }
 
 func (m *member) kick() { signal(m.wake) }
@@ -92,18 +90,14 @@ func (m *member) heartbeat(ctx context.Context) error {
 	return m.disown(ctx, wishes)
 }
 
-// wantedLink is a link as configured, leasedLink what comes with its lease.
-type (
-	wantedLink struct {
-		carrier *carrier
-		link    *Link
-	}
-	leasedLink struct {
-		paused    bool
-		boundHere bool         // this dispatcher was the last that had it bound
-		retries   []smpp.Retry // where the attempts had come to of who gave it up
-	}
-)
+// wantedLink is a link as configured.
+type wantedLink struct {
+	carrier *carrier
+	link    *Link
+}
+
+// leasedLinks are the links whose leases this process has: whether an operator has paused them.
+type leasedLinks map[string]bool
 
 // wishes are the configured links by name.
 func (m *member) wishes() map[string]wantedLink {
@@ -119,7 +113,7 @@ func (m *member) wishes() map[string]wantedLink {
 
 // arrange makes the link workers what configuration and leases say. One that ends
 // drains its window meanwhile; only then may another begin in its place.
-func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLink) error {
+func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 	for name, at := range m.workers {
 		w, wanted := wishes[name]
 		_, ours := held[name]
@@ -133,20 +127,20 @@ func (m *member) arrange(wishes map[string]wantedLink, held map[string]leasedLin
 			delete(m.workers, name)
 		}
 	}
-	for name, h := range held {
+	for name, paused := range held {
 		at, w := m.workers[name], wishes[name]
 		if at == nil && m.drains(w.link) {
 			continue
 		}
 		if at == nil {
 			var err error
-			if at, err = newLinkWorker(m.d, w.carrier, w.link, h.retries); err != nil {
+			if at, err = newLinkWorker(m.d, w.carrier, w.link); err != nil {
 				return err
 			}
 			m.workers[name] = at
 			at.start()
 		}
-		at.setPaused(h.paused)
+		at.setPaused(paused)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 		t.Fatal(err)
 	}
 	at := b.d.running()[1]
-	worker, err := newLinkWorker(b.d, at, &at.config().Links[0], nil)
+	worker, err := newLinkWorker(b.d, at, &at.config().Links[0])
 	if err != nil {
 		t.Fatal(err)
 	}

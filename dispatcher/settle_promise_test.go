@@ -33,7 +33,7 @@ func (b *bench) beside(id int64) *bench {
 	}
 	other.d.member.id.Store(id)
 	at := other.d.running()[0]
-	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0], nil); err != nil {
+	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
 	other.s = at.settler

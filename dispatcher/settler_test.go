@@ -84,7 +84,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 func (b *bench) work() {
 	b.Helper()
 	var err error
-	if b.worker, err = newLinkWorker(b.d, b.s.carrier, &b.s.carrier.config().Links[0], nil); err != nil {
+	if b.worker, err = newLinkWorker(b.d, b.s.carrier, &b.s.carrier.config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
 }

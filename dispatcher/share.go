@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// shareSlack is how many messages, times its weight, a link worker may be
-// ahead of the carrier's others.
+// shareSlack is how many messages a link worker may be ahead of the carrier's others.
 const shareSlack = 20
 
-// share deals a carrier's messages of one lane to its link workers in this process, by
-// weight. A worker that takes nothing (down, throttled, prefetch full) delays none.
+// share deals a carrier's messages of one lane to its link workers in this process,
+// evenly. A worker that takes nothing (down, throttled, prefetch full) delays none.
 type share struct {
 	mu      sync.Mutex
 	workers map[*linkWorker]*portion
@@ -18,24 +17,18 @@ type share struct {
 }
 
 type portion struct {
-	weight  float64
-	taken   float64 // messages by weight
-	waiting int     // feeders that want to take
+	taken   int // messages
+	waiting int // feeders that want to take
 }
 
 func newShare() *share {
 	return &share{workers: make(map[*linkWorker]*portion), moved: make(chan struct{})}
 }
 
-func (s *share) join(w *linkWorker, weight int) {
+func (s *share) join(w *linkWorker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if mine := s.workers[w]; mine != nil { // it is there, its weight is new
-		mine.weight = float64(max(weight, 1))
-		s.wakeLocked()
-		return
-	}
-	p := &portion{weight: float64(max(weight, 1))}
+	p := &portion{}
 	for _, other := range s.workers { // it does not catch up on what went before it came
 		p.taken = max(p.taken, other.taken)
 	}
@@ -49,8 +42,8 @@ func (s *share) leave(w *linkWorker) {
 	s.wakeLocked()
 }
 
-// turn waits until it is the worker's turn to take; done, called after it took,
-// says how many.
+// turn waits until it is the worker's turn to take; done is called after it took,
+// with how many.
 func (s *share) turn(ctx context.Context, w *linkWorker) (done func(n int), err error) {
 	s.mu.Lock()
 	mine := s.workers[w]
@@ -78,7 +71,7 @@ func (s *share) turn(ctx context.Context, w *linkWorker) (done func(n int), err 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		mine.waiting--
-		mine.taken += float64(n) / mine.weight
+		mine.taken += n
 		s.wakeLocked()
 	}, nil
 }

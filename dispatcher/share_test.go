@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestShare: workers take by weight while all of them want to; one that takes
+// TestShare: workers take evenly while all of them want to; one that takes
 // nothing holds nobody up.
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -22,23 +22,23 @@ func TestShare(t *testing.T) {
 			done(n)
 		}
 		// Alone it takes what it wants, and whoever joins does not catch up on
-		// that; weights count.
-		light, heavy := new(linkWorker), new(linkWorker)
-		s.join(light, 1)
-		take(light, 10_000)
-		s.join(heavy, 3)
-		take(light, 10)
-		take(heavy, 30)
-		if l, h := s.workers[light].taken, s.workers[heavy].taken; h-l > shareSlack || l-h > shareSlack {
-			t.Errorf("10 by weight 1 and 30 by weight 3 are %v and %v", l, h)
+		// that.
+		first, second := new(linkWorker), new(linkWorker)
+		s.join(first)
+		take(first, 10_000)
+		s.join(second)
+		take(first, 10)
+		take(second, 10)
+		if a, b := s.workers[first].taken, s.workers[second].taken; a != b {
+			t.Errorf("10 each are %v and %v", a, b)
 		}
 
 		// One that is far ahead waits for one that is hungry, until that one
 		// leaves.
 		ahead, behind := new(linkWorker), new(linkWorker)
 		s = newShare()
-		s.join(ahead, 1)
-		s.join(behind, 1)
+		s.join(ahead)
+		s.join(behind)
 		done, err := s.turn(ctx, ahead)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestShare(t *testing.T) {
 		}
 		hungry(5)
 
-		s.join(behind, 1)
+		s.join(behind)
 		done, _ = s.turn(ctx, ahead)
 		done(10 * shareSlack)
 		if hungry, err = s.turn(ctx, behind); err != nil {

@@ -44,7 +44,7 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 // segments to go: on a slow link a long one would hold them up for seconds.
 func (w *linkWorker) submitSingles(ctx context.Context) {
 	for range singlesBeforeBatch {
-		if w.slots.wait(ctx) != nil || !w.d.member.fresh() || !w.binds.up() || !w.breaker.ready(time.Now()) {
+		if w.slots.wait(ctx) != nil || !w.carries(time.Now()) {
 			return
 		}
 		m := w.prefetch.pollSingle()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,29 +24,11 @@ func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.Trac
 	if held == nil {
 		return d.holder(ctx, link)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var one sync.Mutex // several binds show in turn
-	var tracing sync.WaitGroup
-	failed := make([]error, len(held.all))
-	for i, bind := range held.all {
-		tracing.Go(func() {
-			failed[i] = bind.Trace(ctx, func(pdu smpp.TracedPDU) error {
-				one.Lock()
-				defer one.Unlock()
-				return show(pdu)
-			})
-			if failed[i] != nil {
-				cancel()
-			}
-		})
-	}
-	tracing.Wait()
-	return errors.Join(failed...)
+	return held.Trace(ctx, show)
 }
 
 // hold notes which links this process has at work; nil takes one off.
-func (d *Dispatcher) hold(link string, b *binds) {
+func (d *Dispatcher) hold(link string, b *linkBind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b == nil {

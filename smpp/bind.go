@@ -28,8 +28,7 @@ type Bind struct {
 	pace    *pacer
 	metrics *bindMetrics
 	dial    func(context.Context) (net.Conn, error)
-	retry   backoff       // its state at the beginning of the next Run
-	first   time.Duration // the next Run makes its first attempt after it
+	retry   backoff // as a Run begins
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
@@ -52,7 +51,7 @@ type Bind struct {
 	sessions   []*session
 	lastError  error
 	moved      chan struct{} // closed and replaced at every change of state
-	attempts   attempts
+	unreached  unreached
 }
 
 // New checks the options and returns a Bind. It starts nothing; Run does.
@@ -65,8 +64,7 @@ func New(opts Options) (*Bind, error) {
 		opts:    opts,
 		pace:    newPacer(opts.TPS),
 		metrics: opts.Metrics.bind(opts.Carrier, opts.Name),
-		retry:   backoff{backoffBase, backoffMost, opts.Retry.Failures},
-		first:   opts.Retry.In,
+		retry:   backoff{base: backoffBase, most: backoffMost},
 		since:   time.Now(),
 		moved:   make(chan struct{}),
 	}

@@ -2,7 +2,6 @@ package smpp
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -83,12 +82,6 @@ type Options struct {
 	// down: Run waits for it. When the unanswered ones take 1 MiB, the carrier is answered
 	// ESME_RMSGQFUL and delivers again later.
 	Deliver func(*Delivery)
-
-	// Retry is where another Bind's attempts had come to, which this one goes on from.
-	Retry Retry
-	// Again is called before an attempt that follows one that did not reach the carrier, or was
-	// not answered, and may hold it up until its context ends; nil: nothing holds it up.
-	Again func(context.Context)
 
 	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its
 	// Key) that already ended as NoAnswer, in the same session. The session's reader

@@ -37,29 +37,28 @@ func (b *Bind) Run(ctx context.Context) error {
 
 // keepBound binds again and again until ctx ends.
 func (b *Bind) keepBound(ctx context.Context) {
-	retry := b.begins(ctx)
-	defer b.ends()
+	retry := b.retry
+	b.reached(time.Now())
+	defer b.reached(time.Time{})
 	for ctx.Err() == nil {
-		if b.tries(ctx); ctx.Err() != nil {
-			break
-		}
 		b.setPhase(Connecting, nil)
-		what := attemptFailed
 		group, err := b.bind(ctx)
-		if err == nil || bindStatus(err) != StatusOK {
-			what = carrierHeard
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			bound := time.Now()
-			b.holds(bound)
+			b.reached(time.Time{})
 			err = b.serve(ctx, group)
 			retry.served(time.Since(bound))
+			b.reached(time.Now())
+		case bindStatus(err) != StatusOK:
+			b.reached(time.Now())
+		default:
+			b.missed()
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		delay := retry.next(err)
-		b.waits(retry.failures, delay, what)
 		b.setPhase(Down, err)
 		level := slog.LevelWarn
 		if bindStatus(err) != StatusOK {

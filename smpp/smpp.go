@@ -2,9 +2,8 @@
 // alive: codec, session, window, pacing, keep-alive, reconnection.
 //
 // A Bind is one bind to a carrier (a transceiver session, or a transmitter and a
-// receiver session that are bound and closed together). What operators call a link is
-// one or more binds with the same settings (dispatcher.Link). Bind.Run dials, binds, serves and
-// reconnects until its context ends; Bind.Submit sends one submit_sm (one
+// receiver session that are bound and closed together). Operators call it a link.
+// Bind.Run dials, binds, serves and reconnects until its context ends; Bind.Submit sends one submit_sm (one
 // segment) and reports its fate exactly once. Receipts and mobile-originated
 // messages arrive through Options.Deliver; the carrier gets its response when the
 // owner calls Delivery.Respond.

@@ -96,7 +96,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	for i := range c.Links {
 		l := &c.Links[i]
 		tls, _ := l.TLSConfig()
-		carrier.Links = append(carrier.Links, dispatcher.Link{Binds: l.Binds, Options: smpp.Options{
+		carrier.Links = append(carrier.Links, dispatcher.Link{Options: smpp.Options{
 			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
 			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
 			ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,

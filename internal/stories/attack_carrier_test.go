@@ -8,14 +8,14 @@ import (
 )
 
 // A carrier floods us with receipts of nobody's messages, with texts that are as long as
-// they may be or much longer, and with addresses of 60,000 digits, over four binds. Our
+// they may be or much longer, and with addresses of 60,000 digits, over four links. Our
 // messages are carried and settled by their receipts, and the memory is bounded. (What is
 // kept of a flood is bounded too: TestStrangersAreThrottled of the dispatcher.)
 func TestAttackCarrierFloods(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	more := chaos(5)
-	w := play(t, scene{brokenProtocol: true, carriers: []carrier{{sim: carriersim.Options{NoFates: true}, link: tree{"binds": 4}}}})
+	w := play(t, scene{brokenProtocol: true, carriers: []carrier{{sim: carriersim.Options{NoFates: true}, links: 4}}})
 	shop := w.silentCompany("Isoko", 1000)
 	for _, flood := range []struct {
 		what   string

@@ -57,9 +57,6 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 	if c.sim.Name = c.name; !c.own {
 		c.sim.SystemID, c.sim.Password = s.account, s.secret
 	}
-	if binds, many := c.link["binds"].(int); many {
-		s.binds *= binds
-	}
 	if w.network != nil {
 		s.host = w.network.Here(c.name)
 	}

@@ -12,7 +12,7 @@ import (
 // leaseOver is longer than a dispatcher may be silent.
 const leaseOver = 8 * time.Second
 
-// Two hosts take requests and two send, over links with a pace and a number of binds. The
+// Two hosts take requests and two send, over links with a pace. The
 // carriers see neither exceeded, whoever holds the links, also while the one that did
 // sleeps for longer than its lease, and when it wakes. Nothing is lost, and the pace is kept.
 // Of two carriers, one closes the older of two binds, and one refuses the newer until the
@@ -21,11 +21,11 @@ func TestFleetShares(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	const tps, links, binds = 60, 2, 2
+	const tps, links = 60, 2
 	sleeps := chaos(4)
 	closing := steady()
-	closing.own, closing.links, closing.link = true, links, tree{"window": window, "tps": tps, "binds": binds}
-	closing.sim.MaxSessions, closing.sim.ClosesOlder = binds, true
+	closing.own, closing.links, closing.link = true, links, tree{"window": window, "tps": tps}
+	closing.sim.MaxSessions, closing.sim.ClosesOlder = 1, true
 	counting := carrier{own: true, link: tree{"tps": tps, "enquire_link": "2s"},
 		sim: carriersim.Options{NoFates: true, MaxSessions: 1, IdleTimeout: 6 * time.Second}}
 	w := fleet(t, scene{carriers: []carrier{closing, counting}})
@@ -42,10 +42,10 @@ func TestFleetShares(t *testing.T) {
 		refused := w.carriers[1].Stats().BindRefused
 		signal(t, leader, syscall.SIGSTOP)
 		slept := time.Now()
-		w.eventually(15*time.Second, "the other dispatcher has the links, with all their binds", func() bool {
+		w.eventually(15*time.Second, "the other dispatcher has the links, bound", func() bool {
 			holds, _ := w.leader("lumitel-1")
 			also, _ := w.leader("lumitel-2")
-			return holds == other && also == other && w.lumitel.Stats().Sessions == links*binds
+			return holds == other && also == other && w.lumitel.Stats().Sessions == links
 		})
 		before := w.lumitel.Stats().Accepted
 		w.eventually(10*time.Second, "it sends", func() bool { return w.lumitel.Stats().Accepted > before+20 })
@@ -68,11 +68,11 @@ func TestFleetShares(t *testing.T) {
 	}
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * links * sleeps)
-	w.lumitel.keptBounds(machine, binds, tps)
+	w.lumitel.keptBounds(machine, 1, tps)
 	w.carriers[1].keptBounds(machine, 1, tps)
-	if st := w.lumitel.Stats(); st.BindRefused != 0 || st.Replaced > uint64(links*binds*sleeps) {
+	if st := w.lumitel.Stats(); st.BindRefused != 0 || st.Replaced > uint64(links*sleeps) {
 		t.Errorf("the carrier refused %d binds and closed %d in favour of newer ones; of %d sleepers it may close %d each",
-			st.BindRefused, st.Replaced, sleeps, links*binds)
+			st.BindRefused, st.Replaced, sleeps, links)
 	}
 }
 

@@ -34,7 +34,6 @@ CREATE TABLE links (
     throttled  integer     NOT NULL DEFAULT 0, -- submit_sm that it refused as too fast in the last minute
     served_at  timestamptz NOT NULL DEFAULT now(), -- when it last could carry messages
     bound_by   bigint,                             -- dispatchers.id that last had it bound
-    retries    json        NOT NULL DEFAULT '[]',  -- of a link that was given up: its binds' attempts so far (smpp.Retry)
     updated_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
 

@@ -1,0 +1,85 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"intumwa/smpp"
+)
+
+// linkBind is a link's bind. It is down while another process may have the link.
+type linkBind struct {
+	*smpp.Bind
+
+	mu      sync.Mutex
+	may     bool                    // it may be up
+	changed chan struct{}           // closed and made anew when may changes
+	end     context.CancelCauseFunc // of the Run under way; nil: none is
+}
+
+// newLinkBind makes the bind of a configured link. Of callbacks only the functions are used.
+func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*linkBind, error) {
+	options := conf.Options
+	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
+	options.Deliver, options.OnLate, options.OnCongestion, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.OnCongestion, callbacks.Class
+	bind, err := smpp.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)
+	}
+	return &linkBind{Bind: bind, may: true, changed: make(chan struct{})}, nil
+}
+
+// run keeps the bind up until ctx ends, whenever it may be.
+func (b *linkBind) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		up, end := context.WithCancelCause(ctx)
+		b.mu.Lock()
+		may, changed := b.may, b.changed
+		if may {
+			b.end = end
+		}
+		b.mu.Unlock()
+		if may {
+			_ = b.Run(up) // it logs its own end
+			b.mu.Lock()
+			b.end = nil
+			b.mu.Unlock()
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+		}
+		end(nil)
+	}
+}
+
+// allow sets whether the bind may be up, and reports whether that is new. A bind that may not
+// be up any more ends within a time, whatever is unanswered.
+func (b *linkBind) allow(may bool, within time.Duration) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.may == may {
+		return false
+	}
+	b.may = may
+	close(b.changed)
+	b.changed = make(chan struct{})
+	if !may && b.end != nil {
+		b.end(smpp.Within(within))
+	}
+	return true
+}
+
+// up reports whether the bind can submit.
+func (b *linkBind) up() bool { return b.Snapshot().State == smpp.Bound }
+
+func (b *linkBind) pause(paused bool) {
+	if paused {
+		b.Pause()
+	} else {
+		b.Resume()
+	}
+}
