@@ -20,8 +20,7 @@ const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entri
 
 func TestAudit(t *testing.T) {
 	s := newAdmin(t)
-	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
-	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "9")
+	s.mustCompany("a@example.com")
 	for key, n := range s.admin("", auditKeys, "audit") {
 		if want := map[bool]float64{true: 1}[key == "companies"]; n != want {
 			t.Errorf("%s: %v, want %v", key, n, want)

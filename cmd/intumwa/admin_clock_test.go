@@ -19,7 +19,7 @@ import (
 // TestCommandsGoByTheDatabasesClock: what a command writes, and since when it lists, is told by
 // the database's clock, of which this machine's is three hours ahead.
 func TestCommandsGoByTheDatabasesClock(t *testing.T) {
-	s := newAdmin(t)
+	s := newShellOn(t, testenv.Database(t)) // no other test runs meanwhile
 	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -56,9 +56,16 @@ func newShell(t *testing.T, config string) *shell {
 	return &shell{t: t, config: path}
 }
 
+// newAdmin is a shell on a database of the test's own, beside which other tests run.
 func newAdmin(t *testing.T) *shell {
 	t.Helper()
-	return newShell(t, fmt.Sprintf("database: {url: %q}\nwebhooks: {allow_private: true}\n", testenv.Database(t)))
+	t.Parallel()
+	return newShellOn(t, testenv.Database(t))
+}
+
+func newShellOn(t *testing.T, database string) *shell {
+	t.Helper()
+	return newShell(t, fmt.Sprintf("database: {url: %q}\nwebhooks: {allow_private: true}\n", database))
 }
 
 func (s *shell) run(stdin string, args ...string) (code int, stdout, stderr string) {

@@ -312,38 +312,41 @@ func TestRestoreByTheManual(t *testing.T) {
 		t.Errorf("after the restore the next message is %d; until then up to %d were given out, and perhaps more", next, last)
 	}
 	_ = conn.Close(ctx)
-	// To a moment before: it has to stop there and go on from there. A base backup is older than that by a second.
-	time.Sleep(1100 * time.Millisecond)
-	var moment string
-	conn = connect()
-	if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text`).Scan(&moment); err != nil {
-		t.Fatal(err)
-	}
-	gone := insert(conn)
-	var later, timeline string
-	if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text, timeline_id::text FROM pg_control_checkpoint()`).Scan(&later, &timeline); err != nil {
-		t.Fatal(err)
-	}
-	insert(conn) // a commit behind it, at which the recovery sees that the time has come
-	_ = conn.Close(ctx)
-	earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
-	restore := func(line string) {
-		t.Helper()
-		sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore\n", line, 1))
-	}
-	restore(earlier)
-	conn = connect()
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
-		t.Errorf("what came after the moment is there: %v", err)
-	}
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_file_settings WHERE name LIKE 'recovery_target%' OR name = 'restore_command')`).Scan(&there); err != nil || there {
-		t.Errorf("the recovery's settings are left behind: %v", err)
-	}
-	_ = conn.Close(ctx)
-	// That was too far back: what came between is on the timeline that this restore has left.
-	restore(strings.NewReplacer("2026-03-01 08:20:00+02", later, "' 1\n", "' "+timeline+"\n").Replace(find("08:20:00+02")))
-	conn = connect()
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || !there {
-		t.Errorf("what came before the later moment is not there: %v", err)
-	}
+	t.Run("to a moment", func(t *testing.T) {
+		testenv.Long(t)
+		// To a moment before: it has to stop there and go on from there. A base backup is older than that by a second.
+		time.Sleep(1100 * time.Millisecond)
+		var moment string
+		conn = connect()
+		if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text`).Scan(&moment); err != nil {
+			t.Fatal(err)
+		}
+		gone := insert(conn)
+		var later, timeline string
+		if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text, timeline_id::text FROM pg_control_checkpoint()`).Scan(&later, &timeline); err != nil {
+			t.Fatal(err)
+		}
+		insert(conn) // a commit behind it, at which the recovery sees that the time has come
+		_ = conn.Close(ctx)
+		earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
+		restore := func(line string) {
+			t.Helper()
+			sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore\n", line, 1))
+		}
+		restore(earlier)
+		conn = connect()
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
+			t.Errorf("what came after the moment is there: %v", err)
+		}
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_file_settings WHERE name LIKE 'recovery_target%' OR name = 'restore_command')`).Scan(&there); err != nil || there {
+			t.Errorf("the recovery's settings are left behind: %v", err)
+		}
+		_ = conn.Close(ctx)
+		// That was too far back: what came between is on the timeline that this restore has left.
+		restore(strings.NewReplacer("2026-03-01 08:20:00+02", later, "' 1\n", "' "+timeline+"\n").Replace(find("08:20:00+02")))
+		conn = connect()
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || !there {
+			t.Errorf("what came before the later moment is not there: %v", err)
+		}
+	})
 }

@@ -4,12 +4,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
 
@@ -51,55 +49,5 @@ func TestReady(t *testing.T) {
 	}
 	if get("/metrics") != http.StatusOK || get("/nothing") != http.StatusNotFound {
 		t.Error("the other paths")
-	}
-}
-
-// TestReadyCommits: a process is ready while PostgreSQL commits. It is not while PostgreSQL
-// only answers.
-func TestReadyCommits(t *testing.T) {
-	t.Parallel()
-	server := testenv.NewPostgresServer(t)
-	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{MaxConns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	registry := prometheus.NewRegistry()
-	watched := newStores(pool, nil, slog.New(slog.DiscardHandler), registry)
-	o := newOps(pool, watched.commits, registry, slog.New(slog.DiscardHandler))
-	o.serving.Store(true)
-	ready := func(want int, why string) {
-		t.Helper()
-		w := httptest.NewRecorder()
-		o.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if w.Code != want || !strings.Contains(w.Body.String(), why) {
-			t.Errorf("%d %s, want %d and %q", w.Code, w.Body, want, why)
-		}
-	}
-	session := func(statement string) func() {
-		return func() {
-			t.Helper()
-			if _, err := pool.Exec(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	watched.askDatabase(t.Context(), 0)
-	ready(http.StatusOK, "")
-	standby := testenv.NewStandby(t, server)
-	for _, fault := range []struct {
-		why         string
-		begin, over func()
-	}{
-		{"temporary file size exceeds", session("SET temp_file_limit = 64"), session("RESET temp_file_limit")}, // what a full disk fails
-		{"read only", session("SET default_transaction_read_only = on"), session("RESET default_transaction_read_only")},
-		{"deadline exceeded", standby.Away, standby.Back},
-	} {
-		fault.begin()
-		watched.askDatabase(t.Context(), 0)
-		ready(http.StatusServiceUnavailable, fault.why)
-		fault.over()
-		watched.askDatabase(t.Context(), 1) // after a failure every round commits
-		ready(http.StatusOK, "")
 	}
 }

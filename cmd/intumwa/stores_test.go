@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -85,7 +87,8 @@ func TestRedisUp(t *testing.T) {
 	}
 }
 
-// TestDatabaseUp: a database that answers and cannot commit is down, from the first try to commit until one that works.
+// TestDatabaseUp: a database that answers and cannot commit is down, from the first try to commit until one that works,
+// and no process is ready meanwhile.
 func TestDatabaseUp(t *testing.T) {
 	database := testenv.Database(t)
 	pool, err := postgres.Open(t.Context(), database, postgres.Options{MaxConns: 1})
@@ -96,11 +99,19 @@ func TestDatabaseUp(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var log bytes.Buffer
 	s := newStores(pool, nil, slog.New(slog.NewTextHandler(&log, nil)), registry)
+	ops := newOps(pool, s.commits, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ops.serving.Store(true)
 	round := 0
 	ask := func() float64 {
+		t.Helper()
 		s.askDatabase(t.Context(), round)
 		round++
-		return gaugeIn(t, registry, "intumwa_database_up")
+		up, answer := gaugeIn(t, registry, "intumwa_database_up"), httptest.NewRecorder()
+		ops.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if want := map[float64]int{0: http.StatusServiceUnavailable, 1: http.StatusOK}[up]; answer.Code != want || up == 0 && !strings.Contains(answer.Body.String(), "temporary file size exceeds") {
+			t.Errorf("round %d: readiness is %d %s, want %d", round, answer.Code, answer.Body, want)
+		}
+		return up
 	}
 	for range 2 * commitEvery {
 		if ask() != 1 {

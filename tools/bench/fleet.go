@@ -59,7 +59,7 @@ func (w *world) spread(n int) work {
 		first := w.take(n)
 		return w.drive(ctx, 64, n, n, func(c *client, i int) error {
 			c.body = appendSingle(c.body[:0], []string{here, twinPrefix}[i%2], first+i)
-			return c.send("/v1/sms", w.tokens[i%len(w.tokens)])
+			return c.send("/v1/sms", w.token)
 		})
 	}
 }

@@ -70,7 +70,7 @@ func (w *world) twice(n int) work {
 		first := w.take(n)
 		return w.drive(ctx, 4, n, n, func(c *client, i int) error {
 			c.body = appendSingle(c.body[:0], here, first+i/2)
-			return c.send("/v1/sms", w.tokens[0])
+			return c.send("/v1/sms", w.token)
 		})
 	}
 }

@@ -20,8 +20,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -30,8 +28,6 @@ type options struct {
 	binary    string
 	scenarios string
 	runs      int
-	waiting   []int
-	old       int
 	out       string
 	profiles  string
 	keep      bool
@@ -39,15 +35,10 @@ type options struct {
 }
 
 func main() {
-	o := options{waiting: []int{0, 50_000, 500_000, 1_000_000}}
+	var o options
 	flag.StringVar(&o.binary, "binary", "bin/intumwa", "the program to measure")
 	flag.StringVar(&o.scenarios, "scenarios", "", "which, with commas; all: every one; none given: those marked * below")
 	flag.IntVar(&o.runs, "runs", 3, "runs of each measurement; the median counts")
-	flag.Func("waiting", "how many messages wait, ascending (default 0,50000,500000,1000000)", func(text string) (err error) {
-		o.waiting, err = counts(text)
-		return err
-	})
-	flag.IntVar(&o.old, "old", 3_000_000, "how many old messages the scenario old has")
 	flag.StringVar(&o.out, "o", "", "write the report as JSON to this file")
 	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a run that does not count")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
@@ -84,18 +75,6 @@ func usage() {
 	}
 	fmt.Fprintln(to, "\nflags:")
 	flag.PrintDefaults()
-}
-
-func counts(text string) ([]int, error) {
-	var list []int
-	for word := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil || n < 0 || len(list) > 0 && n <= list[len(list)-1] {
-			return nil, errors.New("want ascending numbers with commas")
-		}
-		list = append(list, n)
-	}
-	return list, nil
 }
 
 // run plays the scenarios, prints each result when it is there and writes the

@@ -50,21 +50,3 @@ func TestAComparison(t *testing.T) {
 		t.Error("no reports were compared")
 	}
 }
-
-func TestScenariosAreChosen(t *testing.T) {
-	for names, wants := range map[string]string{
-		"":            "shape singles bulk receipt steady kill",
-		"bulk,steady": "bulk steady",
-		"all":         "shape singles bulk receipt steady kill companies down slow fleet snapshot old",
-		"bulk,tea":    "",
-	} {
-		chosen, err := choose(names)
-		var got []string
-		for _, s := range chosen {
-			got = append(got, s.name)
-		}
-		if strings.Join(got, " ") != wants || (err != nil) != (wants == "") {
-			t.Errorf("%q chooses %q (%v), not %q", names, got, err, wants)
-		}
-	}
-}

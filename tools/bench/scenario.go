@@ -30,12 +30,8 @@ var scenarios = []scenario{
 	{"receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", true, plain(setup{window: 1000}, 2*bulkSends, (*world).bulk)},
 	{"steady", "200 single sends a second, each at its time", true, plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
 	{"kill", "kill -9 amid a bulk at a carrier that takes 2,000 a second, restart at once", true, playKill},
-	{"companies", "single sends from 100 companies in turn, otherwise as singles", false, plain(setup{endpoint: true, companies: 100}, singleSends, (*world).singles)},
-	{"down", "100 a second while -waiting messages wait for a carrier that is down", false, waiting(down)},
-	{"slow", "100 a second while -waiting messages wait for a carrier that takes ten a second", false, waiting(slow)},
+	{"down", "100 a second while up to a million messages wait for a carrier that is down", false, playDown},
 	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers; make fleet ends with it", false, playFleet},
-	{"snapshot", "single sends while a transaction holds a snapshot and every table, as pg_dump does", false, playSnapshot},
-	{"old", "singles and steady with -old messages of before", false, playOld},
 }
 
 func choose(names string) ([]scenario, error) {
@@ -67,70 +63,23 @@ func paced(rate int) func(w *world, n int) work {
 	return func(w *world, n int) work { return w.paced(rate, n) }
 }
 
-// waiting lets more and more messages wait for another carrier and carries some
-// past them.
-func waiting(other neighbour) func(context.Context, *bench, scenario) error {
+// playDown lets more and more messages wait for another carrier, which is down, and carries some past them.
+func playDown(ctx context.Context, b *bench, s scenario) error {
 	const rate, n = 100, 100 * steadyFor
-	return func(ctx context.Context, b *bench, s scenario) error {
-		return b.inWorld(ctx, setup{endpoint: true, other: other}, func(w *world) error {
-			have := 0
-			for _, want := range b.waiting {
-				if want > have {
-					if err := w.pile(ctx, want-have); err != nil {
-						return fmt.Errorf("letting %d wait: %w", want, err)
-					}
-					have = want
+	return b.inWorld(ctx, setup{endpoint: true, otherDown: true}, func(w *world) error {
+		have := 0
+		for _, want := range []int{0, 50_000, 500_000, 1_000_000} {
+			if want > have {
+				if err := w.pile(ctx, want-have); err != nil {
+					return fmt.Errorf("letting %d wait: %w", want, err)
 				}
-				if err := b.load(ctx, w, fmt.Sprintf("%s %d", s.name, want), s.about, n, w.paced(rate, n)); err != nil {
-					return err
-				}
+				have = want
 			}
-			return nil
-		})
-	}
-}
-
-// playSnapshot compares each quarter's cost with the first's.
-func playSnapshot(ctx context.Context, b *bench, s scenario) error {
-	const quarter = 25_000
-	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
-		once := func() (measurement, error) { return w.measured(ctx, quarter, w.singles(quarter)) }
-		if err := b.record("snapshot 0", "single sends before it is taken", quarter, 1, once); err != nil {
-			return err
-		}
-		release, err := w.snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		defer release()
-		var first float64
-		for i := range 4 {
-			if err := b.record(fmt.Sprintf("snapshot %d", i+1), s.about+": a quarter of them", quarter, 1, func() (measurement, error) {
-				m, err := once()
-				used := m.value(cpuOf("PostgreSQL"))
-				if i == 0 {
-					first = used
-				}
-				m.add("PostgreSQL against the first quarter", "times", used/first)
-				return m, err
-			}); err != nil {
+			if err := b.load(ctx, w, fmt.Sprintf("%s %d", s.name, want), s.about, n, w.paced(rate, n)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-}
-
-func playOld(ctx context.Context, b *bench, _ scenario) error {
-	return b.inWorld(ctx, setup{endpoint: true}, func(w *world) error {
-		if err := w.age(ctx, b.old); err != nil {
-			return fmt.Errorf("making %d old messages: %w", b.old, err)
-		}
-		with := fmt.Sprintf(", with %d old messages", b.old)
-		if err := b.load(ctx, w, "old singles", "as singles"+with, singleSends, w.singles(singleSends)); err != nil {
-			return err
-		}
-		return b.load(ctx, w, "old steady", "as steady"+with, steadyRate*steadyFor, w.paced(steadyRate, steadyRate*steadyFor))
 	})
 }
 

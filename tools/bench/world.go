@@ -24,23 +24,13 @@ import (
 // endpoint, one carrier with one link and a window of 100, which answers at once.
 type setup struct {
 	window       int
-	companies    int
 	endpoint     bool
-	other        neighbour
+	otherDown    bool          // there is another carrier, at whose address nobody listens
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
 	fleet        *fleet        // a process for each role; nil: one has all
 }
-
-// neighbour is the other carrier, to which no message of a measurement goes.
-type neighbour string
-
-const (
-	nobody neighbour = ""
-	down   neighbour = "down" // nobody listens there
-	slow   neighbour = "slow" // ten a second: a window of 10, each answered after a second
-)
 
 // world is a gateway with a database and carriers of its own.
 type world struct {
@@ -55,12 +45,11 @@ type world struct {
 	relay      *relay // nil: none
 	sink       *sink
 	carrier    *carrier
-	neighbour  *carrier // nil: none that listens
 	twin       *carrier // of a fleet with two carriers; nil: none
 	gateway    *rig.Program
 	members    []member // of a fleet, the gateway among them
-	tokens     []string // of the companies
-	recipients int      // used so far
+	token      string
+	recipients int // used so far
 }
 
 // warming is how many messages pass before anything is measured.
@@ -85,7 +74,6 @@ func (b *bench) inWorld(ctx context.Context, s setup, do func(w *world) error) e
 
 // newWorld builds everything and returns when the gateway is ready and bound.
 func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (_ *world, err error) {
-	s.companies = max(s.companies, 1)
 	if s.window == 0 {
 		s.window = 100
 	}
@@ -129,11 +117,6 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if w.carrier, err = openCarrier(ctx, w, "carrier", s.respDelay, s.receiptDelay); err != nil {
 		return nil, err
 	}
-	if s.other == slow {
-		if w.neighbour, err = openCarrier(ctx, w, "neighbour", time.Second, 0); err != nil {
-			return nil, err
-		}
-	}
 	if s.fleet != nil && s.fleet.carriers > 1 {
 		if w.twin, err = openCarrier(ctx, w, "twin", s.respDelay, s.receiptDelay); err != nil {
 			return nil, err
@@ -150,12 +133,8 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 	if w.endpoint {
 		hook = "http://" + w.sink.address() + "/"
 	}
-	for i := range s.companies {
-		token, err := program.Company(ctx, fmt.Sprintf("bench%d@example.com", i), "BENCH", hook)
-		if err != nil {
-			return nil, err
-		}
-		w.tokens = append(w.tokens, token)
+	if w.token, err = program.Company(ctx, "bench@example.com", "BENCH", hook); err != nil {
+		return nil, err
 	}
 	return w, w.start(ctx)
 }
@@ -177,13 +156,9 @@ func (w *world) configureAt(file, api, ops string) error {
 	}
 	carriers := []tree{{"name": "bench", "prefixes": []string{"61"}, "default": true, "message_id_format": "same",
 		"links": []tree{link("bench", w.carrier.smpp, w.window)}}}
-	if w.other != nobody {
-		address := rig.FreeAddress()
-		if w.neighbour != nil {
-			address = w.neighbour.smpp
-		}
+	if w.otherDown {
 		carriers = append(carriers, tree{"name": "other", "prefixes": []string{"79"}, "message_id_format": "same",
-			"links": []tree{link("other", address, 10)}})
+			"links": []tree{link("other", rig.FreeAddress(), 10)}})
 	}
 	if w.twin != nil {
 		carriers = append(carriers, tree{"name": "twin", "prefixes": []string{"62"}, "message_id_format": "same",
@@ -254,7 +229,7 @@ func (w *world) profile(file string, seconds int) error {
 }
 
 func (w *world) bound() bool {
-	return w.carrier.stats().Sessions == 1 && (w.neighbour == nil || w.neighbour.stats().Sessions == 1) && (w.twin == nil || w.twin.stats().Sessions == 1)
+	return w.carrier.stats().Sessions == 1 && (w.twin == nil || w.twin.stats().Sessions == 1)
 }
 
 // ours are the carriers to which messages of a measurement go.
@@ -268,9 +243,6 @@ func (w *world) ours() []*carrier {
 func (w *world) carriers() (pids []int) {
 	for _, c := range w.ours() {
 		pids = append(pids, c.process.PID())
-	}
-	if w.neighbour != nil {
-		pids = append(pids, w.neighbour.process.PID())
 	}
 	return pids
 }
@@ -313,28 +285,6 @@ func (w *world) tidy(ctx context.Context) error {
 	return nil
 }
 
-// snapshot holds what pg_dump holds: a snapshot, and every table against being
-// dropped or emptied.
-func (w *world) snapshot(ctx context.Context) (release func(), err error) {
-	conn, err := pgx.Connect(ctx, w.url)
-	if err != nil {
-		return nil, fmt.Errorf("connecting: %w", err)
-	}
-	for _, statement := range []string{
-		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-		"SELECT count(*) FROM pg_class",
-		`DO $$ DECLARE t text; BEGIN
-			FOR t IN SELECT oid::regclass FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
-			LOOP EXECUTE 'LOCK TABLE ' || t || ' IN ACCESS SHARE MODE'; END LOOP; END $$`,
-	} {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			_ = conn.Close(ctx)
-			return nil, fmt.Errorf("taking a snapshot: %w", err)
-		}
-	}
-	return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, nil
-}
-
 // close ends what was started, the gateway first.
 func (w *world) close() {
 	for _, m := range w.members {
@@ -343,7 +293,7 @@ func (w *world) close() {
 	if w.gateway != nil {
 		w.gateway.Stop()
 	}
-	for _, c := range []*carrier{w.carrier, w.neighbour, w.twin} {
+	for _, c := range []*carrier{w.carrier, w.twin} {
 		if c != nil {
 			c.process.Stop()
 		}
