@@ -9,23 +9,26 @@ import (
 	"intumwa/intake"
 )
 
-// sendBulk is POST /v1/sms/bulk (rule api 4.2).
-func (a *API) sendBulk(c *gin.Context) {
-	handleSend(a, c, a.readBulk, problems.refuseBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Bulk, key *intake.Key) (intake.Answer, error) {
-		req.Key = key
-		return a.Intake.SendBulk(ctx, p, req)
-	})
+// sendBatch is POST /v1/sms/bulk and /v1/sms/template, whose fields read reads.
+func (a *API) sendBatch(read func(fields) (intake.Batch, problems)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		handleSend(a, c, read, problems.refuseBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Batch, key *intake.Key) (intake.Answer, error) {
+			req.Key = key
+			return a.Intake.SendBatch(ctx, p, req)
+		})
+	}
 }
 
-func (a *API) readBulk(f fields) (req intake.Bulk, p problems) {
+// readBulk reads a bulk send (rule api 4.2).
+func (a *API) readBulk(f fields) (req intake.Batch, p problems) {
 	req.Sender = p.sender(f.sender, senderFieldRequired, senderInvalid)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
-	req.Messages = readList(&p, f.messages, messagesEmpty, messagesMany, func(item *fields) (m intake.BulkMessage) {
-		m.Number = p.number(a.opts.Plan, item.phoneNumber, itemNumberRequired, itemNumberInvalid)
-		m.Message = p.body(item.message, itemMessageRequired, itemMessageLong)
-		m.Reference = p.reference(item.reference, itemReferenceWrong)
-		p.misplaced(item, &f, itemMisplaced)
-		return m
+	req.Recipients = readList(&p, f.messages, messagesEmpty, messagesMany, func(item *fields) (r intake.Recipient) {
+		r.Number = p.number(a.opts.Plan, item.phoneNumber, ofMessages.numberRequired, ofMessages.numberInvalid)
+		r.Message = p.body(item.message, itemMessageRequired, itemMessageLong)
+		r.Reference = p.reference(item.reference, ofMessages.reference)
+		p.misplaced(item, &f, ofMessages.misplaced)
+		return r
 	})
 	return req, p
 }

@@ -69,7 +69,7 @@ func BenchmarkReadBulk500(b *testing.B) {
 	for b.Loop() {
 		fields, ok := parse(body)
 		req, problems := a.readBulk(fields.fields())
-		if !ok || !problems.none() || len(req.Messages) != 500 {
+		if !ok || !problems.none() || len(req.Recipients) != 500 {
 			b.Fatal("refused")
 		}
 	}

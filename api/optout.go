@@ -122,7 +122,7 @@ func (a *API) readOptOuts(f fields) (entries []handsets.OptOut, p problems) {
 			Sender: p.sender(f.sender, nil, senderInvalid)}}, p
 	}
 	return readList(&p, f.optOuts, optOutsEmpty, optOutsMany, func(item *fields) handsets.OptOut {
-		return handsets.OptOut{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, item.phoneNumber, optOutNumberRequired, optOutNumberInvalid),
+		return handsets.OptOut{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, item.phoneNumber, ofOptOuts.numberRequired, ofOptOuts.numberInvalid),
 			Sender: p.sender(item.sender, nil, optOutSenderInvalid)}
 	}), p
 }

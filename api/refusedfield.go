@@ -72,32 +72,13 @@ var (
 	messagesMany = newInvalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
 		words{"Too many.", "Trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
-	itemNumberRequired = newInvalidItem("phone_number_required", "messages.N.phone_number", endRequired, "sendBulk",
-		words{"Items are counted from 0.", "Les éléments sont comptés à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	itemNumberInvalid = newInvalidItem("phone_number_invalid", "messages.N.phone_number", endNumber, "sendBulk",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
+	ofMessages          = newOfItems("messages", "sendBulk")
 	itemMessageRequired = newInvalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
 		words{"Missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
 		words{"Too long.", "Trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	itemReferenceWrong = wrongReference{
-		newInvalidItem("client_reference_not_a_string", "messages.N.client_reference", endText, "sendBulk",
-			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
-			words{"Quote it.", "Mettez-la entre guillemets."}),
-		newInvalidItem("client_reference_too_long", "messages.N.client_reference", endReferenceToo, "sendBulk",
-			words{"Too long.", "Trop longue."},
-			words{"Shorten it.", "Raccourcissez-la."}),
-		newInvalidItem("client_reference_invalid", "messages.N.client_reference", endReference, "sendBulk",
-			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
-	}
-	itemMisplaced = newInvalidItem("field_misplaced", "messages.N.K", endWhole, "sendBulk",
-		words{"An item with a send_at or expire_at of its own.", "Un élément avec son propre send_at ou expire_at."},
-		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
@@ -110,12 +91,7 @@ var (
 	recipientsMany = newInvalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
 		words{"Too many.", "Trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
-	recipientNumberRequired = newInvalidItem("phone_number_required", "recipients.N.phone_number", endRequired, "sendTemplate",
-		words{"Recipients are counted from 0 here.", "Ici, les destinataires sont comptés à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	recipientNumberInvalid = newInvalidItem("phone_number_invalid", "recipients.N.phone_number", endNumber, "sendTemplate",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
+	ofRecipients               = newOfItems("recipients", "sendTemplate")
 	recipientVariablesRequired = newInvalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
 		words{"Missing, null or no object; {} is fine.", "Il manque, est null ou n’est pas un objet ; {} convient."},
 		words{"Give an object.", "Donnez un objet."})
@@ -125,20 +101,6 @@ var (
 	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endText, "sendTemplate",
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
 		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
-	recipientReferenceWrong = wrongReference{
-		newInvalidItem("client_reference_not_a_string", "recipients.N.client_reference", endText, "sendTemplate",
-			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
-			words{"Quote it.", "Mettez-la entre guillemets."}),
-		newInvalidItem("client_reference_too_long", "recipients.N.client_reference", endReferenceToo, "sendTemplate",
-			words{"Too long.", "Trop longue."},
-			words{"Shorten it.", "Raccourcissez-la."}),
-		newInvalidItem("client_reference_invalid", "recipients.N.client_reference", endReference, "sendTemplate",
-			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
-	}
-	recipientMisplaced = newInvalidItem("field_misplaced", "recipients.N.K", endWhole, "sendTemplate",
-		words{"A recipient with a sender, send_at or expire_at of its own.", "Un destinataire avec son propre sender, send_at ou expire_at."},
-		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
 		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
 		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
@@ -163,12 +125,7 @@ var (
 	optOutsMany = newInvalid("opt_outs_too_many", "opt_outs", "The opt_outs field must not contain more than 500 items.", "addOptOuts",
 		words{"Too many.", "Trop."},
 		words{"Send several requests.", "Envoyez plusieurs requêtes."})
-	optOutNumberRequired = newInvalidItem("phone_number_required", "opt_outs.N.phone_number", endRequired, "addOptOuts",
-		words{"Entries are counted from 0.", "Les entrées sont comptées à partir de 0."},
-		words{"Give one.", "Donnez-en un."})
-	optOutNumberInvalid = newInvalidItem("phone_number_invalid", "opt_outs.N.phone_number", endNumber, "addOptOuts",
-		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
-		words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."})
+	ofOptOuts           = newOfEntries("opt_outs", "addOptOuts")
 	optOutSenderInvalid = newInvalidItem("sender_invalid", "opt_outs.N.sender", endSender, "addOptOuts",
 		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
 		words{"ASCII letters and digits only, or null.", "Des lettres et chiffres ASCII seulement, ou null."})
@@ -215,3 +172,41 @@ var (
 		words{"A percent sign or a semicolon that is not escaped.", "Un signe pourcent ou un point-virgule non échappé."},
 		words{"Escape parameters with a URL library.", "Faites échapper les paramètres par une bibliothèque."})
 )
+
+// ofItems are the refusals that the items of several lists have in common.
+type ofItems struct {
+	numberRequired, numberInvalid, misplaced *refusal
+	reference                                wrongReference
+}
+
+// newOfEntries is for a list whose items have a number.
+func newOfEntries(list string, on operations) ofItems {
+	return ofItems{
+		numberRequired: newInvalidItem("phone_number_required", list+".N.phone_number", endRequired, on,
+			words{"Items are counted from 0.", "Les éléments sont comptés à partir de 0."},
+			words{"Give one.", "Donnez-en un."}),
+		numberInvalid: newInvalidItem("phone_number_invalid", list+".N.phone_number", endNumber, on,
+			words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
+			words{"Correct it or leave it out.", "Corrigez-le ou retirez-le."}),
+	}
+}
+
+// newOfItems is for the list of a batch.
+func newOfItems(list string, on operations) ofItems {
+	of := newOfEntries(list, on)
+	of.reference = wrongReference{
+		newInvalidItem("client_reference_not_a_string", list+".N.client_reference", endText, on,
+			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
+			words{"Quote it.", "Mettez-la entre guillemets."}),
+		newInvalidItem("client_reference_too_long", list+".N.client_reference", endReferenceToo, on,
+			words{"Too long.", "Trop longue."},
+			words{"Shorten it.", "Raccourcissez-la."}),
+		newInvalidItem("client_reference_invalid", list+".N.client_reference", endReference, on,
+			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
+	}
+	of.misplaced = newInvalidItem("field_misplaced", list+".N.K", endWhole, on,
+		words{"An item with a send_at or expire_at of its own.", "Un élément avec son propre send_at ou expire_at."},
+		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
+	return of
+}

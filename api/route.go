@@ -36,8 +36,8 @@ func (a *API) table() ([]route, error) {
 	}
 	return []route{
 		send("/v1/sms", a.sendSingle),
-		send("/v1/sms/bulk", a.sendBulk),
-		send("/v1/sms/template", a.sendTemplate),
+		send("/v1/sms/bulk", a.sendBatch(a.readBulk)),
+		send("/v1/sms/template", a.sendBatch(a.readTemplate)),
 		change(http.MethodPost, "/v1/sms/preview", a.preview),
 		look(http.MethodGet, "/v1/sms", a.listMessages),
 		look(http.MethodGet, "/v1/sms/:id", noParameters, a.getMessage),

@@ -1,34 +1,23 @@
 package api
 
 import (
-	"context"
 	"strings"
 
-	"github.com/gin-gonic/gin"
-
-	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/sms"
 )
 
-// sendTemplate is POST /v1/sms/template (rule api 4.3).
-func (a *API) sendTemplate(c *gin.Context) {
-	handleSend(a, c, a.readTemplate, problems.refuseBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Template, key *intake.Key) (intake.Answer, error) {
-		req.Key = key
-		return a.Intake.SendTemplate(ctx, p, req)
-	})
-}
-
-func (a *API) readTemplate(f fields) (req intake.Template, p problems) {
+// readTemplate reads a template send (rule api 4.3).
+func (a *API) readTemplate(f fields) (req intake.Batch, p problems) {
 	req.Sender = p.sender(f.sender, senderFieldRequired, senderInvalid)
 	// Empty where it is too long to be sent, and not searched for placeholders then.
 	req.Template = sms.ParseTemplate(p.body(f.template, templateRequired, templateLong))
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	variables := newVariableReader(req.Template.Names())
-	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item *fields) (r intake.TemplateRecipient) {
-		r.Number = p.number(a.opts.Plan, item.phoneNumber, recipientNumberRequired, recipientNumberInvalid)
-		r.Reference = p.reference(item.reference, recipientReferenceWrong)
-		p.misplaced(item, &f, recipientMisplaced)
+	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item *fields) (r intake.Recipient) {
+		r.Number = p.number(a.opts.Plan, item.phoneNumber, ofRecipients.numberRequired, ofRecipients.numberInvalid)
+		r.Reference = p.reference(item.reference, ofRecipients.reference)
+		p.misplaced(item, &f, ofRecipients.misplaced)
 		if item.variables.isObject() || item.variables.isEmptyArray() {
 			r.Variables = variables.read(&p, item.variables, recipientVariableText, recipientVariableLong)
 		} else {

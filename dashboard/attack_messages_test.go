@@ -44,7 +44,7 @@ func TestOthersMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := w.d.rooms.Intake.SendBulk(t.Context(), p, intake.Bulk{Sender: "BOBCO", Messages: []intake.BulkMessage{{Number: "+25779111111", Message: "Bob's secret"}}})
+	answer, err := w.d.rooms.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "BOBCO", Recipients: []intake.Recipient{{Number: "+25779111111", Message: "Bob's secret"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

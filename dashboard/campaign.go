@@ -289,7 +289,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) {
 		return
 	}
 	// The campaign is sent even if the browser disconnects.
-	answer, err := d.rooms.Intake.SendTemplate(context.WithoutCancel(v.ctx()), p, made.request(later))
+	answer, err := d.rooms.Intake.SendBatch(context.WithoutCancel(v.ctx()), p, made.request(later))
 	var accepted struct {
 		ID ulid.ULID `json:"batch_id"`
 	}

@@ -165,12 +165,12 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) {
 }
 
 // request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.
-func (c *draft) request(at time.Time) intake.Template {
-	all := make([]intake.TemplateRecipient, len(c.Recipients))
+func (c *draft) request(at time.Time) intake.Batch {
+	all := make([]intake.Recipient, len(c.Recipients))
 	for i, r := range c.Recipients {
-		all[i] = intake.TemplateRecipient{Number: r.Number, Variables: r.Variables}
+		all[i] = intake.Recipient{Number: r.Number, Variables: r.Variables}
 	}
 	name := c.key()
-	return intake.Template{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
+	return intake.Batch{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
 }

@@ -116,11 +116,11 @@ func (p *person) firstMessage(email string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	bulk := intake.Bulk{Sender: "ISOKO"}
+	bulk := intake.Batch{Sender: "ISOKO"}
 	for i := range 30 {
-		bulk.Messages = append(bulk.Messages, intake.BulkMessage{Number: sms.Number(fmt.Sprintf("+257790%d04%02d", n, i)), Message: fmt.Sprintf("Amahoro %d, ibicuruzwa vyawe birageze.", i+1)})
+		bulk.Recipients = append(bulk.Recipients, intake.Recipient{Number: sms.Number(fmt.Sprintf("+257790%d04%02d", n, i)), Message: fmt.Sprintf("Amahoro %d, ibicuruzwa vyawe birageze.", i+1)})
 	}
-	answer, err := p.w.d.rooms.Intake.SendBulk(ctx, principal, bulk)
+	answer, err := p.w.d.rooms.Intake.SendBatch(ctx, principal, bulk)
 	if err != nil {
 		p.Fatal(err)
 	}

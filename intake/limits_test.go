@@ -38,7 +38,7 @@ func (d *district) limit(t testing.TB, change accounts.LimitsChange) {
 	}
 }
 
-func bulk(items ...BulkMessage) Bulk { return Bulk{Sender: "ACME", Messages: items} }
+func bulk(items ...Recipient) Batch { return Batch{Sender: "ACME", Recipients: items} }
 
 const ann, ben = sms.Number("+25779000001"), sms.Number("+25779000002")
 
@@ -57,19 +57,19 @@ func refusal(t *testing.T, what string, err error, want string) {
 func TestLimitsOnRepeats(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(30)})
-	batch := func(items ...BulkMessage) error {
-		_, err := in.SendBulk(t.Context(), d.principal, bulk(items...))
+	batch := func(items ...Recipient) error {
+		_, err := in.SendBatch(t.Context(), d.principal, bulk(items...))
 		return err
 	}
 	const soon = "Recipient #%d: the same message can be sent to this phone number only once in 30 seconds."
-	refusal(t, "the first", batch(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}), "")
-	refusal(t, "one again", batch(BulkMessage{Number: ann, Message: "b"}, BulkMessage{Number: ben, Message: "a"}), fmt.Sprintf(soon, 2))
-	refusal(t, "nothing of that counted", batch(BulkMessage{Number: ann, Message: "b"}), "")
-	refusal(t, "twice in one", batch(BulkMessage{Number: ann, Message: "c"}, BulkMessage{Number: ben, Message: "c"}, BulkMessage{Number: ann, Message: "c"}), fmt.Sprintf(soon, 3))
+	refusal(t, "the first", batch(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}), "")
+	refusal(t, "one again", batch(Recipient{Number: ann, Message: "b"}, Recipient{Number: ben, Message: "a"}), fmt.Sprintf(soon, 2))
+	refusal(t, "nothing of that counted", batch(Recipient{Number: ann, Message: "b"}), "")
+	refusal(t, "twice in one", batch(Recipient{Number: ann, Message: "c"}, Recipient{Number: ben, Message: "c"}, Recipient{Number: ann, Message: "c"}), fmt.Sprintf(soon, 3))
 	template := sms.ParseTemplate("{{x}}")
 	rendered := "b"
-	_, err := in.SendTemplate(t.Context(), d.principal, Template{Sender: "ACME", Template: template,
-		Recipients: []TemplateRecipient{{Number: ann, Variables: map[string]*string{"x": &rendered}}}})
+	_, err := in.SendBatch(t.Context(), d.principal, Batch{Sender: "ACME", Template: template,
+		Recipients: []Recipient{{Number: ann, Variables: map[string]*string{"x": &rendered}}}})
 	refusal(t, "a template that renders to it", err, fmt.Sprintf(soon, 1))
 	d.books(t, 97, 3)
 
@@ -80,30 +80,30 @@ func TestLimitsOnRepeats(t *testing.T) {
 	}
 	refusal(t, "a single", single("d"), "")
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
-	refusal(t, "in a batch", batch(BulkMessage{Number: ben, Message: "d"}, BulkMessage{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
+	refusal(t, "in a batch", batch(Recipient{Number: ben, Message: "d"}, Recipient{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
 	d.limit(t, accounts.LimitsChange{RepeatsADay: accounts.Limit(0), NumberADay: accounts.Limit(5)})
-	refusal(t, "a fifth", batch(BulkMessage{Number: "+25779000003", Message: "1"}, BulkMessage{Number: "+25779000003", Message: "2"}, BulkMessage{Number: "+25779000003", Message: "3"}, BulkMessage{Number: "+25779000003", Message: "4"}, BulkMessage{Number: "+25779000003", Message: "5"}), "")
-	refusal(t, "a sixth", batch(BulkMessage{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
+	refusal(t, "a fifth", batch(Recipient{Number: "+25779000003", Message: "1"}, Recipient{Number: "+25779000003", Message: "2"}, Recipient{Number: "+25779000003", Message: "3"}, Recipient{Number: "+25779000003", Message: "4"}, Recipient{Number: "+25779000003", Message: "5"}), "")
+	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
 
 // TestLimitsCountWhatWasSent: neither what was refused, nor a repetition of a request.
 func TestLimitsCountWhatWasSent(t *testing.T) {
 	d := newDistrict(t, 2)
 	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
-	request := bulk(BulkMessage{Number: ann, Message: "a"}, BulkMessage{Number: ben, Message: "a"}, BulkMessage{Number: "+25779000003", Message: "a"})
-	_, err := in.SendBulk(t.Context(), d.principal, request)
+	request := bulk(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}, Recipient{Number: "+25779000003", Message: "a"})
+	_, err := in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
-	request.Messages, request.Key = request.Messages[:2], &Key{Name: "k", Request: [32]byte{1}}
-	first, err := in.SendBulk(t.Context(), d.principal, request)
+	request.Recipients, request.Key = request.Recipients[:2], &Key{Name: "k", Request: [32]byte{1}}
+	first, err := in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "can be paid", err, "")
 	for _, process := range []*Intake{in, in} {
-		again, err := process.SendBulk(t.Context(), d.principal, request)
+		again, err := process.SendBatch(t.Context(), d.principal, request)
 		if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 	}
 	request.Key = nil
-	_, err = in.SendBulk(t.Context(), d.principal, request)
+	_, err = in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 	d.books(t, 0, 2)
 }
@@ -126,7 +126,7 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}()
-		_, err := in.SendBulk(t.Context(), d.principal, bulk(BulkMessage{Number: ann, Message: text}))
+		_, err := in.SendBatch(t.Context(), d.principal, bulk(Recipient{Number: ann, Message: text}))
 		cancel()
 		<-answered
 		return err
@@ -149,7 +149,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
 	one := New(d.pool, d.accounts, two.messages, two.queue, two.routes.Load(), Options{Repeats: two.opts.Repeats})
-	repeated := bulk(BulkMessage{Number: ann, Message: "a"})
+	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {
 		Answer
@@ -157,7 +157,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	}
 	answered := make(chan outcome, 1)
 	go func() {
-		answer, err := one.SendBulk(t.Context(), d.principal, repeated)
+		answer, err := one.SendBatch(t.Context(), d.principal, repeated)
 		answered <- outcome{answer, err}
 	}()
 	first := <-one.committer.requests // it is counted, and its committer has not begun
@@ -169,13 +169,13 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := two.SendBulk(t.Context(), d.principal, repeated); !errors.Is(err, ErrKeyInUse) {
+	if _, err := two.SendBatch(t.Context(), d.principal, repeated); !errors.Is(err, ErrKeyInUse) {
 		t.Errorf("while the first is under way: %v", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := two.SendBulk(t.Context(), d.principal, repeated)
+	second, err := two.SendBatch(t.Context(), d.principal, repeated)
 	if err != nil || second.Replayed {
 		t.Errorf("in the place of the first: %+v, %v", second, err)
 	}
@@ -184,12 +184,12 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 		t.Errorf("the first: %+v, %v", late, late.err)
 	}
 	repeated.Key = nil
-	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0)})
-	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "the second of the day", err, "")
-	_, err = two.SendBulk(t.Context(), d.principal, repeated)
+	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "the third of the day", err, "Recipient #1: the same message can be sent to this phone number at most 2 times a day.")
 	d.books(t, 98, 2)
 }
@@ -202,10 +202,10 @@ func TestLimitsOfACompany(t *testing.T) {
 	send := func(n int) error {
 		b := bulk()
 		for range n {
-			b.Messages = append(b.Messages, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", number)), Message: "x"})
+			b.Recipients = append(b.Recipients, Recipient{Number: sms.Number(fmt.Sprintf("+257791%05d", number)), Message: "x"})
 			number++
 		}
-		_, err := in.SendBulk(t.Context(), d.principal, b)
+		_, err := in.SendBatch(t.Context(), d.principal, b)
 		return err
 	}
 	refusal(t, "over the cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
@@ -232,7 +232,7 @@ func TestCapOverProcesses(t *testing.T) {
 			n := 1
 			if i%3 == 0 {
 				n = i%4 + 2
-				_, err = in.SendBulk(t.Context(), d.principal, bulk().of(n))
+				_, err = in.SendBatch(t.Context(), d.principal, bulk().of(n))
 			} else {
 				_, err = in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: "x"})
 			}
@@ -256,9 +256,9 @@ func TestCapOverProcesses(t *testing.T) {
 }
 
 // of fills a batch with n messages of one segment.
-func (b Bulk) of(n int) Bulk {
+func (b Batch) of(n int) Batch {
 	for i := range n {
-		b.Messages = append(b.Messages, BulkMessage{Number: sms.Number(fmt.Sprintf("+257791%05d", i)), Message: "x"})
+		b.Recipients = append(b.Recipients, Recipient{Number: sms.Number(fmt.Sprintf("+257791%05d", i)), Message: "x"})
 	}
 	return b
 }

@@ -33,16 +33,16 @@ func TestChargedIsCut(t *testing.T) {
 	in := d.process(t)
 	credits := int64(1_000_000)
 	rapid.Check(t, func(rt *rapid.T) {
-		var req Bulk
+		var req Batch
 		req.Sender = "ACME"
 		want := 0
 		for range rapid.IntRange(1, 12).Draw(rt, "messages") {
 			text := texts().Draw(rt, "text")
-			req.Messages = append(req.Messages, BulkMessage{Number: numbers().Draw(rt, "number"), Message: text})
+			req.Recipients = append(req.Recipients, Recipient{Number: numbers().Draw(rt, "number"), Message: text})
 			encoding, payload := sms.Encode(text)
 			want += len(sms.SplitEncoded(encoding, payload, false).Segments)
 		}
-		answer, err := in.SendBulk(t.Context(), d.principal, req)
+		answer, err := in.SendBatch(t.Context(), d.principal, req)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestChargedIsCut(t *testing.T) {
 			rt.Fatal(err)
 		}
 		credits -= int64(want)
-		if got.ItemCount != want || got.RemainingItems != credits || got.RecipientsCount != len(req.Messages) {
+		if got.ItemCount != want || got.RemainingItems != credits || got.RecipientsCount != len(req.Recipients) {
 			rt.Fatalf("%+v, not %d segments and %d credits", got, want, credits)
 		}
 		var messages, segments, batch, outbox int
@@ -61,8 +61,8 @@ func TestChargedIsCut(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if messages != len(req.Messages) || segments != want || batch != want || outbox != messages {
-			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox, len(req.Messages), want)
+		if messages != len(req.Recipients) || segments != want || batch != want || outbox != messages {
+			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox, len(req.Recipients), want)
 		}
 		var paid int64
 		err = d.pool.QueryRow(t.Context(), `SELECT -amount FROM ledger WHERE kind = 'send' AND ref = $1`, [16]byte(got.BatchID)).Scan(&paid)
@@ -78,16 +78,16 @@ func TestChargedIsCut(t *testing.T) {
 			Body     string
 			Segments int
 		}])
-		if err != nil || len(recorded) != len(req.Messages) {
+		if err != nil || len(recorded) != len(req.Recipients) {
 			rt.Fatalf("%d bodies: %v", len(recorded), err)
 		}
 		for i, m := range recorded {
 			encoding, payload := sms.Encode(m.Body) // as dispatcher.Carrier does
 			parts := sms.SplitEncoded(encoding, payload, false).Segments
 			text, ok := sms.Decode(encoding.DataCoding(), false, parts...)
-			if !ok || text != req.Messages[i].Message || len(parts) != m.Segments {
+			if !ok || text != req.Recipients[i].Message || len(parts) != m.Segments {
 				rt.Fatalf("message %d, charged as %d segments, is cut into %d that read %q, not %q",
-					i, m.Segments, len(parts), text, req.Messages[i].Message)
+					i, m.Segments, len(parts), text, req.Recipients[i].Message)
 			}
 		}
 	})
@@ -111,9 +111,9 @@ func TestAnyFailureLeavesNothing(t *testing.T) {
 		n := rapid.IntRange(1, 20).Draw(rt, "recipients")
 		bad := rapid.IntRange(0, n-1).Draw(rt, "the bad one")
 		one, empty, huge := "x", "", strings.Repeat("ж", 255)
-		req := Template{Sender: "ACME", Template: sms.ParseTemplate(strings.Repeat("{{a}}", 110) + "{{b}}")}
+		req := Batch{Sender: "ACME", Template: sms.ParseTemplate(strings.Repeat("{{a}}", 110) + "{{b}}")}
 		for range n {
-			req.Recipients = append(req.Recipients, TemplateRecipient{Number: "+25779123456", Variables: map[string]*string{"a": &empty, "b": &one}})
+			req.Recipients = append(req.Recipients, Recipient{Number: "+25779123456", Variables: map[string]*string{"a": &empty, "b": &one}})
 		}
 		r := &req.Recipients[bad]
 		switch rapid.SampledFrom([]string{"carrier", "variable", "empty", "long", "credits"}).Draw(rt, "how") {
@@ -129,7 +129,7 @@ func TestAnyFailureLeavesNothing(t *testing.T) {
 			text := strings.Repeat("ж", 35)
 			r.Variables = map[string]*string{"a": &text, "b": nil} // 58 segments
 		}
-		_, err := in.SendTemplate(t.Context(), d.principal, req)
+		_, err := in.SendBatch(t.Context(), d.principal, req)
 		if _, refused := errors.AsType[sms.Refusal](err); !refused {
 			rt.Fatalf("not refused: %v", err)
 		}
@@ -148,16 +148,16 @@ func TestManyCallersOneBalance(t *testing.T) {
 	var accepted int64
 	for i := range 120 {
 		wg.Go(func() {
-			req := Bulk{Sender: "ACME"}
+			req := Batch{Sender: "ACME"}
 			for range i%4 + 1 {
-				req.Messages = append(req.Messages, BulkMessage{Number: "+25779123456", Message: "x"})
+				req.Recipients = append(req.Recipients, Recipient{Number: "+25779123456", Message: "x"})
 			}
-			_, err := processes[i%2].SendBulk(t.Context(), d.principal, req)
+			_, err := processes[i%2].SendBatch(t.Context(), d.principal, req)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
-				left -= int64(len(req.Messages))
-				accepted += int64(len(req.Messages))
+				left -= int64(len(req.Recipients))
+				accepted += int64(len(req.Recipients))
 			} else if _, refused := errors.AsType[sms.Refusal](err); !refused {
 				t.Errorf("neither accepted nor refused: %v", err)
 			}
