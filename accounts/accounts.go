@@ -7,7 +7,6 @@ package accounts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
 )
 
@@ -95,22 +95,9 @@ type database interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// readAll reads all rows of a query; doing names it in errors.
-func readAll[T any](ctx context.Context, db database, doing string, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
-	rows, err := db.Query(ctx, query, args...)
-	var all []T
-	if err == nil {
-		all, err = pgx.CollectRows(rows, scan)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	return all, nil
-}
-
 // readOne reads the row of a query; without one, the error is ErrNotFound with the text missing.
 func readOne[T any](ctx context.Context, db database, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
-	all, err := readAll(ctx, db, doing, scan, query, args...)
+	all, err := postgres.All(ctx, db, doing, scan, query, args...)
 	if err == nil && len(all) == 0 {
 		err = &callerError{ErrNotFound, missing}
 	}

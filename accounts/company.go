@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -106,18 +107,14 @@ func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error)
 // QuietHours returns the quiet hours of the companies that have their own, also those that have none. What cannot be read
 // counts as none, as it does where batches come in: one company's row keeps nobody else's messages.
 func (a *Accounts) QuietHours(ctx context.Context) (map[int64]sms.QuietHours, error) {
-	rows, err := a.pool.Query(ctx, `select id, quiet_hours from companies where quiet_hours is not null`)
-	if err != nil {
-		return nil, fmt.Errorf("reading companies' quiet hours: %w", err)
-	}
 	own := make(map[int64]sms.QuietHours)
 	var id int64
 	var text string
-	if _, err := pgx.ForEachRow(rows, []any{&id, &text}, func() error {
+	if err := postgres.Each(ctx, a.pool, "reading companies' quiet hours", []any{&id, &text}, func() error {
 		own[id], _ = sms.ParseQuietHours(text)
 		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("reading companies' quiet hours: %w", err)
+	}, `select id, quiet_hours from companies where quiet_hours is not null`); err != nil {
+		return nil, err
 	}
 	return own, nil
 }

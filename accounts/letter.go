@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -60,7 +61,7 @@ func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.Compan
 
 // TakeLetters takes up to limit letters that are due. No other process takes them for as long as lease.
 func (a *Accounts) TakeLetters(ctx context.Context, lease time.Duration, limit int) ([]Letter, error) {
-	return readAll(ctx, a.pool, "taking letters", pgx.RowToStructByPos[Letter], `
+	return postgres.All(ctx, a.pool, "taking letters", pgx.RowToStructByPos[Letter], `
 		update letters set tries = tries + 1, due_at = now() + $1::interval
 		where id in (select id from letters where due_at <= now() order by due_at, id limit $2 for update skip locked)
 		returning id, kind, company_id, subject, said, written_at, tries`, lease, limit)

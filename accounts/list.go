@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // The lists below are for operators: they have the rows of all companies and users. Each has ids above after, in the
@@ -14,19 +16,19 @@ import (
 
 // Users lists users.
 func (a *Accounts) Users(ctx context.Context, after int64, limit int) ([]User, error) {
-	return readAll(ctx, a.pool, "listing users", pgx.RowToStructByPos[User],
+	return postgres.All(ctx, a.pool, "listing users", pgx.RowToStructByPos[User],
 		`select `+userColumns+` from users where id > $1 order by id limit $2`, after, limit)
 }
 
 // FindUsers lists users whose e-mail contains text, ignoring case.
 func (a *Accounts) FindUsers(ctx context.Context, text string, limit int) ([]User, error) {
-	return readAll(ctx, a.pool, "looking for users", pgx.RowToStructByPos[User],
+	return postgres.All(ctx, a.pool, "looking for users", pgx.RowToStructByPos[User],
 		`select `+userColumns+` from users where position($1 in email) > 0 order by id limit $2`, foldEmail(text), limit)
 }
 
 // Tokens lists tokens, including revoked ones.
 func (a *Accounts) Tokens(ctx context.Context, after int64, limit int) ([]Token, error) {
-	return readAll(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token],
+	return postgres.All(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token],
 		`select `+tokenColumns+` from api_tokens where id > $1 order by id limit $2`, after, limit)
 }
 
@@ -47,7 +49,7 @@ func (a *Accounts) FindSenders(ctx context.Context, name string, limit int) ([]S
 
 // Companies lists companies.
 func (a *Accounts) Companies(ctx context.Context, after int64, limit int) ([]Company, error) {
-	return readAll(ctx, a.pool, "listing companies", scanCompany,
+	return postgres.All(ctx, a.pool, "listing companies", scanCompany,
 		`select `+companyColumns+` from companies where id > $1 order by id limit $2`, after, limit)
 }
 
@@ -70,7 +72,7 @@ func scanApplicant(row pgx.CollectableRow) (p Applicant, err error) {
 
 // Awaiting lists companies that are not approved or not verified.
 func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Applicant, error) {
-	return readAll(ctx, a.pool, "listing the companies that wait", scanApplicant, `select `+applicantColumns+`
+	return postgres.All(ctx, a.pool, "listing the companies that wait", scanApplicant, `select `+applicantColumns+`
 		where c.id > $1 and not (c.approved and c.verified) order by c.id limit $2`, after, limit)
 }
 
@@ -82,7 +84,7 @@ func (a *Accounts) FindCompanies(ctx context.Context, text string, after int64, 
 	if err != nil {
 		id = 0
 	}
-	return readAll(ctx, a.pool, "looking for companies", scanApplicant, `select `+applicantColumns+`
+	return postgres.All(ctx, a.pool, "looking for companies", scanApplicant, `select `+applicantColumns+`
 		where c.id > $1 and ($2 = '' or c.id = $3 or position($2 in lower(c.name)) > 0 or position($2 in u.email) > 0)
 		order by c.id limit $4`, after, text, id, limit)
 }

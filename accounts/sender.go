@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -56,7 +58,7 @@ func (a *Accounts) checkSender(name, country string) error {
 
 // SendersOf lists a company's senders by name.
 func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, error) {
-	return readAll(ctx, a.pool, "listing senders", pgx.RowToStructByPos[Sender],
+	return postgres.All(ctx, a.pool, "listing senders", pgx.RowToStructByPos[Sender],
 		`select id, name, country, approved from senders where company_id = $1 order by name`, companyID)
 }
 

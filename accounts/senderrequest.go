@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -161,7 +162,7 @@ func (a *Accounts) SenderRequestsOf(ctx context.Context, company sms.CompanyID) 
 }
 
 func (a *Accounts) senders(ctx context.Context, where string, args ...any) ([]SenderRequest, error) {
-	return readAll(ctx, a.pool, "reading senders", scanSenderRequest, `select `+senderRequestColumns+` from senders `+where, args...)
+	return postgres.All(ctx, a.pool, "reading senders", scanSenderRequest, `select `+senderRequestColumns+` from senders `+where, args...)
 }
 
 // cleanReason trims a reason and makes it one line.

@@ -180,7 +180,7 @@ func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts ti
 
 // Sessions lists a user's sessions, the last seen first.
 func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duration) ([]Session, error) {
-	return readAll(ctx, a.pool, "listing sessions", func(row pgx.CollectableRow) (s Session, err error) {
+	return postgres.All(ctx, a.pool, "listing sessions", func(row pgx.CollectableRow) (s Session, err error) {
 		s.Passed = true
 		err = row.Scan(&s.ID, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt)
 		return s, err

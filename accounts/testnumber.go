@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -39,7 +40,7 @@ func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.N
 
 // TestNumbers returns the test numbers of all accounts that are this number: for operators.
 func (a *Accounts) TestNumbers(ctx context.Context, number sms.Number) ([]TestNumber, error) {
-	return readAll(ctx, a.pool, "looking for accounts by their test number", pgx.RowToStructByPos[TestNumber],
+	return postgres.All(ctx, a.pool, "looking for accounts by their test number", pgx.RowToStructByPos[TestNumber],
 		`select `+testNumberColumns+` from users where test_number = $1 order by id`, string(number))
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // A token is "id|secret": the row's id and 40 random letters and digits (238 bits). Such a secret needs no slow
@@ -116,7 +118,7 @@ const tokensListed = 2 * MaxTokens
 // TokensOf lists a user's tokens, newest first: all that are not revoked, up to a hundred, and as many of the latest
 // revoked ones as there is room for beside them.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
-	return readAll(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
+	return postgres.All(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
 			select `+tokenColumns+` from api_tokens where user_id = $1
 			order by revoked_at is not null, id desc limit $2) listed order by id desc`, userID, tokensListed)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -67,14 +68,11 @@ func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, e
 
 // Balances returns the credits of those companies that have a balance.
 func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int64, error) {
-	rows, err := l.pool.Query(ctx, `SELECT company_id, credits FROM balances WHERE company_id = ANY($1)`, companies)
-	if err != nil {
-		return nil, fmt.Errorf("reading %d balances: %w", len(companies), err)
-	}
 	balances := make(map[int64]int64, len(companies))
 	var id, credits int64
-	if _, err := pgx.ForEachRow(rows, []any{&id, &credits}, func() error { balances[id] = credits; return nil }); err != nil {
-		return nil, fmt.Errorf("reading %d balances: %w", len(companies), err)
+	if err := postgres.Each(ctx, l.pool, fmt.Sprintf("reading %d balances", len(companies)), []any{&id, &credits}, func() error { balances[id] = credits; return nil },
+		`SELECT company_id, credits FROM balances WHERE company_id = ANY($1)`, companies); err != nil {
+		return nil, err
 	}
 	return balances, nil
 }

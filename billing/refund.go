@@ -118,13 +118,10 @@ const (
 // PayOwed pays the returns that GiveBack had to defer. It returns how many messages were refunded, and how many balances
 // are still locked by other transactions; after five of those it ends and leaves the rest to the next call.
 func (l *Ledger) PayOwed(ctx context.Context) (refunded, held int, err error) {
-	rows, err := l.pool.Query(ctx, `SELECT DISTINCT company_id FROM returns`)
+	companies, err := postgres.All(ctx, l.pool, "reading deferred refunds", pgx.RowTo[int64],
+		`SELECT DISTINCT company_id FROM returns`)
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading deferred refunds: %w", err)
-	}
-	companies, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading deferred refunds: %w", err)
+		return 0, 0, err
 	}
 	for _, company := range companies { // in no fixed order: if many are locked, other ones come first the next time
 		n, err := l.pay(ctx, company)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // Spender is a company with the credits that its sends took in a period.
@@ -27,15 +29,12 @@ const (
 // all companies' sends took. It reads the ledger from its end, company by company: the rows since that time and at most
 // one page more of each company. A row is one request, single or batch.
 func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list []Spender, all int64, err error) {
-	rows, err := l.pool.Query(ctx, `SELECT b.company_id FROM balances b,
+	companies, err := postgres.All(ctx, l.pool, "looking for companies that sent", pgx.RowTo[int64],
+		`SELECT b.company_id FROM balances b,
 		LATERAL (SELECT created_at FROM ledger WHERE company_id = b.company_id ORDER BY id DESC LIMIT 1) newest
 		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-spenderSkew))
 	if err != nil {
-		return nil, 0, fmt.Errorf("looking for companies that sent: %w", err)
-	}
-	companies, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, 0, fmt.Errorf("looking for companies that sent: %w", err)
+		return nil, 0, err
 	}
 	for _, company := range companies {
 		s := Spender{CompanyID: company}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -155,14 +156,11 @@ func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f Stateme
 	if !f.To.IsZero() {
 		with(` AND created_at < $%d`, f.To)
 	}
-	rows, err := l.pool.Query(ctx, `SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind <> 'adjustment' THEN ref END, note FROM ledger
+	page, err = postgres.All(ctx, l.pool, fmt.Sprintf("reading the statement of company %d", company), scanEntry,
+		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind <> 'adjustment' THEN ref END, note FROM ledger
 		WHERE `+condition+` ORDER BY id `+order+` LIMIT $4`, args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading the statement of company %d: %w", company, err)
-	}
-	page, err = pgx.CollectRows(rows, scanEntry)
-	if err != nil {
-		return nil, 0, fmt.Errorf("reading the statement of company %d: %w", company, err)
+		return nil, 0, err
 	}
 	switch {
 	case len(page) > limit:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -94,7 +95,8 @@ func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error
 	if err != nil {
 		return nil, fmt.Errorf("looking for balances that have recovered: %w", err)
 	}
-	rows, err := tx.Query(ctx, `UPDATE balance_warnings w SET low = true,
+	return postgres.All(ctx, tx, "looking for low balances", pgx.RowToStructByPos[Warning],
+		`UPDATE balance_warnings w SET low = true,
 			told_at = CASE WHEN w.told_at > now() - $2::interval THEN w.told_at ELSE now() END
 		FROM (
 			SELECT w.company_id, w.threshold, b.credits FROM balance_warnings w JOIN balances b USING (company_id)
@@ -102,11 +104,4 @@ func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error
 			ORDER BY w.company_id, w.threshold DESC LIMIT $1 FOR UPDATE OF w SKIP LOCKED
 		) crossed WHERE w.company_id = crossed.company_id AND w.threshold = crossed.threshold
 		RETURNING w.company_id, w.threshold, crossed.credits, nextval('messages_id_seq'), now(), w.told_at = now()`, warningsAtOnce, mailPause)
-	if err == nil {
-		warnings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Warning])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for low balances: %w", err)
-	}
-	return warnings, nil
 }

@@ -83,9 +83,9 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
 		}
-		switch company, err := store.AnybodysBatch(ctx, id); {
+		switch batch, err := messages.QueuedOf(ctx, d.rooms.Pool, id); {
 		case err == nil:
-			return companyPath(int64(company)), nil
+			return companyPath(batch.Company), nil
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
 		}

@@ -24,7 +24,7 @@ func record(t *testing.T, pool *pgxpool.Pool, number sms.Number, n int) (ids []i
 		all[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 7, UserID: 7, Number: number, Sender: "INTUMWATEST", Body: "x", Segments: 1, Test: true}
 	}
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
-		ids, err = messages.New(pool).InsertSandbox(t.Context(), tx, all)
+		ids, err = messages.New(pool).Insert(t.Context(), tx, all)
 		return err
 	})
 	if err != nil || len(ids) != n {

@@ -293,7 +293,7 @@ func (s *settler) commit(w settlement) error {
 		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, s.carrier.name, p.putBack, s.d.opts.Validity); err != nil {
+		if err := store.PutBack(ctx, tx, s.carrier.name, p.putBack); err != nil {
 			return err
 		}
 		finals, err := store.Verdicts(ctx, tx, recorded.Settled)

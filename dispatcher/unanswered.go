@@ -89,10 +89,10 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 // SendUnanswered has messages of a carrier, by their ids, sent again of which it has neither
 // answered to nor reported of some segment: those segments. One whose validity is over is
 // passed by, and so is what was answered meanwhile. The carrier may have them already.
-// No second carrier is asked for them. It returns which are to be sent. validity is the
-// configuration's. record is called with them in the transaction; when it fails, nothing
-// is changed, and they are returned beside its error.
-func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
+// No second carrier is asked for them. It returns which are to be sent.
+// record is called with them in the transaction; when it fails, nothing is changed, and
+// they are returned beside its error.
+func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64,
 	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
 		if sent, err = store.Unexpired(ctx, tx, ids); err != nil {
@@ -108,7 +108,7 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 		if err := store.KeepFromSecond(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
 			return err
 		}
-		if err := store.PutBack(ctx, tx, carrier, again, validity); err != nil {
+		if err := store.PutBack(ctx, tx, carrier, again); err != nil {
 			return err
 		}
 		return record(tx, sent)

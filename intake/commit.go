@@ -53,11 +53,11 @@ func (c *committer) commit(requests []*request, patience time.Duration) error {
 // written is what a group's transaction writes. What PostgreSQL returns is in it
 // when the transaction is committed, at the latest.
 type written struct {
-	xid                string
-	carried, sandboxed recorded
+	xid string
+	recorded
 }
 
-// recorded are the messages of requests, one after the other, and their ids.
+// recorded are the messages of admitted requests, one after the other, and their ids.
 type recorded struct {
 	requests []*request
 	messages []*messages.Message
@@ -74,11 +74,11 @@ func (r recorded) name() {
 }
 
 // items is what the dispatchers are told of the messages, as far as their ids
-// are known and they are not for later.
+// are known and they are neither for later nor for the sandbox.
 func (r recorded) items() []queue.Item {
 	items := make([]queue.Item, 0, len(r.ids))
 	for i, m := range r.messages {
-		if r.ids[i] != 0 && !m.Later {
+		if r.ids[i] != 0 && !m.Later && !m.Sandboxed() {
 			items = append(items, queue.Item{MessageID: r.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
 		}
 	}
@@ -87,10 +87,9 @@ func (r recorded) items() []queue.Item {
 
 // committed does what follows a commit.
 func (c *committer) committed(requests []*request, w written) {
-	w.carried.name()
-	w.sandboxed.name()
+	w.name()
 	c.count(requests)
-	if items := w.carried.items(); len(items) > 0 {
+	if items := w.items(); len(items) > 0 {
 		select {
 		case c.push <- items:
 		default:
@@ -130,7 +129,7 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 }
 
 // write writes what requests ask for and can be paid; w is filled as it goes.
-func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) error {
+func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) (err error) {
 	b := &pgx.Batch{}
 	b.Queue(`SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&w.xid) })
@@ -147,32 +146,17 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 		return err
 	}
 	for _, q := range requests {
-		switch {
-		case !q.admitted:
+		if !q.admitted {
 			continue
-		case q.kind == kindSandbox:
-			w.sandboxed.add(q)
-		default:
-			w.carried.add(q)
 		}
+		w.requests, w.messages = append(w.requests, q), append(w.messages, q.messages...)
 		q.body = marshal(q.response(q.remaining))
 	}
 	if err := c.remember(ctx, tx, requests); err != nil {
 		return err
 	}
-	if err := w.sandboxed.insert(ctx, tx, c.in.messages.InsertSandbox); err != nil {
-		return err
-	}
-	return w.carried.insert(ctx, tx, c.in.messages.Insert)
-}
-
-func (r *recorded) add(q *request) {
-	r.requests, r.messages = append(r.requests, q), append(r.messages, q.messages...)
-}
-
-func (r *recorded) insert(ctx context.Context, tx pgx.Tx, insert func(context.Context, pgx.Tx, []*messages.Message) ([]int64, error)) (err error) {
-	if len(r.messages) > 0 {
-		r.ids, err = insert(ctx, tx, r.messages)
+	if len(w.messages) > 0 {
+		w.ids, err = c.in.messages.Insert(ctx, tx, w.messages)
 	}
 	return err
 }
@@ -259,8 +243,7 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 		if err == nil && (status == nil || *status != "in progress") {
 			var known map[ulid.ULID]int64
 			if known, err = c.in.messages.Known(ctx, refs); err == nil {
-				w.carried.find(known)
-				w.sandboxed.find(known)
+				w.find(known)
 				if len(known) > 0 || w.xid != "" || time.Since(began) > unseenGrace {
 					return len(known) > 0, nil
 				}

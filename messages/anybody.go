@@ -2,47 +2,16 @@ package messages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/oklog/ulid/v2"
 
 	"intumwa/sms"
 )
 
 // What operators may see of anybody.
-
-// AnybodysByID returns a message by the number that webhooks call it, whosever
-// it is: for operators alone.
-func (s *Store) AnybodysByID(ctx context.Context, id int64) (Record, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE m.id = $1`, id)
-	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %d: %w", id, err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, scanRecord)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Record{}, ErrNotFound
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %d: %w", id, err)
-	}
-	return r, nil
-}
-
-// AnybodysBatch tells whose a batch is: for operators alone.
-func (s *Store) AnybodysBatch(ctx context.Context, id ulid.ULID) (company sms.CompanyID, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT company_id FROM batches WHERE ulid = $1`, uuid(id)).Scan(&company)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, ErrNotFound
-	}
-	if err != nil {
-		return 0, fmt.Errorf("looking up batch %s: %w", id, err)
-	}
-	return company, nil
-}
 
 // ByNumberScanned is how many messages AnybodysByNumber looks through.
 const ByNumberScanned = 50_000

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -39,18 +40,14 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	if ulids == nil {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `
-		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[])
-		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires)
-	if err != nil {
-		return nil, fmt.Errorf("inserting %d batches: %w", len(ulids), err)
-	}
 	ids := make(map[ulid.ULID]int64, len(ulids))
 	var id int64
 	var got pgtype.UUID
-	if _, err := pgx.ForEachRow(rows, []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }); err != nil {
-		return nil, fmt.Errorf("inserting %d batches: %w", len(ulids), err)
+	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }, `
+		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at)
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[])
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }
@@ -79,18 +76,14 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 		return BatchRecord{}, fmt.Errorf("looking up batch %s: %w", id, err)
 	}
 	r.Key, r.SendAt, r.ExpireAt = key, orZero(send), orZero(expire)
-	rows, err := s.pool.Query(ctx, `SELECT status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = $1 GROUP BY status`, key, ReasonCancelled)
-	if err != nil {
-		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
-	}
 	var status sms.Status
 	var n, cancelled int
-	if _, err := pgx.ForEachRow(rows, []any{&status, &n, &cancelled}, func() error {
+	if err := postgres.Each(ctx, s.pool, fmt.Sprintf("counting batch %s", id), []any{&status, &n, &cancelled}, func() error {
 		r.Counts[status] = n
 		r.Cancelled += cancelled
 		return nil
-	}); err != nil {
-		return BatchRecord{}, fmt.Errorf("counting batch %s: %w", id, err)
+	}, `SELECT status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = $1 GROUP BY status`, key, ReasonCancelled); err != nil {
+		return BatchRecord{}, err
 	}
 	return r, nil
 }
@@ -106,19 +99,11 @@ func orZero(t *time.Time) time.Time {
 // Batches returns up to limit of a company's batches, the newest first, without
 // their counts.
 func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) ([]BatchRecord, error) {
-	rows, err := s.pool.Query(ctx, `SELECT ulid, company_id, user_id, kind, sender, recipients_count, item_count, created_at
-		FROM batches WHERE company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing batches: %w", err)
-	}
-	batches, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r BatchRecord, err error) {
+	return postgres.All(ctx, s.pool, "listing batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
 		var id pgtype.UUID
 		err = row.Scan(&id, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
 		r.ULID = id.Bytes
 		return r, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing batches: %w", err)
-	}
-	return batches, nil
+	}, `SELECT ulid, company_id, user_id, kind, sender, recipients_count, item_count, created_at
+		FROM batches WHERE company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
 }

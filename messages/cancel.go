@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 )
 
@@ -59,27 +60,21 @@ func QueuedOf(ctx context.Context, db interface {
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
 // the following call goes on; 0: there are no more.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	rows, err := tx.Query(ctx, `SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND `+freeRow+`
+	ids, err := postgres.All(ctx, tx, "locking what is to be cancelled", pgx.RowTo[int64],
+		`SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND `+freeRow+`
 		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`, q.of(), q.Company, after, limit)
 	if err != nil {
-		return nil, 0, fmt.Errorf("locking what is to be cancelled: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, 0, fmt.Errorf("locking what is to be cancelled: %w", err)
+		return nil, 0, err
 	}
 	if len(ids) == 0 {
 		return nil, 0, nil
 	}
-	rows, err = tx.Query(ctx, `DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
+	finals, err = postgres.All(ctx, tx, "cancelling messages", scanCancelled,
+		`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT `+receipts.MayHave("o.message_id")+`
 		RETURNING o.message_id, now()`, ids)
 	if err != nil {
-		return nil, 0, fmt.Errorf("cancelling messages: %w", err)
-	}
-	finals, err = pgx.CollectRows(rows, scanCancelled)
-	if err != nil {
-		return nil, 0, fmt.Errorf("cancelling messages: %w", err)
+		return nil, 0, err
 	}
 	if len(ids) == limit {
 		next = ids[len(ids)-1]

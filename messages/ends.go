@@ -20,17 +20,12 @@ type Refused struct {
 	Delay     time.Duration
 }
 
-// epochUnknown is where the claims of a message are counted on that was held by a
-// release which did not write down how many it had: far above any count.
-const epochUnknown = 1 << 30
-
 // PutBack forgets the unanswered copies of segments that a carrier refused late, and puts
 // their messages on the outbox again: those that are pending, within their validity and not
 // on it already. A message without such a copy stays where it is: somebody has put it back.
 // Each has the rest of its own validity, and its claims are counted on from the last.
-// validity is only for those that were held by a release which did not write that down. The
-// caller holds the carrier's lock.
-func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused []Refused, validity time.Duration) error {
+// The caller holds the carrier's lock.
+func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused []Refused) error {
 	if len(refused) == 0 {
 		return nil
 	}
@@ -39,16 +34,16 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused 
 	for i, r := range refused {
 		ids[i], numbers[i], delays[i] = r.MessageID, int16(r.Segment), r.Delay.Seconds()
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (`+receipts.NotTaken("$1::bigint[]", "$7::smallint[]", "$8")+`), input AS (
+	if _, err := tx.Exec(ctx, `WITH gone AS (`+receipts.NotTaken("$1::bigint[]", "$5::smallint[]", "$6")+`), input AS (
 			SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) WHERE id IN (SELECT message_id FROM gone) GROUP BY id
 		)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
-		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $4::smallint ELSE $5::smallint END, 1,
-			now() + make_interval(secs => i.delay), coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval), NULL, coalesce(b.epoch, $6), m.send_at
-		FROM input i JOIN messages m ON m.id = i.id LEFT JOIN held b ON b.message_id = i.id
-		WHERE m.status = 0 AND coalesce(b.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $3::interval) > now()
+		SELECT m.id, m.company_id, m.carrier, CASE WHEN m.batch_id IS NULL THEN $3::smallint ELSE $4::smallint END, 1,
+			now() + make_interval(secs => i.delay), h.expires_at, NULL, h.epoch, m.send_at
+		FROM input i JOIN messages m ON m.id = i.id JOIN held h ON h.message_id = i.id
+		WHERE m.status = 0 AND h.expires_at > now()
 		ORDER BY m.id ON CONFLICT DO NOTHING`,
-		ids, delays, validity, int16(LaneSingle), int16(LaneBatch), epochUnknown, numbers, carrier); err != nil {
+		ids, delays, int16(LaneSingle), int16(LaneBatch), numbers, carrier); err != nil {
 		return fmt.Errorf("putting %d messages back: %w", n, err)
 	}
 	return nil

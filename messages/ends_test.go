@@ -37,7 +37,7 @@ func TestPutBack(t *testing.T) {
 			for _, id := range ids {
 				refused = append(refused, messages.Refused{MessageID: id, Segment: 2}, messages.Refused{MessageID: id, Segment: 2})
 			}
-			return d.PutBack(ctx, tx, carrier, refused, time.Hour)
+			return d.PutBack(ctx, tx, carrier, refused)
 		})
 	}
 	got := d.claim(2, ids...)
@@ -61,19 +61,18 @@ func (d *testStore) unanswered(ids ...int64) {
 
 // TestPutBackKeepsItsOwn: a message that goes back has the time that it was
 // given, not what messages have as a rule, and no claim of it has the epoch of one
-// before; also when it was held by a release that did not write that down, and
-// when the row was taken from a dispatcher that died.
+// before; also when the row was taken from a dispatcher that died.
 func TestPutBackKeepsItsOwn(t *testing.T) {
 	d := newTestStore(t)
-	ids := d.pending(3)
+	ids := d.pending(2)
 	d.exec(`UPDATE outbox SET epoch = 40, expires_at = now() + interval '10 minutes' WHERE message_id = ANY($1)`, ids)
 	first := d.claim(1, ids...)
-	if _, err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[2], Epoch: 41}}); err != nil {
+	if _, err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[1], Epoch: 41}}); err != nil {
 		t.Fatal(err)
 	}
-	held, carried := d.helds(ids[0]), d.helds(ids[1])
+	held := d.helds(ids[0])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: held, Carried: carried}); err != nil {
+		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: held}); err != nil {
 			return err
 		}
 		_, err := d.TakeBegun(ctx, tx, carrier, []int64{1}, 10)
@@ -81,17 +80,17 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	})
 	d.unanswered(ids...)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[0], Segment: 1}, {MessageID: ids[1], Segment: 1}, {MessageID: ids[2], Segment: 1}}, 24*time.Hour)
+		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[0], Segment: 1}, {MessageID: ids[1], Segment: 1}})
 	})
 	again := d.claim(1, ids...)
-	if len(again) != 3 {
-		t.Fatalf("%d of 3 are back", len(again))
+	if len(again) != 2 {
+		t.Fatalf("%d of 2 are back", len(again))
 	}
 	for _, c := range again {
 		if c.Epoch <= first[0].Epoch {
 			t.Errorf("message %d: epoch %d after epoch %d", c.ID, c.Epoch, first[0].Epoch)
 		}
-		if left := time.Until(c.ExpiresAt); c.ID != ids[1] && left > 10*time.Minute+time.Second {
+		if left := time.Until(c.ExpiresAt); left > 10*time.Minute+time.Second {
 			t.Errorf("message %d: it has %s left of ten minutes", c.ID, left)
 		}
 	}
@@ -99,30 +98,8 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	if err := d.Release(t.Context(), 1, []messages.Claim{first[0].Claim()}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if n := d.count(`SELECT count(*) FROM outbox WHERE claimed_by = 1`); n != 3 {
-		t.Errorf("%d of 3 are claimed", n)
-	}
-}
-
-// TestPutBackOfItsTime: a message whose time was not written down when it was held has its own nevertheless: until it is to be
-// given up, and from when it was to be sent.
-func TestPutBackOfItsTime(t *testing.T) {
-	d := newTestStore(t)
-	ids := d.pending(3)
-	d.exec(`DELETE FROM outbox`)
-	d.exec(`UPDATE messages SET created_at = now() - interval '30 days'`)
-	d.exec(`UPDATE messages SET created_at = now(), expire_at = now() WHERE id = $1`, ids[0])
-	d.exec(`UPDATE messages SET send_at = now() - interval '1 minute' WHERE id = $1`, ids[1])
-	d.unanswered(ids...)
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		var refused []messages.Refused
-		for _, id := range ids {
-			refused = append(refused, messages.Refused{MessageID: id, Segment: 1})
-		}
-		return d.PutBack(ctx, tx, carrier, refused, 24*time.Hour)
-	})
-	if got := idsOf(d.claim(1, ids...)); !slices.Equal(got, ids[1:2]) {
-		t.Errorf("%v are back of %v, want the second alone", got, ids)
+	if n := d.count(`SELECT count(*) FROM outbox WHERE claimed_by = 1`); n != 2 {
+		t.Errorf("%d of 2 are claimed", n)
 	}
 }
 

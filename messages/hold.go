@@ -42,15 +42,8 @@ type Hold struct {
 
 // Holds lists the senders with held messages. Without any it is one look at an empty table.
 func (s *Store) Holds(ctx context.Context) ([]Hold, error) {
-	rows, err := s.pool.Query(ctx, `SELECT h.company_id, h.sender, `+mayCarry("h.company_id", "h.sender")+` FROM holds h ORDER BY 1, 2`)
-	if err != nil {
-		return nil, fmt.Errorf("listing held senders: %w", err)
-	}
-	holds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Hold])
-	if err != nil {
-		return nil, fmt.Errorf("listing held senders: %w", err)
-	}
-	return holds, nil
+	return postgres.All(ctx, s.pool, "listing held senders", pgx.RowToStructByPos[Hold],
+		`SELECT h.company_id, h.sender, `+mayCarry("h.company_id", "h.sender")+` FROM holds h ORDER BY 1, 2`)
 }
 
 // HoldRest puts off a sender's other messages, so that claims do not come upon its backlog one by one while the messages behind

@@ -12,13 +12,13 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
-// Insert records messages, their batches and their outbox rows (or, for later, those of scheduled) within the
-// caller's transaction and returns the messages' ids (the message_id of
-// rule api 2.3) in the order given, which are set when the transaction is
-// committed, at the latest (postgres.Later). One statement for any number of
-// messages.
+// Insert records messages, their batches and what they wait in (the outbox; for later scheduled; to a number of the
+// sandbox that table, with the number's fate) within the caller's transaction and returns the messages' ids (the
+// message_id of rule api 2.3) in the order given, which are set when the transaction is committed, at the latest
+// (postgres.Later). One statement for any number of messages.
 func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	batchIDs, err := insertBatches(ctx, tx, messages)
 	if err != nil {
@@ -44,7 +44,9 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 		companies[i], users[i] = m.CompanyID, m.UserID
 		numbers[i], senders[i], bodies[i], carriers[i] = string(m.Number), m.Sender, m.Body, m.Carrier
 		encodings[i], segments[i], lanes[i] = int16(m.Encoding), int16(m.Segments), int16(m.Lane())
-		tests[i] = m.Test
+		if tests[i] = m.Test; m.Sandboxed() {
+			tests[i], carriers[i] = true, sms.SandboxCarrier
+		}
 		validity[i] = m.Validity.Seconds()
 		if m.Batch != nil {
 			id := batchIDs[m.Batch.ULID]
@@ -63,7 +65,11 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	if more != nil {
 		statement = insertMore
 	}
-	b.Queue(statement, append(args, more...)...).Query(collectIDs(ids))
+	b.Queue(statement, append(args, more...)...).Query(func(rows pgx.Rows) error {
+		i, id := 0, int64(0)
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids[i], i = id, i+1; return nil })
+		return err
+	})
 	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
 		return nil, err
 	}
@@ -72,18 +78,23 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 
 // moreOf are the columns of what most messages do not have; nil when none of them has any.
 func moreOf(messages []*Message) []any {
-	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() }) {
+	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() || m.Sandboxed() }) {
 		return nil
 	}
 	n := len(messages)
 	references, sends, expires, later := make([]*string, n), make([]*time.Time, n), make([]*time.Time, n), make([]bool, n)
+	after, status, reasons := make([]*float64, n), make([]int16, n), make([]string, n)
 	for i, m := range messages {
 		if m.Reference != "" {
 			references[i] = &m.Reference
 		}
 		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Later
+		if fate, ok := sms.SandboxFateOf(m.Number); ok {
+			seconds := fate.After.Seconds()
+			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
+		}
 	}
-	return []any{references, sends, expires, later}
+	return []any{references, sends, expires, later, after, status, reasons}
 }
 
 // orNull is nil for the zero time.
@@ -102,16 +113,20 @@ func insertStatement(more bool) string {
 	var types, names, columns, values, statements string
 	expires, now := `now() + make_interval(secs => validity)`, ``
 	if more {
-		types, names = `, $15::text[], $16::timestamptz[], $17::timestamptz[], $18::boolean[]`, `, reference, send_at, expire_at, later`
+		types = `, $15::text[], $16::timestamptz[], $17::timestamptz[], $18::boolean[], $19::float8[], $20::smallint[], $21::text[]`
+		names = `, reference, send_at, expire_at, later, fate_after, fate, fate_reason`
 		columns, values = `, client_reference, send_at, expire_at`, `, reference, send_at, expire_at`
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
-		now = ` WHERE NOT later`
+		now = ` WHERE NOT later AND fate_after IS NULL`
 		statements = `, later AS (
 			INSERT INTO scheduled (message_id, company_id, carrier, lane, due_at, expires_at)
-			SELECT id, company, carrier, lane, send_at, ` + expires + ` FROM input WHERE later
+			SELECT id, company, carrier, lane, send_at, ` + expires + ` FROM input WHERE later AND fate_after IS NULL
+		), fate AS (
+			INSERT INTO sandbox (message_id, user_id, due_at, status, reason)
+			SELECT id, usr, greatest(now(), send_at) + make_interval(secs => fate_after), fate, fate_reason FROM input WHERE fate_after IS NOT NULL
 		), deadline AS (
 			INSERT INTO deadlines (message_id, expires_at, look_at)
-			SELECT id, ` + expires + `, ` + expires + ` FROM input WHERE send_at IS NOT NULL OR expire_at IS NOT NULL
+			SELECT id, ` + expires + `, ` + expires + ` FROM input WHERE (send_at IS NOT NULL OR expire_at IS NOT NULL) AND fate_after IS NULL
 		)`
 	}
 	return `
@@ -131,15 +146,6 @@ func insertStatement(more bool) string {
 		SELECT id FROM input ORDER BY n`
 }
 
-// collectIDs reads the ids of inserted messages into ids.
-func collectIDs(ids []int64) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		i, id := 0, int64(0)
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids[i], i = id, i+1; return nil })
-		return err
-	}
-}
-
 // concatRefs gives each message of several segments the next 8-bit reference
 // of its sender and recipient, by its index in messages. Two long messages to
 // one handset share a reference only after 255 others between the same two.
@@ -147,7 +153,7 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	type pair struct{ sender, number string }
 	count := map[pair]int32{}
 	for _, m := range messages {
-		if m.Segments > 1 {
+		if m.concatenated() {
 			count[pair{m.Sender, string(m.Number)}]++
 		}
 	}
@@ -166,27 +172,23 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	for i, p := range pairs {
 		senders[i], numbers[i], counts[i] = p.sender, p.number, count[p]
 	}
-	rows, err := tx.Query(ctx, `
-		INSERT INTO concat_refs AS c (sender, phone_number, last)
-		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
-		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256, used_at = now()
-		RETURNING sender, phone_number, last`, senders, numbers, counts)
-	if err != nil {
-		return nil, fmt.Errorf("taking concatenation references: %w", err)
-	}
 	next := make(map[pair]int32, len(pairs))
 	var sender, number string
 	var last int16
-	if _, err := pgx.ForEachRow(rows, []any{&sender, &number, &last}, func() error {
+	if err := postgres.Each(ctx, tx, "taking concatenation references", []any{&sender, &number, &last}, func() error {
 		p := pair{sender, number}
 		next[p] = ((int32(last)-count[p]+1)%256 + 256) % 256
 		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("taking concatenation references: %w", err)
+	}, `
+		INSERT INTO concat_refs AS c (sender, phone_number, last)
+		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
+		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256, used_at = now()
+		RETURNING sender, phone_number, last`, senders, numbers, counts); err != nil {
+		return nil, err
 	}
 	refs := make(map[int]int16)
 	for i, m := range messages {
-		if m.Segments > 1 {
+		if m.concatenated() {
 			p := pair{m.Sender, string(m.Number)}
 			refs[i] = int16(next[p] % 256)
 			next[p]++

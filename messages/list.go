@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -144,15 +145,8 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	// The page is found before the batches are joined: the planner, which does not know how far
 	// back the condition reaches, would else join and sort all that it leaves.
 	page := strings.Replace(recordColumns, `FROM messages m`, `FROM (SELECT m.* FROM messages m WHERE `+condition+` ORDER BY m.id DESC LIMIT $4) m`, 1)
-	rows, err := s.pool.Query(ctx, `SELECT `+page+` ORDER BY m.id DESC`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("listing messages: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, scanRecord)
-	if err != nil {
-		return nil, fmt.Errorf("listing messages: %w", err)
-	}
-	return found, nil
+	return postgres.All(ctx, s.pool, "listing messages", scanRecord,
+		`SELECT `+page+` ORDER BY m.id DESC`, args...)
 }
 
 // reach returns the ids between which the messages of a filter's times lie,

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -60,12 +61,17 @@ func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID)
 	if !company.Valid() {
 		return Record{}, ErrNotFound
 	}
-	return s.byULID(ctx, `m.ulid = $1 AND m.company_id = $2`, id, int64(company))
+	return s.one(ctx, id, `m.ulid = $1 AND m.company_id = $2`, uuid(id), int64(company))
 }
 
 // AnybodysByULID returns a message, whosever it is: for operators alone.
 func (s *Store) AnybodysByULID(ctx context.Context, id ulid.ULID) (Record, error) {
-	return s.byULID(ctx, `m.ulid = $1`, id)
+	return s.one(ctx, id, `m.ulid = $1`, uuid(id))
+}
+
+// AnybodysByID does the same by the number that webhooks name.
+func (s *Store) AnybodysByID(ctx context.Context, id int64) (Record, error) {
+	return s.one(ctx, id, `m.id = $1`, id)
 }
 
 // ByID returns a company's message by the number that its webhooks name; another
@@ -96,10 +102,6 @@ func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (
 	return status, nil
 }
 
-func (s *Store) byULID(ctx context.Context, condition string, id ulid.ULID, args ...any) (Record, error) {
-	return s.one(ctx, id, condition, append([]any{uuid(id)}, args...)...)
-}
-
 // one returns the only message that the condition leaves, by its name.
 func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition, args...)
@@ -119,18 +121,14 @@ func (s *Store) one(ctx context.Context, name any, condition string, args ...any
 // ULIDs are the ULIDs of messages by their ids, for a log. Unknown ids are not
 // in the answer.
 func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("looking up the ULIDs of %d messages: %w", len(ids), err)
-	}
 	names := make(map[int64]ulid.ULID, len(ids))
 	var id int64
 	var name pgtype.UUID
-	if _, err := pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+	if err := postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)), []any{&id, &name}, func() error {
 		names[id] = name.Bytes
 		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("looking up the ULIDs of %d messages: %w", len(ids), err)
+	}, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids); err != nil {
+		return nil, err
 	}
 	return names, nil
 }

@@ -106,4 +106,13 @@ func clean(s string) string { return postgres.Text(s) }
 // timed reports whether its time is not that of all others.
 func (m *Message) timed() bool { return !m.SendAt.IsZero() || !m.ExpireAt.IsZero() }
 
+// Sandboxed reports whether it is to a number of the sandbox, whose fate it gets: no carrier gets it.
+func (m *Message) Sandboxed() bool {
+	_, ok := sms.SandboxFateOf(m.Number)
+	return ok
+}
+
+// concatenated reports whether a handset must put it together.
+func (m *Message) concatenated() bool { return m.Segments > 1 && !m.Sandboxed() }
+
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/inbound/handsets"
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
@@ -125,13 +126,9 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 }
 
 func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
+	claimed, err := postgres.All(ctx, s.pool, "claiming messages", scanClaimed, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("claiming messages: %w", err)
-	}
-	claimed, err := pgx.CollectRows(rows, scanClaimed)
-	if err != nil {
-		return nil, fmt.Errorf("claiming messages: %w", err)
+		return nil, err
 	}
 	for _, c := range claimed {
 		c.OptedOut = c.Attempt == 0
@@ -160,9 +157,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 // segmentsOut notes in messages that are not at their first attempt which of
 // their segments are out already. What another carrier left unanswered says
 // nothing of this one, nor does what one made of a message that was sent on since.
-func segmentsOut(ctx context.Context, db interface {
-	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
-}, claimed []*Claimed) error {
+func segmentsOut(ctx context.Context, db postgres.Querier, claimed []*Claimed) error {
 	var ids []int64
 	var carriers []string
 	byID := make(map[int64]*Claimed)
@@ -207,43 +202,23 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, d
 // dispatcher may have them.
 func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (begun []int64, err error) {
 	ids, epochs := inOrder(claims)
-	rows, err := s.pool.Query(ctx, `UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
+	return postgres.All(ctx, s.pool, fmt.Sprintf("noting that %d messages begin", len(claims)), pgx.RowTo[int64],
+		`UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
-	if err == nil {
-		begun, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("noting that %d messages begin: %w", len(claims), err)
-	}
-	return begun, nil
 }
 
 // ClaimsOf lists what a dispatcher has claimed, by the database. It reads all that
 // waits.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
-	rows, err := s.pool.Query(ctx, `SELECT message_id, epoch FROM outbox WHERE claimed_by = $1`, dispatcher)
-	if err != nil {
-		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
-	}
-	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Claim])
-	if err != nil {
-		return nil, fmt.Errorf("reading the claims of dispatcher %d: %w", dispatcher, err)
-	}
-	return claims, nil
+	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the claims of dispatcher %d", dispatcher), pgx.RowToStructByPos[Claim],
+		`SELECT message_id, epoch FROM outbox WHERE claimed_by = $1`, dispatcher)
 }
 
 // Claimants lists the dispatchers that have messages claimed. It reads all that
 // waits.
 func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
-	if err != nil {
-		return nil, fmt.Errorf("asking who has messages claimed: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("asking who has messages claimed: %w", err)
-	}
-	return ids, nil
+	return postgres.All(ctx, s.pool, "asking who has messages claimed", pgx.RowTo[int64],
+		`SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
 }
 
 // wasBegun is the condition that a dispatcher that died may have submitted the message of
@@ -274,14 +249,11 @@ func (s *Store) Free(ctx context.Context, dead []int64, decided []string) (int64
 // dispatchers may have submitted. It is for a carrier that is not sent again what it
 // may have.
 func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead []int64, limit int) ([]*Claimed, error) {
-	rows, err := tx.Query(ctx, `SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
+	begun, err := postgres.All(ctx, tx, "taking what dead dispatchers had begun", scanClaimed,
+		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.claimed_by = ANY($1) AND o.carrier = $2 AND `+wasBegun+` ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, dead, carrier, limit)
 	if err != nil {
-		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
-	}
-	begun, err := pgx.CollectRows(rows, scanClaimed)
-	if err != nil {
-		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
+		return nil, err
 	}
 	for _, c := range begun {
 		c.Attempt = max(c.Attempt, 2) // it may have segments out
@@ -311,19 +283,11 @@ type Waiting struct {
 // pairs, that were not put on the queue since they became due again: those due
 // longest first. What it costs does not grow with what else waits.
 func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, limit int) ([]Waiting, error) {
-	rows, err := s.pool.Query(ctx, `
+	return postgres.All(ctx, s.pool, "looking for messages that are due again", pgx.RowToStructByPos[Waiting], `
 		SELECT message_id, company_id, carrier, lane FROM outbox
 		WHERE pushed_at IS NULL AND due_at <= now() AND claimed_by IS NULL AND expires_at > now()
 			AND (carrier, lane) IN (SELECT * FROM unnest($1::text[], $2::smallint[]))
 		ORDER BY due_at LIMIT $3`, carriers, lanes, limit)
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages that are due again: %w", err)
-	}
-	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages that are due again: %w", err)
-	}
-	return waiting, nil
 }
 
 // Pushed notes that the messages are on the queue (now). One that somebody is
@@ -340,14 +304,11 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 // Queues counts by company what no carrier has yet, of all that waits. It reads all
 // of it: it is for an operator who asks.
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
-	if err != nil {
-		return nil, fmt.Errorf("counting what companies have queued: %w", err)
-	}
 	queues := make(map[int64]int64)
 	var company, n int64
-	if _, err := pgx.ForEachRow(rows, []any{&company, &n}, func() error { queues[company] = n; return nil }); err != nil {
-		return nil, fmt.Errorf("counting what companies have queued: %w", err)
+	if err := postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
+		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`); err != nil {
+		return nil, err
 	}
 	return queues, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
@@ -77,19 +78,11 @@ type Stranded struct {
 // Stranded returns those of messages, by their ids, that may be handed to another
 // carrier: nobody has claimed them, and no carrier may have a segment of them.
 func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
-	rows, err := s.pool.Query(ctx, `
+	return postgres.All(ctx, s.pool, "looking for messages of carriers that are no more", pgx.RowToStructByPos[Stranded], `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 			AND (w.attempts = 0 OR NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.message_id`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
-	}
-	stranded, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Stranded])
-	if err != nil {
-		return nil, fmt.Errorf("looking for messages of carriers that are no more: %w", err)
-	}
-	return stranded, nil
 }
 
 // Readdress hands unclaimed messages of one carrier, by their ids, to another

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // What a lost second may have had at most, and what is skipped in any case: nobody knows how many ids were given out
@@ -38,15 +40,8 @@ func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err
 // PendingCarriers lists the carriers that anything waits for, its time or its turn. It
 // reads all that waits.
 func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT carrier FROM outbox UNION SELECT carrier FROM scheduled ORDER BY carrier`)
-	if err != nil {
-		return nil, fmt.Errorf("listing the carriers of what waits: %w", err)
-	}
-	carriers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("listing the carriers of what waits: %w", err)
-	}
-	return carriers, nil
+	return postgres.All(ctx, s.pool, "listing the carriers of what waits", pgx.RowTo[string],
+		`SELECT carrier FROM outbox UNION SELECT carrier FROM scheduled ORDER BY carrier`)
 }
 
 // TakePending takes up to limit messages of a carrier off the outbox that were due by a

@@ -73,7 +73,7 @@ func TestUnanswered(t *testing.T) {
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()}) // decided
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // goes out again
-		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[2], Segment: 2}}, time.Hour)
+		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[2], Segment: 2}})
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
 	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[4])

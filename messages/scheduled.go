@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -29,7 +30,10 @@ type Due struct {
 // processes may release at once. What it costs does not grow with what is not due.
 func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Quiet, after Due) (released []Released, last Due, err error) {
 	companies, until, otherwise := quiet.args()
-	rows, err := s.pool.Query(ctx, `
+	released, err = postgres.All(ctx, s.pool, "releasing scheduled messages", func(row pgx.CollectableRow) (r Released, err error) {
+		err = row.Scan(&r.ID, &r.CompanyID, &r.Carrier, &r.Lane, &r.Held, &last.At, &last.ID)
+		return r, err
+	}, `
 		WITH due AS MATERIALIZED (
 			SELECT message_id, due_at FROM scheduled WHERE lane = $4 AND due_at <= now() AND (due_at, message_id) > ($6, $7)
 			ORDER BY due_at, message_id LIMIT $5 FOR UPDATE SKIP LOCKED
@@ -48,14 +52,8 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 		SELECT w.message_id, w.company_id, w.carrier, w.lane, w.held, l.due_at, l.message_id
 		FROM waiting w CROSS JOIN (SELECT due_at, message_id FROM due ORDER BY due_at DESC, message_id DESC LIMIT 1) l`,
 		companies, until, otherwise, lane, limit, after.At, after.ID)
-	if err == nil {
-		released, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Released, err error) {
-			err = row.Scan(&r.ID, &r.CompanyID, &r.Carrier, &r.Lane, &r.Held, &last.At, &last.ID)
-			return r, err
-		})
-	}
 	if err != nil {
-		return nil, after, fmt.Errorf("releasing scheduled messages: %w", err)
+		return nil, after, err
 	}
 	if len(released) == 0 {
 		last = after
@@ -81,13 +79,10 @@ func (s *Store) NextRelease(ctx context.Context, after [2]Due) (wait time.Durati
 
 // Scheduled counts what waits for its time, by lane.
 func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT lane, count(*) FROM scheduled GROUP BY lane`)
-	if err != nil {
-		return lanes, fmt.Errorf("counting scheduled messages: %w", err)
-	}
 	var lane, n int64
-	if _, err := pgx.ForEachRow(rows, []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil }); err != nil {
-		return lanes, fmt.Errorf("counting scheduled messages: %w", err)
+	if err := postgres.Each(ctx, s.pool, "counting scheduled messages", []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil },
+		`SELECT lane, count(*) FROM scheduled GROUP BY lane`); err != nil {
+		return lanes, err
 	}
 	return lanes, nil
 }

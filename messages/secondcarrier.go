@@ -70,6 +70,10 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
 }
 
+// epochUnknown is where the claims of a message are counted on whose row in the outbox
+// is gone: far above any count.
+const epochUnknown = 1 << 30
+
 // failingMessage is what GiveToSecond reads of a message, and locks.
 type failingMessage struct {
 	submission.Failing
@@ -139,15 +143,9 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 // TakenBySecond returns those of messages that a second carrier has taken from this one, and
 // that have not come back to it since (Reroute, Readdress).
 func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
-	rows, err := tx.Query(ctx, `SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
+	return postgres.All(ctx, tx, fmt.Sprintf("asking what was sent on from %s", from), pgx.RowTo[int64],
+		`SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
 		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND e.to_carrier IS NOT NULL AND m.carrier <> $2`, ids, from)
-	if err == nil {
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking what was sent on from %s: %w", from, err)
-	}
-	return ids, nil
 }
 
 // KeepFromSecond notes messages that no second carrier gets: a carrier may have something

@@ -192,24 +192,16 @@ func appendVerdict(finals []Final, id int64, segments int, copies []submission.C
 // Expired takes those of ids off the outbox whose validity is over and that nobody
 // has claimed, and returns their verdicts.
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
-	rows, err := tx.Query(ctx, `
+	return postgres.All(ctx, tx, "taking expired messages", func(row pgx.CollectableRow) (Final, error) {
+		f := Final{Status: sms.Failed, Reason: submission.ReasonExpired}
+		err := row.Scan(&f.MessageID, &f.At)
+		return f, err
+	}, `
 		WITH over AS (
 			SELECT message_id FROM outbox WHERE message_id = ANY($1) AND expires_at <= now() AND claimed_by IS NULL
 			ORDER BY message_id FOR UPDATE SKIP LOCKED
 		)
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("taking expired messages: %w", err)
-	}
-	finals, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Final, error) {
-		f := Final{Status: sms.Failed, Reason: submission.ReasonExpired}
-		err := row.Scan(&f.MessageID, &f.At)
-		return f, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("taking expired messages: %w", err)
-	}
-	return finals, nil
 }
 
 // Overdue walks on over the messages of one carrier that were accepted longer
@@ -251,16 +243,10 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 		return nil, false, fmt.Errorf("sweeping messages: %w", err)
 	}
 	whose += ` AND send_at IS NULL AND expire_at IS NULL` // those are OverdueTimed's
-	rows, err := tx.Query(ctx, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
-			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND (o.claimed_by IS NULL OR o.expires_at > now()))
-		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit)
-	if err != nil {
-		return nil, false, fmt.Errorf("sweeping messages: %w", err)
-	}
 	upTo, seen := from, 0
 	var id int64
 	var pending, waits bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &pending, &old, &waits}, func() error {
+	if err := postgres.Each(ctx, tx, "sweeping messages", []any{&id, &pending, &old, &waits}, func() error {
 		if done || !old || waits {
 			done = true
 			return nil
@@ -270,8 +256,10 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 			ids = append(ids, id)
 		}
 		return nil
-	}); err != nil {
-		return nil, false, fmt.Errorf("sweeping messages: %w", err)
+	}, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
+			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND (o.claimed_by IS NULL OR o.expires_at > now()))
+		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit); err != nil {
+		return nil, false, err
 	}
 	if upTo > from {
 		if _, err := tx.Exec(ctx, `UPDATE sweeps SET up_to = $2 WHERE name = $1`, name, upTo); err != nil {

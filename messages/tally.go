@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -100,15 +101,8 @@ type Day struct {
 // the last, as Tally has counted them: of the newest it may lack those of the
 // last half minute.
 func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {
-	rows, err := s.pool.Query(ctx, `SELECT day, carrier, sum(pending)::bigint, sum(sent)::bigint, sum(failed)::bigint FROM tallies
+	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the days of company %d", company), pgx.RowToStructByPos[Day],
+		`SELECT day, carrier, sum(pending)::bigint, sum(sent)::bigint, sum(failed)::bigint FROM tallies
 		WHERE company_id = $1 AND day >= $2 AND day <= $3 GROUP BY day, carrier ORDER BY day, carrier`,
 		int64(company), first.Format(time.DateOnly), last.Format(time.DateOnly))
-	if err != nil {
-		return nil, fmt.Errorf("reading the days of company %d: %w", company, err)
-	}
-	days, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Day])
-	if err != nil {
-		return nil, fmt.Errorf("reading the days of company %d: %w", company, err)
-	}
-	return days, nil
 }

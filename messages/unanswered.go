@@ -2,12 +2,12 @@ package messages
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
@@ -30,21 +30,13 @@ type Unanswered struct {
 // by their ids; of one carrier, or with "" of all. What it costs grows with what was taken
 // off so within some validities.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
-	rows, err := s.pool.Query(ctx, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+
-		unansweredRows+` AND h.message_id > $1 AND ($2 = '' OR m.carrier = $2) ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing unanswered messages: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unanswered, err error) {
+	return postgres.All(ctx, s.pool, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
 		var id [16]byte
 		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
 		u.ULID = id
 		return u, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing unanswered messages: %w", err)
-	}
-	return list, nil
+	}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+
+		unansweredRows+` AND h.message_id > $1 AND ($2 = '' OR m.carrier = $2) ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
 }
 
 var unansweredRows = ` FROM held h JOIN messages m ON m.id = h.message_id WHERE m.status = 0 AND ` + receipts.LeftUnanswered("h.message_id") + `
@@ -56,15 +48,12 @@ type Shared struct{ Messages, Segments int }
 // SharedNumbers returns the numbers to which several messages of all carriers are unanswered: a
 // receipt that names the number may be of any of them.
 func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error) {
-	rows, err := s.pool.Query(ctx, `SELECT m.phone_number, count(*), sum(`+receipts.UnansweredSegments("h.message_id")+`)`+unansweredRows+` GROUP BY 1 HAVING count(*) > 1`)
-	if err != nil {
-		return nil, fmt.Errorf("counting the unanswered messages of each number: %w", err)
-	}
 	shared := make(map[sms.Number]Shared)
 	var number sms.Number
 	var n Shared
-	if _, err := pgx.ForEachRow(rows, []any{&number, &n.Messages, &n.Segments}, func() error { shared[number] = n; return nil }); err != nil {
-		return nil, fmt.Errorf("counting the unanswered messages of each number: %w", err)
+	if err := postgres.Each(ctx, s.pool, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments}, func() error { shared[number] = n; return nil },
+		`SELECT m.phone_number, count(*), sum(`+receipts.UnansweredSegments("h.message_id")+`)`+unansweredRows+` GROUP BY 1 HAVING count(*) > 1`); err != nil {
+		return nil, err
 	}
 	return shared, nil
 }
@@ -72,15 +61,8 @@ func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error
 // Unexpired returns those of messages, by their ids, that were taken off the outbox as
 // unanswered, are pending, and within their validity.
 func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
-	rows, err := tx.Query(ctx, `SELECT m.id FROM held h JOIN messages m ON m.id = h.message_id
+	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
+		`SELECT m.id FROM held h JOIN messages m ON m.id = h.message_id
 		WHERE h.message_id = ANY($1) AND m.status = 0 AND h.expires_at > now()
 			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id) ORDER BY m.id`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("reading which unanswered messages can be sent again: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("reading which unanswered messages can be sent again: %w", err)
-	}
-	return list, nil
 }

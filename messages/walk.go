@@ -155,21 +155,13 @@ func walkStatement(quiet, join string) string {
 // OutboxCarriers lists the carriers of all rows in the outbox. What it costs grows
 // with their number.
 func (s *Store) OutboxCarriers(ctx context.Context) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `
+	return postgres.All(ctx, s.pool, "listing the carriers in the outbox", pgx.RowTo[string], `
 		WITH RECURSIVE c(carrier) AS (
 			(SELECT carrier FROM outbox ORDER BY carrier, lane, message_id LIMIT 1)
 			UNION ALL
 			SELECT n.carrier FROM c CROSS JOIN LATERAL (SELECT o.carrier FROM outbox o WHERE o.carrier > c.carrier ORDER BY o.carrier, o.lane, o.message_id LIMIT 1) n
 		)
 		SELECT carrier FROM c`)
-	if err != nil {
-		return nil, fmt.Errorf("listing the carriers in the outbox: %w", err)
-	}
-	carriers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("listing the carriers in the outbox: %w", err)
-	}
-	return carriers, nil
 }
 
 // Counted is how much waits for one carrier in one lane.
@@ -228,17 +220,9 @@ type Backlog struct {
 // Backlogs returns what waits by carrier and lane, as the walk over the outbox
 // last counted it ([Store.KeepBacklogs]).
 func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
-	rows, err := s.pool.Query(ctx, `SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0')
-		FROM backlogs WHERE messages > 0`)
-	if err != nil {
-		return nil, fmt.Errorf("reading what waits: %w", err)
-	}
-	backlogs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
+	return postgres.All(ctx, s.pool, "reading what waits", func(row pgx.CollectableRow) (b Backlog, err error) {
 		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
 		return b, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading what waits: %w", err)
-	}
-	return backlogs, nil
+	}, `SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0')
+		FROM backlogs WHERE messages > 0`)
 }

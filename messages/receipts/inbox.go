@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -25,19 +26,11 @@ func (m *Matcher) Echoed(ctx context.Context, pool *pgxpool.Pool, segments []Una
 	for i, seg := range segments {
 		index[i], references[i], handsets[i] = int32(i), int32(seg.Reference), handset(string(seg.Number))
 	}
-	rows, err := pool.Query(ctx, `
+	return postgres.All(ctx, pool, fmt.Sprintf("looking for receipts of %d unanswered segments", n), pgx.RowTo[int], `
 		SELECT u.n FROM unnest($2::int[], $3::int[], $4::int[]) u(n, reference, handset)
 		WHERE EXISTS (SELECT FROM receipts r WHERE r.reference = u.reference AND r.carrier = $1 AND r.message_id IS NULL
 			AND r.status IS NOT NULL AND r.received_at > now() - $5::interval AND r.handset = u.handset)`,
 		m.carrier, index, references, handsets, inboxReach)
-	if err != nil {
-		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
-	}
-	echoed, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		return nil, fmt.Errorf("looking for receipts of %d unanswered segments: %w", n, err)
-	}
-	return echoed, nil
 }
 
 // forgetLimit bounds what one call forgets.

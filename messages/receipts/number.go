@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -56,25 +57,21 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	for i, s := range sought {
 		index[i], handsets[i], since[i] = int32(i), handset(string(s.Number)), s.Since
 	}
-	rows, err := pool.Query(ctx, `SELECT g.n, g.count, g.sent, g.failed, r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
+	strays := make([]Stray, n)
+	var i int32
+	var s Stray
+	l := &s.Latest
+	if err := postgres.Each(ctx, pool, "looking for receipts of no message", []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
+		strays[i] = s
+		return nil
+	}, `SELECT g.n, g.count, g.sent, g.failed, r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
 		FROM (
 			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent, count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest
 			FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
 			JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
 			WHERE r.message_id IS NULL GROUP BY u.n
-		) g JOIN receipts r ON r.id = g.latest`, index, handsets, since, sms.Sent, sms.Failed)
-	if err != nil {
-		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
-	}
-	strays := make([]Stray, n)
-	var i int32
-	var s Stray
-	l := &s.Latest
-	if _, err := pgx.ForEachRow(rows, []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
-		strays[i] = s
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("looking for receipts of no message: %w", err)
+		) g JOIN receipts r ON r.id = g.latest`, index, handsets, since, sms.Sent, sms.Failed); err != nil {
+		return nil, err
 	}
 	return strays, nil
 }
@@ -82,16 +79,9 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 // Naming returns the receipts of the inbox that name a number, of all carriers. It reads
 // all that are kept.
 func Naming(ctx context.Context, pool *pgxpool.Pool, number sms.Number) ([]InboxReceipt, error) {
-	rows, err := pool.Query(ctx, `SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
+	return postgres.All(ctx, pool, "looking for the receipts of a number", pgx.RowToStructByPos[InboxReceipt],
+		`SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
 		WHERE message_id IS NULL AND handset = $1 ORDER BY id`, handset(string(number)))
-	if err != nil {
-		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[InboxReceipt])
-	if err != nil {
-		return nil, fmt.Errorf("looking for the receipts of a number: %w", err)
-	}
-	return list, nil
 }
 
 // Erase deletes them, and returns how many.

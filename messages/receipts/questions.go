@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/submission"
 )
 
@@ -41,16 +42,13 @@ func UnansweredSegments(column string) string {
 // nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
 // of them is answered, or reported of, until its transaction ends.
 func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
-	rows, err := tx.Query(ctx, `SELECT message_id, segment FROM segments s
-		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages)
-	if err != nil {
-		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
-	}
 	open := make(map[int64][]int, len(messages))
 	var id int64
 	var segment int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil }); err != nil {
-		return nil, fmt.Errorf("reading which segments have no answer: %w", err)
+	if err := postgres.Each(ctx, tx, "reading which segments have no answer", []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil },
+		`SELECT message_id, segment FROM segments s
+		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages); err != nil {
+		return nil, err
 	}
 	return open, nil
 }
@@ -78,21 +76,16 @@ func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64))
 // Out calls out with each segment of messages that is out already: accepted by any
 // carrier, or else left unanswered by the message's own, given beside it. What another
 // carrier left unanswered says nothing of this one. The segments of a message are in order.
-func Out(ctx context.Context, db interface {
-	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
-}, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
-	rows, err := db.Query(ctx, `SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
-		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
-		WHERE s.passed IS NULL AND (s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1)
-		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers)
-	if err != nil {
-		return fmt.Errorf("reading which segments are out: %w", err)
-	}
+func Out(ctx context.Context, db postgres.Querier, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
 	var id int64
 	var segment int
 	var accepted bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &segment, &accepted}, func() error { out(id, segment, accepted); return nil }); err != nil {
-		return fmt.Errorf("reading which segments are out: %w", err)
+	if err := postgres.Each(ctx, db, "reading which segments are out", []any{&id, &segment, &accepted}, func() error { out(id, segment, accepted); return nil },
+		`SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
+		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
+		WHERE s.passed IS NULL AND (s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1)
+		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers); err != nil {
+		return err
 	}
 	return nil
 }

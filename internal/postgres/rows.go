@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Querier is a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// All returns all rows of a query. doing says in errors what the query is part of.
+func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, query, args...)
+	var all []T
+	if err == nil {
+		all, err = pgx.CollectRows(rows, scan)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return all, nil
+}
+
+// Each scans each row of a query into targets and calls do. doing says in errors what the
+// query is part of.
+func Each(ctx context.Context, db Querier, doing string, targets []any, do func() error, query string, args ...any) error {
+	rows, err := db.Query(ctx, query, args...)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, targets, do)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
