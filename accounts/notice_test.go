@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/notices"
 	"intumwa/internal/postgres"
@@ -112,54 +111,6 @@ func TestChangesHoldAtOnceElsewhere(t *testing.T) {
 		_, err := there.Authenticate(t.Context(), text)
 		return errors.Is(err, ErrUnauthenticated)
 	})
-}
-
-// TestListenerKilled: with the listener's connection gone, again and again, a
-// change holds at once all the same: what was missed meanwhile is dropped when
-// it is back.
-func TestListenerKilled(t *testing.T) {
-	url := testenv.Database(t)
-	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	here, there := on(pool), hearing(t, url)
-	here.mustUser(t, "a@example.com")
-	company := here.mustCompany(t, "a@example.com")
-	_, text := here.mustToken(t, "a@example.com")
-	approved := false
-	for range 5 {
-		if p, err := there.Authenticate(t.Context(), text); err != nil || p.Company.Approved != approved {
-			t.Fatalf("%+v, %v", p, err)
-		}
-		approved = !approved
-		killListeners(t, pool)
-		// Nobody hears this one: the connection is dead before it.
-		if _, err := here.SetCompany(t.Context(), company.ID, CompanyChange{Approved: &approved}); err != nil {
-			t.Fatal(err)
-		}
-		soon(t, "what was missed", func() bool {
-			p, err := there.Authenticate(t.Context(), text)
-			return err == nil && p.Company.Approved == approved
-		})
-	}
-}
-
-// killListeners ends the connections that listen, and waits until they are gone.
-func killListeners(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	var ended int
-	for deadline := time.Now().Add(10 * time.Second); ended == 0; {
-		err := pool.QueryRow(t.Context(), `select count(*) from (
-			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like '% notices' and state = 'idle' and query <> '') k`).Scan(&ended)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody listens")
-		}
-	}
 }
 
 // TestForgetting: of one user, of one company, of everybody.
