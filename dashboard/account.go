@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"net/http"
+	"cmp"
 	"strings"
 	"time"
 
@@ -21,50 +21,38 @@ type sessionRow struct {
 }
 
 // account is GET /account.
-func (d *Dashboard) account(v *visit, s *accounts.Session) {
-	v.showAccount(http.StatusOK, s, v.newForm())
-}
-
-func (v *visit) showAccount(status int, s *accounts.Session, f *form) {
-	a := v.d.rooms.Accounts
+func (d *Dashboard) account(v *visit, s *accounts.Session) (err error) {
+	a := d.rooms.Accounts
 	data := accountPage{Least: accounts.MinPassword}
-	var err error
 	if data.TwoStep, err = a.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
-		v.handleError("reading an account", err)
-		return
+		return err
 	}
-	sessions, err := a.Sessions(v.ctx(), s.User.ID, v.d.opts.SessionIdle)
+	sessions, err := a.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
 	if err != nil {
-		v.handleError("reading an account", err)
-		return
+		return err
 	}
 	for _, other := range sessions {
-		name := deviceName(other.Device)
-		if name == "" {
-			name = v.lang.T("account.unknown")
-		}
+		name := cmp.Or(deviceName(other.Device), v.lang.T("account.unknown"))
 		data.Sessions = append(data.Sessions, sessionRow{other, name, other.ID == s.ID})
 	}
-	v.renderPage(status, "account", data, f)
+	return v.render("account", data)
 }
 
 // endSession is POST /account/sessions/:id/end.
-func (d *Dashboard) endSession(v *visit, s *accounts.Session) {
+func (d *Dashboard) endSession(v *visit, s *accounts.Session) error {
 	if err := d.rooms.Accounts.EndSession(v.ctx(), s.User.ID, v.id()); err != nil {
-		v.handleError("ending a session", err)
-		return
+		return err
 	}
-	v.redirect("/account", "flash.session")
+	return v.redirect("/account", "flash.session")
 }
 
 // signOutEverywhere is POST /account/sign-out.
-func (d *Dashboard) signOutEverywhere(v *visit, s *accounts.Session) {
+func (d *Dashboard) signOutEverywhere(v *visit, s *accounts.Session) error {
 	if err := d.rooms.Accounts.EndSessions(v.ctx(), s.User.ID, 0); err != nil {
-		v.handleError("ending sessions", err)
-		return
+		return err
 	}
 	v.dropCookie(sessionCookie)
-	v.redirect("/sign-in", "")
+	return v.redirect("/sign-in", "")
 }
 
 // Words in a User-Agent that identify browsers and systems, in the order in which they are looked for: every browser
@@ -91,16 +79,15 @@ func deviceName(agent string) string {
 }
 
 // chooseLanguage is POST /language: it stores the language in a cookie and in the account.
-func (d *Dashboard) chooseLanguage(v *visit) {
+func (d *Dashboard) chooseLanguage(v *visit) error {
 	f := v.form()
 	if chosen, ok := d.words.ByTag(f.Value("to")); ok {
 		v.setCookie(languageCookie, chosen.Tag, 365*24*time.Hour)
 		if v.session != nil {
 			if err := d.rooms.Accounts.SetLanguage(v.ctx(), v.session.User.ID, chosen.Tag); err != nil {
-				v.handleError("storing a language", err)
-				return
+				return err
 			}
 		}
 	}
-	v.redirect(localPath(f.Value("next")), "")
+	return v.redirect(localPath(f.Value("next")), "")
 }

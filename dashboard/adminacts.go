@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"intumwa/internal/audit"
 	"intumwa/sms"
 )
-
-const actsOnPage = 50
 
 // actRow is an act as shown on a page.
 type actRow struct {
@@ -32,7 +29,7 @@ type actChange struct {
 }
 
 // actRows prepares acts for a page; it reads the e-mails of the actors.
-func (v *visit) actRows(list []audit.Act) ([]actRow, error) {
+func (v *visit) actRows(list []audit.Act) []actRow {
 	rows := make([]actRow, len(list))
 	known := map[string]string{}
 	for i, a := range list {
@@ -51,7 +48,7 @@ func (v *visit) actRows(list []audit.Act) ([]actRow, error) {
 			rows[i].What = v.lang.T(key)
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // stateTexts maps the names of recorded values to the keys of their texts.
@@ -118,13 +115,8 @@ func stateOf(raw json.RawMessage) map[string]string {
 	return shown
 }
 
-type actsPage struct {
-	Acts []actRow
-	Next string
-}
-
 // acts is GET /admin/acts: who changed what.
-func (d *Dashboard) acts(v *visit, _ operator) {
+func (d *Dashboard) acts(v *visit) error {
 	f := v.parameters("company", "actor", "from", "to")
 	var filter audit.Filter
 	filter.Since, filter.Until = f.days()
@@ -143,20 +135,12 @@ func (d *Dashboard) acts(v *visit, _ operator) {
 			}
 		}
 	}
-	if !f.ok() {
-		v.renderForm("adminacts", actsPage{}, f)
-		return
-	}
-	list, next, err := audit.List(v.ctx(), d.rooms.Pool, filter, v.after("before"), actsOnPage)
+	rows, err := list(v, "/admin/acts", rowsOnPage, func(before int64, limit int) ([]actRow, int64, error) {
+		acts, next, err := audit.List(v.ctx(), d.rooms.Pool, filter, before, limit)
+		return v.actRows(acts), next, err
+	})
 	if err != nil {
-		v.handleError("listing acts", err)
-		return
+		return err
 	}
-	var data actsPage
-	if data.Acts, err = v.actRows(list); err != nil {
-		v.handleError("listing acts", err)
-		return
-	}
-	data.Next = f.older("/admin/acts", next)
-	v.renderPage(http.StatusOK, "adminacts", data, f)
+	return v.render("adminacts", rows)
 }

@@ -60,7 +60,7 @@ func TestAdministratorsScope(t *testing.T) {
 				continue
 			}
 			seen++
-			a := c.do(route.Method, filledIn(route.Path), url.Values{"reason": {"x"}, "amount": {"1"}, "note": {"x"}, "once": {strings.Repeat("0", 32)}})
+			a := c.do(route.Method, filledIn(route.Path), url.Values{"reason": {"x"}, "amount": {"1"}, "note": {"x"}, "key": {strings.Repeat("0", 32)}})
 			if to := a.Header.Get("Location"); a.StatusCode != http.StatusNotFound && (a.StatusCode != http.StatusSeeOther || to != "/admin/enter") {
 				t.Errorf("after %s: %s %s: %d %s", after, route.Method, route.Path, a.StatusCode, to)
 			}
@@ -82,7 +82,7 @@ func TestGrantedOnce(t *testing.T) {
 	c := newClient(w)
 	admin := c.inside("root@example.com")
 	path := companyPath(company.ID)
-	_, rest, found := strings.Cut(c.get(path).body, `name="once" value="`)
+	_, rest, found := strings.Cut(c.get(path).body, `name="key" value="`)
 	once, _, _ := strings.Cut(rest, `"`)
 	if !found || len(once) != 32 {
 		t.Fatalf("the form's key: %q", once)
@@ -90,7 +90,7 @@ func TestGrantedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			a := c.post(path+"/credits", "amount", "100", "note", "Invoice 1", "once", once)
+			a := c.post(path+"/credits", "amount", "100", "note", "Invoice 1", "key", once)
 			if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != path {
 				t.Errorf("%d %s", a.StatusCode, a.Header.Get("Location"))
 			}
@@ -107,10 +107,10 @@ func TestGrantedOnce(t *testing.T) {
 	}
 	fresh := strings.Repeat("ab", 16)
 	for _, wrong := range [][]string{{"0", "x", fresh}, {"", "x", fresh}, {"1e9", "x", fresh}, {"1000000001", "x", fresh}, {"9223372036854775808", "x", fresh},
-		{"5", "", fresh}, {"5", "a\x1bb", fresh}, {"5", strings.Repeat("x", 201), fresh}, {"5", "x", ""}, {"5", "x", "zz"}, {"5", "x", fresh + "00"}, {"-101", "x", fresh}} {
-		c.wants(c.post(path+"/credits", "amount", wrong[0], "note", wrong[1], "once", wrong[2]), http.StatusUnprocessableEntity)
+		{"5", "", fresh}, {"5", "a\x1bb", fresh}, {"5", strings.Repeat("x", 201), fresh}, {"-101", "x", fresh}} {
+		c.wants(c.post(path+"/credits", "amount", wrong[0], "note", wrong[1], "key", wrong[2]), http.StatusUnprocessableEntity)
 	}
-	c.wants(c.post("/admin/companies/999/credits", "amount", "1", "note", "x", "once", fresh), http.StatusNotFound)
+	c.wants(c.post("/admin/companies/999/credits", "amount", "1", "note", "x", "key", fresh), http.StatusNotFound)
 	if credits, err := w.d.rooms.Ledger.Balance(t.Context(), company.ID); err != nil || credits != 100 || len(w.recorded()) != 1 {
 		t.Errorf("%d credits, %v", credits, err)
 	}

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -23,76 +21,48 @@ import (
 )
 
 const (
-	companiesOnPage = 50
-	maxCredits      = 1_000_000_000 // credits that one grant may add or subtract
-	recently        = 24 * time.Hour
+	maxCredits = 1_000_000_000 // credits that one grant may add or subtract
+	recently   = 24 * time.Hour
 )
 
-type awaitingPage struct {
-	Companies []accounts.Applicant
-	Next      int64 // the last one's id, when there are more
-}
+func applicantID(a *accounts.Applicant) int64 { return a.Company.ID }
 
 // awaiting is GET /admin: the companies that wait for approval or verification.
-func (d *Dashboard) awaiting(v *visit, _ operator) {
-	list, err := d.rooms.Accounts.Awaiting(v.ctx(), v.after("after"), companiesOnPage+1)
+func (d *Dashboard) awaiting(v *visit) error {
+	rows, err := list(v, "/admin", rowsOnPage, func(before int64, limit int) ([]accounts.Applicant, int64, error) {
+		found, err := d.rooms.Accounts.Awaiting(v.ctx(), before, limit+1)
+		return byID(limit, applicantID, found, err)
+	})
 	if err != nil {
-		v.handleError("listing companies", err)
-		return
+		return err
 	}
-	var data awaitingPage
-	var more bool
-	if data.Companies, more = cut(list, companiesOnPage); more {
-		data.Next = data.Companies[companiesOnPage-1].Company.ID
-	}
-	v.render(http.StatusOK, "admin", data)
+	return v.render("admin", rows)
 }
 
 type companiesPage struct {
-	Query     string
-	Companies []companyRow
-	Next      string
-}
+	listing[accounts.Applicant]
 
-type companyRow struct {
-	accounts.Applicant
-
-	Credits int64
-}
-
-func (v *visit) query() string {
-	text := strings.TrimSpace(v.c.Query("q"))
-	if len(text) > maxQuery {
-		text = text[:maxQuery]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
+	Credits map[int64]int64 // by company
 }
 
 // companies is GET /admin/companies.
-func (d *Dashboard) companies(v *visit, _ operator) {
-	data := companiesPage{Query: v.query()}
-	list, err := d.rooms.Accounts.FindCompanies(v.ctx(), data.Query, v.after("after"), companiesOnPage+1)
-	if err != nil {
-		v.handleError("listing companies", err)
-		return
+func (d *Dashboard) companies(v *visit) (err error) {
+	f := v.parameters("q")
+	var p companiesPage
+	if p.listing, err = list(v, "/admin/companies", rowsOnPage, func(before int64, limit int) ([]accounts.Applicant, int64, error) {
+		found, err := d.rooms.Accounts.FindCompanies(v.ctx(), f.Value("q"), before, limit+1)
+		return byID(limit, applicantID, found, err)
+	}); err != nil {
+		return err
 	}
-	list, more := cut(list, companiesOnPage)
-	if more {
-		data.Next = address("/admin/companies", "q", data.Query, "after", strconv.FormatInt(list[companiesOnPage-1].Company.ID, 10))
+	ids := make([]int64, len(p.Rows))
+	for i := range p.Rows {
+		ids[i] = p.Rows[i].Company.ID
 	}
-	ids := make([]int64, len(list))
-	for i := range list {
-		ids[i] = list[i].Company.ID
+	if p.Credits, err = d.rooms.Ledger.Balances(v.ctx(), ids); err != nil {
+		return err
 	}
-	credits, err := d.rooms.Ledger.Balances(v.ctx(), ids)
-	if err != nil {
-		v.handleError("listing companies", err)
-		return
-	}
-	for _, c := range list {
-		data.Companies = append(data.Companies, companyRow{c, credits[c.Company.ID]})
-	}
-	v.render(http.StatusOK, "admincompanies", data)
+	return v.render("admincompanies", p)
 }
 
 type adminCompanyPage struct {
@@ -104,25 +74,16 @@ type adminCompanyPage struct {
 	Keys     []accounts.Token
 	Counts   messages.Counts
 	Acts     []actRow
-	Once     string // of the next grant
 }
 
 // adminCompany is GET /admin/companies/:id.
-func (d *Dashboard) adminCompany(v *visit, _ operator) { v.showCompany(http.StatusOK, v.newForm()) }
-
-func (v *visit) showCompany(status int, f *form) {
+func (d *Dashboard) adminCompany(v *visit) error {
+	v.form().formKey()
 	data, err := v.companyPage()
 	if err != nil {
-		v.handleError("reading a company", err)
-		return
+		return err
 	}
-	data.Once = f.Value("once")
-	if data.Once == "" {
-		var key [16]byte
-		_, _ = rand.Read(key[:]) // never fails
-		data.Once = hex.EncodeToString(key[:])
-	}
-	v.renderPage(status, "admincompany", data, f)
+	return v.render("admincompany", data)
 }
 
 func (v *visit) companyPage() (data adminCompanyPage, err error) {
@@ -154,8 +115,8 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	if err != nil {
 		return data, err
 	}
-	data.Acts, err = v.actRows(list)
-	return data, err
+	data.Acts = v.actRows(list)
+	return data, nil
 }
 
 // recordedFlags is a company's flags as recorded in an act.
@@ -166,49 +127,45 @@ type recordedFlags struct {
 }
 
 // approve is POST /admin/companies/:id/approve.
-func (d *Dashboard) approve(v *visit, o operator) {
+func (d *Dashboard) approve(v *visit) error {
 	yes := true
-	d.setCompany(v, o, accounts.CompanyChange{Approved: &yes}, "", "flash.approved")
+	return v.setCompany(accounts.CompanyChange{Approved: &yes}, "", "flash.approved")
 }
 
 // verify is POST /admin/companies/:id/verify.
-func (d *Dashboard) verify(v *visit, o operator) {
+func (d *Dashboard) verify(v *visit) error {
 	yes := true
-	d.setCompany(v, o, accounts.CompanyChange{Verified: &yes}, "", "flash.verified")
+	return v.setCompany(accounts.CompanyChange{Verified: &yes}, "", "flash.verified")
 }
 
 // withdraw is POST /admin/companies/:id/withdraw: it withdraws the approval or the verification.
-func (d *Dashboard) withdraw(v *visit, o operator) {
+func (d *Dashboard) withdraw(v *visit) error {
 	f := v.form()
 	no := false
 	change, flash := accounts.CompanyChange{Approved: &no}, "flash.disapproved"
 	if f.Value("what") == "verification" {
 		change, flash = accounts.CompanyChange{Verified: &no}, "flash.unverified"
 	}
-	reason, ok := f.reason()
-	if !ok {
-		v.showCompany(http.StatusUnprocessableEntity, f)
-		return
+	reason := f.reason()
+	if !f.ok() {
+		return d.adminCompany(v)
 	}
-	d.setCompany(v, o, change, reason, flash)
+	return v.setCompany(change, reason, flash)
 }
 
 // reason returns the field with the reason of a withdrawal: one line of printable characters, as accounts requires.
-func (f *form) reason() (text string, ok bool) {
-	text = strings.Join(strings.Fields(f.name("reason")), " ")
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		f.refuse("reason", "error.name")
-	}
-	if !f.ok() {
+func (f *form) reason() string {
+	text := strings.Join(strings.Fields(f.name("reason")), " ")
+	if !f.ok() || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		f.notice("admin.reason.wrong")
 	}
-	return text, f.ok()
+	return text
 }
 
-func (d *Dashboard) setCompany(v *visit, o operator, change accounts.CompanyChange, reason, flash string) {
+func (v *visit) setCompany(change accounts.CompanyChange, reason, flash string) error {
 	id := v.id()
-	err := d.change(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
-		users := d.rooms.Accounts.In(tx)
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		users := v.d.rooms.Accounts.In(tx)
 		before, err := users.CompanyByID(v.ctx(), id)
 		if err != nil {
 			return audit.Entry{}, err
@@ -218,10 +175,9 @@ func (d *Dashboard) setCompany(v *visit, o operator, change accounts.CompanyChan
 			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
 	})
 	if err != nil {
-		v.handleError("changing a company", err)
-		return
+		return err
 	}
-	v.redirect(v.returnPath("/admin/companies/"+strconv.FormatInt(id, 10)), flash)
+	return v.redirect(v.returnPath(companyPath(id)), flash)
 }
 
 // returnPath returns the list of waiting companies or senders if the administrator came from there; otherwise path.
@@ -233,25 +189,20 @@ func (v *visit) returnPath(path string) string {
 	return path
 }
 
-// addCredits is POST /admin/companies/:id/credits.
-func (d *Dashboard) addCredits(v *visit, o operator) {
-	f := v.form()
+// addCredits is POST /admin/companies/:id/credits. The form's key identifies the grant, which is made once.
+func (d *Dashboard) addCredits(v *visit) error {
+	f, id := v.form(), v.id()
 	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.required("amount")), 10, 64)
 	if err != nil || amount == 0 || amount > maxCredits || amount < -maxCredits {
 		f.refuse("amount", "credits.amount.wrong", maxCredits)
 	}
 	note := f.name("note")
 	var once [16]byte
-	if raw, err := hex.DecodeString(f.Value("once")); err != nil || copy(once[:], raw) != len(once) || len(raw) != len(once) {
-		f.values.Del("once")
-		f.notice("credits.stale")
-	}
+	_, _ = hex.Decode(once[:], []byte(f.formKey())) // hexadecimal, as formKey checks
 	if !f.ok() {
-		v.showCompany(http.StatusUnprocessableEntity, f)
-		return
+		return d.adminCompany(v)
 	}
-	id := v.id()
-	err = d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
+	err = v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
 		credits, err := billing.GrantOnce(v.ctx(), tx, once, id, amount, note)
 		return audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
 			Before: map[string]any{"credits": credits - amount},
@@ -259,22 +210,21 @@ func (d *Dashboard) addCredits(v *visit, o operator) {
 	})
 	switch {
 	case errors.Is(err, billing.ErrNoBalance):
-		v.renderError(http.StatusNotFound)
+		return errNotFound
 	case errors.Is(err, billing.ErrNegative):
 		f.refuse("amount", "credits.negative")
-		v.showCompany(http.StatusUnprocessableEntity, f)
+		return d.adminCompany(v)
 	case err != nil && !errors.Is(err, billing.ErrGranted): // a repeated form: the grant was made before
-		v.handleError("adding credits", err)
-	default:
-		v.redirect("/admin/companies/"+strconv.FormatInt(id, 10), "flash.credits")
+		return err
 	}
+	return v.redirect(companyPath(id), "flash.credits")
 }
 
 // revokeAnyKey is POST /admin/keys/:id/revoke.
-func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
+func (d *Dashboard) revokeAnyKey(v *visit) error {
 	id := v.id()
 	home := "/admin/companies"
-	err := d.change(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
 		users := d.rooms.Accounts.In(tx)
 		before, err := users.TokenByID(v.ctx(), id)
 		if err != nil {
@@ -285,16 +235,14 @@ func (d *Dashboard) revokeAnyKey(v *visit, o operator) {
 			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}
 		switch company, err := users.CompanyOf(v.ctx(), before.UserID); {
 		case err == nil:
-			entry.Company = sms.CompanyID(company.ID)
-			home = "/admin/companies/" + strconv.FormatInt(company.ID, 10)
+			entry.Company, home = sms.CompanyID(company.ID), companyPath(company.ID)
 		case !errors.Is(err, accounts.ErrNotFound):
 			return audit.Entry{}, err
 		}
 		return entry, users.RevokeToken(v.ctx(), id)
 	})
 	if err != nil {
-		v.handleError("revoking a key", err)
-		return
+		return err
 	}
-	v.redirect(home, "flash.revoked")
+	return v.redirect(home, "flash.revoked")
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,28 +15,23 @@ const (
 )
 
 // showLinks is GET /admin/links: every link and its problems.
-func (d *Dashboard) showLinks(v *visit, _ operator) {
+func (d *Dashboard) showLinks(v *visit) error {
 	now, err := d.board.now(v.ctx())
 	if err != nil {
-		v.handleError("reading the links", err)
-		return
+		return err
 	}
-	v.render(http.StatusOK, "adminlinks", now.view(v.lang))
+	return v.render("adminlinks", now.view(v.lang))
 }
 
 // pauseLink is POST /admin/links/:name/pause.
-func (d *Dashboard) pauseLink(v *visit, o operator) {
-	d.setPaused(v, o, true, actPause, "flash.paused")
-}
+func (d *Dashboard) pauseLink(v *visit) error { return v.setPaused(true, actPause, "flash.paused") }
 
 // resumeLink is POST /admin/links/:name/resume.
-func (d *Dashboard) resumeLink(v *visit, o operator) {
-	d.setPaused(v, o, false, actResume, "flash.resumed")
-}
+func (d *Dashboard) resumeLink(v *visit) error { return v.setPaused(false, actResume, "flash.resumed") }
 
-func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash string) {
+func (v *visit) setPaused(paused bool, act, flash string) error {
 	link := v.c.Param("name")
-	err := d.changeBusy(v.ctx(), o, func(tx pgx.Tx) (audit.Entry, error) {
+	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
 		before, err := dispatcher.IsPaused(v.ctx(), tx, link)
 		if err != nil {
 			return audit.Entry{}, err
@@ -47,11 +41,9 @@ func (d *Dashboard) setPaused(v *visit, o operator, paused bool, act, flash stri
 	})
 	switch {
 	case errors.Is(err, dispatcher.ErrNoLink):
-		v.renderError(http.StatusNotFound)
+		return errNotFound
 	case err != nil:
-		v.handleError("pausing a link", err)
-	default:
-		d.board.forget(v.ctx())
-		v.redirect("/admin/links", flash)
+		return err
 	}
+	return v.redirect("/admin/links", flash)
 }

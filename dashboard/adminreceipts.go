@@ -1,43 +1,26 @@
 package dashboard
 
 import (
-	"net/http"
-
 	"intumwa/inbound/handsets"
 	"intumwa/messages/receipts"
 )
 
-const receiptsOnPage = 50
-
-type unmatchedReceiptsPage struct {
-	Receipts []receipts.InboxReceipt
-	Next     string
-}
-
 // unmatchedReceipts is GET /admin/receipts: the receipts that match no message.
-func (d *Dashboard) unmatchedReceipts(v *visit, _ operator) {
-	var data unmatchedReceiptsPage
-	var next int64
-	var err error
-	data.Receipts, next, err = receipts.Inbox(v.ctx(), d.rooms.Pool, v.after("before"), receiptsOnPage)
+func (d *Dashboard) unmatchedReceipts(v *visit) error {
+	rows, err := list(v, "/admin/receipts", rowsOnPage, func(before int64, limit int) ([]receipts.InboxReceipt, int64, error) {
+		return receipts.Inbox(v.ctx(), d.rooms.Pool, before, limit)
+	})
 	if err != nil {
-		v.handleError("listing receipts", err)
-		return
+		return err
 	}
-	data.Next = v.newForm().older("/admin/receipts", next)
-	v.render(http.StatusOK, "adminreceipts", data)
+	return v.render("adminreceipts", rows)
 }
 
 // inboundRow is a message from a handset as shown on a page.
 type inboundRow struct{ handsets.Inbound }
 
 // Text returns the text; empty when data_coding is not a text that can be decoded.
-func (r inboundRow) Text() string {
-	if r.Body == nil {
-		return ""
-	}
-	return *r.Body
-}
+func (r inboundRow) Text() string { return textIn(r.Body) }
 
 // Became returns the key of the text for what became of it.
 func (r inboundRow) Became() string { return outcomeTexts[r.Outcome] }
@@ -50,25 +33,19 @@ var outcomeTexts = map[handsets.Outcome]string{
 // Length returns the length in octets, including the user data header.
 func (r inboundRow) Length() int { return len(r.Octets) }
 
-type inboundPage struct {
-	Messages []inboundRow
-	Next     string
-}
-
 // inbound is GET /admin/inbound: the messages from handsets.
-func (d *Dashboard) inbound(v *visit, _ operator) {
-	list, err := handsets.New(d.rooms.Pool).Inbounds(v.ctx(), v.after("before"), receiptsOnPage+1)
+func (d *Dashboard) inbound(v *visit) error {
+	store := handsets.New(d.rooms.Pool)
+	rows, err := list(v, "/admin/inbound", rowsOnPage, func(before int64, limit int) (rows []inboundRow, next int64, err error) {
+		found, err := store.Inbounds(v.ctx(), before, limit+1)
+		found, next, err = byID(limit, func(m *handsets.Inbound) int64 { return m.ID }, found, err)
+		for _, m := range found {
+			rows = append(rows, inboundRow{m})
+		}
+		return rows, next, err
+	})
 	if err != nil {
-		v.handleError("listing messages from handsets", err)
-		return
+		return err
 	}
-	var data inboundPage
-	list, more := cut(list, receiptsOnPage)
-	if more {
-		data.Next = v.newForm().older("/admin/inbound", list[receiptsOnPage-1].ID)
-	}
-	for _, m := range list {
-		data.Messages = append(data.Messages, inboundRow{m})
-	}
-	v.render(http.StatusOK, "admininbound", data)
+	return v.render("admininbound", rows)
 }

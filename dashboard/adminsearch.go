@@ -1,9 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	hitsOnPage    = 50
 	numberTimeout = 5 * time.Second // for searching messages by number
 )
 
@@ -49,25 +48,19 @@ func (p *searchPage) only() string {
 func companyPath(id int64) string { return "/admin/companies/" + strconv.FormatInt(id, 10) }
 
 // search is GET /admin/search: it finds companies, users, senders, messages, batches and deliveries by id, name or number.
-func (d *Dashboard) search(v *visit, _ operator) {
-	data := searchPage{Query: v.query()}
+func (d *Dashboard) search(v *visit) error {
+	data := searchPage{Query: v.parameters("q").Value("q")}
 	if data.Query == "" {
-		v.redirect("/admin/companies", "")
-		return
+		return v.redirect("/admin/companies", "")
 	}
 	path, err := d.find(v, &data)
 	if err != nil {
-		v.handleError("searching", err)
-		return
+		return err
 	}
-	if path == "" {
-		path = data.only()
+	if path = cmp.Or(path, data.only()); path != "" {
+		return v.redirect(path, "")
 	}
-	if path != "" {
-		v.redirect(path, "")
-		return
-	}
-	v.render(http.StatusOK, "adminsearch", data)
+	return v.render("adminsearch", data)
 }
 
 // numbers accepts every mobile range.
@@ -105,14 +98,14 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 			return "", err
 		}
 	}
-	if data.Companies, err = users.FindCompanies(ctx, data.Query, 0, hitsOnPage); err != nil {
+	if data.Companies, err = users.FindCompanies(ctx, data.Query, 0, rowsOnPage); err != nil {
 		return "", err
 	}
-	if data.Senders, err = users.FindSenders(ctx, data.Query, hitsOnPage); err != nil {
+	if data.Senders, err = users.FindSenders(ctx, data.Query, rowsOnPage); err != nil {
 		return "", err
 	}
 	if strings.Contains(data.Query, "@") {
-		found, err := users.FindUsers(ctx, data.Query, hitsOnPage)
+		found, err := users.FindUsers(ctx, data.Query, rowsOnPage)
 		if err != nil {
 			return "", err
 		}
@@ -133,7 +126,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := messages.New(d.rooms.Pool).AnybodysByNumber(ctx, data.Number, v.after("before"), hitsOnPage)
+	list, back, next, err := messages.New(d.rooms.Pool).AnybodysByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
 	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
 		data.Late = true
 		return nil
@@ -157,29 +150,20 @@ type adminMessagePage struct {
 }
 
 // adminMessage is GET /admin/messages/:id: a message's timeline, without its text.
-func (d *Dashboard) adminMessage(v *visit, _ operator) {
-	id, ok := v.ulid("id")
-	if !ok {
-		return
-	}
+func (d *Dashboard) adminMessage(v *visit) (err error) {
 	store := messages.New(d.rooms.Pool)
 	var data adminMessagePage
-	var err error
-	data.Record, err = store.AnybodysByULID(v.ctx(), id)
-	if err == nil {
-		data.Body = "" // administrators do not need the text
-		data.Journey, err = store.HistoryOf(v.ctx(), data.ID)
+	if data.Record, err = store.AnybodysByULID(v.ctx(), v.ulid("id")); err != nil {
+		return err
 	}
-	if err == nil && data.CompanyID > 0 {
-		var company accounts.Company
-		if company, err = d.rooms.Accounts.CompanyByID(v.ctx(), data.CompanyID); errors.Is(err, accounts.ErrNotFound) {
-			err = nil
-		}
-		data.CompanyName = company.Name
+	data.Body = "" // administrators do not need the text
+	if data.Journey, err = store.HistoryOf(v.ctx(), data.ID); err != nil {
+		return err
 	}
-	if err != nil {
-		v.handleError("reading a message", err)
-		return
+	company, err := d.rooms.Accounts.CompanyByID(v.ctx(), data.CompanyID)
+	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
+		return err
 	}
-	v.render(http.StatusOK, "adminmessage", data)
+	data.CompanyName = company.Name
+	return v.render("adminmessage", data)
 }

@@ -42,17 +42,18 @@ func newAssets() (assets, error) {
 }
 
 // asset is GET /assets/:name.
-func (d *Dashboard) asset(v *visit) {
+func (d *Dashboard) asset(v *visit) error {
 	content, known := d.assets.files[v.c.Param("name")]
 	if !known {
-		v.renderError(http.StatusNotFound)
-		return
+		return errNotFound
 	}
 	v.c.Header("Cache-Control", "public, max-age=31536000, immutable")
 	v.c.Data(http.StatusOK, mime.TypeByExtension(path.Ext(v.c.Param("name"))), content)
+	return nil
 }
 
 // robots is GET /robots.txt: nothing here is for search engines.
-func (d *Dashboard) robots(v *visit) {
+func (d *Dashboard) robots(v *visit) error {
 	v.c.Data(http.StatusOK, gin.MIMEPlain, []byte("User-agent: *\nDisallow: /\n"))
+	return nil
 }

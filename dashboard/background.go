@@ -61,24 +61,14 @@ const (
 
 // runFailingWebhooks writes letters to the owners of endpoints that keep failing, until ctx ends.
 func (d *Dashboard) runFailingWebhooks(ctx context.Context) {
-	tick := time.NewTicker(failingEvery)
-	defer tick.Stop()
-	trouble := false
-	for {
-		told, err := d.writeFailingLetters(ctx)
-		if err != nil && ctx.Err() == nil && !trouble {
-			d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "error", err)
+	runEvery(ctx, failingEvery, func() {
+		for told := failingAtOnce; told == failingAtOnce; {
+			var err error
+			if told, err = d.writeFailingLetters(ctx); err != nil && ctx.Err() == nil {
+				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "error", err)
+			}
 		}
-		trouble = err != nil
-		if told == failingAtOnce && err == nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // writeFailingLetters writes letters to some owners, each exactly once: in the transaction that marks the owners as

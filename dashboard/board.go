@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"intumwa/dashboard/words"
@@ -15,17 +16,17 @@ import (
 )
 
 const (
-	linksEvery   = 400 * time.Millisecond // how old the shown state of links may be
-	backlogEvery = 5 * time.Second        // and of backlogs, which cost more to count the larger they are
-	boardTimeout = 3 * time.Second        // for reading the database
+	backlogEvery = 5 * time.Second // how old the shown backlogs may be, which cost more to count the larger they are
+	boardTimeout = 3 * time.Second // for reading the database
 )
 
-// board caches the state of the links of all processes, as stored in PostgreSQL. It limits how often the state is read,
-// for any number of viewers.
+// board reads the state of the links of all processes, and keeps the backlogs of their carriers for a while.
 type board struct {
-	d    *Dashboard
-	turn chan struct{} // of capacity 1: its holder may read
-	last links
+	d *Dashboard
+
+	mu       sync.Mutex
+	backlogs map[string]backlog // by carrier
+	counted  time.Time
 }
 
 // links is the state of all links and the backlogs of their carriers.
@@ -33,7 +34,6 @@ type links struct {
 	At       time.Time
 	Links    []dispatcher.LinkState
 	Backlogs map[string]backlog // by carrier
-	counted  time.Time          // when Backlogs was read
 }
 
 type backlog struct {
@@ -41,50 +41,28 @@ type backlog struct {
 	Due      time.Duration // how long the message that is due the longest has been due
 }
 
-func newBoard(d *Dashboard) *board { return &board{d: d, turn: make(chan struct{}, 1)} }
-
-// now returns the state of the links, at most linksEvery old.
-func (b *board) now(ctx context.Context) (links, error) {
+// now returns the state of the links.
+func (b *board) now(ctx context.Context) (now links, err error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
-	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
-	case <-ctx.Done():
-		return links{}, ctx.Err()
-	}
-	if time.Since(b.last.At) < linksEvery {
-		return b.last, nil
-	}
-	now := links{Backlogs: b.last.Backlogs, counted: b.last.counted}
-	var err error
 	if now.Links, err = dispatcher.Links(ctx, b.d.rooms.Pool); err != nil {
-		return links{}, err
+		return now, err
 	}
-	if time.Since(now.counted) >= backlogEvery {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.counted) >= backlogEvery {
 		list, err := messages.New(b.d.rooms.Pool).Backlogs(ctx)
 		if err != nil {
-			return links{}, err
+			return now, err
 		}
-		now.Backlogs, now.counted = map[string]backlog{}, time.Now()
+		b.backlogs, b.counted = map[string]backlog{}, time.Now()
 		for _, lane := range list {
-			sum := now.Backlogs[lane.Carrier]
-			now.Backlogs[lane.Carrier] = backlog{sum.Messages + lane.Messages, max(sum.Due, lane.Due)}
+			sum := b.backlogs[lane.Carrier]
+			b.backlogs[lane.Carrier] = backlog{sum.Messages + lane.Messages, max(sum.Due, lane.Due)}
 		}
 	}
-	now.At = time.Now()
-	b.last = now
+	now.Backlogs, now.At = b.backlogs, time.Now()
 	return now, nil
-}
-
-// forget makes the next call of now read the database.
-func (b *board) forget(ctx context.Context) {
-	select {
-	case b.turn <- struct{}{}:
-		b.last.At = time.Time{}
-		<-b.turn
-	case <-ctx.Done():
-	}
 }
 
 // boardView is the state of the links for a user.
@@ -197,7 +175,7 @@ func (s *links) view(l *words.Language) boardView {
 	case len(s.Links) == 0 && len(view.Sick) == 0:
 		view.Kind, view.Title = "wait", l.T("links.none")
 	case len(view.Sick) == 0 && view.Kind == "good":
-		view.Title = l.N("links.allwell", int64(well))
+		view.Title = l.N("links.allwell", well)
 	case len(view.Sick) == 0:
 		view.Title = l.T("links.slow")
 	default:
@@ -211,8 +189,8 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 	lasted := max(now.Sub(link.Since), 0)
 	row := linkView{
 		Name: sms.Printable(link.Link), Kind: "good", Since: age(l, lasted), Paused: link.State == "paused",
-		Window: l.Number(int64(link.InFlight)) + " / " + l.Number(int64(link.Window)), Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1),
-		Accepted: l.Number(int64(link.Accepted)), Throttled: l.Number(int64(link.Throttled)), Overdue: l.Number(int64(link.Overdue)),
+		Window: l.Number(link.InFlight) + " / " + l.Number(link.Window), Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1),
+		Accepted: l.Number(link.Accepted), Throttled: l.Number(link.Throttled), Overdue: l.Number(link.Overdue),
 		Pace: l.T("links.unbounded"),
 	}
 	if link.TPS > 0 {
@@ -237,11 +215,11 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Since = age(l, now.Sub(link.ServedAt))
 		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.down")
 	case 2*link.Overdue >= link.Window && link.Overdue > 0:
-		row.Kind, row.State, row.Why = "bad", l.T("links.state.silent"), l.N("links.why.silent", int64(link.Overdue))
+		row.Kind, row.State, row.Why = "bad", l.T("links.state.silent"), l.N("links.why.silent", link.Overdue)
 	case link.Overdue > 0:
-		row.Kind, row.State, row.Why = "wait", l.T("links.state.bound"), l.N("links.why.silent", int64(link.Overdue))
+		row.Kind, row.State, row.Why = "wait", l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
 	case link.Throttled > 0:
-		row.Kind, row.State, row.Why = "wait", l.T("links.state.throttled"), l.N("links.why.throttled", int64(link.Throttled))
+		row.Kind, row.State, row.Why = "wait", l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)
 	default:
 		row.State, row.Why = l.T("links.state.bound"), l.T("links.why.good")
 	}

@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -28,25 +27,29 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// patience is how long one step in the browser may take.
+// patience is how long a test waits for what should happen soon.
 const patience = 30 * time.Second
 
-var axeSource = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("../scripts/axe.sh").Output()
-	if err != nil {
-		return "", err
+// TestInChromium tests what only a browser shows: how pages are laid out and read aloud, the keyboard, JavaScript and paper.
+func TestInChromium(t *testing.T) {
+	w := newWorld(t, nil)
+	w.strays()
+	looks := map[string][]look{"fr": walkPages(t, w, "fr")}
+	if testenv.Thorough() {
+		looks["en"] = walkPages(t, w, "en")
 	}
-	text, err := os.ReadFile(strings.TrimSpace(string(out)))
-	return string(text), err
-})
+	chromium := startChromium(t)
+	for language := range looks {
+		t.Run("pages in "+language, func(t *testing.T) { checkLooks(chromium, t, w, language, looks[language]) })
+	}
+	t.Run("keyboard", func(t *testing.T) { useKeyboard(newPerson(chromium, t, w, "fr")) })
+	t.Run("paper", func(t *testing.T) { readPaper(newPerson(chromium, t, w, "fr")) })
+}
 
 // startChromium runs the system's Chromium until the test ends.
 func startChromium(t *testing.T) context.Context {
 	t.Helper()
 	path := testenv.Tool(t, "chromium")
-	if _, err := axeSource(); err != nil {
-		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
-	}
 	profile, err := os.MkdirTemp("", "intumwa-chromium-")
 	if err != nil {
 		t.Fatal(err)
@@ -78,23 +81,90 @@ func startChromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// person is one who uses the dashboard with a browser: own cookies, a language, perhaps without JavaScript.
+// checkLooks opens the pages of a walk again in Chromium: axe finds nothing, nothing is too wide for a phone, and no page
+// breaks its content security policy. The long suites also look at English, and hold the dark mode and a phone's layout to axe.
+func checkLooks(chromium context.Context, t *testing.T, w *world, language string, looks []look) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/look/"))
+		if err != nil {
+			w.d.ServeHTTP(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if n == len(looks) { // for the frames
+			_, _ = io.WriteString(rw, `<!doctype html><link rel="icon" href="data:,">`)
+		} else {
+			rw.Header().Set("Content-Security-Policy", strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors 'self'", 1))
+			_, _ = io.WriteString(rw, looks[n].html)
+		}
+	}))
+	t.Cleanup(server.Close)
+	axe, err := exec.Command("../scripts/axe.sh").Output()
+	if err == nil {
+		axe, err = os.ReadFile(strings.TrimSpace(string(axe)))
+	}
+	if err != nil {
+		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
+	}
+	p := newPerson(chromium, t, w, language)
+	p.do("adding axe", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(string(axe)).Do(ctx)
+		return err
+	}))
+	colors, widths := []string{"light"}, []string{"[1280, true]", "[320, false]"} // and whether axe runs
+	if testenv.Thorough() {
+		colors, widths = []string{"light", "dark"}, []string{"[1280, true]", "[360, true]", "[320, false]"}
+	}
+	p.open(server.URL + "/look/" + strconv.Itoa(len(looks))) // an empty page, for frames
+	p.do("preparing", chromedp.Evaluate(judge, nil))
+	for _, color := range colors {
+		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour on its way to another
+		for n, look := range looks {
+			for _, width := range widths {
+				var found []string
+				p.do("judging "+look.name, chromedp.Evaluate(fmt.Sprintf(`judge(%d, ...%s)`, n, width), &found,
+					func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+				for _, problem := range append(found, p.takeProblems()...) {
+					t.Errorf("%s, %s, %s: %s", look.name, width, color, problem)
+				}
+			}
+		}
+	}
+}
+
+// judge opens a page in a frame and returns what is wrong with it.
+const judge = `const frames = {};
+const judge = async (n, width, axe) => {
+	const frame = frames[width] ??= document.body.appendChild(Object.assign(document.createElement("iframe"), {width, height: 860}));
+	await new Promise((loaded) => { frame.onload = loaded; frame.src = "/look/" + n; });
+	const page = frame.contentDocument, found = [];
+	for (const d of page.querySelectorAll("main details")) d.open = true;
+	const over = page.scrollingElement.scrollWidth - frame.contentWindow.innerWidth;
+	if (over > 0) found.push(over + " px too wide");
+	if (axe) {
+		const all = await frame.contentWindow.axe.run(page, {resultTypes: ["violations"]});
+		for (const v of all.violations) found.push(v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; "));
+	}
+	return found;
+};`
+
+// person is one who uses the dashboard with Chromium.
 type person struct {
 	*testing.T
-	w      *world
-	ctx    context.Context
-	name   string // of this walk, in the pictures' names
-	lang   *words.Language
-	script bool
+	w    *world
+	ctx  context.Context
+	lang *words.Language
 
 	mu       sync.Mutex
 	problems []string
 }
 
-func newPerson(chromium context.Context, t *testing.T, w *world, language string, script bool) *person {
+// newPerson opens a window with cookies of its own.
+func newPerson(chromium context.Context, t *testing.T, w *world, language string) *person {
 	t.Helper()
 	lang, _ := w.d.words.ByTag(language)
-	// A window of its own: a fresh browser context has none in which a tab could open.
+	// A fresh browser context has no window in which a tab could open.
 	var own target.ID
 	if err := chromedp.Run(chromium, chromedp.ActionFunc(func(ctx context.Context) error {
 		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
@@ -109,16 +179,12 @@ func newPerson(chromium context.Context, t *testing.T, w *world, language string
 	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithTargetID(own))
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(func() { stop(); cancel() })
-	p := &person{T: t, w: w, ctx: ctx, name: language, lang: lang, script: script}
-	if !script {
-		p.name += "-noscript"
-	}
+	p := &person{T: t, w: w, ctx: ctx, lang: lang}
 	chromedp.ListenTarget(ctx, p.listen)
 	if err := chromedp.Run(ctx); err != nil { // the context of a tab's first run is the tab's life
 		t.Fatalf("opening a tab: %v", err)
 	}
-	p.do("opening a tab", log.Enable(), network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}),
-		emulation.SetScriptExecutionDisabled(!script))
+	p.do("opening a tab", log.Enable(), network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
 	p.size(1280)
 	return p
 }
@@ -134,8 +200,7 @@ func (p *person) listen(event any) {
 	defer p.mu.Unlock()
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
-		document := e.Entry.Source == log.SourceNetwork && !strings.Contains(e.Entry.URL, "/assets/")
-		if (e.Entry.Level == log.LevelWarning || e.Entry.Level == log.LevelError) && !document { // a page that says 422 is meant to
+		if e.Entry.Level == log.LevelWarning || e.Entry.Level == log.LevelError {
 			p.problems = append(p.problems, fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *runtime.EventExceptionThrown:
@@ -147,12 +212,19 @@ func (p *person) listen(event any) {
 	}
 }
 
+func (p *person) takeProblems() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() { p.problems = nil }()
+	return p.problems
+}
+
 func (p *person) do(what string, actions ...chromedp.Action) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
-		p.Fatalf("%s, %s: %v", p.name, what, err)
+		p.Fatalf("%s: %v", what, err)
 	}
 }
 
@@ -165,142 +237,58 @@ func (p *person) open(address string) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Navigate(address)); err != nil {
-		p.Fatalf("%s: opening %s: %v", p.name, address, err)
+		p.Fatalf("opening %s: %v", address, err)
 	}
 }
 
-// fill puts a text into the field with that name.
-func (p *person) fill(field, text string) {
+// plant signs the person in, with the session of a client.
+func (p *person) plant(c *client) {
 	p.Helper()
-	selector := `main [name="` + field + `"]:not([type=hidden])`
-	p.do("filling "+field, chromedp.WaitVisible(selector, chromedp.ByQuery),
-		chromedp.Evaluate("{ const field = document.querySelector("+strconv.Quote(selector)+"); field.focus(); field.select() }", nil),
-		input.InsertText(text))
+	p.do("setting a cookie", network.SetCookie("intumwa-session", c.cookie("intumwa-session")).WithURL(p.w.url))
 }
 
-// press presses the button or follows the link that says a text, given by its key, and waits for the next page.
-func (p *person) press(key string, args ...any) {
-	p.Helper()
-	p.pressText(p.lang.T(key, args...))
-}
-
-// pressText is press of what says a text that is none of the catalogue's.
-func (p *person) pressText(text string) {
-	p.Helper()
-	where := fmt.Sprintf(`(//*[self::button or self::a][normalize-space()=%s][not(ancestor::details[not(@open)])])[1]`, quoted(text))
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, inSight(where), chromedp.Click(where, chromedp.BySearch)); err != nil {
-		p.Fatalf("%s: pressing %q on %s: %v\n%s", p.name, text, p.where(), err, p.read())
-	}
-}
-
-// inSight scrolls what is to be pressed to the middle of the window, as people do when it
-// is under a notice that stays at the top.
-func inSight(where string) chromedp.Action {
-	return chromedp.Tasks{
-		chromedp.WaitVisible(where, chromedp.BySearch),
-		chromedp.Evaluate(fmt.Sprintf(`document.evaluate(%q, document, null, XPathResult.FIRST_ORDERED_NODE_TYPE, null).singleNodeValue?.scrollIntoView({block: "center"})`, where), nil),
-	}
-}
-
-// unfold opens the details whose summary says a text.
-func (p *person) unfold(key string) {
-	p.Helper()
-	p.do("unfolding "+key, chromedp.Click(fmt.Sprintf(`//main//summary[normalize-space()=%s]`, quoted(p.lang.T(key))), chromedp.BySearch))
-}
-
-func quoted(text string) string { return `"` + text + `"` } // no text of ours has such quotes
-
-// where is the path of the page that is open.
-func (p *person) where() string {
-	p.Helper()
-	var address string
-	p.do("reading the address", chromedp.Location(&address))
-	return strings.TrimPrefix(address, p.w.url)
-}
-
-// read is what the page says.
+// read is what the page shows.
 func (p *person) read() (text string) {
 	p.Helper()
 	p.do("reading the page", chromedp.Evaluate(`document.body.innerText`, &text))
 	return text
 }
 
-// sees wants the page to say a text, given by its key.
-func (p *person) sees(key string, args ...any) {
+// becomes waits until the page shows a text.
+func (p *person) becomes(text string) {
 	p.Helper()
-	if text := p.lang.T(key, args...); !strings.Contains(p.read(), text) {
-		p.Fatalf("%s: %s does not say %q:\n%s", p.name, p.where(), text, p.read())
+	for end := time.Now().Add(patience); !strings.Contains(p.read(), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("%s never shows %q:\n%s", p.where(), text, p.read())
+		}
 	}
 }
 
-// axe are the rules' findings on the page that is open.
-const axe = `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
-	({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html + " " + (n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ""))}))))`
-
-// look holds the page that is open to everything that every page is held to, and takes its pictures.
-func (p *person) look(name string) {
-	p.Helper()
-	text := p.read()
-	if strings.Contains(text, words.Missing) {
-		p.Errorf("%s: %s lacks texts:\n%s", p.name, name, text)
-	}
-	var html string
-	p.do("reading the page", chromedp.Evaluate(`document.documentElement.outerHTML`, &html)) // by no node's number: those go with a page
-	if len(html) > 100_000 {
-		p.Errorf("%s: %s has %d octets", p.name, name, len(html))
-	}
-	source, _ := axeSource()
-	for _, as := range []struct {
-		width int64
-		color string
-	}{{1280, "dark"}, {1280, "light"}, {360, "light"}, {320, "light"}} {
-		width := as.width
-		p.size(width)
-		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: as.color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour on its way to another
-		var over int64
-		p.do("measuring", chromedp.Evaluate(`document.scrollingElement.scrollWidth - innerWidth`, &over))
-		if over > 0 {
-			p.Errorf("%s: %s is %d px too wide for %d", p.name, name, over, width)
+// readPaper wants a statement to be readable on paper: whose it is, its rows, no navigation, nothing cut off at the right.
+func readPaper(p *person) {
+	c, company := p.w.merchant("paper", 1000)
+	p.w.history(company.ID)
+	p.plant(c)
+	p.size(680) // A4 without its margins, 180 mm
+	p.do("looking at the paper", emulation.SetEmulatedMedia().WithMedia("print"))
+	for _, path := range []string{"/statement/print?from=2026-01-01", "/statement"} {
+		p.open(path)
+		text := p.read()
+		for _, want := range []string{company.Name, "Facture 2026-0147", p.lang.T("statement.amount"), "+" + p.lang.Number(1000)} {
+			if !strings.Contains(text, want) {
+				p.Errorf("%s lacks %q on paper:\n%s", path, want, text)
+			}
 		}
-		if width == 320 || !p.script { // axe needs JavaScript; the markup is the same without
-			continue
+		for _, key := range []string{"nav.keys", "nav.signout", "frame.menu", "frame.skip", "frame.foot", "statement.csv", "statement.show", "sheet.print"} {
+			if strings.Contains(text, p.lang.T(key)) {
+				p.Errorf("%s has %q on paper", path, p.lang.T(key))
+			}
 		}
-		if p.lang.Tag != "fr" && (width != 1280 || as.color != "light") { // colours and widths are no matter of language
-			continue
+		var over []string
+		p.do("measuring", chromedp.Evaluate(`[...document.querySelectorAll("main *")].filter((e) => e.checkVisibility() &&
+			(e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")).map((e) => e.outerHTML.slice(0, 100))`, &over))
+		if len(over) > 0 {
+			p.Errorf("%s is cut off on paper: %s", path, over)
 		}
-		var found string
-		p.do("running axe", chromedp.Evaluate(source, nil), chromedp.Evaluate(axe, &found,
-			func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
-		var violations []any
-		if err := json.Unmarshal([]byte(found), &violations); err != nil || len(violations) > 0 {
-			p.Errorf("%s: %s at %d px, %s: axe finds (%v) %s", p.name, name, width, as.color, err, found)
-		}
-		p.shoot(fmt.Sprintf("%s-%s-%d-%s.png", name, p.name, width, as.color))
-	}
-	p.size(1280)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, problem := range p.problems {
-		p.Errorf("%s: %s: %s", p.name, name, problem)
-	}
-	p.problems = nil
-}
-
-// shoot takes a picture: go test -artifacts keeps it.
-func (p *person) shoot(file string) {
-	p.Helper()
-	if kept := flag.Lookup("test.artifacts"); kept == nil || kept.Value.String() != "true" {
-		return // nobody would see it
-	}
-	var picture []byte
-	p.do("taking a picture", chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		picture, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).Do(ctx)
-		return err
-	}))
-	if err := os.WriteFile(filepath.Join(p.ArtifactDir(), file), picture, 0o644); err != nil {
-		p.Fatal(err)
 	}
 }

@@ -2,14 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
-
-	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/intake"
@@ -38,55 +36,47 @@ type campaignsPage struct {
 }
 
 // campaigns is GET /campaigns.
-func (d *Dashboard) campaigns(v *visit, t tenant) {
-	if data, ok := v.campaignsPage(t); ok {
-		v.render(http.StatusOK, "campaigns", data)
+func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
+
+func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
+	data := campaignsPage{Company: t.Company, Sender: v.form().Value("sender"), Wrong: wrong, Most: maxRecipients,
+		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
+	if data.Senders, err = v.approvedSenders(t); err != nil {
+		return err
 	}
+	if data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed); err != nil {
+		return err
+	}
+	return v.render("campaigns", data)
 }
 
-func (v *visit) campaignsPage(t tenant) (data campaignsPage, ok bool) {
-	data = campaignsPage{Company: t.Company, Most: maxRecipients,
-		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
+func (v *visit) approvedSenders(t tenant) ([]accounts.Sender, error) {
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
-	if err == nil {
-		data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed)
-	}
-	if err != nil {
-		v.handleError("reading campaigns", err)
-		return data, false
-	}
-	for _, s := range senders {
-		if s.Approved {
-			data.Senders = append(data.Senders, s)
-		}
-	}
-	return data, true
+	return slices.DeleteFunc(senders, func(s accounts.Sender) bool { return !s.Approved }), err
 }
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
-func (d *Dashboard) checkCampaign(v *visit, t tenant) {
+func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	if !d.uploads.enter(t.company()) {
-		v.busy(http.StatusTooManyRequests)
-		return
+		return v.busy(http.StatusTooManyRequests)
 	}
 	defer d.uploads.leave(t.company())
-	f, file := v.upload()
-	if !v.takeTurn() {
-		return
+	file, err := v.upload()
+	if err == nil {
+		err = v.takeTurn()
 	}
-	data, ok := v.campaignsPage(t)
-	if !ok {
-		return
+	if err != nil {
+		return err
 	}
-	data.Sender = f.Value("sender")
-	known := false
-	for _, s := range data.Senders {
-		known = known || s.Name == data.Sender
+	senders, err := v.approvedSenders(t)
+	if err != nil {
+		return err
 	}
-	if !known {
+	f := v.form()
+	sender, text := f.Value("sender"), f.required("template")
+	if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == sender }) {
 		f.refuse("sender", "campaign.sender.wrong")
 	}
-	text := f.required("template")
 	switch {
 	case !utf8.ValidString(text) || hasControl(text):
 		f.refuse("template", "campaign.template.octets")
@@ -99,22 +89,18 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) {
 		f.refuse("file", "campaign.file.large")
 	}
 	if !f.ok() {
-		v.renderForm("campaigns", data, f)
-		return
+		return d.campaigns(v, t)
 	}
 	recipients, wrong := v.readRecipients(&t.Company, sms.ParseTemplate(text), file)
 	if len(wrong.List) > 0 {
-		data.Wrong = wrong
 		f.notice("campaign.wrong")
-		v.renderForm("campaigns", data, f)
-		return
+		return v.showCampaigns(t, wrong)
 	}
-	id, err := d.keepDraft(v.ctx(), t, draft{Sender: data.Sender, Template: text, Recipients: recipients})
+	id, err := d.keepDraft(v.ctx(), t, draft{Sender: sender, Template: text, Recipients: recipients})
 	if err != nil {
-		v.handleError("keeping a campaign", err)
-		return
+		return err
 	}
-	v.redirect("/campaigns/drafts/"+id.String(), "")
+	return v.redirect("/campaigns/drafts/"+id.String(), "")
 }
 
 // hasControl reports whether a text has control characters, which no message may have. Browsers write line breaks as CR LF.
@@ -127,29 +113,18 @@ func hasControl(text string) bool {
 	return false
 }
 
-// upload reads a form with a file. When it cannot, it writes the response and returns nil.
-func (v *visit) upload() (*form, []byte) {
+// upload reads a form with a file, and returns the file; nil when there is none.
+func (v *visit) upload() ([]byte, error) {
 	if err := v.c.Request.ParseMultipartForm(uploadMemory); err != nil {
-		if large, ok := errors.AsType[*http.MaxBytesError](err); ok && large != nil {
-			v.renderError(http.StatusRequestEntityTooLarge)
-		} else {
-			v.renderError(http.StatusForbidden)
-		}
-		return nil, nil
+		return nil, unreadable(err)
 	}
 	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
-	f := v.form()
 	part, _, err := v.c.Request.FormFile("file")
-	if err != nil {
-		return f, nil
+	if err != nil { // no file
+		return nil, nil //nolint:nilerr // the form is refused
 	}
 	defer func() { _ = part.Close() }()
-	file, err := io.ReadAll(io.LimitReader(part, maxSheet+1))
-	if err != nil {
-		v.handleError("reading a file", err)
-		return nil, nil
-	}
-	return f, file
+	return io.ReadAll(io.LimitReader(part, maxSheet+1))
 }
 
 type previewMessage struct {
@@ -190,18 +165,12 @@ type place struct {
 }
 
 // checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant) {
-	if data, ok := v.draftPage(t); ok {
-		v.render(http.StatusOK, "draft", data)
+func (d *Dashboard) checked(v *visit, t tenant) error {
+	made, err := v.draft(t)
+	if err != nil {
+		return err
 	}
-}
-
-func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
-	made, ok := v.draft(t)
-	if !ok {
-		return data, false
-	}
-	data = draftPage{ID: made.ID.String(), Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
+	data := draftPage{ID: made.ID.String(), Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
 	template := sms.ParseTemplate(made.Template)
 	seen := map[sms.Number]bool{}
 	for i, r := range made.Recipients {
@@ -224,10 +193,9 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 			data.First = append(data.First, m)
 		}
 	}
-	barred, err := v.d.optedOut(v.ctx(), t.company(), &made)
+	barred, err := d.optedOut(v.ctx(), t.company(), &made)
 	if err != nil {
-		v.handleError("looking for opt-outs", err)
-		return data, false
+		return err
 	}
 	for i, r := range made.Recipients {
 		if barred[i] && len(data.OptedOut.First) < maxLineErrors {
@@ -236,83 +204,55 @@ func (v *visit) draftPage(t tenant) (data draftPage, ok bool) {
 	}
 	data.OptedOut.All, data.OptedOut.Every = len(barred), len(barred) == len(made.Recipients)
 	data.OptedOut.More = len(barred) - len(data.OptedOut.First)
-	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
-		v.handleError("reading a balance", err)
-		return data, false
+	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
+		return err
 	}
 	data.Enough = data.Credits >= int64(data.Segments)
-	return data, true
+	return v.render("draft", data)
 }
 
-// draft returns the draft that the path names. When there is none, it writes the response and returns false.
-func (v *visit) draft(t tenant) (made draft, ok bool) {
-	id, ok := v.ulid("draft")
-	if !ok {
-		return made, false
-	}
-	made, err := v.d.draftOf(v.ctx(), t.company(), id)
-	if err != nil {
-		v.handleError("reading a campaign", err)
-		return made, false
-	}
-	return made, true
+// draft returns the draft that the path names.
+func (v *visit) draft(t tenant) (draft, error) {
+	return v.d.draftOf(v.ctx(), t.company(), v.ulid("draft"))
 }
 
 // sendCampaign is POST /campaigns/drafts/:draft/send.
-func (d *Dashboard) sendCampaign(v *visit, t tenant) {
-	made, ok := v.draft(t)
-	if !ok {
-		return
+func (d *Dashboard) sendCampaign(v *visit, t tenant) error {
+	made, err := v.draft(t)
+	if err != nil {
+		return err
 	}
 	f := v.form()
 	later := f.later("send_at")
-	if !f.ok() {
-		if data, ok := v.draftPage(t); ok {
-			v.renderForm("draft", data, f)
-		}
-		return
+	var p *accounts.Principal
+	if f.ok() {
+		p, err = v.sender(t)
 	}
-	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
-		if data, ok := v.draftPage(t); ok {
-			f.notice("send.often")
-			v.renderPage(http.StatusTooManyRequests, "draft", data, f)
-		}
-		return
-	}
-	p, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
-	if err != nil {
-		v.handleError("reading who sends", err)
-		return
-	}
-	if p.Company == nil || p.Company.ID != t.Company.ID {
-		v.renderError(http.StatusNotFound)
-		return
+	switch {
+	case err != nil:
+		return err
+	case !f.ok():
+		return d.checked(v, t)
 	}
 	// The campaign is sent even if the browser disconnects.
 	answer, err := d.rooms.Intake.SendBatch(context.WithoutCancel(v.ctx()), p, made.request(later))
-	var accepted struct {
-		ID ulid.ULID `json:"batch_id"`
-	}
-	if err == nil {
-		err = json.Unmarshal(answer.Body, &accepted)
-	}
-	_, refused := errors.AsType[sms.Refusal](err)
+	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case err == nil:
-		v.redirect("/batches/"+accepted.ID.String(), "flash.campaign")
+		return v.toBatch(answer.Body, "flash.campaign")
 	case refused:
-		if data, ok := v.draftPage(t); ok {
-			f.Notice = v.refusal(err)
-			v.renderForm("draft", data, f)
+		f.Notice, f.status = v.refusal(refusal), http.StatusUnprocessableEntity
+		if refusal.Reason == intake.RefuseOptedOut.Reason { // while the user looked at the page, which lists them now
+			f.notice("campaign.optedout")
 		}
+		return d.checked(v, t)
 	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first request is under way
-		v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
+		return v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
 	case errors.Is(err, intake.ErrOutcomeUnknown):
 		d.log.Error("request failed: sending a campaign", "path", v.c.FullPath(), "error", err)
-		v.renderWrong(http.StatusServiceUnavailable, "error.503.title", "campaign.unknown")
-	default:
-		v.handleError("sending a campaign", err)
+		return failure{http.StatusServiceUnavailable, "error.503.title", "campaign.unknown"}
 	}
+	return err
 }
 
 // longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
@@ -320,17 +260,9 @@ const longestAhead = 30 * 24 * time.Hour
 
 // later reads a field with a day and time in Bujumbura that is not over; the zero time when it is empty.
 func (f *form) later(field string) time.Time {
-	value := f.Value(field)
-	if value == "" {
-		return time.Time{}
-	}
-	at, err := time.ParseInLocation("2006-01-02T15:04", value, bujumbura)
-	if err != nil { // browsers may write seconds
-		at, err = time.ParseInLocation("2006-01-02T15:04:05", value, bujumbura)
-	}
-	now := postgres.Now()
+	at, now := f.instant(field, "draft.later.wrong"), postgres.Now()
 	switch {
-	case err != nil || at.Before(now.Add(-time.Minute)): // this minute is now
+	case !at.IsZero() && at.Before(now.Add(-time.Minute)): // this minute is now
 		f.refuse(field, "draft.later.wrong")
 	case at.After(now.Add(longestAhead)):
 		f.refuse(field, "draft.later.far")
@@ -339,31 +271,13 @@ func (f *form) later(field string) time.Time {
 }
 
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
-func (d *Dashboard) dropCampaign(v *visit, t tenant) {
-	made, ok := v.draft(t)
-	if !ok {
-		return
+func (d *Dashboard) dropCampaign(v *visit, t tenant) error {
+	made, err := v.draft(t)
+	if err == nil {
+		err = d.dropDraft(v.ctx(), t.company(), made.ID)
 	}
-	if err := d.dropDraft(v.ctx(), t.company(), made.ID); err != nil {
-		v.handleError("dropping a campaign", err)
-		return
+	if err != nil {
+		return err
 	}
-	v.redirect("/campaigns", "flash.campaign.dropped")
-}
-
-// refusals maps the reasons of refused sends to the keys of their texts.
-var refusals = map[string]string{
-	"company_not_approved": "campaign.refused.approved", "company_not_verified": "campaign.refused.verified", "sender_not_found": "campaign.refused.sender",
-	"sender_not_approved": "campaign.refused.sender", "no_carrier": "campaign.refused.carrier", "empty": "campaign.refused.empty", "too_long": "campaign.refused.long",
-	"insufficient_credits": "campaign.refused.credits", "missing_variables": "campaign.refused.variables",
-	"daily_cap": "campaign.refused.cap", "opted_out": "campaign.refused.optedout",
-}
-
-// refusal returns the text of a refused send, in the user's language.
-func (v *visit) refusal(err error) string {
-	refused, ok := errors.AsType[sms.Refusal](err)
-	if key := refusals[refused.Reason]; ok && key != "" {
-		return v.lang.T(key)
-	}
-	return v.lang.T("campaign.refused.other", refused.Text)
+	return v.redirect("/campaigns", "flash.campaign.dropped")
 }

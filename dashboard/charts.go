@@ -2,8 +2,7 @@ package dashboard
 
 import (
 	"cmp"
-	"math"
-	"net/http"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -13,81 +12,81 @@ import (
 	"intumwa/messages"
 )
 
-// spans are the numbers of days that a chart can show.
-var spans = []int{7, 30, 90}
+// spans are the numbers of days that a chart can show, with the days between two labels.
+var spans = map[int]int{7: 1, 30: 5, 90: 15}
 
-// Outcomes are numbers of messages by status.
-type Outcomes struct{ Sent, Failed, Pending int64 }
+// outcomes are numbers of messages by status.
+type outcomes struct{ Sent, Failed, Pending int64 }
 
-func (o *Outcomes) add(d *messages.Day) {
+func (o *outcomes) add(d *messages.Day) {
 	o.Sent, o.Failed, o.Pending = o.Sent+d.Sent, o.Failed+d.Failed, o.Pending+d.Pending
 }
 
 // Total returns the sum.
-func (o Outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
+func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 
-// bar is a rectangle of a chart, in the chart's units.
+// bar is a part of a stacked bar, in messages.
 type bar struct {
 	Class      string
-	X, Y, W, H string
+	From, Size int64
+}
+
+// Bars returns the parts of a bar, one after the other.
+func (o outcomes) Bars() []bar {
+	return []bar{{"sent", 0, o.Sent}, {"failed", o.Sent, o.Failed}, {"pending", o.Sent + o.Failed, o.Pending}}
 }
 
 type chartDay struct {
-	Outcomes
+	outcomes
 
 	Date time.Time
-	Bars []bar
 }
 
 type chartCarrier struct {
-	Outcomes
+	outcomes
 
 	Name string
-	Bars []bar
 	Rate string // share of final messages that were sent; empty when none is final
 }
 
 // tick is a horizontal line of the chart with its value, or the label of a day.
 type tick struct {
-	At, Label string
+	At    float64 // in the units of the chart
+	Label string
 }
 
 type chartsPage struct {
 	Days     int
 	Spans    []int
-	Total    Outcomes
+	Total    outcomes
 	ByDay    []chartDay // the oldest first
 	Newest   []chartDay // the newest first, for the table
 	Carriers []chartCarrier
+	Top      int64  // end of the axis, in messages
 	Ticks    []tick // from the bottom up
 	Labels   []tick // below the bars
 	First    time.Time
 	Last     time.Time
 }
 
-// The size of the chart, in its units.
-const (
-	chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
-	carrierWidth                                 = 600.0
-)
+// The place of the bars in the chart, as in charts.html.
+const chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
 
 // charts is GET /charts.
-func (d *Dashboard) charts(v *visit, t tenant) {
-	data := chartsPage{Days: 30, Spans: spans}
-	if n, err := strconv.Atoi(v.c.Query("days")); err == nil && slices.Contains(spans, n) {
+func (d *Dashboard) charts(v *visit, t tenant) error {
+	data := chartsPage{Days: 30, Spans: slices.Sorted(maps.Keys(spans))}
+	if n, err := strconv.Atoi(v.c.Query("days")); err == nil && spans[n] > 0 {
 		data.Days = n
 	}
 	now := postgres.Now().In(words.Bujumbura)
-	last := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	first := last.AddDate(0, 0, 1-data.Days)
-	days, err := d.rooms.Messages.Daily(v.ctx(), t.company(), first, last)
+	data.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	data.First = data.Last.AddDate(0, 0, 1-data.Days)
+	days, err := d.rooms.Messages.Daily(v.ctx(), t.company(), data.First, data.Last)
 	if err != nil {
-		v.handleError("reading what charts show", err)
-		return
+		return err
 	}
-	data.First, data.Last = first, last
 	data.fill(v.lang, days)
-	v.render(http.StatusOK, "charts", data)
+	return v.render("charts", data)
 }
 
 // fill lays out the charts by day, including days without messages, and by carrier.
@@ -103,91 +102,36 @@ func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 		if at < 0 || at >= p.Days {
 			continue
 		}
-		p.ByDay[at].add(day)
-		p.Total.add(day)
 		if carriers[day.Carrier] == nil {
 			carriers[day.Carrier] = &chartCarrier{Name: day.Carrier}
 		}
+		p.ByDay[at].add(day)
+		p.Total.add(day)
 		carriers[day.Carrier].add(day)
 	}
-	var most, mostOfCarrier int64
-	for i := range p.ByDay {
-		most = max(most, p.ByDay[i].Total())
-	}
 	for _, c := range carriers {
-		mostOfCarrier = max(mostOfCarrier, c.Total())
 		if decided := c.Sent + c.Failed; decided > 0 {
-			c.Rate = l.T("charts.percent", percent(c.Sent, decided, l))
+			c.Rate = l.T("charts.percent", l.Decimal(c.Sent*1000/decided)) // rounded down: 100 means all
 		}
 		p.Carriers = append(p.Carriers, *c)
 	}
 	slices.SortFunc(p.Carriers, func(a, b chartCarrier) int {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.Name, b.Name))
 	})
-	for i := range p.Carriers {
-		p.Carriers[i].Bars = horizontalBars(p.Carriers[i].Outcomes, mostOfCarrier)
-	}
-	top, step := scale(most)
-	slot := chartWidth / float64(p.Days)
+	var most int64
 	for i := range p.ByDay {
-		p.ByDay[i].Bars = verticalBars(p.ByDay[i].Outcomes, chartLeft+float64(i)*slot+slot*.12, slot*.76, top)
+		most = max(most, p.ByDay[i].Total())
 	}
-	for n := int64(0); n <= top; n += step {
-		p.Ticks = append(p.Ticks, tick{units(chartTop + chartHeight*(1-float64(n)/float64(top))), shortNumber(l, n)})
+	var step int64
+	p.Top, step = scale(most)
+	for n := int64(0); n <= p.Top; n += step {
+		p.Ticks = append(p.Ticks, tick{chartTop + chartHeight*(1-float64(n)/float64(p.Top)), shortNumber(l, n)})
 	}
-	every := map[int]int{7: 1, 30: 5, 90: 15}[p.Days]
-	for i := p.Days - 1; i >= 0; i -= every {
-		p.Labels = append(p.Labels, tick{units(chartLeft + (float64(i)+.5)*slot), l.Day(p.ByDay[i].Date)})
+	for i := p.Days - 1; i >= 0; i -= spans[p.Days] {
+		p.Labels = append(p.Labels, tick{chartLeft + (float64(i)+.5)*chartWidth/float64(p.Days), l.Day(p.ByDay[i].Date)})
 	}
 	p.Newest = slices.Clone(p.ByDay)
 	slices.Reverse(p.Newest)
-}
-
-// percent returns a share in percent, rounded down: 100 means all.
-func percent(part, whole int64, l *words.Language) string {
-	tenths := part * 1000 / whole
-	point := ","
-	if l.Tag == "en" {
-		point = "."
-	}
-	return strconv.FormatInt(tenths/10, 10) + point + strconv.FormatInt(tenths%10, 10)
-}
-
-// verticalBars returns the parts of a day's bar, from the bottom up: sent, failed, pending.
-func verticalBars(o Outcomes, x, width float64, top int64) (bars []bar) {
-	y := chartTop + chartHeight
-	for _, part := range o.parts() {
-		if part.n == 0 {
-			continue
-		}
-		height := max(chartHeight*float64(part.n)/float64(top), .75) // so that one message is visible
-		y -= height
-		bars = append(bars, bar{part.class, units(x), units(y), units(width), units(height)})
-	}
-	return bars
-}
-
-// horizontalBars returns the parts of a carrier's bar, from left to right.
-func horizontalBars(o Outcomes, most int64) (bars []bar) {
-	x := 0.0
-	for _, part := range o.parts() {
-		if part.n == 0 {
-			continue
-		}
-		width := max(carrierWidth*float64(part.n)/float64(max(most, 1)), 1)
-		bars = append(bars, bar{part.class, units(x), "0", units(width), "14"})
-		x += width
-	}
-	return bars
-}
-
-type part struct {
-	class string
-	n     int64
-}
-
-func (o Outcomes) parts() [3]part {
-	return [3]part{{"sent", o.Sent}, {"failed", o.Failed}, {"pending", o.Pending}}
 }
 
 // scale returns the end of an axis and the distance of its lines: round numbers, with four or five lines.
@@ -201,26 +145,17 @@ func scale(most int64) (top, step int64) {
 	}
 }
 
-// shortNumber formats a number for an axis: 1.5k, 2M.
+// shortNumber formats a number for an axis: 15k, 2.5M.
 func shortNumber(l *words.Language, n int64) string {
-	switch {
-	case n >= 1_000_000 && n%100_000 == 0:
-		return tenths(l, n/100_000) + "M"
-	case n >= 10_000 && n%100 == 0:
-		return tenths(l, n/100) + "k"
+	tenths, unit := n/100, "k"
+	if n >= 1_000_000 {
+		tenths, unit = n/100_000, "M"
 	}
-	return l.Number(n)
+	if n < 10_000 {
+		return l.Number(n)
+	}
+	if tenths%10 == 0 {
+		return l.Number(tenths/10) + unit
+	}
+	return l.Decimal(tenths) + unit
 }
-
-func tenths(l *words.Language, n int64) string {
-	if n%10 == 0 {
-		return strconv.FormatInt(n/10, 10)
-	}
-	point := ","
-	if l.Tag == "en" {
-		point = "."
-	}
-	return strconv.FormatInt(n/10, 10) + point + strconv.FormatInt(n%10, 10)
-}
-
-func units(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }

@@ -14,6 +14,8 @@ type client struct {
 	t    *testing.T
 	w    *world
 	http *http.Client
+
+	language string
 }
 
 func newClient(w *world) *client {
@@ -22,7 +24,7 @@ func newClient(w *world) *client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en"}
 }
 
 // answer is what came, read to its end.
@@ -37,14 +39,19 @@ func (c *client) do(method, path string, form url.Values, headers ...string) ans
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
+	if form != nil {
+		headers = append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)
+	}
+	return c.request(method, path, body, headers...)
+}
+
+func (c *client) request(method, path string, body io.Reader, headers ...string) answer {
+	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.w.url+path, body)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r.Header.Set("Accept-Language", "en")
-	if form != nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
+	r.Header.Set("Accept-Language", c.language)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

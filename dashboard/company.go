@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,49 +19,42 @@ type companyPage struct {
 }
 
 // company is GET /company.
-func (d *Dashboard) company(v *visit, t tenant) {
+func (d *Dashboard) company(v *visit, t tenant) error {
 	credits, err := d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
 	if err != nil {
-		v.handleError("reading a balance", err)
-		return
+		return err
 	}
-	v.render(http.StatusOK, "company", companyPage{t.Company, t.User.Email, credits})
+	return v.render("company", companyPage{t.Company, t.User.Email, credits})
 }
 
 // newCompany is GET /company/new.
-func (d *Dashboard) newCompany(v *visit, s *accounts.Session) {
+func (d *Dashboard) newCompany(v *visit, s *accounts.Session) error {
 	if s.Company != nil {
-		v.redirect("/company", "")
-		return
+		return v.redirect("/company", "")
 	}
-	v.render(http.StatusOK, "newcompany", nil)
+	return v.render("newcompany", nil)
 }
 
 // createCompany is POST /company/new.
-func (d *Dashboard) createCompany(v *visit, s *accounts.Session) {
+func (d *Dashboard) createCompany(v *visit, s *accounts.Session) error {
 	f := v.form()
 	name := f.name("name")
 	if !f.ok() {
-		v.renderForm("newcompany", nil, f)
-		return
+		return d.newCompany(v, s)
 	}
-	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
 		c, err := d.rooms.Accounts.In(tx).CreateCompany(v.ctx(), tx, accounts.NewCompany{OwnerEmail: s.User.Email, Name: name})
 		if err != nil {
-			return err
+			return audit.Entry{}, err
 		}
-		if err := billing.Open(v.ctx(), tx, c.ID); err != nil {
-			return err
-		}
-		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID),
-			Company: sms.CompanyID(c.ID), After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}})
+		return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID),
+			After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}}, billing.Open(v.ctx(), tx, c.ID)
 	})
 	switch {
 	case errors.Is(err, accounts.ErrExists): // a second click
-		v.redirect("/company", "")
+		return v.redirect("/company", "")
 	case err != nil:
-		v.handleError("creating a company", err)
-	default:
-		v.redirect("/company", "flash.company")
+		return err
 	}
+	return v.redirect("/company", "flash.company")
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode"
@@ -80,25 +79,19 @@ func measureOf(company *accounts.Company, text string, test bool, credits int64)
 }
 
 // compose is GET /messages/new.
-func (d *Dashboard) compose(v *visit, t tenant) {
-	f := v.newForm()
-	f.values.Set("key", newFormKey())
-	v.showCompose(http.StatusOK, t, f)
-}
-
-func (v *visit) showCompose(status int, t tenant, f *form) {
-	d := v.d
+func (d *Dashboard) compose(v *visit, t tenant) error {
+	f := v.form()
+	f.formKey()
 	principal, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
-	data := composePage{Approved: t.Company.Approved}
-	if err == nil {
-		data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
-	}
-	if err == nil {
-		data.Test, err = v.testMode(t.Company)
-	}
 	if err != nil {
-		v.handleError("preparing a message", err)
-		return
+		return err
+	}
+	data := composePage{Approved: t.Company.Approved}
+	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
+		return err
+	}
+	if data.Test, err = v.testMode(t.Company); err != nil {
+		return err
 	}
 	if principal.Company != nil {
 		for name, s := range principal.Company.Senders {
@@ -111,27 +104,25 @@ func (v *visit) showCompose(status int, t tenant, f *form) {
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
 	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && len(data.Senders) == 0
 	data.Measure = measureOf(&t.Company, text, test, data.Credits)
-	v.renderPage(status, "compose", data, f)
+	return v.render("compose", data)
 }
 
 // doCompose is POST /messages/new: it checks or sends the message, depending on the button.
-func (d *Dashboard) doCompose(v *visit, t tenant) {
+func (d *Dashboard) doCompose(v *visit, t tenant) error {
 	f := v.form()
-	f.formKey()
 	if f.Value("do") == "check" {
-		v.showCompose(http.StatusOK, t, f)
-		return
+		return d.compose(v, t)
 	}
 	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message")}
 	if !f.ok() {
-		v.showCompose(http.StatusUnprocessableEntity, t, f)
-		return
+		return d.compose(v, t)
 	}
-	id, status, ok := v.send(t, f, req)
+	id, err := v.send(t, req)
 	switch {
-	case ok:
-		v.redirect("/messages/"+id.String(), "flash.sent")
-	case status != 0:
-		v.showCompose(status, t, f)
+	case err != nil:
+		return err
+	case !f.ok():
+		return d.compose(v, t)
 	}
+	return v.redirect("/messages/"+id.String(), "flash.sent")
 }

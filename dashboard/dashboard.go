@@ -114,7 +114,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: newTransfers(uploadsOfAll, uploadsOfCompany), downloads: newTransfers(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
-	d.board = newBoard(d)
+	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)

@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -18,21 +16,16 @@ import (
 const (
 	deliveriesOnPage = 25
 	attemptsOnPage   = 20
-	localTime        = "2006-01-02T15:04" // format of an input of type datetime-local
 )
 
 type deliveriesPage struct {
-	Endpoint   *webhooks.Endpoint // nil: none
-	State      string
-	Event      string
-	Since      string
-	Filtered   bool
-	States     []option
-	Events     []option
-	Deliveries []deliveryLine
-	Next       string // address of the next page; empty: none
-	Failed     bool   // a delivery was given up, so a recovery is possible
-	From       string
+	listing[deliveryLine]
+
+	Endpoint *webhooks.Endpoint // nil: none
+	States   []option
+	Events   []option
+	Failed   bool // a delivery was given up, so a recovery is possible
+	From     string
 }
 
 // deliveryLine is a delivery as shown in the list.
@@ -43,60 +36,46 @@ type deliveryLine struct {
 }
 
 // Tries returns the number of calls.
-func (l deliveryLine) Tries() int64 { return int64(len(l.Attempts)) }
+func (l deliveryLine) Tries() int { return len(l.Attempts) }
 
 // deliveries is GET /deliveries.
-func (d *Dashboard) deliveries(v *visit, t tenant) {
-	if data, ok := v.deliveriesPage(t); ok {
-		v.render(http.StatusOK, "deliveries", data)
+func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
+	f, hooks := v.parameters("state", "event", "since"), d.rooms.Webhooks
+	p := deliveriesPage{
+		States: v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed"),
+		Events: append(v.options("", "deliveries.any"), eventOptions()...),
+		From:   postgres.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime),
 	}
-}
-
-// deliveriesPage reads the page's data. On an error it writes the response and returns false.
-func (v *visit) deliveriesPage(t tenant) (data deliveriesPage, ok bool) {
-	data.State, data.Event, data.Since = v.c.Query("state"), v.c.Query("event"), v.c.Query("since")
-	data.States = v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed")
-	data.Events = append([]option{{"", v.lang.T("deliveries.any")}}, eventOptions()...)
-	if !among(data.States, data.State) {
-		data.State = ""
+	filter := webhooks.Filter{Since: f.instant("since", "recovery.when")}
+	if among(p.States, f.Value("state")) {
+		filter.State = f.Value("state")
 	}
-	if !among(data.Events, data.Event) {
-		data.Event = ""
+	if among(p.Events, f.Value("event")) {
+		filter.Event = f.Value("event")
 	}
-	since, err := localInstant(data.Since)
-	if err != nil {
-		data.Since = ""
-	}
-	data.Filtered = data.State != "" || data.Event != "" || data.Since != ""
-	ctx, hooks := v.ctx(), v.d.rooms.Webhooks
-	list, next, err := hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: data.State, Event: data.Event, Since: since}, v.after("before"), deliveriesOnPage)
-	if err == nil {
-		var given []webhooks.Delivery
-		given, _, err = hooks.Deliveries(ctx, t.company(), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)
-		data.Failed = len(given) > 0
-	}
-	if err == nil {
-		var p webhookPart
-		p, err = v.webhookPart(t)
-		data.Endpoint = p.Endpoint
-	}
-	if err != nil {
-		v.handleError("listing webhook deliveries", err)
-		return data, false
-	}
-	for i := range list {
-		line := deliveryLine{Delivery: list[i]}
-		if n := len(list[i].Attempts); n > 0 {
-			last := v.newAttempt(list[i].Attempts[n-1])
-			line.Last = &last
+	if p.listing, err = list(v, "/deliveries", deliveriesOnPage, func(before int64, limit int) (rows []deliveryLine, next int64, err error) {
+		found, next, err := hooks.Deliveries(v.ctx(), t.company(), filter, before, limit)
+		for i := range found {
+			line := deliveryLine{Delivery: found[i]}
+			if n := len(found[i].Attempts); n > 0 {
+				last := v.newAttempt(found[i].Attempts[n-1])
+				line.Last = &last
+			}
+			rows = append(rows, line)
 		}
-		data.Deliveries = append(data.Deliveries, line)
+		return rows, next, err
+	}); err != nil {
+		return err
 	}
-	if next > 0 {
-		data.Next = address("/deliveries", "state", data.State, "event", data.Event, "since", data.Since, "before", strconv.FormatInt(next, 10))
+	given, _, err := hooks.Deliveries(v.ctx(), t.company(), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)
+	if err != nil {
+		return err
 	}
-	data.From = postgres.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime)
-	return data, true
+	p.Failed = len(given) > 0
+	if p.Endpoint, err = v.endpoint(t); err != nil {
+		return err
+	}
+	return v.render("deliveries", p)
 }
 
 func among(list []option, value string) bool {
@@ -108,98 +87,65 @@ func among(list []option, value string) bool {
 	return false
 }
 
-// localInstant parses the value of an input of type datetime-local, in Burundi's time; the zero time when it is empty.
-func localInstant(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.ParseInLocation(localTime, text, words.Bujumbura)
-	if err != nil {
-		at, err = time.ParseInLocation(time.DateOnly, text, words.Bujumbura)
-	}
-	if err == nil && (at.Year() < 2000 || at.Year() > 2200) {
-		err = fmt.Errorf("the year %d", at.Year())
-	}
-	return at, err
-}
-
 type deliveryPage struct {
 	webhooks.Delivery
 
 	Calls    []attempt // the latest first
-	Older    int64     // number of earlier calls that are not shown
+	Older    int       // number of earlier calls that are not shown
 	Endpoint *webhooks.Endpoint
 }
 
 // delivery is GET /deliveries/of/:id.
-func (d *Dashboard) delivery(v *visit, t tenant) {
-	found, err := d.rooms.Webhooks.Delivery(v.ctx(), t.company(), v.id())
-	var part webhookPart
-	if err == nil {
-		part, err = v.webhookPart(t)
+func (d *Dashboard) delivery(v *visit, t tenant) (err error) {
+	var data deliveryPage
+	if data.Delivery, err = d.rooms.Webhooks.Delivery(v.ctx(), t.company(), v.id()); err != nil {
+		return err
 	}
-	if err != nil {
-		v.handleError("reading a webhook delivery", err)
-		return
+	if data.Endpoint, err = v.endpoint(t); err != nil {
+		return err
 	}
-	data := deliveryPage{Delivery: found, Endpoint: part.Endpoint}
-	older := max(0, len(found.Attempts)-attemptsOnPage)
-	for _, a := range slices.Backward(found.Attempts[older:]) {
+	older := max(0, len(data.Attempts)-attemptsOnPage)
+	for _, a := range slices.Backward(data.Attempts[older:]) {
 		data.Calls = append(data.Calls, v.newAttempt(a))
 	}
-	data.Older = int64(older)
-	v.render(http.StatusOK, "delivery", data)
+	data.Older = older
+	return v.render("delivery", data)
 }
 
 // resend is POST /deliveries/of/:id/resend.
-func (d *Dashboard) resend(v *visit, t tenant) {
+func (d *Dashboard) resend(v *visit, t tenant) error {
 	id := v.id()
-	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
 		hooks := d.rooms.Webhooks.In(tx)
 		before, err := hooks.Delivery(v.ctx(), t.company(), id)
 		if err != nil {
-			return err
+			return audit.Entry{}, err
 		}
 		after, err := hooks.Resend(v.ctx(), t.company(), id)
-		if err != nil {
-			return err
-		}
-		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: t.company(),
-			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}})
+		return audit.Entry{Act: "webhook.resend", Subject: "delivery " + before.WebhookID,
+			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
 	})
 	if err != nil {
-		v.handleError("re-sending a webhook delivery", err)
-		return
+		return err
 	}
 	d.rooms.Webhooks.Kick()
-	v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
+	return v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
 }
 
 // recoverDeliveries is POST /deliveries/recovery: it sends again the deliveries given up since a time.
-func (d *Dashboard) recoverDeliveries(v *visit, t tenant) {
+func (d *Dashboard) recoverDeliveries(v *visit, t tenant) error {
 	f := v.form()
-	since, err := localInstant(f.required("from"))
-	if err != nil {
-		f.refuse("from", "recovery.when")
-	}
+	f.required("from")
+	since := f.instant("from", "recovery.when")
 	if !f.ok() {
-		if data, ok := v.deliveriesPage(t); ok {
-			v.renderForm("deliveries", data, f)
-		}
-		return
+		return d.deliveries(v, t)
 	}
-	err = pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
-		resent, err := d.rooms.Webhooks.In(tx).Recover(v.ctx(), t.company(), since)
-		if err != nil {
-			return err
-		}
-		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "webhook.recover", Subject: "webhook of company " + t.company().String(),
-			Company: t.company(), After: map[string]any{"since": since, "found": resent}})
+	err := v.changeWebhook(t, actWebhookRecover, func(_ pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
+		resent, err := hooks.Recover(v.ctx(), t.company(), since)
+		return nil, map[string]any{"since": since, "found": resent}, err
 	})
 	if err != nil {
-		v.handleError("recovering webhooks", err)
-		return
+		return err
 	}
-	d.rooms.Webhooks.Kick()
-	v.redirect("/deliveries", "flash.recovery")
+	return v.redirect("/deliveries", "flash.recovery")
 }

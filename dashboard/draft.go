@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/sms"
@@ -32,16 +31,29 @@ type draft struct {
 	Recipients []recipient
 }
 
+// keepDraft stores a draft, and deletes the company's oldest ones past draftsKept.
 func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id ulid.ULID, err error) {
+	id = ulid.Make()
+	recipients, err := json.Marshal(made.Recipients)
+	if err != nil {
+		return id, fmt.Errorf("keeping a campaign: %w", err)
+	}
 	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		id, err = insertDraft(ctx, tx, t, made)
-		return err
+		if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)`,
+			pgtype.UUID{Bytes: id, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients); err != nil {
+			return fmt.Errorf("keeping a campaign: %w", err)
+		}
+		if _, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
+			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept); err != nil {
+			return fmt.Errorf("keeping a campaign: %w", err)
+		}
+		return nil
 	})
 	return id, err
 }
 
-// keepOnly takes from a draft all recipients but some; accounts.ErrNotFound when it is gone. It stays the same draft, with
-// the same idempotency key: one that was sent at that moment is not sent a second time.
+// keepOnly takes from a draft all recipients but some. It stays the same draft, with the same idempotency key: one that was
+// sent at that moment is not sent a second time.
 func (d *Dashboard) keepOnly(ctx context.Context, company sms.CompanyID, id ulid.ULID, left []recipient) error {
 	recipients, err := json.Marshal(left)
 	if err != nil {
@@ -49,33 +61,16 @@ func (d *Dashboard) keepOnly(ctx context.Context, company sms.CompanyID, id ulid
 	}
 	changed, err := d.rooms.Pool.Exec(ctx, `update campaign_drafts set recipients = $3 where ulid = $1 and company_id = $2`,
 		pgtype.UUID{Bytes: id, Valid: true}, int64(company), recipients)
-	if err == nil && changed.RowsAffected() == 0 {
-		return accounts.ErrNotFound
-	}
 	if err != nil {
 		return fmt.Errorf("changing a campaign: %w", err)
+	}
+	if changed.RowsAffected() == 0 {
+		return errNotFound
 	}
 	return nil
 }
 
-func insertDraft(ctx context.Context, tx pgx.Tx, t tenant, made draft) (id ulid.ULID, err error) {
-	id = ulid.Make()
-	recipients, err := json.Marshal(made.Recipients)
-	if err == nil {
-		_, err = tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)`,
-			pgtype.UUID{Bytes: id, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients)
-	}
-	if err == nil {
-		_, err = tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
-			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept)
-	}
-	if err != nil {
-		return id, fmt.Errorf("keeping a campaign: %w", err)
-	}
-	return id, nil
-}
-
-// draftOf returns a company's draft; accounts.ErrNotFound for another company's, or one that is too old.
+// draftOf returns a company's draft; errNotFound for another company's, or one that is too old.
 func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (found draft, err error) {
 	found.ID = id
 	var recipients []byte
@@ -83,7 +78,7 @@ func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.
 		where ulid = $1 and company_id = $2 and created_at > now() - $3::interval`,
 		pgtype.UUID{Bytes: id, Valid: true}, int64(company), draftLife).Scan(&found.Sender, &found.Template, &recipients)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return found, accounts.ErrNotFound
+		return found, errNotFound
 	}
 	if err == nil {
 		err = json.Unmarshal(recipients, &found.Recipients)
@@ -123,25 +118,21 @@ func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draf
 
 // leaveOut is POST /campaigns/drafts/:draft/without: the draft keeps all recipients but those who have
 // opted out. Nothing is sent: the user sees what is left, and what it costs.
-func (d *Dashboard) leaveOut(v *visit, t tenant) {
-	made, ok := v.draft(t)
-	if !ok {
-		return
-	}
-	var sent struct {
-		ID ulid.ULID `json:"batch_id"`
-	}
-	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
-	if err == nil && known {
-		err = json.Unmarshal(body, &sent)
-	}
-	var barred map[int]bool
-	if err == nil {
-		barred, err = d.optedOut(v.ctx(), t.company(), &made)
-	}
+func (d *Dashboard) leaveOut(v *visit, t tenant) error {
+	made, err := v.draft(t)
 	if err != nil {
-		v.handleError("looking for opt-outs", err)
-		return
+		return err
+	}
+	body, sent, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
+	if err != nil {
+		return err
+	}
+	if sent { // before they opted out
+		return v.toBatch(body, "")
+	}
+	barred, err := d.optedOut(v.ctx(), t.company(), &made)
+	if err != nil {
+		return err
 	}
 	var left []recipient
 	for i, r := range made.Recipients {
@@ -149,19 +140,23 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) {
 			left = append(left, r)
 		}
 	}
-	switch {
-	case known: // sent before they opted out
-		v.redirect("/batches/"+sent.ID.String(), "")
-		return
-	case len(barred) == 0, len(left) == 0:
-		v.redirect("/campaigns/drafts/"+made.ID.String(), "")
-		return
+	path := "/campaigns/drafts/" + made.ID.String()
+	if len(barred) == 0 || len(left) == 0 {
+		return v.redirect(path, "")
 	}
 	if err := d.keepOnly(v.ctx(), t.company(), made.ID, left); err != nil {
-		v.handleError("keeping a campaign", err)
-		return
+		return err
 	}
-	v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.without")
+	return v.redirect(path, "flash.campaign.without")
+}
+
+// toBatch redirects to the batch of an answer of intake.
+func (v *visit) toBatch(answer []byte, flash string) error {
+	var accepted intake.BatchAccepted
+	if err := json.Unmarshal(answer, &accepted); err != nil {
+		return fmt.Errorf("reading the answer to a campaign: %w", err)
+	}
+	return v.redirect("/batches/"+accepted.BatchID.String(), flash)
 }
 
 // request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -22,11 +23,10 @@ const (
 // file is UTF-8 with a byte order mark, without which Excel assumes another encoding. The separator is the one that
 // spreadsheets of the language expect: a semicolon in French, where the comma is the decimal separator. After an error
 // the connection is cut, so that the browser reports an incomplete file.
-func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) {
+func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	if !v.d.downloads.enter(t.company()) {
 		v.c.Header("Retry-After", "30")
-		v.renderError(http.StatusTooManyRequests)
-		return
+		return failures[http.StatusTooManyRequests]
 	}
 	defer v.d.downloads.leave(t.company())
 	v.leave() // write takes a turn for each page that it reads
@@ -40,7 +40,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	begin := func() error {
 		h := v.c.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		h.Set("Content-Disposition", `attachment; filename="`+fileName(what, t.Company.ID, postgres.Now())+`"`)
+		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(words.Bujumbura).Format("20060102-1504")))
 		v.c.Status(http.StatusOK)
 		if _, err := v.c.Writer.WriteString("\ufeff"); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		}
 		return control.Flush()
 	}
-	if v.headOnly() {
+	if v.headOnly() || !v.form().ok() {
 		write = func(func(...string) error) error { return nil }
 	}
 	err := write(func(cells ...string) error {
@@ -76,8 +76,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	})
 	switch {
 	case err != nil && rows == 0:
-		v.handleError("reading rows of a file", err)
-		return
+		return err
 	case err == nil && rows == 0:
 		err = begin()
 	}
@@ -90,6 +89,39 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		}
 		panic(http.ErrAbortHandler)
 	}
+	return nil
+}
+
+// export is [visit.export] of a list, from its newest row on. It takes a turn for each part that it reads.
+func export[T any](v *visit, t tenant, what string, heads []string, list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
+	return v.export(t, what, heads, func(row func(...string) error) error {
+		for before := int64(0); ; {
+			var page []T
+			if err := v.inTurn(func() (err error) {
+				page, before, err = list(before, rowsAtOnce)
+				return err
+			}); err != nil {
+				return err
+			}
+			for i := range page {
+				if err := row(cells(&page[i])...); err != nil {
+					return err
+				}
+			}
+			if before == 0 {
+				return nil
+			}
+		}
+	})
+}
+
+// texts returns the texts of keys.
+func (v *visit) texts(keys ...string) []string {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = v.lang.T(key)
+	}
+	return texts
 }
 
 // formulaStart are the characters that a formula begins with.

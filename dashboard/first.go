@@ -2,14 +2,11 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"net/http"
 	"strings"
 
-	"github.com/oklog/ulid/v2"
-
 	"intumwa/intake"
-	"intumwa/messages"
 )
 
 // firstPage is the page for the first message: to the verified test number, from the test sender, free of charge.
@@ -24,23 +21,15 @@ type firstPage struct {
 }
 
 // first is GET /first.
-func (d *Dashboard) first(v *visit, t tenant) {
-	f := v.newForm()
-	f.values.Set("key", newFormKey())
-	v.showFirst(http.StatusOK, t, f)
-}
-
-func (v *visit) showFirst(status int, t tenant, f *form) {
+func (d *Dashboard) first(v *visit, t tenant) error {
+	f := v.form()
+	f.formKey()
 	m, err := v.testMode(t.Company)
 	if err != nil {
-		v.handleError("reading a test number", err)
-		return
+		return err
 	}
-	text := f.Value("message")
-	if text == "" {
-		text = v.lang.T("first.example")
-	}
-	v.renderPage(status, "first", firstPage{Test: m, Text: text, Curl: v.d.curl(string(m.Number), m.Sender, text)}, f)
+	text := cmp.Or(f.Value("message"), v.lang.T("first.example"))
+	return v.render("first", firstPage{Test: m, Text: text, Curl: d.curl(string(m.Number), m.Sender, text)})
 }
 
 // curl returns the command that sends a message.
@@ -66,63 +55,47 @@ func jsonText(value any) string {
 }
 
 // sendFirst is POST /first.
-func (d *Dashboard) sendFirst(v *visit, t tenant) {
+func (d *Dashboard) sendFirst(v *visit, t tenant) error {
 	f := v.form()
 	text := f.text("message")
 	m, err := v.testMode(t.Company)
-	switch {
-	case err != nil:
-		v.handleError("reading a test number", err)
-		return
-	case !m.Verified:
+	if err != nil {
+		return err
+	}
+	if !m.Verified {
 		f.notice("refusal.testnumber")
 	}
-	if !f.ok() {
-		v.showFirst(http.StatusUnprocessableEntity, t, f)
-		return
+	if f.ok() {
+		_, err = v.send(t, intake.Single{Number: m.Number, Sender: m.Sender, Message: text})
 	}
-	_, status, ok := v.send(t, f, intake.Single{Number: m.Number, Sender: m.Sender, Message: text})
 	switch {
-	case ok:
-		v.redirect("/first/"+f.formKey(), "")
-	case status != 0:
-		v.showFirst(status, t, f)
+	case err != nil:
+		return err
+	case !f.ok():
+		return d.first(v, t)
 	}
+	return v.redirect("/first/"+f.formKey(), "")
 }
 
 // firstSent is GET /first/:id, with the key of the sent form: the request, the response, and the message's timeline.
-func (d *Dashboard) firstSent(v *visit, t tenant) {
+func (d *Dashboard) firstSent(v *visit, t tenant) error {
 	key := v.c.Param("id")
 	if !isFormKey(key) {
-		v.renderError(http.StatusNotFound)
-		return
+		return errNotFound
 	}
 	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, keyPrefix+key)
 	if err != nil {
-		v.handleError("reading an answer", err)
-		return
+		return err
 	}
-	var answer struct {
-		ID ulid.ULID `json:"id"`
-	}
+	var answer intake.Accepted
 	if !known || json.Unmarshal(body, &answer) != nil {
-		v.renderError(http.StatusNotFound)
-		return
+		return errNotFound
 	}
-	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), answer.ID)
-	var l *timeline
-	if err == nil {
-		l, err = v.timeline(t, r)
-	}
+	l, err := v.timeline(t, answer.ID)
 	if err != nil {
-		v.handleError("reading a message", err)
-		return
+		return err
 	}
 	var laid bytes.Buffer
 	_ = json.Indent(&laid, body, "", "  ") // the API's own response is valid JSON
-	v.render(http.StatusOK, "firstsent", firstPage{Curl: v.d.curlOf(r), Answer: laid.String(), Life: l})
-}
-
-func (d *Dashboard) curlOf(r messages.Record) string {
-	return d.curl(string(r.Number), r.Sender, r.Body)
+	return v.render("firstsent", firstPage{Curl: d.curl(string(l.Number), l.Sender, l.Body), Answer: laid.String(), Life: l})
 }

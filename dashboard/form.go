@@ -10,43 +10,48 @@ import (
 	"unicode/utf8"
 )
 
-// form is a submitted form and its errors.
+// form is the form of a request and its errors. A page that is rendered shows them, with the status.
 type form struct {
 	values url.Values
 	wrong  map[string]string // field → text
 	Notice string            // about the whole form
+	status int               // of the page; 0: nothing is wrong
+	names  []string          // of the parameters of a list that are set
 	v      *visit
 }
 
-// newForm returns an empty form.
-func (v *visit) newForm() *form { return &form{values: url.Values{}, wrong: map[string]string{}, v: v} }
-
 // readForm reads the body of a request with a form: before the request takes a turn, because the client may send it
-// slowly. Without a session it is short. When it cannot be read, readForm writes the response and returns false.
-func (v *visit) readForm() bool {
+// slowly. Without a session it is short.
+func (v *visit) readForm() error {
 	if v.c.Request.Method != http.MethodPost || v.c.Request.PostForm != nil {
-		return true
+		return nil
 	}
 	if v.session == nil {
 		v.c.Request.Body = http.MaxBytesReader(v.c.Writer, v.c.Request.Body, maxOpenForm)
 	}
-	if err := v.c.Request.ParseForm(); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			v.renderError(http.StatusRequestEntityTooLarge)
-		} else {
-			v.renderError(http.StatusForbidden)
-		}
-		return false
-	}
-	return true
+	return unreadable(v.c.Request.ParseForm())
 }
 
-// form returns the form of the request, which was read before.
+// unreadable returns the failure of a form that could not be read.
+func unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return errTooLarge
+	}
+	return errForbidden
+}
+
+// form returns the form of the request: the submitted one, or an empty one.
 func (v *visit) form() *form {
-	f := v.newForm()
-	f.values = v.c.Request.PostForm
-	return f
+	if v.filled == nil {
+		v.filled = &form{values: url.Values{}, wrong: map[string]string{}, v: v}
+		if v.c.Request.PostForm != nil {
+			v.filled.values = v.c.Request.PostForm
+		}
+	}
+	return v.filled
 }
 
 // Value returns the value of a field.
@@ -57,16 +62,28 @@ func (f *form) Wrong(field string) string { return f.wrong[field] }
 
 // refuse sets the error of a field; the first error of a field stays.
 func (f *form) refuse(field, key string, args ...any) {
-	if _, said := f.wrong[field]; !said {
+	if _, set := f.wrong[field]; !set {
 		f.wrong[field] = f.v.lang.T(key, args...)
 	}
-	if f.Notice == "" {
-		f.Notice = f.v.lang.T("error.summary")
+	if f.ok() {
+		f.notice("error.summary")
 	}
 }
 
 // notice sets the error of the whole form.
-func (f *form) notice(key string, args ...any) { f.Notice = f.v.lang.T(key, args...) }
+func (f *form) notice(key string, args ...any) { f.deny(http.StatusUnprocessableEntity, key, args...) }
+
+// deny is notice with another status than 422.
+func (f *form) deny(status int, key string, args ...any) {
+	f.Notice, f.status = f.v.lang.T(key, args...), status
+}
+
+// allow denies a form that was tried too often: see allowTry.
+func (f *form) allow(kind, account string) {
+	if f.ok() && !f.v.allowTry(kind, account) {
+		f.deny(http.StatusTooManyRequests, "error.tries")
+	}
+}
 
 func (f *form) ok() bool { return f.Notice == "" }
 

@@ -193,7 +193,7 @@ func TestOptOutsPage(t *testing.T) {
 // TestCampaignWithoutOptedOut: a campaign names the recipients who have opted out, is not sent with them, and goes on
 // without them when its owner says so, after the count and the cost are shown again.
 func TestCampaignWithoutOptedOut(t *testing.T) {
-	r := newRig(t, false)
+	r := newWorld(t, nil)
 	c, company := r.merchant("aline", 100)
 	other, _ := r.merchant("bob", 100)
 	store := handsets.New(r.pool)

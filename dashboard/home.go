@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"net/http"
-
 	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -44,7 +42,7 @@ func liveOf(c *accounts.Company, senders []accounts.SenderRequest) (step liveSte
 }
 
 // home is GET /.
-func (d *Dashboard) home(v *visit, s *accounts.Session) {
+func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	data := homePage{HasCompany: s.Company != nil}
 	tokens, err := d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID)
 	if err == nil && data.HasCompany {
@@ -66,11 +64,10 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) {
 		data.Live = liveOf(s.Company, senders)
 	}
 	if err != nil {
-		v.handleError("reading the start page", err)
-		return
+		return err
 	}
 	for _, t := range tokens {
 		data.HasKey = data.HasKey || t.RevokedAt == nil
 	}
-	v.render(http.StatusOK, "home", data)
+	return v.render("home", data)
 }

@@ -3,14 +3,12 @@ package dashboard
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
-	"intumwa/sms"
 )
 
 type keysPage struct {
@@ -19,91 +17,61 @@ type keysPage struct {
 }
 
 // keys is GET /keys.
-func (d *Dashboard) keys(v *visit, s *accounts.Session) {
-	data, ok := v.keysPage(s)
-	if !ok {
-		return
+func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
+	var data keysPage
+	if data.Keys, err = d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID); err != nil {
+		return err
 	}
 	made, err := v.takeOnce("key")
 	if err != nil {
-		v.handleError("reading a new key", err)
-		return
+		return err
 	}
 	data.Made, data.MadeFor, _ = strings.Cut(made, "\n")
-	v.render(http.StatusOK, "keys", data)
-}
-
-// keysPage reads the page's data. On an error it writes the response and returns false.
-func (v *visit) keysPage(s *accounts.Session) (data keysPage, ok bool) {
-	var err error
-	if data.Keys, err = v.d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID); err != nil {
-		v.handleError("listing keys", err)
-		return data, false
-	}
-	return data, true
+	return v.render("keys", data)
 }
 
 // createKey is POST /keys.
-func (d *Dashboard) createKey(v *visit, s *accounts.Session) {
+func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 	f := v.form()
-	data, ok := v.keysPage(s)
-	if !ok {
-		return
-	}
 	name := f.name("name")
 	if !f.ok() {
-		v.renderForm("keys", data, f)
-		return
+		return d.keys(v, s)
 	}
-	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
 		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name)
 		if err != nil {
-			return err
+			return audit.Entry{}, err
 		}
-		if err := v.keepOnceIn(tx, "key", key+"\n"+name); err != nil {
-			return err
-		}
-		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID),
-			Company: companyOf(s), After: map[string]any{"user_id": s.User.ID, "name": name}})
+		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: map[string]any{"user_id": s.User.ID, "name": name}},
+			v.keepOnceIn(tx, "key", key+"\n"+name)
 	})
 	switch {
 	case errors.Is(err, accounts.ErrTooMany):
 		f.notice("keys.many", accounts.MaxTokens)
-		v.renderForm("keys", data, f)
+		return d.keys(v, s)
 	case err != nil:
-		v.handleError("creating a key", err)
-	default:
-		v.redirect("/keys", "")
+		return err
 	}
+	return v.redirect("/keys", "")
 }
 
 // revokeKey is POST /keys/:id/revoke.
-func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) {
+func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
 	id := v.id()
-	err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
+	err := v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {
 		users := d.rooms.Accounts.In(tx)
 		before, err := users.TokenByID(v.ctx(), id)
-		if err != nil {
-			return err
+		if err == nil {
+			err = users.RevokeTokenOf(v.ctx(), s.User.ID, id)
 		}
-		if err := users.RevokeTokenOf(v.ctx(), s.User.ID, id); err != nil || before.RevokedAt != nil {
-			return err
+		if err != nil || before.RevokedAt != nil {
+			return entry, err
 		}
-		return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(s.User.ID), Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
-			Company: companyOf(s), Before: map[string]any{"name": before.Name, "revoked": false},
-			After: map[string]any{"name": before.Name, "revoked": true}})
+		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id), Before: map[string]any{"name": before.Name, "revoked": false},
+			After: map[string]any{"name": before.Name, "revoked": true}}, nil
 	})
 	if err != nil {
-		v.handleError("revoking a key", err)
-		return
+		return err
 	}
-	v.redirect("/keys", "flash.revoked")
-}
-
-// companyOf returns the company of the signed-in user, for the audit log; 0 when there is none.
-func companyOf(s *accounts.Session) sms.CompanyID {
-	if s.Company == nil {
-		return 0
-	}
-	return sms.CompanyID(s.Company.ID)
+	return v.redirect("/keys", "flash.revoked")
 }

@@ -5,18 +5,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/dashboard/words"
 )
 
 // TestCampaignLater: a campaign can be sent at a time, and waits until then; a time that is over or far is refused, and nothing
 // is sent or charged.
 func TestCampaignLater(t *testing.T) {
-	r := newRig(t, true)
+	r := newWorld(t, nil)
 	c, _ := r.merchant("aline", 100)
 	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte("phone_number,name\n79000001,A\n79000002,B\n"))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	c.wants(c.get(draft), http.StatusOK, `name="send_at"`)
-	local := func(d time.Duration) string { return time.Now().Add(d).In(bujumbura).Format("2006-01-02T15:04") }
+	local := func(d time.Duration) string { return time.Now().Add(d).In(words.Bujumbura).Format("2006-01-02T15:04") }
 	for value, text := range map[string]string{
 		local(-time.Hour): "not over", "2026-02-30T10:00": "not over", "tomorrow": "not over", local(31 * 24 * time.Hour): "next 30 days",
 	} {
@@ -39,7 +41,7 @@ func TestCampaignLater(t *testing.T) {
 	if again := c.post(draft+"/send", "send_at", local(3*time.Hour)).Header.Get("Location"); again != place {
 		t.Errorf("sent again, to %s and %s", place, again)
 	}
-	due, err := time.ParseInLocation("2006-01-02T15:04", at, bujumbura)
+	due, err := time.ParseInLocation("2006-01-02T15:04", at, words.Bujumbura)
 	if err != nil {
 		t.Fatal(err)
 	}

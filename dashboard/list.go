@@ -1,33 +1,74 @@
 package dashboard
 
 import (
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"intumwa/dashboard/words"
 )
 
 const (
+	rowsOnPage     = 50                    // rows of a list of the administration
 	messagesOnPage = 25                    // rows of a list of messages
 	searchFor      = 25 * time.Millisecond // the least time of a search that does not fill a page
 	rowsAtOnce     = 1000                  // rows of a file that are read at a time
 	maxQuery       = 200                   // octets of a parameter
 )
 
-// parameters returns the named parameters of a list as a form.
+// parameters returns the form of a list: the named parameters of the address.
 func (v *visit) parameters(names ...string) *form {
-	f := v.newForm()
+	f := v.form()
+	if v.c.Request.Method != http.MethodGet {
+		return f
+	}
 	for _, name := range names {
 		if text := strings.TrimSpace(v.c.Query(name)); text != "" && len(text) <= maxQuery {
-			f.values.Set(name, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), ""))
+			f.values.Set(name, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD"))
+			f.names = append(f.names, name)
 		}
 	}
 	return f
 }
 
+// listing is a page of a list and its links.
+type listing[T any] struct {
+	Rows        []T
+	Filtered    bool
+	Later       bool   // this is not the first page
+	First, Next string // addresses; Next is empty on the last page
+	Export      string // address of all results, as a file
+}
+
+// list reads the page of a list that the parameter before names, from the address path; the form has the list's other
+// parameters. The list is not read while one of them is wrong.
+func list[T any](v *visit, path string, most int, read func(before int64, limit int) ([]T, int64, error)) (l listing[T], err error) {
+	f, before := v.form(), v.after("before")
+	l = listing[T]{Filtered: len(f.names) > 0, Later: before > 0, First: f.address(path), Export: f.address(path + ".csv")}
+	if !f.ok() && v.c.Request.Method == http.MethodGet {
+		return l, nil
+	}
+	var next int64
+	l.Rows, next, err = fill(before, most, read)
+	if next != 0 {
+		l.Next = f.address(path, "before", strconv.FormatInt(next, 10))
+	}
+	return l, err
+}
+
+// byID makes a part of a list, and the mark at which it goes on, of rows that are read with one more.
+func byID[T any](limit int, id func(*T) int64, rows []T, err error) ([]T, int64, error) {
+	if err != nil || len(rows) <= limit {
+		return rows, 0, err
+	}
+	return rows[:limit], id(&rows[limit-1]), nil
+}
+
 // address returns the address of a list with the form's values as parameters, and with others.
 func (f *form) address(path string, more ...string) string {
-	for name := range f.values {
+	for _, name := range f.names {
 		more = append(more, name, f.Value(name))
 	}
 	return address(path, more...)
@@ -45,14 +86,6 @@ func address(path string, pairs ...string) string {
 		return path
 	}
 	return path + "?" + q.Encode()
-}
-
-// older returns the address of a list's next page; empty when there is none.
-func (f *form) older(path string, next int64) string {
-	if next == 0 {
-		return ""
-	}
-	return f.address(path, "before", strconv.FormatInt(next, 10))
 }
 
 // after returns the parameter after which a list continues; 0 at the beginning.
@@ -78,42 +111,13 @@ func fill[T any](before int64, most int, list func(before int64, limit int) ([]T
 	}
 }
 
-// eachRow calls row with all rows of a list, and takes a turn for each part that it reads.
-func eachRow[T any](v *visit, list func(before int64, limit int) ([]T, int64, error), row func(*T) error) error {
-	for before := int64(0); ; {
-		var page []T
-		if err := v.inTurn(func() (err error) {
-			page, before, err = list(before, rowsAtOnce)
-			return err
-		}); err != nil {
-			return err
-		}
-		for i := range page {
-			if err := row(&page[i]); err != nil {
-				return err
-			}
-		}
-		if before == 0 {
-			return nil
-		}
-	}
-}
-
-// cut returns at most limit rows of a list that was read with one more, and whether there are more.
-func cut[T any](list []T, limit int) ([]T, bool) {
-	if len(list) <= limit {
-		return list, false
-	}
-	return list[:limit], true
-}
-
 // day parses a field with a date and returns midnight in Bujumbura; the zero time when it is empty.
 func (f *form) day(field string) time.Time {
 	value := f.Value(field)
 	if value == "" {
 		return time.Time{}
 	}
-	day, err := time.ParseInLocation(time.DateOnly, value, bujumbura)
+	day, err := time.ParseInLocation(time.DateOnly, value, words.Bujumbura)
 	if err != nil || day.Year() < 2000 || day.Year() > 9999 {
 		f.refuse(field, "error.date")
 		return time.Time{}
@@ -128,4 +132,22 @@ func (f *form) days() (from, to time.Time) {
 		to = to.AddDate(0, 0, 1)
 	}
 	return from, to
+}
+
+const localTime = "2006-01-02T15:04" // format of an input of type datetime-local
+
+// instant parses a field with a day and time in Bujumbura; the zero time when it is empty.
+func (f *form) instant(field, wrong string) time.Time {
+	value := f.Value(field)
+	if value == "" {
+		return time.Time{}
+	}
+	at, err := time.ParseInLocation(localTime, value, words.Bujumbura)
+	if err != nil { // browsers may write seconds
+		at, err = time.ParseInLocation(localTime+":05", value, words.Bujumbura)
+	}
+	if err != nil || at.Year() < 2000 || at.Year() > 2200 {
+		f.refuse(field, wrong)
+	}
+	return at
 }

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
-	"os"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +18,7 @@ import (
 
 	"intumwa/billing"
 	"intumwa/inbound/handsets"
+	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -71,21 +69,16 @@ func (a *asked) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)
 
 const manyCompany = 30 // one of so many messages is of another company
 
-// manyMessages is how many messages the measurements are made with: INTUMWA_MESSAGES, or 300,000.
-func manyMessages() int {
-	if n, err := strconv.Atoi(os.Getenv("INTUMWA_MESSAGES")); err == nil && n > 0 {
-		return n
-	}
-	return 300_000
-}
-
-// TestManyMessages: with many messages behind them the pages stay small, take few statements, and none of these reads a
-// whole table that grows with the messages. It reports the times; go test -v shows them.
+// TestManyMessages wants each page to stay small, to take few statements, and to read no whole table that grows with the
+// messages. In short the planner may not read a whole table unless there is no index; a long suite lets it choose, with
+// 300,000 messages.
 func TestManyMessages(t *testing.T) {
-	manyMessages := manyMessages()
+	manyMessages := 6_000
+	if testenv.Thorough() {
+		manyMessages = 300_000
+	}
 	w := newWorld(t, nil)
 	c, u, company := w.customer("aline", "ISOKO", 1000)
-	begin := time.Now()
 	conn, err := w.pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -135,16 +128,13 @@ func TestManyMessages(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `vacuum analyze`); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d messages in %v", manyMessages, time.Since(begin).Round(time.Millisecond))
 	counter := messages.New(w.pool)
 	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // as the dashboard itself does
-		begin := time.Now()
 		for more := true; more; {
 			if more, err = background(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("counted, or noted by number, in %v", time.Since(begin).Round(time.Millisecond))
 	}
 	// The dashboard itself may be at it, and then nobody else is.
 	w.until("the old messages are noted by number", func() bool {
@@ -235,14 +225,7 @@ func TestManyMessages(t *testing.T) {
 			c = administrator
 		}
 		tracer.take()
-		var times []time.Duration
-		var a answer
-		for range 5 {
-			begin := time.Now()
-			a = c.get(try.path)
-			times = append(times, time.Since(begin))
-		}
-		slices.Sort(times)
+		a := c.get(try.path)
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusSeeOther || len(a.body) > 100_000 {
 			t.Errorf("%s: %d, %d octets", try.name, a.StatusCode, len(a.body))
 		}
@@ -264,9 +247,8 @@ func TestManyMessages(t *testing.T) {
 			}
 		}
 		statements := tracer.take()
-		t.Logf("%-38s %6.1f ms (median of five), %3.1f statements, %5d octets", try.name, float64(times[2].Microseconds())/1000, float64(len(statements))/5, len(a.body))
-		if len(statements) > 5*try.statements && !try.searches {
-			t.Errorf("%s takes %d statements, not %d", try.name, len(statements)/5, try.statements)
+		if len(statements) > try.statements && !try.searches {
+			t.Errorf("%s takes %d statements, not %d", try.name, len(statements), try.statements)
 		}
 		seen := map[string]bool{}
 		for _, s := range statements {
@@ -288,7 +270,17 @@ var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
 func explain(t *testing.T, pool *pgxpool.Pool, s statement) string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), "explain "+s.sql, s.args...)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if !testenv.Thorough() {
+		if _, err := tx.Exec(t.Context(), "set local enable_seqscan = off"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := tx.Query(t.Context(), "explain "+s.sql, s.args...)
 	if err != nil {
 		t.Fatal(err)
 	}

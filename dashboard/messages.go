@@ -1,166 +1,118 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/sms"
 )
 
-var bujumbura = words.Bujumbura
-
 // messagesPage is a list of messages and its filter.
 type messagesPage struct {
-	Query, Status, From, To string
-	Rows                    []messages.Record
-	Numbered                *messages.Record // the message whose message_id was searched for
-	Filtered                bool
-	Later                   bool   // this is not the first page
-	First, Next             string // addresses; Next is empty on the last page
-	Export                  string // address of all results, as a file
+	listing[messages.Record]
+
+	Numbered *messages.Record // the message whose message_id was searched for
 }
 
-// messages is GET /messages.
-func (d *Dashboard) messages(v *visit, t tenant) {
-	f := v.parameters("status", "from", "to")
-	if q := strings.TrimSpace(v.c.Query("q")); q != "" { // as it is: readSearch refuses what no message can have
-		f.values.Set("q", q)
-	}
-	p := messagesPage{Query: f.Value("q"), Status: f.Value("status"), From: f.Value("from"), To: f.Value("to")}
-	filter, found, done := v.readSearch(t, f, &p)
-	if done {
-		return
-	}
-	if !f.ok() {
-		v.renderForm("messages", p, f)
-		return
-	}
-	before, next := v.after("before"), int64(0)
-	p.Later, p.Filtered, p.First, p.Export = before > 0, len(f.values) > 0, f.address("/messages"), f.address("/messages.csv")
-	if found {
-		var err error
-		if p.Rows, next, err = fill(before, messagesOnPage, v.listMessages(t, filter)); err != nil {
-			v.handleError("listing messages", err)
-			return
+// messages is GET /messages. A search for an id redirects to the company's message or batch.
+func (d *Dashboard) messages(v *visit, t tenant) (err error) {
+	f := v.parameters("q", "status", "from", "to")
+	filter, found := v.messageFilter()
+	var p messagesPage
+	if q := f.Value("q"); q != "" {
+		var path string
+		if path, p.Numbered, err = v.lookUp(t, q); err != nil {
+			return err
+		}
+		if path != "" && (p.Numbered == nil || filter.Number == "") {
+			return v.redirect(path, "")
 		}
 	}
-	p.Next = f.older("/messages", next)
-	v.render(http.StatusOK, "messages", p)
-}
-
-// listMessages returns the function that reads a part of the list.
-func (v *visit) listMessages(t tenant, f messages.Filter) func(before int64, limit int) ([]messages.Record, int64, error) {
-	return func(before int64, limit int) ([]messages.Record, int64, error) {
-		return v.d.rooms.Messages.List(v.ctx(), t.company(), f, before, limit)
-	}
-}
-
-// readSearch reads the filter. found is false when nothing can match. done means that it has redirected to the message
-// or batch that was searched for.
-func (v *visit) readSearch(t tenant, f *form, p *messagesPage) (filter messages.Filter, found, done bool) {
-	if p.Status != "" {
-		status, known := sms.ParseStatus(p.Status)
-		if !known {
-			p.Status = ""
-			f.values.Del("status")
-		} else {
-			filter.Status = &status
+	p.listing, err = list(v, "/messages", messagesOnPage, func(before int64, limit int) ([]messages.Record, int64, error) {
+		if !found || filter.Batch != nil {
+			return nil, 0, nil
 		}
+		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
+	})
+	if err != nil {
+		return err
 	}
+	return v.render("messages", p)
+}
+
+// messageFilter reads the filter of the form: q, a number or a reference of the customer's own, or a batch's ULID; batch;
+// status; from and to. It returns false when nothing can match.
+func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
+	f := v.form()
 	filter.From, filter.To = f.days()
-	if p.Query == "" {
-		return filter, true, false
+	if name := f.Value("status"); name != "" {
+		status, known := sms.ParseStatus(name)
+		if !known {
+			return filter, false
+		}
+		filter.Status = &status
 	}
-	if len(p.Query) > 100 {
-		p.Query = ""
-		f.values.Del("q")
-		return filter, false, false
+	batch := cmp.Or(f.Value("batch"), f.Value("q"))
+	if id, err := ulid.ParseStrict(batch); err == nil {
+		filter.Batch = &id
+		return filter, true
 	}
-	if id, err := ulid.ParseStrict(p.Query); err == nil {
-		return filter, false, v.toULID(t, id)
+	if f.Value("batch") != "" {
+		return filter, false
 	}
-	var err error
-	if id, notNumber := strconv.ParseInt(p.Query, 10, 64); notNumber == nil && id > 0 {
-		var r messages.Record
-		if r, err = v.d.rooms.Messages.ByID(v.ctx(), t.company(), id); err == nil {
-			p.Numbered = &r
+	if q := f.Value("q"); q != "" {
+		if filter.Number, ok = v.d.opts.Plan.Parse(q); !ok {
+			filter.Reference = q
+			return filter, !strings.ContainsFunc(q, unicode.IsControl)
 		}
 	}
-	if err != nil && !errors.Is(err, messages.ErrNotFound) {
-		v.handleError("looking up a message", err)
-		return filter, false, true
-	}
-	number, isNumber := v.d.opts.Plan.Parse(p.Query)
-	switch {
-	case isNumber:
-		filter.Number = number
-	case p.Numbered != nil:
-		v.redirect("/messages/"+p.Numbered.ULID.String(), "")
-		return filter, false, true
-	default:
-		filter.Reference, found = referenceIn(p.Query)
-		return filter, found, false
-	}
-	return filter, true, false
+	return filter, true
 }
 
-// referenceIn returns a text that a customer may have given messages as their name.
-func referenceIn(text string) (reference string, ok bool) {
-	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
-
-// toULID redirects to the company's message or batch with that id; false when there is none.
-func (v *visit) toULID(t tenant, id ulid.ULID) (done bool) {
-	_, err := v.d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
-	to := "/messages/"
+// lookUp returns the path of the message or batch with that id, if the company has one; and the message itself if it was
+// found by its message_id.
+func (v *visit) lookUp(t tenant, q string) (path string, numbered *messages.Record, err error) {
+	store := v.d.rooms.Messages
+	if id, bad := ulid.ParseStrict(q); bad == nil {
+		if _, err = store.ByULID(v.ctx(), t.company(), id); err == nil {
+			return "/messages/" + id.String(), nil, nil
+		}
+		if errors.Is(err, messages.ErrNotFound) {
+			_, err = store.BatchByULID(v.ctx(), t.company(), id)
+			path = "/batches/" + id.String()
+		}
+	} else if id, bad := strconv.ParseInt(q, 10, 64); bad == nil && id > 0 {
+		var r messages.Record
+		r, err = store.ByID(v.ctx(), t.company(), id)
+		path, numbered = "/messages/"+r.ULID.String(), &r
+	}
 	if errors.Is(err, messages.ErrNotFound) {
-		_, err = v.d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id)
-		to = "/batches/"
+		return "", nil, nil
 	}
-	switch {
-	case errors.Is(err, messages.ErrNotFound):
-		return false
-	case err != nil:
-		v.handleError("looking up a message", err)
-	default:
-		v.redirect(to+id.String(), "")
-	}
-	return true
+	return path, numbered, err
 }
 
 // message is GET /messages/:id, by ULID.
-func (d *Dashboard) message(v *visit, t tenant) {
-	id, ok := v.ulid("id")
-	if !ok {
-		return
-	}
-	r, err := d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
-	var l *timeline
-	if err == nil {
-		l, err = v.timeline(t, r)
-	}
+func (d *Dashboard) message(v *visit, t tenant) error {
+	l, err := v.timeline(t, v.ulid("id"))
 	if err != nil {
-		v.handleError("reading a message", err)
-		return
+		return err
 	}
-	v.render(http.StatusOK, "message", l)
+	return v.render("message", l)
 }
 
 // batchPage is a batch, its progress and its messages.
 type batchPage struct {
 	messages.BatchRecord
+	listing[messages.Record]
+
 	Pending, Sent, Failed int
-	Rows                  []messages.Record
-	Later                 bool
-	Next, Export          string
 }
 
 // Live reports whether messages are still pending.
@@ -170,25 +122,43 @@ func (p batchPage) Live() bool { return p.Pending > 0 }
 func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.Recipients) }
 
 // batch is GET /batches/:id, by ULID.
-func (d *Dashboard) batch(v *visit, t tenant) {
-	id, ok := v.ulid("id")
-	if !ok {
-		return
-	}
+func (d *Dashboard) batch(v *visit, t tenant) (err error) {
+	id := v.ulid("id")
 	var p batchPage
-	var err error
 	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id); err != nil {
-		v.handleError("reading a batch", err)
-		return
+		return err
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
-	before := v.after("before")
-	p.Later, p.Export = before > 0, address("/messages.csv", "batch", id.String())
-	rows, next, err := d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, messagesOnPage)
-	if err != nil {
-		v.handleError("reading a batch", err)
-		return
+	if p.listing, err = list(v, "/batches/"+id.String(), messagesOnPage, func(before int64, limit int) ([]messages.Record, int64, error) {
+		return d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, limit)
+	}); err != nil {
+		return err
 	}
-	p.Rows, p.Next = rows, v.newForm().older("/batches/"+id.String(), next)
-	v.render(http.StatusOK, "batch", p)
+	p.Export = address("/messages.csv", "batch", id.String())
+	return v.render("batch", p)
+}
+
+// statusTexts maps statuses to the keys of their texts.
+var statusTexts = map[sms.Status]string{sms.Pending: "outcome.pending", sms.Sent: "outcome.sent", sms.Failed: "outcome.failed"}
+
+// exportMessages is GET /messages.csv: the messages that the filter of the list matches, the newest first. Numbers are
+// written without their plus sign, which a spreadsheet would take for a formula's.
+func (d *Dashboard) exportMessages(v *visit, t tenant) error {
+	v.parameters("q", "batch", "status", "from", "to")
+	filter, found := v.messageFilter()
+	heads := v.texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
+		"csv.reason", "csv.text", "csv.reference")
+	return export(v, t, "messages", heads, func(before int64, limit int) ([]messages.Record, int64, error) {
+		if !found {
+			return nil, 0, nil
+		}
+		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
+	}, func(m *messages.Record) []string {
+		batch := ""
+		if m.BatchULID != nil {
+			batch = m.BatchULID.String()
+		}
+		return []string{m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
+			strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference)}
+	})
 }

@@ -28,7 +28,6 @@ func newPages(a assets) (pages, error) {
 		},
 		"field": newField,
 		"add":   func(a, b int) int { return a + b },
-		"long":  func(n int) int64 { return int64(n) },
 		"part":  newPart,
 		"plain": sms.Printable,
 	}).ParseFS(pageFiles, "layout/*.html")

@@ -1,8 +1,8 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -10,90 +10,102 @@ import (
 )
 
 // forgotten is GET /password.
-func (d *Dashboard) forgotten(v *visit) { v.render(http.StatusOK, "forgotten", nil) }
+func (d *Dashboard) forgotten(v *visit) error { return v.render("forgotten", nil) }
 
 // askReset is POST /password: it mails a link. The page is the same whether or not the account exists.
-func (d *Dashboard) askReset(v *visit) {
+func (d *Dashboard) askReset(v *visit) error {
 	f := v.form()
-	email := f.email("email")
-	if f.ok() && !v.allowTry(tryMail, email) {
-		f.notice("error.mails")
-		v.renderPage(http.StatusTooManyRequests, "forgotten", nil, f)
-		return
-	}
+	email := f.mailed("email")
 	if !f.ok() {
-		v.renderForm("forgotten", nil, f)
-		return
+		return d.forgotten(v)
 	}
 	token, err := d.rooms.Accounts.BeginReset(v.ctx(), email, v.lang.Tag)
 	switch {
 	case err == nil:
 		d.mailReset(v.lang, email, token)
 	case !errors.Is(err, accounts.ErrNotFound):
-		v.handleError("beginning a change of password", err)
-		return
+		return err
 	}
-	v.redirect("/sent?to="+url.QueryEscape(email), "")
-}
-
-func (v *visit) resetChoice(link accounts.Link) choice {
-	return choice{link.Email, v.lang.T("reset.title"), v.lang.T("reset.button"), accounts.MinPassword}
+	return v.redirect("/sent?to="+url.QueryEscape(email), "")
 }
 
 // reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
-func (d *Dashboard) reset(v *visit) {
-	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
-	if err != nil {
-		v.linkGone(err)
-		return
-	}
-	v.render(http.StatusOK, "choose", v.resetChoice(link))
+func (d *Dashboard) reset(v *visit) error {
+	return v.choose(d.rooms.Accounts.ResetLink, "reset.title", "reset.button")
 }
 
 // doReset is POST /password/:token.
-func (d *Dashboard) doReset(v *visit) {
-	f := v.form()
-	link, err := d.rooms.Accounts.ResetLink(v.ctx(), v.c.Param("token"))
+func (d *Dashboard) doReset(v *visit) error {
+	return v.chosen(d.reset, d.rooms.Accounts.ResetLink, d.rooms.Accounts.FinishReset, "flash.reset")
+}
+
+// choice is the page of a mailed link, for choosing a password.
+type choice struct {
+	Email, Title, Button string
+	Least                int
+}
+
+// choose renders the page of the mailed link in the path.
+func (v *visit) choose(find func(context.Context, string) (accounts.Link, error), title, button string) error {
+	link, err := find(v.ctx(), v.c.Param("token"))
 	if err != nil {
-		v.linkGone(err)
-		return
+		return linkGone(err)
+	}
+	return v.render("choose", choice{link.Email, v.lang.T(title), v.lang.T(button), accounts.MinPassword})
+}
+
+// chosen ends a mailed link with the password that was chosen on page, and signs in.
+func (v *visit) chosen(page func(*visit) error, find func(context.Context, string) (accounts.Link, error),
+	finish func(ctx context.Context, token, password string) (accounts.User, error), flash string) error {
+	f := v.form()
+	if _, err := find(v.ctx(), v.c.Param("token")); err != nil { // before the password is hashed
+		return linkGone(err)
 	}
 	password := f.newPassword("password")
 	if !f.ok() {
-		v.renderForm("choose", v.resetChoice(link), f)
-		return
+		return page(v)
 	}
 	v.leave() // hashing may have to wait
-	user, err := d.rooms.Accounts.FinishReset(v.ctx(), v.c.Param("token"), password)
+	user, err := finish(v.ctx(), v.c.Param("token"), password)
 	if err != nil {
-		v.linkGone(err)
-		return
+		return linkGone(err)
 	}
-	v.openSession(user, "/", "flash.reset")
+	return v.openSession(user, "/", flash)
+}
+
+// linkGone returns the error of a mailed link.
+func linkGone(err error) error {
+	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) {
+		return errLinkGone
+	}
+	return err
+}
+
+// newPassword returns a field with a new password.
+func (f *form) newPassword(field string) string {
+	password := f.required(field)
+	if n := len([]rune(password)); n < accounts.MinPassword || len(password) > 1024 {
+		f.refuse(field, "finish.short", accounts.MinPassword)
+	}
+	return password
 }
 
 // changePassword is POST /account/password.
-func (d *Dashboard) changePassword(v *visit, s *accounts.Session) {
+func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
 	f := v.form()
 	present, password := f.required("present"), f.newPassword("new")
-	if f.ok() && !v.allowTry("password change", strconv.FormatInt(s.User.ID, 10)) {
-		f.notice("error.tries")
-		v.showAccount(http.StatusTooManyRequests, s, f)
-		return
+	f.allow("password change", strconv.FormatInt(s.User.ID, 10))
+	if !f.ok() {
+		return d.account(v, s)
 	}
-	if f.ok() {
-		v.leave() // hashing may have to wait
-		err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
-		switch {
-		case errors.Is(err, accounts.ErrUnauthenticated):
-			f.refuse("present", "account.present.wrong")
-		case err != nil:
-			v.handleError("changing a password", err)
-			return
-		default:
-			v.redirect("/account", "flash.password")
-			return
-		}
+	v.leave() // hashing may have to wait
+	err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
+	switch {
+	case errors.Is(err, accounts.ErrUnauthenticated):
+		f.refuse("present", "account.present.wrong")
+		return d.account(v, s)
+	case err != nil:
+		return err
 	}
-	v.showAccount(http.StatusUnprocessableEntity, s, f)
+	return v.redirect("/account", "flash.password")
 }

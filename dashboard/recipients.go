@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -140,8 +141,9 @@ func (v *visit) readRecipient(company *accounts.Company, template *sms.Template,
 		}
 		r.Variables[name] = &value
 	}
-	if _, err := v.d.rooms.Intake.Render(company, template, r.Variables); err != nil {
-		return r, v.refusal(err)
+	_, err := v.d.rooms.Intake.Render(company, template, r.Variables)
+	if refusal, refused := errors.AsType[sms.Refusal](err); refused {
+		return r, v.refusal(refusal)
 	}
 	return r, ""
 }

@@ -19,8 +19,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 		return nil, fmt.Errorf("trusted proxies: %w", err)
 	}
 	r.Use(d.metrics.observe, d.harden, d.recover, bound, d.sameOrigin)
-	r.NoRoute(d.open(func(v *visit) { v.renderError(http.StatusNotFound) }))
-	r.NoMethod(d.open(func(v *visit) { v.renderError(http.StatusMethodNotAllowed) }))
+	r.NoRoute(d.open(func(*visit) error { return errNotFound }))
+	r.NoMethod(d.open(func(*visit) error { return failures[http.StatusMethodNotAllowed] }))
 
 	r.GET("/assets/:name", d.plain(d.asset))
 	r.GET("/robots.txt", d.plain(d.robots))
@@ -125,39 +125,46 @@ func (d *Dashboard) routes() (http.Handler, error) {
 }
 
 // plain is the handler of what is the same for everybody and asks no database.
-func (d *Dashboard) plain(page func(*visit)) gin.HandlerFunc {
-	return func(c *gin.Context) { page(d.visit(c)) }
-}
-
-// open is the handler of a page that needs no session. The page has a turn at the database; one whose form has a file reads
-// it first, and takes the turn by itself.
-func (d *Dashboard) open(page func(*visit)) gin.HandlerFunc {
+func (d *Dashboard) plain(page func(*visit) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		v := d.visit(c)
-		defer v.leave()
-		if !v.loadSession() {
-			return
+		if err := page(v); err != nil {
+			v.fail(err)
 		}
-		if _, file := larger[c.Request.Method+" "+c.FullPath()]; !file && (!v.readForm() || !v.takeTurn()) {
-			return
-		}
-		page(v)
 	}
 }
 
+// open is the handler of a page that needs no session. The page has a turn at the database; one whose form has a file reads
+// it first, and takes the turn itself.
+func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
+	return d.plain(func(v *visit) error {
+		defer v.leave()
+		err := v.loadSession()
+		if _, file := larger[v.route()]; err == nil && !file {
+			if err = v.readForm(); err == nil {
+				err = v.takeTurn()
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return page(v)
+	})
+}
+
+// route is the method and path of the request, as in routes.
+func (v *visit) route() string { return v.c.Request.Method + " " + v.c.FullPath() }
+
 // signedIn is the handler of a page for signed-in users, with the second factor if they have one.
-func (d *Dashboard) signedIn(page func(*visit, *accounts.Session)) gin.HandlerFunc {
-	return d.open(func(v *visit) {
+func (d *Dashboard) signedIn(page func(*visit, *accounts.Session) error) gin.HandlerFunc {
+	return d.open(func(v *visit) error {
 		switch {
 		case v.session == nil:
-			v.redirectToSignIn("/sign-in")
+			return v.redirectToSignIn("/sign-in")
 		case !v.session.Passed:
-			v.redirectToSignIn("/sign-in/code")
-		case !v.allowChange():
-			v.renderWrong(http.StatusTooManyRequests, "error.changes.title", "error.changes.text")
-		default:
-			page(v, v.session)
+			return v.redirectToSignIn("/sign-in/code")
 		}
+		return page(v, v.session)
 	})
 }
 
@@ -171,29 +178,25 @@ type tenant struct {
 func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
 // owner is the handler of a page for users with a company. Users without one are redirected to create it.
-func (d *Dashboard) owner(page func(*visit, tenant)) gin.HandlerFunc {
-	return d.signedIn(func(v *visit, s *accounts.Session) {
+func (d *Dashboard) owner(page func(*visit, tenant) error) gin.HandlerFunc {
+	return d.signedIn(func(v *visit, s *accounts.Session) error {
 		if s.Company == nil {
-			v.redirect("/company/new", "")
-			return
+			return v.redirect("/company/new", "")
 		}
-		page(v, tenant{s.User, *s.Company})
+		return page(v, tenant{s.User, *s.Company})
 	})
 }
 
-// operator is an administrator with an open administrator scope.
-type operator struct{ User accounts.User }
-
-// admin is the handler of a page for operators. For others it responds with 404.
-func (d *Dashboard) admin(page func(*visit, operator)) gin.HandlerFunc {
-	return d.signedIn(func(v *visit, s *accounts.Session) {
+// admin is the handler of a page for administrators with an open administrator scope. For others it responds with 404.
+func (d *Dashboard) admin(page func(*visit) error) gin.HandlerFunc {
+	return d.signedIn(func(v *visit, s *accounts.Session) error {
 		switch {
 		case !s.User.Administrator:
-			v.renderError(http.StatusNotFound)
+			return errNotFound
 		case !v.adminOpen():
-			v.redirect("/admin/enter", "")
-		default:
-			page(v, operator{s.User})
+			return v.redirect("/admin/enter", "")
 		}
+		v.administers = true
+		return page(v)
 	})
 }

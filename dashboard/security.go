@@ -46,19 +46,6 @@ var (
 	larger = map[string]int64{"POST /campaigns": maxUpload}
 )
 
-// recordedRoutes are the changes of customers of which a row stays for ever, in the audit log or elsewhere.
-var recordedRoutes = map[string]bool{
-	"POST /company/new": true, "POST /keys": true, "POST /keys/:id/revoke": true, "POST /senders": true,
-	"POST /webhook": true, "POST /webhook/active": true, "POST /webhook/events": true, "POST /webhook/rotate": true, "POST /webhook/rotate/end": true,
-	"POST /deliveries/recovery": true, "POST /deliveries/of/:id/resend": true, "POST /opt-outs": true, "POST /opt-outs/remove": true,
-}
-
-// allowChange counts a change that is recorded for its user, and reports whether it is allowed.
-func (v *visit) allowChange() bool {
-	changes := v.d.rooms.Tries.Changes
-	return changes == nil || !recordedRoutes[v.c.Request.Method+" "+v.c.FullPath()] || changes.Allow(v.ctx(), v.session.User.ID).Allowed
-}
-
 // bound limits a request in time and size.
 func bound(c *gin.Context) {
 	route := c.Request.Method + " " + c.FullPath()
@@ -89,7 +76,7 @@ func (d *Dashboard) recover(c *gin.Context) {
 		d.log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
-			d.visit(c).renderError(http.StatusInternalServerError)
+			d.visit(c).fail(failures[http.StatusInternalServerError])
 		}
 	}()
 	c.Next()
@@ -99,7 +86,7 @@ func (d *Dashboard) recover(c *gin.Context) {
 func (d *Dashboard) sameOrigin(c *gin.Context) {
 	if err := d.crossOrigin.Check(c.Request); err != nil {
 		c.Abort()
-		d.visit(c).renderError(http.StatusForbidden)
+		d.visit(c).fail(errForbidden)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/sms"
 )
@@ -71,22 +72,12 @@ func (f *form) sender(field string) string {
 }
 
 // send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the answer by the name of
-// the form's key. When ok is false, either the form has the error and status is the status to render it with, or status
-// is 0 and the response was written.
-func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status int, ok bool) {
-	d, ctx := v.d, context.WithoutCancel(v.ctx())
-	if d.rooms.Sends != nil && !d.rooms.Sends.Allow(v.ctx(), t.User.ID).Allowed {
-		f.notice("send.often")
-		return id, http.StatusTooManyRequests, false
-	}
-	p, err := d.rooms.Accounts.PrincipalOf(ctx, t.User.ID)
-	if err != nil {
-		v.handleError("reading who sends", err)
-		return id, 0, false
-	}
-	if p.Company == nil || p.Company.ID != t.Company.ID { // the company has changed its owner meanwhile
-		v.renderError(http.StatusNotFound)
-		return id, 0, false
+// the form's key. When it is refused, the form has the reason.
+func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
+	d, f, ctx := v.d, v.form(), context.WithoutCancel(v.ctx()) // it is sent even if the browser disconnects
+	p, err := v.sender(t)
+	if err != nil || !f.ok() {
+		return id, err
 	}
 	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
 	req.Key = &intake.Key{Name: keyPrefix + f.formKey(), Request: request}
@@ -95,61 +86,64 @@ func (v *visit) send(t tenant, f *form, req intake.Single) (id ulid.ULID, status
 	switch {
 	case err == nil:
 		var accepted intake.Accepted
-		if err := json.Unmarshal(answer.Body, &accepted); err != nil {
-			v.handleError("reading an answer", err)
-			return id, 0, false
-		}
-		return accepted.ID, 0, true
+		err = json.Unmarshal(answer.Body, &accepted)
+		return accepted.ID, err
 	case refused:
-		f.refused(refusal, req)
-		return id, http.StatusUnprocessableEntity, false
+		f.refused(refusal)
 	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after going back in the browser
 		f.values.Set("key", newFormKey())
-		f.notice("send.changed")
-		return id, http.StatusConflict, false
+		f.deny(http.StatusConflict, "send.changed")
 	case errors.Is(err, intake.ErrKeyInUse):
-		f.notice("send.underway")
-		return id, http.StatusConflict, false
+		f.deny(http.StatusConflict, "send.underway")
 	case errors.Is(err, intake.ErrUnavailable):
 		d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
-		f.notice("send.unavailable")
+		f.deny(http.StatusServiceUnavailable, "send.unavailable")
 		if errors.Is(err, intake.ErrOutcomeUnknown) {
-			f.notice("send.unknown")
+			f.deny(http.StatusServiceUnavailable, "send.unknown")
 		}
-		return id, http.StatusServiceUnavailable, false
+	default:
+		return id, err
 	}
-	v.handleError("accepting a message", err)
-	return id, 0, false
+	return id, nil
 }
 
-// refused sets the form's error to a business rule's refusal, in the user's language.
-func (f *form) refused(r sms.Refusal, req intake.Single) {
-	switch r.Reason {
-	case "company_not_approved":
-		f.notice("refusal.approved")
-	case "sender_not_found":
-		f.refuse("sender", "refusal.sender.unknown")
-	case "sender_not_approved":
-		f.refuse("sender", "refusal.sender.waiting")
-	case intake.RefuseOptedOut.Reason:
-		f.refuse("number", "refusal.optedout")
-	case "no_carrier":
-		f.refuse("number", "refusal.carrier")
-	case "too_long":
-		f.refuse("message", "refusal.long")
-	case "no_test_number":
-		f.notice("refusal.testnumber")
-	case "other_test_number":
-		f.refuse("number", "refusal.othernumber")
-	case "test_quota":
-		f.notice("refusal.quota")
-	case "insufficient_credits":
-		f.notice("refusal.credits", sms.Measure(req.Message).Segments)
-	case "daily_cap":
-		f.notice("refusal.cap")
-	case "repeated_too_soon", "repeated_too_often", "number_limit":
-		f.refuse("number", "refusal.repeated")
-	default:
-		f.Notice = r.Text
+// sender returns the principal of a send. A user sends only so often: the form is denied then.
+func (v *visit) sender(t tenant) (*accounts.Principal, error) {
+	if sends := v.d.rooms.Sends; sends != nil && !sends.Allow(v.ctx(), t.User.ID).Allowed {
+		v.form().deny(http.StatusTooManyRequests, "send.often")
+		return nil, nil
 	}
+	p, err := v.d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
+	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the company has changed its owner meanwhile
+		err = errNotFound
+	}
+	return p, err
+}
+
+// refusals maps the reasons of refused sends to the field that is wrong, if it is one, and to the key of a text.
+var refusals = map[string]struct{ field, key string }{
+	"company_not_approved": {"", "refusal.approved"}, "company_not_verified": {"", "refusal.verified"},
+	"sender_not_found": {"sender", "refusal.sender.unknown"}, "sender_not_approved": {"sender", "refusal.sender.waiting"},
+	"opted_out": {"number", "refusal.optedout"}, "no_carrier": {"number", "refusal.carrier"}, "empty": {"message", "refusal.empty"},
+	"too_long": {"message", "refusal.long"}, "no_test_number": {"", "refusal.testnumber"}, "other_test_number": {"number", "refusal.othernumber"},
+	"test_quota": {"", "refusal.quota"}, "insufficient_credits": {"", "refusal.credits"}, "daily_cap": {"", "refusal.cap"},
+	"repeated_too_soon": {"number", "refusal.repeated"}, "repeated_too_often": {"number", "refusal.repeated"}, "number_limit": {"number", "refusal.repeated"},
+	"missing_variables": {"", "refusal.variables"},
+}
+
+// refusal returns the text of a business rule's refusal, in the user's language.
+func (v *visit) refusal(r sms.Refusal) string {
+	if why, known := refusals[r.Reason]; known {
+		return v.lang.T(why.key)
+	}
+	return v.lang.T("refusal.other", r.Text)
+}
+
+// refused sets the form's error to a business rule's refusal: at its field, if there is one.
+func (f *form) refused(r sms.Refusal) {
+	if why := refusals[r.Reason]; why.field != "" {
+		f.refuse(why.field, why.key)
+		return
+	}
+	f.Notice, f.status = f.v.refusal(r), http.StatusUnprocessableEntity
 }

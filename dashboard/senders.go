@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -22,31 +21,19 @@ type sendersPage struct {
 }
 
 // senders is GET /senders.
-func (d *Dashboard) senders(v *visit, t tenant) {
-	data, ok := v.sendersPage(t)
-	if !ok {
-		return
+func (d *Dashboard) senders(v *visit, t tenant) (err error) {
+	data := sendersPage{Most: accounts.MaxWaitingSenders, Keep: accounts.MaxSenders}
+	if data.Senders, err = d.rooms.Accounts.SenderRequestsOf(v.ctx(), t.company()); err != nil {
+		return err
+	}
+	if data.Webhook, err = v.webhookPart(t); err != nil {
+		return err
 	}
 	kept, err := v.takeOnce("webhook")
 	if err != nil {
-		v.handleError("reading what is shown once", err)
-		return
+		return err
 	}
 	v.showOnce(&data.Webhook, kept)
-	v.render(http.StatusOK, "senders", data)
-}
-
-// sendersPage reads the page's data. On an error it writes the response and returns false.
-func (v *visit) sendersPage(t tenant) (data sendersPage, ok bool) {
-	data.Most, data.Keep = accounts.MaxWaitingSenders, accounts.MaxSenders
-	var err error
-	if data.Senders, err = v.d.rooms.Accounts.SenderRequestsOf(v.ctx(), t.company()); err == nil {
-		data.Webhook, err = v.webhookPart(t)
-	}
-	if err != nil {
-		v.handleError("reading sender IDs and the webhook endpoint", err)
-		return data, false
-	}
 	waiting := 0
 	for _, s := range data.Senders {
 		if s.State() == accounts.SenderWaiting {
@@ -54,46 +41,39 @@ func (v *visit) sendersPage(t tenant) (data sendersPage, ok bool) {
 		}
 	}
 	data.Full = waiting >= accounts.MaxWaitingSenders || len(data.Senders) >= accounts.MaxSenders
-	return data, true
+	return v.render("senders", data)
 }
 
 // askSender is POST /senders.
-func (d *Dashboard) askSender(v *visit, t tenant) {
+func (d *Dashboard) askSender(v *visit, t tenant) error {
 	f := v.form()
 	name := strings.TrimSpace(f.required("name"))
-	if strings.Trim(name, alphanumerics) != "" || len(name) > 11 {
+	if strings.Trim(name, alphanumerics) != "" || len(name) > maxSender {
 		f.refuse("name", "senders.name.wrong")
 	}
 	purpose := f.required("purpose")
-	if f.ok() {
-		err := pgx.BeginFunc(v.ctx(), d.rooms.Pool, func(tx pgx.Tx) error {
-			r, err := d.rooms.Accounts.In(tx).AskSender(v.ctx(), t.company(), name, "BI", purpose)
-			if err != nil {
-				return err
-			}
-			return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), Company: t.company(),
-				After: map[string]any{"name": r.Name, "country": r.Country, "purpose": r.Purpose}})
-		})
-		switch {
-		case err == nil:
-			v.redirect("/senders", "flash.sender")
-			return
-		case errors.Is(err, accounts.ErrExists):
-			f.refuse("name", "senders.name.taken")
-		case errors.Is(err, accounts.ErrTooMany):
-			f.notice("senders.full", accounts.MaxWaitingSenders, accounts.MaxSenders)
-		case errors.Is(err, accounts.ErrInvalid) && d.rooms.Accounts.IsTestSender(name):
-			f.refuse("name", "senders.name.test")
-		case errors.Is(err, accounts.ErrInvalid):
-			f.refuse("purpose", "senders.purpose.wrong", accounts.MaxPurpose)
-		default:
-			v.handleError("asking for a sender ID", err)
-			return
-		}
+	if !f.ok() {
+		return d.senders(v, t)
 	}
-	if data, ok := v.sendersPage(t); ok {
-		v.renderForm("senders", data, f)
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		r, err := d.rooms.Accounts.In(tx).AskSender(v.ctx(), t.company(), name, "BI", purpose)
+		return audit.Entry{Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), After: map[string]any{"name": r.Name, "country": r.Country, "purpose": r.Purpose}}, err
+	})
+	switch {
+	case err == nil:
+		return v.redirect("/senders", "flash.sender")
+	case errors.Is(err, accounts.ErrExists):
+		f.refuse("name", "senders.name.taken")
+	case errors.Is(err, accounts.ErrTooMany):
+		f.notice("senders.full", accounts.MaxWaitingSenders, accounts.MaxSenders)
+	case errors.Is(err, accounts.ErrInvalid) && d.rooms.Accounts.IsTestSender(name):
+		f.refuse("name", "senders.name.test")
+	case errors.Is(err, accounts.ErrInvalid):
+		f.refuse("purpose", "senders.purpose.wrong", accounts.MaxPurpose)
+	default:
+		return err
 	}
+	return d.senders(v, t)
 }
 
 const alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

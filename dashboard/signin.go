@@ -11,137 +11,118 @@ import (
 )
 
 // signIn is GET /sign-in.
-func (d *Dashboard) signIn(v *visit) {
+func (d *Dashboard) signIn(v *visit) error {
 	if v.session != nil && v.session.Passed {
-		v.redirect(v.next(), "")
-		return
+		return v.redirect(v.next(), "")
 	}
-	v.render(http.StatusOK, "signin", v.next())
+	return v.render("signin", v.next())
 }
 
 // doSignIn is POST /sign-in. Its response and duration do not show whether the account exists.
-func (d *Dashboard) doSignIn(v *visit) {
+func (d *Dashboard) doSignIn(v *visit) error {
 	f := v.form()
 	email, password := f.required("email"), f.required("password")
+	f.allow("password", email)
 	if !f.ok() {
-		v.renderForm("signin", v.next(), f)
-		return
-	}
-	if !v.allowTry("password", email) {
-		f.notice("error.tries")
-		v.renderPage(http.StatusTooManyRequests, "signin", v.next(), f)
-		return
+		return v.render("signin", v.next())
 	}
 	v.leave() // hashing may have to wait
 	user, err := d.rooms.Accounts.Login(v.ctx(), email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		f.notice("signin.wrong")
-		v.renderForm("signin", v.next(), f)
+		return v.render("signin", v.next())
 	case err != nil:
-		v.handleError("signing in", err)
-	default:
-		v.openSession(user, v.next(), "")
+		return err
 	}
+	return v.openSession(user, v.next(), "")
 }
 
 // openSession replaces the browser's session by a new one and redirects to next, or first to the page for the second
 // factor if the user has one.
-func (v *visit) openSession(user accounts.User, next, flash string) {
-	if v.session != nil { // it may be another user's
-		if err := v.d.rooms.Accounts.EndSession(v.ctx(), v.session.User.ID, v.session.ID); err != nil && !errors.Is(err, accounts.ErrNotFound) {
-			v.handleError("ending a session", err)
-			return
-		}
+func (v *visit) openSession(user accounts.User, next, flash string) error {
+	if err := v.endSession(); err != nil { // it may be another user's
+		return err
 	}
 	token, passed, err := v.d.rooms.Accounts.OpenSession(v.ctx(), user,
 		accounts.Browser{Address: v.c.ClientIP(), Device: v.c.Request.UserAgent()})
 	if err != nil {
-		v.handleError("opening a session", err)
-		return
+		return err
 	}
 	v.setSession(token)
 	if !passed {
-		v.redirect("/sign-in/code?next="+url.QueryEscape(next), "")
-		return
+		return v.redirect("/sign-in/code?next="+url.QueryEscape(next), "")
 	}
-	v.redirect(next, flash)
+	return v.redirect(next, flash)
+}
+
+// endSession ends the session, if there is one.
+func (v *visit) endSession() error {
+	if v.session == nil {
+		return nil
+	}
+	err := v.d.rooms.Accounts.EndSession(v.ctx(), v.session.User.ID, v.session.ID)
+	if errors.Is(err, accounts.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // code is GET /sign-in/code: the second factor.
-func (d *Dashboard) code(v *visit) {
-	if v.awaitsCode() {
-		v.render(http.StatusOK, "code", v.next())
-	}
-}
-
-// awaitsCode reports whether the session waits for the second factor. When it does not, it writes the response.
-func (v *visit) awaitsCode() bool {
+func (d *Dashboard) code(v *visit) error {
 	switch {
 	case v.session == nil:
-		v.redirect("/sign-in", "")
+		return v.redirect("/sign-in", "")
 	case v.session.Passed:
-		v.redirect(v.next(), "")
-	default:
-		return true
+		return v.redirect(v.next(), "")
 	}
-	return false
+	return v.render("code", v.next())
 }
 
 // doCode is POST /sign-in/code.
-func (d *Dashboard) doCode(v *visit) {
-	f := v.form()
-	if !v.awaitsCode() {
-		return
+func (d *Dashboard) doCode(v *visit) error {
+	if v.session == nil || v.session.Passed {
+		return d.code(v)
 	}
-	if !v.checkCode(f, "code", "code", v.next()) {
-		return
+	f := v.form()
+	if err := f.secondFactor("code"); err != nil {
+		return err
+	}
+	if !f.ok() {
+		return d.code(v)
 	}
 	token, err := d.rooms.Accounts.PassSession(v.ctx(), *v.session)
 	if err != nil {
-		v.handleError("passing a session", err)
-		return
+		return err
 	}
 	v.setSession(token)
-	v.redirect(v.next(), "")
+	return v.redirect(v.next(), "")
 }
 
-// checkCode checks the second factor's code in a field. When it is wrong, it renders the page again and returns false.
-func (v *visit) checkCode(f *form, field, page string, data any) bool {
+// secondFactor checks the second factor's code in a field.
+func (f *form) secondFactor(field string) error {
+	v := f.v
 	code := f.required(field)
+	f.allow(tryCode, strconv.FormatInt(v.session.User.ID, 10))
 	if !f.ok() {
-		v.renderForm(page, data, f)
-		return false
-	}
-	if !v.allowTry(tryCode, strconv.FormatInt(v.session.User.ID, 10)) {
-		f.notice("error.tries")
-		v.renderPage(http.StatusTooManyRequests, page, data, f)
-		return false
+		return nil
 	}
 	err := v.d.rooms.Accounts.CheckSecondFactor(v.ctx(), v.session.User.ID, code)
-	switch {
-	case errors.Is(err, accounts.ErrWrongCode):
+	if errors.Is(err, accounts.ErrWrongCode) {
 		f.values.Del(field)
 		f.refuse(field, "code.wrong")
-		v.renderForm(page, data, f)
-		return false
-	case err != nil:
-		v.handleError("checking a code", err)
-		return false
+		return nil
 	}
-	return true
+	return err
 }
 
 // signOut is POST /sign-out.
-func (d *Dashboard) signOut(v *visit) {
-	if v.session != nil {
-		if err := d.rooms.Accounts.EndSession(v.ctx(), v.session.User.ID, v.session.ID); err != nil && !errors.Is(err, accounts.ErrNotFound) {
-			v.handleError("signing out", err)
-			return
-		}
+func (d *Dashboard) signOut(v *visit) error {
+	if err := v.endSession(); err != nil {
+		return err
 	}
 	v.dropCookie(sessionCookie)
-	v.redirect("/sign-in", "")
+	return v.redirect("/sign-in", "")
 }
 
 // The cookies. Scripts cannot read them, and browsers send them with requests from other sites only when a link is followed.

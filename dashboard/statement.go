@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +15,8 @@ import (
 )
 
 const (
-	statementRows = 50  // of a page
-	sheetRows     = 200 // rows of a printed sheet: 90 KB
-	maxThreshold  = 1_000_000_000
+	sheetRows    = 200 // rows of a printed sheet: 90 KB
+	maxThreshold = 1_000_000_000
 )
 
 // entryKinds maps the kinds of ledger rows to the keys of their texts.
@@ -42,30 +40,32 @@ func (e entry) Reference() string {
 }
 
 type statementPage struct {
+	listing[entry]
+
 	Company          string
 	Number           int64
-	Period           period
-	Says             string
-	Kind             string
-	Entries          []entry
-	Opening, Closing int64 // balances of the period, or of the sheet
+	Says             string // the period
+	Opening, Closing int64  // balances of the period, or of the sheet
 	Credits          int64
 	Threshold        int64  // the highest; 0: none
 	Thresholds       string // all, as the field has them
-	Next             string // address of the next page
-	Export, Print    string
-	Carried          bool // this is not the first sheet
+	Print            string
 	More             bool // this is not the last sheet
 	At               time.Time
 }
 
-func (v *visit) statementFilter() (period, billing.StatementFilter) {
-	p := v.period()
-	f := billing.StatementFilter{From: p.from, To: p.to}
-	if _, known := entryKinds[v.c.Query("kind")]; known {
-		f.Kind = v.c.Query("kind")
+// statementFilter reads the filter of the form.
+func (v *visit) statementFilter() (filter billing.StatementFilter) {
+	f := v.parameters("from", "to", "kind")
+	filter.From, filter.To = f.days()
+	if _, known := entryKinds[f.Value("kind")]; known {
+		filter.Kind = f.Value("kind")
 	}
-	return p, f
+	return filter
+}
+
+func (v *visit) newStatement(t tenant, f billing.StatementFilter) statementPage {
+	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Says: period(v.lang, f.From, f.To), At: postgres.Now()}
 }
 
 func (v *visit) entries(all []billing.Entry) []entry {
@@ -77,79 +77,71 @@ func (v *visit) entries(all []billing.Entry) []entry {
 }
 
 // statement is GET /statement.
-func (d *Dashboard) statement(v *visit, t tenant) {
-	if data, ok := v.statementPage(t); ok {
-		v.render(http.StatusOK, "statement", data)
-	}
-}
-
-func (v *visit) statementPage(t tenant) (data statementPage, ok bool) {
-	ledger, company := v.d.rooms.Statements, t.company()
-	p, f := v.statementFilter()
-	data = statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), Kind: f.Kind, At: postgres.Now()}
-	page, next, err := ledger.Statement(v.ctx(), company, f, v.after("before"), statementRows)
+func (d *Dashboard) statement(v *visit, t tenant) (err error) {
+	ledger, filter := d.rooms.Statements, v.statementFilter()
+	p := v.newStatement(t, filter)
+	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]entry, int64, error) {
+		page, next, err := ledger.Statement(v.ctx(), t.company(), filter, before, limit)
+		return v.entries(page), next, err
+	})
 	if err == nil {
-		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
+		p.Opening, p.Closing, err = ledger.Period(v.ctx(), t.company(), filter)
 	}
 	if err == nil {
-		data.Credits, err = ledger.Balance(v.ctx(), int64(company))
-	}
-	if err == nil {
-		var all []int64
-		if all, err = ledger.Thresholds(v.ctx(), company); len(all) > 0 {
-			data.Threshold, data.Thresholds = all[0], joinNumbers(all)
-		}
+		p.Credits, err = ledger.Balance(v.ctx(), t.Company.ID)
 	}
 	if err != nil {
-		v.handleError("reading a statement", err)
-		return data, false
+		return err
 	}
-	data.Entries = v.entries(page)
-	filter := []string{"from", p.First, "to", p.Last, "kind", f.Kind}
-	data.Export = address("/statement.csv", filter...)
-	data.Print = address("/statement/print", "from", p.First, "to", p.Last)
-	if next != 0 {
-		data.Next = address("/statement", append(filter, "before", strconv.FormatInt(next, 10))...)
+	all, err := ledger.Thresholds(v.ctx(), t.company())
+	if err != nil {
+		return err
 	}
-	return data, true
+	if len(all) > 0 {
+		p.Threshold, p.Thresholds = all[0], joinNumbers(all)
+	}
+	f := v.form()
+	p.Print = address("/statement/print", "from", f.Value("from"), "to", f.Value("to"))
+	return v.render("statement", p)
 }
 
 // printStatement is GET /statement/print: all rows of a period, the oldest first, on sheets with opening and closing
 // balances.
-func (d *Dashboard) printStatement(v *visit, t tenant) {
-	ledger, company := d.rooms.Statements, t.company()
-	p := v.period()
-	f := billing.StatementFilter{From: p.from, To: p.to}
-	after := v.after("after")
-	data := statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: p, Says: p.text(v.lang), At: postgres.Now(), Carried: after > 0}
-	page, next, err := ledger.Sheet(v.ctx(), company, f, after, sheetRows)
+func (d *Dashboard) printStatement(v *visit, t tenant) error {
+	ledger, filter, after := d.rooms.Statements, v.statementFilter(), v.after("after")
+	if !v.form().ok() {
+		return d.statement(v, t)
+	}
+	filter.Kind = ""
+	p := v.newStatement(t, filter)
+	p.Later = after > 0
+	page, next, err := ledger.Sheet(v.ctx(), t.company(), filter, after, sheetRows)
 	if err == nil && len(page) == 0 {
-		data.Opening, data.Closing, err = ledger.Period(v.ctx(), company, f)
-		if data.Carried {
-			data.Opening = data.Closing
+		p.Opening, p.Closing, err = ledger.Period(v.ctx(), t.company(), filter)
+		if p.Later {
+			p.Opening = p.Closing
 		}
 	}
 	if err != nil {
-		v.handleError("reading a statement", err)
-		return
+		return err
 	}
 	if len(page) > 0 {
-		data.Opening, data.Closing = page[0].BalanceAfter-page[0].Amount, page[len(page)-1].BalanceAfter
+		p.Opening, p.Closing = page[0].BalanceAfter-page[0].Amount, page[len(page)-1].BalanceAfter
 	}
-	data.Entries, data.More = v.entries(page), next != 0
-	if data.More {
-		data.Next = address("/statement/print", "from", p.First, "to", p.Last, "after", strconv.FormatInt(next, 10))
+	p.Rows, p.More = v.entries(page), next != 0
+	if p.More {
+		f := v.form()
+		p.Next = address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after", strconv.FormatInt(next, 10))
 	}
-	v.render(http.StatusOK, "sheet", data)
+	return v.render("sheet", p)
 }
 
 // exportStatement is GET /statement.csv.
-func (d *Dashboard) exportStatement(v *visit, t tenant) {
-	_, f := v.statementFilter()
-	heads := []string{v.lang.T("csv.time"), v.lang.T("statement.kind"), v.lang.T("statement.amount"), v.lang.T("statement.balance"),
-		v.lang.T("statement.reference"), v.lang.T("statement.note")}
-	v.export(t, "statement", heads, func(row func(...string) error) error {
-		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), f, v.inTurn) {
+func (d *Dashboard) exportStatement(v *visit, t tenant) error {
+	filter := v.statementFilter()
+	heads := v.texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
+	return v.export(t, "statement", heads, func(row func(...string) error) error {
+		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), filter, v.inTurn) {
 			if err == nil {
 				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
 					entry{Entry: e}.Reference(), cell(e.Note))
@@ -163,29 +155,23 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) {
 }
 
 // setThreshold is POST /statement/threshold.
-func (d *Dashboard) setThreshold(v *visit, t tenant) {
+func (d *Dashboard) setThreshold(v *visit, t tenant) error {
 	f := v.form()
 	thresholds, ok := thresholdsIn(f.Value("threshold"))
-	var err error
+	err := billing.ErrThresholds
 	if ok {
 		err = d.rooms.Ledger.SetThresholds(v.ctx(), t.company(), thresholds...)
 	}
-	if !ok || errors.Is(err, billing.ErrThresholds) {
+	switch {
+	case errors.Is(err, billing.ErrThresholds):
 		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
-		if data, ok := v.statementPage(t); ok {
-			v.renderForm("statement", data, f)
-		}
-		return
+		return d.statement(v, t)
+	case err != nil:
+		return err
+	case len(thresholds) == 0:
+		return v.redirect("/statement", "flash.threshold.off")
 	}
-	if err != nil {
-		v.handleError("storing a threshold", err)
-		return
-	}
-	if len(thresholds) == 0 {
-		v.redirect("/statement", "flash.threshold.off")
-		return
-	}
-	v.redirect("/statement", "flash.threshold")
+	return v.redirect("/statement", "flash.threshold")
 }
 
 // thresholdsIn reads whole numbers separated by commas or blanks; 0 counts as none. ok is false where something else
@@ -211,46 +197,16 @@ func joinNumbers(all []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// ulid returns the ULID in the path. When it is not one, it writes the response and returns false.
-func (v *visit) ulid(name string) (ulid.ULID, bool) {
-	id, err := ulid.ParseStrict(v.c.Param(name))
-	if err != nil {
-		v.renderError(http.StatusNotFound)
-	}
-	return id, err == nil
-}
-
-// fileName returns a name for a download that every system accepts.
-func fileName(what string, company int64, at time.Time) string {
-	return "intumwa-" + what + "-" + strconv.FormatInt(company, 10) + "-" + at.In(words.Bujumbura).Format("20060102-1504") + ".csv"
-}
-
-// period is a range of days: both ends are included, either may be open.
-type period struct {
-	First, Last string // as the fields hold them: 2026-03-31, or empty
-	from, to    time.Time
-}
-
-// period reads the parameters from and to; an invalid day is ignored.
-func (v *visit) period() (p period) {
-	if day, err := time.ParseInLocation(time.DateOnly, v.c.Query("from"), words.Bujumbura); err == nil && day.Year() >= 2000 && day.Year() < 3000 {
-		p.First, p.from = day.Format(time.DateOnly), day
-	}
-	if day, err := time.ParseInLocation(time.DateOnly, v.c.Query("to"), words.Bujumbura); err == nil && day.Year() >= 2000 && day.Year() < 3000 {
-		p.Last, p.to = day.Format(time.DateOnly), day.AddDate(0, 0, 1)
-	}
-	return p
-}
-
-// text returns the period in a language.
-func (p period) text(l *words.Language) string {
+// period returns a range of days in a language; either end may be open.
+func period(l *words.Language, from, to time.Time) string {
+	last := to.Add(-time.Hour)
 	switch {
-	case !p.from.IsZero() && !p.to.IsZero():
-		return l.T("period.both", l.Date(p.from), l.Date(p.to.Add(-time.Hour)))
-	case !p.from.IsZero():
-		return l.T("period.from", l.Date(p.from))
-	case !p.to.IsZero():
-		return l.T("period.to", l.Date(p.to.Add(-time.Hour)))
+	case !from.IsZero() && !to.IsZero():
+		return l.T("period.both", l.Date(from), l.Date(last))
+	case !from.IsZero():
+		return l.T("period.from", l.Date(from))
+	case !to.IsZero():
+		return l.T("period.to", l.Date(last))
 	}
 	return l.T("period.all")
 }

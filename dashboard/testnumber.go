@@ -46,37 +46,32 @@ func (v *visit) testMode(company accounts.Company) (m testMode, err error) {
 }
 
 // testNumber is GET /test-number.
-func (d *Dashboard) testNumber(v *visit, t tenant) { v.showTestNumber(http.StatusOK, t, v.newForm()) }
-
-func (v *visit) showTestNumber(status int, t tenant, f *form) {
+func (d *Dashboard) testNumber(v *visit, t tenant) error {
 	m, err := v.testMode(t.Company)
-	if err == nil && m.Number != "" && !m.Verified {
-		var code sms.Status
-		if code, err = v.d.rooms.Messages.LastCode(v.ctx(), t.User.ID, m.Number); err == nil {
+	if err != nil {
+		return err
+	}
+	if m.Number != "" && !m.Verified {
+		code, err := d.rooms.Messages.LastCode(v.ctx(), t.User.ID, m.Number)
+		switch {
+		case err == nil:
 			m.Code = &code
-		} else if errors.Is(err, messages.ErrNotFound) {
-			err = nil
+		case !errors.Is(err, messages.ErrNotFound):
+			return err
 		}
 	}
-	if err != nil {
-		v.handleError("reading a test number", err)
-		return
-	}
-	v.renderPage(status, "testnumber", m, f)
+	return v.render("testnumber", m)
 }
 
 // sendCode is POST /test-number: it sets the number and sends it a code by SMS.
-func (d *Dashboard) sendCode(v *visit, t tenant) {
+func (d *Dashboard) sendCode(v *visit, t tenant) error {
 	f := v.form()
 	number := f.number("number")
-	if f.ok() {
-		if err := d.rooms.Intake.Serves(number); err != nil {
-			f.refuse("number", "refusal.carrier")
-		}
+	if f.ok() && d.rooms.Intake.Serves(number) != nil {
+		f.refuse("number", "refusal.carrier")
 	}
 	if !f.ok() {
-		v.showTestNumber(http.StatusUnprocessableEntity, t, f)
-		return
+		return d.testNumber(v, t)
 	}
 	ctx := context.WithoutCancel(v.ctx()) // once the code is stored, it is sent even if the client disconnects
 	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
@@ -84,40 +79,37 @@ func (d *Dashboard) sendCode(v *visit, t tenant) {
 		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, t.User.Language, code, accounts.CodeLife)
 	}
 	if err != nil {
-		v.refuseTestNumber(t, f, "number", err)
-		return
+		return d.refuseTestNumber(v, t, "number", err)
 	}
-	v.redirect("/test-number", "flash.code")
+	return v.redirect("/test-number", "flash.code")
 }
 
 // verifyTestNumber is POST /test-number/verify.
-func (d *Dashboard) verifyTestNumber(v *visit, t tenant) {
+func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 	f := v.form()
 	code := strings.ReplaceAll(f.required("code"), " ", "")
 	if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
 		f.refuse("code", "testnumber.code.six")
 	}
 	if !f.ok() {
-		v.showTestNumber(http.StatusUnprocessableEntity, t, f)
-		return
+		return d.testNumber(v, t)
 	}
 	if _, err := d.rooms.Accounts.ConfirmVerification(context.WithoutCancel(v.ctx()), t.User.ID, code); err != nil {
-		v.refuseTestNumber(t, f, "code", err)
-		return
+		return d.refuseTestNumber(v, t, "code", err)
 	}
-	v.redirect("/test-number", "flash.verifiednumber")
+	return v.redirect("/test-number", "flash.verifiednumber")
 }
 
 // refuseTestNumber shows why a verification failed: at the field, or above the form if the page may lack the field.
-func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
-	status := http.StatusUnprocessableEntity
+func (d *Dashboard) refuseTestNumber(v *visit, t tenant, field string, err error) error {
+	f := v.form()
 	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
 	wrong, isWrong := errors.AsType[*accounts.WrongCodeError](err)
 	_, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case tooSoon:
-		status = http.StatusTooManyRequests
 		f.refuse(field, "testnumber.soon", int(math.Ceil(soon.After.Seconds())))
+		f.status = http.StatusTooManyRequests
 	case isWrong:
 		f.refuse(field, "testnumber.code.wrong", wrong.Left)
 	case errors.Is(err, accounts.ErrVerifiedAlready):
@@ -133,10 +125,9 @@ func (v *visit) refuseTestNumber(t tenant, f *form, field string, err error) {
 	case refused:
 		f.refuse(field, "refusal.carrier")
 	default:
-		v.handleError("verifying a test number", err)
-		return
+		return err
 	}
-	v.showTestNumber(status, t, f)
+	return d.testNumber(v, t)
 }
 
 // number returns a field with a phone number.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
@@ -35,7 +38,7 @@ type moment struct {
 }
 
 // Clock returns the time of day in milliseconds.
-func (m moment) Clock() string { return m.At.In(bujumbura).Format("15:04:05.000") }
+func (m moment) Clock() string { return m.At.In(words.Bujumbura).Format("15:04:05.000") }
 
 // place returns the time for sorting: a receipt may arrive before its submit_sm_resp, but is shown after it.
 func (m moment) place() time.Time {
@@ -45,8 +48,12 @@ func (m moment) place() time.Time {
 	return m.At
 }
 
-// timeline reads the history of a message.
-func (v *visit) timeline(t tenant, r messages.Record) (*timeline, error) {
+// timeline reads a company's message and its history.
+func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
+	r, err := v.d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
+	if err != nil {
+		return nil, err
+	}
 	history, err := v.d.rooms.Messages.HistoryOf(v.ctx(), r.ID)
 	if err != nil {
 		return nil, err
@@ -61,7 +68,7 @@ func (v *visit) timeline(t tenant, r messages.Record) (*timeline, error) {
 func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *timeline {
 	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
-		Detail: []string{v.lang.Count("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
+		Detail: []string{v.lang.N("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	queued := r.Carrier
 	if on := h.Second; on != nil {
 		queued = on.From
@@ -69,17 +76,14 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 	}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
 	for _, s := range h.Segments {
-		detail := []string{T("life.link", s.Link)}
-		if s.CarrierID != "" {
-			detail = append(detail, T("life.carrierid", s.CarrierID))
-		} else {
-			detail = append(detail, T("life.unanswered"))
-		}
+		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
 		if s.Submitted() {
-			l.add(moment{At: s.SubmittedAt, Kind: "good", Title: T("life.submitted", s.Segment, r.Segments), Detail: detail, rank: 2})
-		} else {
-			l.add(moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2})
+			sent.Kind, sent.Title, sent.Detail = "good", T("life.submitted", s.Segment, r.Segments), []string{T("life.link", s.Link), T("life.unanswered")}
+			if id := s.ID(); id != "" {
+				sent.Detail[1] = T("life.carrierid", id)
+			}
 		}
+		l.add(sent)
 		if s.ReceiptAt != nil && s.Receipt != "" {
 			kind := "good"
 			if r.Status == sms.Failed {
@@ -109,7 +113,7 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		case w.Attempts == 0 && w.DueAt.After(postgres.Now()) && w.DueAt.Year() < 9999: // one that is held has no time
 			m.At, m.Title = w.DueAt, T("life.scheduled")
 		case w.Attempts > 0 && w.DueAt.After(postgres.Now()):
-			m.At, m.Detail = w.DueAt, []string{v.lang.Count("life.tries", w.Attempts)}
+			m.At, m.Detail = w.DueAt, []string{v.lang.N("life.tries", w.Attempts)}
 		}
 		l.Ahead = append(l.Ahead, m)
 	} else if !r.Status.Final() {

@@ -1,25 +1,55 @@
 package dashboard
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 )
 
-// TestTimelineOfHeldSegment: a segment of which it is not recorded that it was submitted is not shown as taken by the carrier.
-func TestTimelineOfHeldSegment(t *testing.T) {
+// TestTimelineOfASegment shows a segment as far as it is recorded: with the carrier's id, as submitted without an answer, or
+// as not known to be submitted. The key of a segment without an id is not shown.
+func TestTimelineOfASegment(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &visit{lang: all.Match("en")}
-	l := v.newTimeline(messages.Record{Segments: 1, Carrier: "leo"}, messages.History{
-		Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", CarrierID: "?75", SubmittedAt: time.Now()}},
-	}, nil)
-	if last := l.Moments[len(l.Moments)-1]; last.Title != v.lang.T("life.unanswered") || last.Kind != "wait" {
-		t.Errorf("the timeline ends with %+v", last)
+	for _, try := range []struct{ link, id, kind, detail string }{
+		{"leo-1", "75", "good", v.lang.T("life.carrierid", "75")},
+		{"leo-1", "?75", "good", v.lang.T("life.unanswered")},
+		{"", "?75", "wait", v.lang.T("life.carrier", "leo")},
+	} {
+		l := v.newTimeline(messages.Record{Segments: 1, Carrier: "leo"}, messages.History{
+			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
+		}, nil)
+		last := l.Moments[len(l.Moments)-1]
+		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.Contains(fmt.Sprint(l.Moments), "?75") {
+			t.Errorf("%+v: %+v", try, last)
+		}
+	}
+}
+
+// TestReasonsAreTranslated shows reasons of our own in the user's language, those of carriers as they came.
+func TestReasonsAreTranslated(t *testing.T) {
+	all, err := words.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range all.Languages {
+		v := &visit{lang: language}
+		for _, reason := range []string{submission.ReasonExpired, submission.ReasonNoReceipt, submission.ReasonNoAnswer, submission.ReasonOptedOut, messages.ReasonCancelled} {
+			if v.reason(reason) == reason {
+				t.Errorf("%s: %q is shown as it is", language.Tag, reason)
+			}
+		}
+		if got := v.reason("UNDELIV 001"); got != "UNDELIV 001" {
+			t.Errorf("%s: a carrier's words become %q", language.Tag, got)
+		}
 	}
 }

@@ -20,20 +20,18 @@ const (
 )
 
 // takeTurn waits for a turn of the user, or of the network address where nobody is signed in, and ends the one that the
-// request has. When there is none, it writes the response and returns false.
-func (v *visit) takeTurn() bool {
+// request has.
+func (v *visit) takeTurn() error {
 	v.leave()
 	leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
-	if err == nil {
+	switch {
+	case err == nil:
 		v.leaveTurn = leave
-		return true
+		return nil
+	case errors.Is(err, throttle.ErrOwnTurns):
+		return v.busy(http.StatusTooManyRequests)
 	}
-	status := http.StatusServiceUnavailable
-	if errors.Is(err, throttle.ErrOwnTurns) {
-		status = http.StatusTooManyRequests
-	}
-	v.busy(status)
-	return false
+	return v.busy(http.StatusServiceUnavailable)
 }
 
 // turnKey is whose turns the visitor has.
@@ -58,10 +56,10 @@ func (v *visit) inTurn(read func() error) error {
 	}
 }
 
-// busy responds that there is too much under way.
-func (v *visit) busy(status int) {
+// busy returns the failure of a request while too much is under way.
+func (v *visit) busy(status int) error {
 	v.c.Header("Retry-After", "1")
-	v.renderWrong(status, "error.busy.title", "error.busy.text")
+	return failure{status, "error.busy.title", "error.busy.text"}
 }
 
 // leave ends the turn, if the request has one.

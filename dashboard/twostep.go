@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,33 +25,28 @@ type qrCode struct {
 }
 
 // twoStep is GET /account/two-step.
-func (d *Dashboard) twoStep(v *visit, s *accounts.Session) {
-	if data, ok := v.twoStepPage(s); ok {
-		v.render(http.StatusOK, "twostep", data)
-	}
-}
-
-// twoStepPage reads the page's data. On an error it writes the response and returns false.
-func (v *visit) twoStepPage(s *accounts.Session) (data twoStepPage, ok bool) {
-	a := v.d.rooms.Accounts
+func (d *Dashboard) twoStep(v *visit, s *accounts.Session) error {
+	a := d.rooms.Accounts
 	state, err := a.SecondFactorOf(v.ctx(), s.User.ID)
-	if err == nil && state.On {
-		var codes string
-		if codes, err = v.takeOnce("codes"); codes != "" {
-			data.Codes = strings.Fields(codes)
-		}
-		data.On = true
-	} else if err == nil {
-		data.Secret, err = a.BeginSecondFactor(v.ctx(), s.User.ID)
-		if err == nil {
-			data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret))
-		}
-	}
 	if err != nil {
-		v.handleError("reading the second factor", err)
-		return data, false
+		return err
 	}
-	return data, true
+	data := twoStepPage{On: state.On}
+	if state.On {
+		codes, err := v.takeOnce("codes")
+		if err != nil {
+			return err
+		}
+		data.Codes = strings.Fields(codes)
+		return v.render("twostep", data)
+	}
+	if data.Secret, err = a.BeginSecondFactor(v.ctx(), s.User.ID); err != nil {
+		return err
+	}
+	if data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret)); err != nil {
+		return err
+	}
+	return v.render("twostep", data)
 }
 
 // authenticatorURL returns the URL for authenticators: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
@@ -85,63 +79,54 @@ func drawQR(text string) (qrCode, error) {
 }
 
 // turnTwoStepOn is POST /account/two-step, with the authenticator's first code.
-func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) {
+func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) error {
 	f := v.form()
 	code := f.required("code")
-	if f.ok() && !v.allowTry(tryCode, strconv.FormatInt(s.User.ID, 10)) {
-		f.notice("error.tries")
+	f.allow(tryCode, strconv.FormatInt(s.User.ID, 10))
+	if !f.ok() {
+		return d.twoStep(v, s)
 	}
-	if f.ok() {
-		codes, err := d.rooms.Accounts.ConfirmSecondFactor(v.ctx(), s.User.ID, code)
-		switch {
-		case errors.Is(err, accounts.ErrWrongCode):
-			f.values.Del("code")
-			f.refuse("code", "code.wrong")
-		case err != nil:
-			v.handleError("turning the second factor on", err)
-			return
-		default:
-			v.showCodes(codes)
-			return
-		}
+	codes, err := d.rooms.Accounts.ConfirmSecondFactor(v.ctx(), s.User.ID, code)
+	if errors.Is(err, accounts.ErrWrongCode) {
+		f.values.Del("code")
+		f.refuse("code", "code.wrong")
+		return d.twoStep(v, s)
 	}
-	if data, ok := v.twoStepPage(s); ok {
-		v.renderForm("twostep", data, f)
-	}
+	return v.showCodes(codes, err)
 }
 
 // showCodes redirects to the page that shows new recovery codes once.
-func (v *visit) showCodes(codes []string) {
-	if err := v.keepOnce("codes", strings.Join(codes, " ")); err != nil {
-		v.handleError("keeping recovery codes", err)
-		return
+func (v *visit) showCodes(codes []string, err error) error {
+	if err == nil {
+		err = v.keepOnce("codes", strings.Join(codes, " "))
 	}
-	v.redirect("/account/two-step", "")
+	if err != nil {
+		return err
+	}
+	return v.redirect("/account/two-step", "")
 }
 
 // renewCodes is POST /account/two-step/codes.
-func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) {
-	f := v.form()
-	if !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
-		return
+func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) error {
+	if err := v.form().secondFactor("proof"); err != nil {
+		return err
 	}
-	codes, err := d.rooms.Accounts.NewRecoveryCodes(v.ctx(), s.User.ID)
-	if err != nil {
-		v.handleError("making recovery codes", err)
-		return
+	if !v.form().ok() {
+		return d.twoStep(v, s)
 	}
-	v.showCodes(codes)
+	return v.showCodes(d.rooms.Accounts.NewRecoveryCodes(v.ctx(), s.User.ID))
 }
 
 // turnTwoStepOff is POST /account/two-step/off.
-func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) {
-	f := v.form()
-	if !v.checkCode(f, "proof", "twostep", twoStepPage{On: true}) {
-		return
+func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) error {
+	if err := v.form().secondFactor("proof"); err != nil {
+		return err
+	}
+	if !v.form().ok() {
+		return d.twoStep(v, s)
 	}
 	if err := d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID); err != nil {
-		v.handleError("turning the second factor off", err)
-		return
+		return err
 	}
-	v.redirect("/account", "flash.twostep.off")
+	return v.redirect("/account", "flash.twostep.off")
 }

@@ -16,7 +16,7 @@ import (
 // TestOutcomeUnknown: the page of a message or a campaign that may have been sent does not
 // claim that nothing was sent, and pressing once more sends and charges nothing again.
 func TestOutcomeUnknown(t *testing.T) {
-	r := newRig(t, false)
+	r := newWorld(t, nil)
 	c, company := r.merchant("aline", 100)
 	client, prefix := testenv.Redis(t)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})

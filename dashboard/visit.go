@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/dashboard/words"
@@ -28,7 +30,9 @@ type visit struct {
 	token   string            // of the session; empty without one
 	session *accounts.Session // nil: not signed in
 
-	leaveTurn func() // ends the turn at the database; nil: the request has none
+	filled      *form
+	administers bool   // a handler of the administration runs
+	leaveTurn   func() // ends the turn at the database; nil: the request has none
 }
 
 const visitKey = "visit"
@@ -51,14 +55,14 @@ func (d *Dashboard) visit(c *gin.Context) *visit {
 
 func (v *visit) ctx() context.Context { return v.c.Request.Context() }
 
-// loadSession reads the cookie's session. On an error it writes the response and returns false.
-func (v *visit) loadSession() bool {
+// loadSession reads the cookie's session.
+func (v *visit) loadSession() error {
 	token, err := v.c.Cookie(v.cookieName(sessionCookie))
 	if err != nil || token == "" || v.session != nil {
-		return true
+		return nil
 	}
-	if !v.takeTurn() { // of the address: anybody can invent a cookie
-		return false
+	if err := v.takeTurn(); err != nil { // of the address: anybody can invent a cookie
+		return err
 	}
 	defer v.leave()
 	s, err := v.d.rooms.Accounts.SessionByToken(v.ctx(), token, v.d.opts.SessionIdle)
@@ -68,10 +72,9 @@ func (v *visit) loadSession() bool {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		v.dropCookie(sessionCookie)
 	default:
-		v.handleError("reading a session", err)
-		return false
+		return err
 	}
-	return true
+	return nil
 }
 
 func (v *visit) adminOpen() bool {
@@ -94,17 +97,9 @@ type view struct {
 	Data      any
 }
 
-// render responds with a page.
-func (v *visit) render(status int, name string, data any) {
-	v.renderPage(status, name, data, v.newForm())
-}
-
-// renderForm responds with the page of a form that has errors.
-func (v *visit) renderForm(name string, data any, f *form) {
-	v.renderPage(http.StatusUnprocessableEntity, name, data, f)
-}
-
-func (v *visit) renderPage(status int, name string, data any, f *form) {
+// render responds with a page: 200, or the status of what is wrong with the request's form.
+func (v *visit) render(name string, data any) error {
+	f := v.form()
 	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, Data: data}
 	if v.c.Request.Method != http.MethodGet { // the address may not have a page for GET
 		p.Path = "/"
@@ -118,20 +113,22 @@ func (v *visit) renderPage(status int, name string, data any, f *form) {
 	if err := v.d.pages.execute(&out, name, &p); err != nil {
 		v.d.log.Error("page could not be rendered", "page", name, "error", err)
 		v.c.Data(http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(v.lang.T("error.500.title")))
-		return
+		return nil
 	}
 	v.leave() // the client may read slowly
 	v.c.Header("Content-Language", v.lang.Tag)
 	v.c.Header("Vary", "Accept-Language, Cookie")
-	v.c.Data(status, "text/html; charset=utf-8", out.Bytes())
+	v.c.Data(cmp.Or(f.status, http.StatusOK), "text/html; charset=utf-8", out.Bytes())
+	return nil
 }
 
 // redirect responds to a change: the browser fetches the next page with GET, which shows the text with the key flash.
-func (v *visit) redirect(path, flash string) {
+func (v *visit) redirect(path, flash string) error {
 	if flash != "" {
 		v.setCookie(flashCookie, flash, time.Minute)
 	}
 	v.c.Redirect(http.StatusSeeOther, path)
+	return nil
 }
 
 func (v *visit) takeFlash() string {
@@ -147,11 +144,11 @@ func (v *visit) takeFlash() string {
 }
 
 // redirectToSignIn redirects to a sign-in page, with the address to return to.
-func (v *visit) redirectToSignIn(path string) {
+func (v *visit) redirectToSignIn(path string) error {
 	if v.c.Request.Method == http.MethodGet && v.c.Request.URL.Path != "/" {
 		path += "?next=" + url.QueryEscape(v.c.Request.URL.RequestURI())
 	}
-	v.redirect(path, "")
+	return v.redirect(path, "")
 }
 
 // next returns the address to go to after signing in: always a path of this site.
@@ -175,41 +172,60 @@ func (v *visit) id() int64 {
 	return id
 }
 
-// renderError responds with the error page of a status.
-func (v *visit) renderError(status int) {
-	texts := map[int][2]string{
-		http.StatusForbidden:             {"error.403.title", "error.403.text"},
-		http.StatusNotFound:              {"error.404.title", "error.404.text"},
-		http.StatusMethodNotAllowed:      {"error.405.title", "error.405.text"},
-		http.StatusRequestEntityTooLarge: {"error.413.title", "error.413.text"},
-		http.StatusTooManyRequests:       {"error.429.title", "error.429.text"},
-		http.StatusInternalServerError:   {"error.500.title", "error.500.text"},
-		http.StatusServiceUnavailable:    {"error.503.title", "error.503.text"},
-	}
-	text := texts[status]
-	v.render(status, "error", struct{ Title, Text string }{v.lang.T(text[0]), v.lang.T(text[1])})
+// ulid returns the ULID in the path; the zero one, which no row has, when it is not one.
+func (v *visit) ulid(name string) ulid.ULID {
+	id, _ := ulid.ParseStrict(v.c.Param(name))
+	return id
 }
 
-// renderWrong responds with the error page of other texts than the status has.
-func (v *visit) renderWrong(status int, title, text string) {
-	v.render(status, "error", struct{ Title, Text string }{v.lang.T(title), v.lang.T(text)})
+// failure is an error that a page of its own explains.
+type failure struct {
+	status      int
+	title, text string // keys
 }
 
-// handleError responds to an error that the user cannot correct: 404 if a row does not exist or belongs to another company.
-func (v *visit) handleError(doing string, err error) {
-	switch {
+// Error implements error.
+func (e failure) Error() string { return e.text }
+
+var failures = map[int]failure{
+	http.StatusForbidden:             {403, "error.403.title", "error.403.text"},
+	http.StatusNotFound:              {404, "error.404.title", "error.404.text"},
+	http.StatusMethodNotAllowed:      {405, "error.405.title", "error.405.text"},
+	http.StatusRequestEntityTooLarge: {413, "error.413.title", "error.413.text"},
+	http.StatusTooManyRequests:       {429, "error.429.title", "error.429.text"},
+	http.StatusInternalServerError:   {500, "error.500.title", "error.500.text"},
+	http.StatusServiceUnavailable:    {503, "error.503.title", "error.503.text"},
+}
+
+// Errors of handlers.
+var (
+	errNotFound  error = failures[http.StatusNotFound] // there is no such row, or it belongs to another company
+	errForbidden error = failures[http.StatusForbidden]
+	errTooLarge  error = failures[http.StatusRequestEntityTooLarge]
+	errLinkGone  error = failure{http.StatusNotFound, "link.gone.title", "link.gone.text"}
+	errChanges   error = failure{http.StatusTooManyRequests, "error.changes.title", "error.changes.text"}
+)
+
+// fail responds to the error of a handler: a failure by its page, a missing row by 404, any other by 503.
+func (v *visit) fail(err error) {
+	why, explained := errors.AsType[failure](err)
+	switch ctx := v.ctx(); {
+	case explained:
 	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
-		v.renderError(http.StatusNotFound)
-	case v.c.Request.Context().Err() != nil && !errors.Is(v.c.Request.Context().Err(), context.DeadlineExceeded): // the client has disconnected
+		why = failures[http.StatusNotFound]
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded): // the client has disconnected
 		v.c.AbortWithStatus(499)
+		return
 	default:
 		// One line a second: during an outage every request fails in the same way.
 		if now := time.Now().Unix(); v.d.failureLogged.Swap(now) != now {
-			v.d.log.Error("request failed: "+doing, "path", v.c.FullPath(), "error", err)
+			v.d.log.Error("request failed", "method", v.c.Request.Method, "path", v.c.FullPath(), "error", err)
 		}
 		v.c.Header("Retry-After", "5")
-		v.renderError(http.StatusServiceUnavailable)
+		why = failures[http.StatusServiceUnavailable]
 	}
+	v.form().status = why.status
+	_ = v.render("error", struct{ Title, Text string }{v.lang.T(why.title), v.lang.T(why.text)}) // never fails
 }
 
 // keepOnce stores a secret for the next page of this session, which shows it once.

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/audit"
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -23,6 +22,7 @@ const (
 	actWebhookSet     = "webhook.set"
 	actWebhookRotate  = "webhook.rotate"
 	actWebhookRotated = "webhook.rotation_end"
+	actWebhookRecover = "webhook.recover"
 )
 
 // webhookPart is the webhook endpoint on the page of the sender IDs.
@@ -71,15 +71,22 @@ func (o onceContent) text() string {
 
 func (v *visit) webhookPart(t tenant) (p webhookPart, err error) {
 	p.Events = eventOptions()
-	e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
-	if errors.Is(err, webhooks.ErrNotFound) {
-		return p, nil
+	if p.Endpoint, err = v.endpoint(t); p.Endpoint == nil {
+		return p, err
 	}
-	p.Endpoint = &e
 	for _, name := range webhooks.Askable() {
-		p.Asked = append(p.Asked, askedEvent{name, askedTexts[name], slices.Contains(e.Events, name)})
+		p.Asked = append(p.Asked, askedEvent{name, askedTexts[name], slices.Contains(p.Endpoint.Events, name)})
 	}
 	return p, err
+}
+
+// endpoint returns the company's endpoint; nil when it has none.
+func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
+	e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
+	if errors.Is(err, webhooks.ErrNotFound) {
+		return nil, nil
+	}
+	return &e, err
 }
 
 // askedTexts maps the events that an endpoint may ask for to the keys of their texts.
@@ -93,49 +100,37 @@ func eventOptions() (all []option) {
 	return all
 }
 
-// changeWebhook calls work, which changes the endpoint, and records the act in the same transaction.
+// changeWebhook calls work, which changes the endpoint, and records the act.
 func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error)) error {
-	d := v.d
-	err := postgres.Retry(v.ctx(), func() error {
-		return pgx.BeginTxFunc(v.ctx(), d.rooms.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-			before, after, err := work(tx, d.rooms.Webhooks.In(tx))
-			if err != nil {
-				return err
-			}
-			return audit.Record(v.ctx(), tx, audit.Entry{Actor: audit.User(t.User.ID), Act: act, Subject: "webhook of company " + t.company().String(),
-				Company: t.company(), Before: before, After: after})
-		})
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		before, after, err := work(tx, v.d.rooms.Webhooks.In(tx))
+		return audit.Entry{Act: act, Subject: "webhook of company " + t.company().String(), Before: before, After: after}, err
 	})
 	if err == nil {
-		d.rooms.Webhooks.Kick()
+		v.d.rooms.Webhooks.Kick()
 	}
 	return err
 }
 
 // setWebhook is POST /webhook: it sets the URL.
-func (d *Dashboard) setWebhook(v *visit, t tenant) {
+func (d *Dashboard) setWebhook(v *visit, t tenant) error {
 	f := v.form()
 	address := strings.TrimSpace(f.required("url"))
-	if f.ok() {
-		made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
-		var refusal sms.Refusal
-		switch {
-		case err == nil && made: // the next page shows the new secret
-			v.redirect("/senders#webhook", "")
-			return
-		case err == nil:
-			v.redirect("/senders#webhook", "flash.webhook")
-			return
-		case errors.As(err, &refusal):
-			f.refuse("url", urlRefusalText(refusal.Reason))
-		default:
-			v.handleError("setting a webhook endpoint", err)
-			return
-		}
+	if !f.ok() {
+		return d.senders(v, t)
 	}
-	if data, ok := v.sendersPage(t); ok {
-		v.renderForm("senders", data, f)
+	made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
+	refusal, refused := errors.AsType[sms.Refusal](err)
+	switch {
+	case refused:
+		f.refuse("url", urlRefusalText(refusal.Reason))
+		return d.senders(v, t)
+	case err != nil:
+		return err
+	case made: // the next page shows the new secret
+		return v.redirect("/senders#webhook", "")
 	}
+	return v.redirect("/senders#webhook", "flash.webhook")
 }
 
 // urlRefusalText returns the key of the text for a refused URL.
@@ -171,49 +166,43 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 }
 
 // switchWebhook is POST /webhook/active.
-func (d *Dashboard) switchWebhook(v *visit, t tenant) {
-	f := v.form()
+func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
 	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // without this, a missing endpoint would be refused as a missing URL
-		v.handleError("reading a webhook endpoint", err)
-		return
+		return err
 	}
-	on, flash := f.Value("on") == "yes", "flash.webhook.off"
+	on, flash := v.form().Value("on") == "yes", "flash.webhook.off"
 	if on {
 		flash = "flash.webhook.on"
 	}
 	if _, err := v.setEndpoint(t, webhooks.Setting{Active: &on}); err != nil {
-		v.handleError("switching a webhook endpoint", err)
-		return
+		return err
 	}
-	v.redirect("/senders#webhook", flash)
+	return v.redirect("/senders#webhook", flash)
 }
 
 // askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
-func (d *Dashboard) askEvent(v *visit, t tenant) {
+func (d *Dashboard) askEvent(v *visit, t tenant) error {
 	f := v.form()
 	name := f.Value("event")
 	e, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
-	switch {
-	case err != nil:
-		v.handleError("reading a webhook endpoint", err)
-		return
-	case !slices.Contains(webhooks.Askable(), name):
-		v.renderError(http.StatusNotFound)
-		return
+	if err == nil && !slices.Contains(webhooks.Askable(), name) {
+		err = errNotFound
+	}
+	if err != nil {
+		return err
 	}
 	events := slices.DeleteFunc(slices.Clone(e.Events), func(each string) bool { return each == name })
 	if f.Value("on") == "yes" {
 		events = append(events, name)
 	}
 	if _, err := v.setEndpoint(t, webhooks.Setting{Events: &events}); err != nil {
-		v.handleError("setting the events of a webhook endpoint", err)
-		return
+		return err
 	}
-	v.redirect("/senders#webhook", "flash.webhook")
+	return v.redirect("/senders#webhook", "flash.webhook")
 }
 
 // rotateSecret is POST /webhook/rotate.
-func (d *Dashboard) rotateSecret(v *visit, t tenant) {
+func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
 	err := v.changeWebhook(t, actWebhookRotate, func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
 		e, err := hooks.Rotate(v.ctx(), t.company())
 		if err == nil {
@@ -221,19 +210,14 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) {
 		}
 		return nil, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
-	var refusal sms.Refusal
-	switch {
-	case errors.As(err, &refusal): // a second click: the page shows the rotation under way
-		v.redirect("/senders#webhook", "")
-	case err != nil:
-		v.handleError("rotating a webhook secret", err)
-	default:
-		v.redirect("/senders#webhook", "")
+	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way
+		return err
 	}
+	return v.redirect("/senders#webhook", "")
 }
 
 // endRotation is POST /webhook/rotate/end.
-func (d *Dashboard) endRotation(v *visit, t tenant) {
+func (d *Dashboard) endRotation(v *visit, t tenant) error {
 	err := v.changeWebhook(t, actWebhookRotated, func(_ pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
 		was, err := hooks.EndpointOf(v.ctx(), t.company())
 		if err != nil {
@@ -243,45 +227,37 @@ func (d *Dashboard) endRotation(v *visit, t tenant) {
 		return map[string]any{"previous_until": was.PreviousUntil}, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
 	if err != nil {
-		v.handleError("ending the rotation of a webhook secret", err)
-		return
+		return err
 	}
-	v.redirect("/senders#webhook", "flash.rotated")
+	return v.redirect("/senders#webhook", "flash.rotated")
 }
 
 // testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
-func (d *Dashboard) testWebhook(v *visit, t tenant) {
+func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 	f := v.form()
 	event := webhooks.Sent
 	if asked := f.Value("event"); among(eventOptions(), asked) {
 		event = asked
 	}
-	refuse := func(status int, key string) {
-		if data, ok := v.sendersPage(t); ok {
-			f.notice(key)
-			v.renderPage(status, "senders", data, f)
-		}
-	}
 	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.ctx(), int64(t.company())).Allowed {
-		refuse(http.StatusTooManyRequests, "webhook.test.many")
-		return
+		f.deny(http.StatusTooManyRequests, "webhook.test.many")
+		return d.senders(v, t)
 	}
 	v.leave()                                                                 // the endpoint may take its time
 	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
 	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)
-	switch {
-	case errors.Is(err, webhooks.ErrBusy):
-		refuse(http.StatusTooManyRequests, "webhook.test.busy")
-		return
-	case err == nil:
+	if errors.Is(err, webhooks.ErrBusy) {
+		f.deny(http.StatusTooManyRequests, "webhook.test.busy")
+		return d.senders(v, t)
+	}
+	if err == nil {
 		err = v.keepOnce("webhook", onceContent{Test: &result}.text())
 	}
 	if err != nil {
-		v.handleError("testing a webhook endpoint", err)
-		return
+		return err
 	}
-	v.redirect("/senders#webhook", "")
+	return v.redirect("/senders#webhook", "")
 }
 
 // attempt is one call as shown on pages.

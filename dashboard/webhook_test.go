@@ -425,13 +425,14 @@ func TestDeliveries(t *testing.T) {
 	}
 	for query, want := range map[string][2]int{
 		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},
-		"since=2020-01-01T00:00": {53, 3}, "since=2199-01-01T00:00": {0, 1}, "state=nonsense&event=%22%3E&since=yesterday&before=-3": {53, 3},
-		"since=9999999-01-01T00:00": {53, 3}, "before=99999999999999999999": {53, 3},
+		"since=2020-01-01T00:00": {53, 3}, "since=2199-01-01T00:00": {0, 1}, "state=nonsense&event=%22%3E&before=-3": {53, 3},
+		"before=99999999999999999999": {53, 3},
 	} {
 		if seen, pages := walk("/deliveries?" + query); len(seen) != want[0] || pages != want[1] {
 			t.Errorf("%s: %d deliveries on %d pages, want %v", query, len(seen), pages, want)
 		}
 	}
+	c.wants(c.get("/deliveries?since=9999999-01-01T00:00"), http.StatusUnprocessableEntity)
 	a := c.get("/deliveries?since=" + url.QueryEscape(`"><script>alert(1)</script>`) + "&state=" + url.QueryEscape(markup))
 	if strings.Contains(a.body, "<script>alert") {
 		t.Error("markup from the address")
@@ -466,7 +467,7 @@ func TestRecovery(t *testing.T) {
 // it, and with no word that a stranger wrote.
 func TestFailingMail(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, language := range []string{"fr", "en", "rn"} {
+	for _, language := range []string{"fr", "en"} {
 		email := language + "@example.com"
 		u := w.user(email, false)
 		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
@@ -480,7 +481,7 @@ func TestFailingMail(t *testing.T) {
 		w.until("they fail", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 2 })
 	}
 	w.until("it is noted with the endpoints", func() (noted bool) {
-		err := w.pool.QueryRow(t.Context(), `select count(*) = 3 from webhook_endpoints where given_up_at is not null`).Scan(&noted)
+		err := w.pool.QueryRow(t.Context(), `select count(*) = 2 from webhook_endpoints where given_up_at is not null`).Scan(&noted)
 		return err == nil && noted
 	})
 	// An endpoint of nobody holds up no mail.
@@ -496,7 +497,7 @@ func TestFailingMail(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for language, says := range map[string]string{"fr": "heure du Burundi", "en": "Burundi time", "rn": "heure du Burundi"} {
+	for language, says := range map[string]string{"fr": "heure du Burundi", "en": "Burundi time"} {
 		m := w.mail(language+"@example.com", 0)
 		l, _ := w.d.words.ByTag(language)
 		if m.Subject != l.T("mail.failing.subject") || !strings.Contains(m.Text, says) || !strings.Contains(m.Text, w.url+"/deliveries?state=failed") {
@@ -510,7 +511,7 @@ func TestFailingMail(t *testing.T) {
 	if err != nil || told != 0 {
 		t.Errorf("told again: %d, %v", told, err)
 	}
-	if n := len(w.mails.Mails()); n != 3 {
+	if n := len(w.mails.Mails()); n != 2 {
 		t.Errorf("%d mails", n)
 	}
 }
@@ -537,110 +538,4 @@ func TestKeyActs(t *testing.T) {
 	if got := strings.Join(w.acts(owned.ID), " "); got != "company.create token.create token.revoke" {
 		t.Errorf("recorded: %s", got)
 	}
-}
-
-// senderAndWebhook asks for a sender, sets an endpoint and looks at what became of its events.
-func (p *person) senderAndWebhook(email string) {
-	company := p.companyID(email)
-	r := newReceiver(p.T)
-	p.open("/deliveries")
-	p.look("deliveries-none")
-	p.open("/senders")
-	p.look("senders-none")
-	p.fill("name", "Isoko & Fils")
-	p.fill("purpose", "x")
-	p.press("senders.ask.do")
-	p.sees("senders.name.wrong")
-	p.look("senders-wrong")
-	for i, name := range []string{"IsokoNews", "IsokoShop", "ISOKO24"} {
-		p.fill("name", name)
-		p.fill("purpose", [3]string{"Order news for customers of our shops in Bujumbura and Gitega", "Offers, to those who asked for them", "One-time codes of our web shop"}[i])
-		p.press("senders.ask.do")
-		p.sees("flash.sender")
-	}
-	list, err := p.w.accounts.SenderRequestsOf(p.Context(), sms.CompanyID(company))
-	if err != nil || len(list) != 3 {
-		p.Fatal(list, err)
-	}
-	if _, err := p.w.accounts.SetSender(p.Context(), list[2].ID, true); err != nil {
-		p.Fatal(err)
-	}
-	if _, err := p.w.accounts.RefuseSender(p.Context(), list[1].ID, "This name reads like another company’s. Ask again with your full name."); err != nil {
-		p.Fatal(err)
-	}
-	p.fill("url", "ftp://example.com")
-	p.press("webhook.save")
-	p.sees("webhook.bad.scheme")
-	p.fill("url", r.URL+"/intumwa")
-	p.press("webhook.save")
-	p.sees("webhook.secret.new")
-	p.look("senders-webhook-made")
-	secret := secretText.FindString(p.read())
-	r.answer(http.StatusInternalServerError, "Traceback (most recent call last):\n  File \"hook.py\", line 12, in post\nKeyError: 'message_id'")
-	p.press("webhook.test.do")
-	p.sees("attempt.answer")
-	p.look("senders-webhook-test-failed")
-	r.answer(http.StatusOK, `{"ok": true}`)
-	p.press("webhook.test.do")
-	p.sees("attempt.answer")
-	if !r.signedBy(secret) {
-		p.Error("the secret that is shown does not sign the test")
-	}
-	p.look("senders-webhook-test")
-	if strings.Contains(p.read(), secret) {
-		p.Error("the secret is shown twice")
-	}
-	p.unfold("webhook.rotate")
-	p.press("webhook.rotate.do")
-	p.sees("webhook.secret.new")
-	p.look("senders-webhook-rotated")
-	p.unfold("webhook.rotate.end")
-	p.press("webhook.rotate.end.do")
-	p.sees("flash.rotated")
-	p.press("webhook.turnoff")
-	p.sees("flash.webhook.off")
-	p.look("senders-webhook-off")
-	p.press("webhook.turnon")
-	p.sees("flash.webhook.on")
-
-	p.w.enqueue(company, 1000*company, 4)
-	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 4 })
-	r.answer(http.StatusBadGateway, "<html><head><title>502 Bad Gateway</title></head>\n<body><center><h1>502 Bad Gateway</h1></center></body></html>")
-	p.w.enqueue(company, 1000*company+10, 3)
-	p.w.until("they fail", func() bool { return p.w.inState(company, webhooks.StateFailed) == 3 })
-	p.open("/deliveries")
-	p.look("deliveries")
-	p.open("/deliveries?state=pending&since=2026-01-01T00:00")
-	p.sees("deliveries.nomatch")
-	p.look("deliveries-nomatch")
-	p.open("/deliveries?state=failed")
-	p.pressText(webhooks.Sent)
-	p.sees("delivery.failed.text")
-	p.look("delivery-failed")
-	r.answer(http.StatusOK, "")
-	p.press("delivery.resend")
-	p.sees("flash.resent")
-	p.w.until("it is delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 5 })
-	p.press("deliveries.title")
-	p.press("recovery.do")
-	p.sees("flash.recovery")
-	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 7 })
-	p.open("/deliveries")
-	p.look("deliveries-recovered")
-	if _, err := p.w.accounts.SetSender(p.Context(), list[2].ID, false); err != nil { // what comes next begins without one
-		p.Fatal(err)
-	}
-}
-
-func (p *person) companyID(email string) int64 {
-	p.Helper()
-	u, err := p.w.accounts.UserByEmail(p.Context(), email)
-	if err != nil {
-		p.Fatal(err)
-	}
-	c, err := p.w.accounts.CompanyOf(p.Context(), u.ID)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return c.ID
 }

@@ -37,9 +37,10 @@ type world struct {
 	d        *Dashboard
 }
 
-// newWorld changes the rooms and options as the test wants them.
+// newWorld changes the rooms and options as the test wants them. Tests with worlds of their own run side by side.
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New()}
 	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
 		OTPKey: []byte("key"), Replacements: 3})

@@ -33,18 +33,16 @@ const another = (method, address, id, body) => new Promise((resolve) => {
 const reachable = (region) => [...region.querySelectorAll("a[href], button, input, select, textarea, summary")];
 
 // A region with data-live is fetched again: less and less often, for a quarter of an hour; with a number, every so many
-// milliseconds. When a region with "all" ends, the page is loaded again. When no answer comes any more, the link to reload is shown.
+// milliseconds. When no answer comes any more, the link to reload is shown.
 const follow = (region) => {
   const every = Number(region.dataset.live);
   const end = every ? Infinity : Date.now() + 15 * 60000;
-  const whole = region.dataset.live === "all";
   let wait = every || 500, silent = 0;
   const look = async () => {
     if (!document.hidden) {
       const fresh = await another("GET", location.href, region.id);
       silent = fresh ? 0 : silent + 1;
       if (fresh && fresh.outerHTML !== region.outerHTML) {
-        if (whole && !("live" in fresh.dataset)) { location.reload(); return; }
         const node = document.importNode(fresh, true);
         const at = reachable(region).indexOf(document.activeElement);
         region.replaceWith(node);

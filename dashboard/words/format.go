@@ -14,8 +14,9 @@ var months = map[string][12]string{
 	"fr": {"janv.", "févr.", "mars", "avr.", "mai", "juin", "juil.", "août", "sept.", "oct.", "nov.", "déc."},
 }
 
-// Number writes a whole number with its thousands apart.
-func (l *Language) Number(n int64) string {
+// Number returns a whole number, an int or int64, with its thousands apart.
+func (l *Language) Number(number any) string {
+	n := whole(number)
 	separator := "\u202f" // narrow, and no line breaks there
 	if l.Tag == "en" {
 		separator = ","
@@ -32,38 +33,44 @@ func (l *Language) Number(n int64) string {
 	return sign + digits + out
 }
 
-// Whole is Number of an int.
-func (l *Language) Whole(n int) string { return l.Number(int64(n)) }
-
-// Date writes a day.
-func (l *Language) Date(t time.Time) string {
-	t = t.In(Bujumbura)
-	names, ok := months[l.Tag]
-	if !ok {
-		return t.Format("02/01/2006")
+// whole returns the value of an int or int64.
+func whole(n any) int64 {
+	if n, ok := n.(int); ok {
+		return int64(n)
 	}
-	return fmt.Sprintf("%d %s %d", t.Day(), names[t.Month()-1], t.Year())
+	return n.(int64)
 }
 
-// Time writes a day and the time of day.
+// Decimal returns a number of tenths with the language's decimal separator.
+func (l *Language) Decimal(tenths int64) string {
+	point := ","
+	if l.Tag == "en" {
+		point = "."
+	}
+	return strconv.FormatInt(tenths/10, 10) + point + strconv.FormatInt(tenths%10, 10)
+}
+
+// Date returns a day.
+func (l *Language) Date(t time.Time) string {
+	t = t.In(Bujumbura)
+	return fmt.Sprintf("%d %s %d", t.Day(), months[l.Tag][t.Month()-1], t.Year())
+}
+
+// Time returns a day and the time of day.
 func (l *Language) Time(t time.Time) string {
 	return l.Date(t) + ", " + t.In(Bujumbura).Format("15:04")
 }
 
-// Clock writes the time of day to the second.
+// Clock returns the time of day to the second.
 func (l *Language) Clock(t time.Time) string { return t.In(Bujumbura).Format("15:04:05") }
 
-// Moment writes a day and the time of day to the second.
+// Moment returns a day and the time of day to the second.
 func (l *Language) Moment(t time.Time) string { return l.Date(t) + ", " + l.Clock(t) }
 
-// Machine writes a time for the datetime attribute.
+// Machine returns a time for the datetime attribute.
 func (l *Language) Machine(t time.Time) string { return t.In(Bujumbura).Format(time.RFC3339) }
 
-// Day writes a day without its year. It takes the date as it stands, whatever its zone.
+// Day returns a day without its year. It takes the date as it stands, whatever its zone.
 func (l *Language) Day(t time.Time) string {
-	names, ok := months[l.Tag]
-	if !ok {
-		return t.Format("02/01")
-	}
-	return fmt.Sprintf("%d %s", t.Day(), names[t.Month()-1])
+	return fmt.Sprintf("%d %s", t.Day(), months[l.Tag][t.Month()-1])
 }

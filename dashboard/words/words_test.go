@@ -142,7 +142,7 @@ func acts(t *testing.T) map[string]string {
 	return found
 }
 
-// TestTexts: English and French have every key that is used, also one for every act that is recorded, and no other; Kirundi has no key that they lack; the same
+// TestTexts: English and French have every key that is used, also one for every act that is recorded, and no other; the same
 // blanks are filled in everywhere.
 func TestTexts(t *testing.T) {
 	w, err := Load()
@@ -151,7 +151,7 @@ func TestTexts(t *testing.T) {
 	}
 	counted := map[string]bool{}
 	keys := used(t)
-	for _, l := range w.Languages[:2] {
+	for _, l := range w.Languages {
 		for key, where := range keys {
 			_, one := l.texts[key+".one"]
 			_, other := l.texts[key+".other"]
@@ -189,7 +189,7 @@ func TestMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for header, want := range map[string]string{
-		"": "fr", "en": "en", "en-GB,fr;q=0.5": "en", "fr-FR,en;q=0.9": "fr", "rn-BI": "rn", "de": "fr", "de,en;q=0.1": "en",
+		"": "fr", "en": "en", "en-GB,fr;q=0.5": "en", "fr-FR,en;q=0.9": "fr", "rn-BI": "fr", "de": "fr", "de,en;q=0.1": "en",
 		"%%%": "fr", strings.Repeat("en,", 1000): "fr",
 	} {
 		if got := w.Match(header).Tag; got != want {
@@ -207,7 +207,6 @@ func TestFormats(t *testing.T) {
 	for i, want := range [][]string{
 		{"1\u202f234\u202f567", "−12", "1 avr. 2026, 00:05"},
 		{"1,234,567", "−12", "1 Apr 2026, 00:05"},
-		{"1\u202f234\u202f567", "−12", "01/04/2026, 00:05"},
 	} {
 		l := w.Languages[i]
 		if got := []string{l.Number(1234567), l.Number(-12), l.Time(at)}; !slices.Equal(got, want) {
@@ -217,7 +216,7 @@ func TestFormats(t *testing.T) {
 	if got := w.Languages[1].N("account.twostep.codes", 0); !strings.HasPrefix(got, "0 recovery codes") {
 		t.Error(got)
 	}
-	if got := w.Languages[2].N("account.twostep.codes", 0); !strings.HasPrefix(got, "Il reste 0 code ") {
+	if got := w.Languages[0].N("account.twostep.codes", 0); !strings.HasPrefix(got, "Il reste 0 code ") {
 		t.Error(got)
 	}
 }

@@ -42,14 +42,16 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Long leaves a test to the long suites (make attack, chaos and fleet), which set
-// INTUMWA_CHAOS. A shorter test keeps watch over its promise in make test.
+// Long leaves a test to the long suites (make test-all). A shorter test keeps watch over its promise in make test.
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv("INTUMWA_CHAOS") == "" {
+	if !Thorough() {
 		t.Skip("a long suite plays it")
 	}
 }
+
+// Thorough reports whether a long suite runs: INTUMWA_CHAOS is set.
+func Thorough() bool { return os.Getenv("INTUMWA_CHAOS") != "" }
 
 // Lacks ends a test that needs what this machine has not: it is skipped, or
 // fails when CI=true. Tests skip themselves in no other way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,14 @@ type SegmentRecord struct {
 // SubmittedAt. Else its dispatcher died, or the database was restored, before that was
 // recorded: the carrier may have it, and SubmittedAt is when that was found.
 func (s *SegmentRecord) Submitted() bool { return s.Link != "" }
+
+// ID returns the carrier's id; empty when there is none, because the submit_sm was never answered or the answer named none.
+func (s *SegmentRecord) ID() string {
+	if strings.HasPrefix(s.CarrierID, "?") || strings.HasPrefix(s.CarrierID, "!") { // the key that stands in for it
+		return ""
+	}
+	return s.CarrierID
+}
 
 // ReceiptRecord is a receipt that settled nothing and was kept.
 type ReceiptRecord struct {
