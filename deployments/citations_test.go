@@ -24,7 +24,7 @@ var (
 	// unopenable are pages that are not in the repository, as they were once
 	// cited, and letters that only their readers could decode.
 	unopenable = []*regexp.Regexp{
-		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions(\.md|[:,] )`), regexp.MustCompile(`interface\.md`),
+		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions[:,] `), regexp.MustCompile(`interface\.md`),
 		regexp.MustCompile(`go-smpp [CS]\d`), regexp.MustCompile(`// [SP]\d+[:,]`), regexp.MustCompile(`promise P\d`),
 		regexp.MustCompile(`section 0\.\d`), regexp.MustCompile(`ource: "?[A-H][ .]\d`), regexp.MustCompile(`ssue \d+\.\d`),
 	}

@@ -50,6 +50,7 @@ func lints(t *testing.T, linter, check, text string) string {
 // TestSchemas: what kustomize makes of the manifests is what the API's own types take, and what refers to something finds it; and
 // the Dockerfile passes every rule of docker build --check.
 func TestSchemas(t *testing.T) {
+	testenv.Long(t)
 	lint := linter(t)
 	kustomize := testenv.Tool(t, "kustomize")
 	for _, folder := range []string{"kubernetes/overlays/example", "kubernetes/base"} {
@@ -72,6 +73,7 @@ func TestSchemas(t *testing.T) {
 
 // TestImage: what the Dockerfile builds needs nothing of its image, and says its version.
 func TestImage(t *testing.T) {
+	testenv.Long(t)
 	dockerfile, err := os.ReadFile("docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"intumwa/internal/testenv"
@@ -147,22 +148,23 @@ func TestPromtool(t *testing.T) {
 	for _, file := range files(t, "prometheus/tests/*.yaml") {
 		runs = append(runs, []string{"test", "rules", file})
 	}
+	var running sync.WaitGroup
 	for _, args := range runs {
-		var said []byte
-		var err error
-		// promtool compacts its own store beside a test that spans more than a
-		// day and now and then loses sight of samples meanwhile (one run in some
-		// ten of the week-long one, same file). A rule that is wrong fails every
-		// time.
-		for range promtoolTries {
-			if said, err = exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err == nil {
-				break
+		running.Go(func() {
+			var said []byte
+			var err error
+			// promtool compacts its own store beside a test that spans more than a
+			// day, and loses sight of samples meanwhile in one of ten runs of the
+			// week-long one. A rule that is wrong fails every time.
+			for range promtoolTries {
+				if said, err = exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err == nil {
+					return
+				}
 			}
-		}
-		if err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
-		}
+		})
 	}
+	running.Wait()
 }
 
 // TestAmtool checks the configuration of Alertmanager, and that it sends each severity where docs/monitoring.md says.

@@ -110,3 +110,41 @@ func TestSingleOvertakesCampaign(t *testing.T) {
 		t.Errorf("%d messages went out before the single send, %d of the campaign waited", at-before, overtaken)
 	}
 }
+
+// TestBatchesTakeTurns: of two companies' batches, neither waits until the other
+// is through: the small one, which came later, begins soon and goes on, a few
+// messages of each in turn.
+func TestBatchesTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
+	w.campaign(1, 3000, "big")
+	w.until("the big one is on its way", func() bool { return mno.Stats().Accepted > 40 })
+	small := w.campaign(2, 40, "small")
+	before := int(mno.Stats().Accepted)
+	w.await("sent", 20*time.Second, small...)
+	w.stop()
+	texts := make([]string, 0, 600)
+	for _, m := range mno.Submits() {
+		texts = append(texts, m.Text)
+	}
+	first := slices.Index(texts, "small")
+	if first-before > 100 {
+		t.Errorf("%d messages of the big batch went out before the first of the small one", first-before)
+	}
+	left, others := len(small), 0
+	for _, text := range texts[first:] {
+		if others++; text == "small" {
+			if others-1 > 30 {
+				t.Errorf("%d messages of the big batch between two of the small one", others-1)
+			}
+			if left, others = left-1, 0; left == 0 {
+				break
+			}
+		}
+	}
+	if left > 0 || !slices.Contains(texts[first:], "big") {
+		t.Errorf("%d of the small batch did not come while the big one was on its way", left)
+	}
+}

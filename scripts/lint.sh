@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# go vet and golangci-lint over everything. The linter is built once, at the
-# version below, into .bin.
+# golangci-lint over everything, which runs the analyzers of go vet too. It is built
+# once, at the version below, into .bin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,5 +16,4 @@ if [ ! -x "$linter" ]; then
 	mv "$folder/golangci-lint" "$linter"
 fi
 
-go vet ./...
 "$linter" run --allow-parallel-runners ./...

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 if ! commit=$(git rev-parse --verify --quiet "${1:?which commit?}^{commit}"); then
 	echo "previous.sh: this clone does not have $1, the release before, so no upgrade from it can be played." >&2
-	echo "  Fetch it (git fetch --unshallow --tags), or name another: make fleet PREVIOUS=v1.2.0" >&2
+	echo "  Fetch it (git fetch --unshallow --tags), or name another: make test-all PREVIOUS=v1.2.0" >&2
 	exit 1
 fi
 binary=$PWD/.bin/previous-${commit:0:12}

@@ -1,16 +1,29 @@
 #!/usr/bin/env bash
-# Every check there is: vet, linter, known vulnerabilities, and all tests with the race detector on
-# one private pair of servers. The seeds of the fuzzers run as tests; make fuzz searches on. The
-# servers end with it, also when it fails or is interrupted.
+# Every check: linter, known vulnerabilities, and the tests with the race detector
+# on one private pair of servers. The seeds of the fuzzers run as tests; make fuzz
+# searches on. The servers end with it, also when it fails or is interrupted.
+#
+#   test.sh        leaves out what takes long (testenv.Long)
+#   test.sh long   leaves out nothing
 #
 #   PACKAGES='./smpp/...'   tests these only
 #   TESTFLAGS='-v -run X'   goes to go test as it is
+#   PREVIOUS=v1.2.0         the release from which the story of an upgrade begins
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+timeout=15m
+if [ "${1:-}" = long ]; then
+	export INTUMWA_TEST_LONG=1
+	timeout=3h
+fi
+if [ -n "${PREVIOUS:-}" ]; then
+	INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "$PREVIOUS")
+	export INTUMWA_STORIES_PREVIOUS
+fi
 assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
 : "$assignments"
-scripts/tools.sh # says what it cannot have; with CI=true that is a failure
+scripts/tools.sh # names what it cannot have; with CI=true that is a failure
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 
@@ -45,16 +58,9 @@ step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
-# A test that fails does not keep the others from being run: all that fails is
-# seen at once.
-failed=0
-# These play whole gateways against the clock: each has the machine to itself.
-whole='./dispatcher ./internal/stories'
-rest=${PACKAGES:-$(go list ./... | grep -v -e '/dispatcher$' -e '/internal/stories$')}
-# shellcheck disable=SC2086 # all are lists of words
-step go test -race -timeout 15m ${TESTFLAGS:-} $rest || failed=1
-if [ -z "${PACKAGES:-}" ]; then
-	# shellcheck disable=SC2086
-	step go test -race -timeout 15m -p 1 ${TESTFLAGS:-} $whole || failed=1
-fi
-exit "$failed"
+export GORACE=atexit_sleep_ms=0 # a test binary would sleep for a second when it ends
+# The rooms that take longest start first. All tests that fail are seen, because a
+# failure ends its room only. The linter has run go vet.
+# shellcheck disable=SC2086 # both are lists of words
+step go test -race -vet=off -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
+	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./...}

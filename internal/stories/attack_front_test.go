@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // promptly is far above what a request takes on a busy machine, and below what
@@ -57,6 +59,7 @@ func head(method, path, token string, headers ...string) string {
 // enough and have most to complain of, in number and in octets. Answers and memory are
 // bounded, and others send meanwhile.
 func TestAttackMemory(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{})
@@ -120,12 +123,9 @@ func (w *world) asksForMuch(attacker, shop *company, names []string) (times []ti
 
 // One host opens more connections than there are; another is let in at once.
 func TestAttackOneHost(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
-	const all, each = 10_000, 1000
-	dials := 1050
-	if isLong() {
-		dials = 10_050
-	}
+	const all, each, dials = 10_000, 1000, 10_050
 	w := play(t, scene{})
 	shop := w.silentCompany("Isoko", 1000)
 	resident := w.gateway.mostResident()
@@ -145,6 +145,7 @@ func TestAttackOneHost(t *testing.T) {
 // Thirty-two sockets of four customers promise 16 MiB each and drip; the bulks
 // of a fifth go through.
 func TestAttackDrippedBodies(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	w := play(t, scene{})
 	shop := w.silentCompany("Isoko", 10_000)
@@ -191,14 +192,15 @@ func TestAttackDrippedBodies(t *testing.T) {
 	w.gateway.keptBelow("dripped bodies", resident(), 400, 700)
 }
 
-// One customer looks for what is not there among all its messages, over forty connections or
-// ten times as many; others send and look up.
+// One customer looks for what is not there among all its messages, over four hundred
+// connections; others send and look up.
 func TestAttackLookups(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}})
 	curious, shop := w.silentCompany("Isoko", 50_000), w.silentCompany("Inzu", 1000)
-	curious.bulk(500*chaos(40), nil)
+	curious.bulk(20_000, nil)
 	w.drains()
 	w.settles(settledWithin)
 	lasted(t, "before look-ups", curious.meanwhile(30))
@@ -207,7 +209,7 @@ func TestAttackLookups(t *testing.T) {
 	var stop atomic.Bool
 	var looked atomic.Int64
 	resident := w.gateway.mostResident()
-	for range 40 * chaos(10) {
+	for range 400 {
 		all.Go(func() {
 			for !stop.Load() {
 				switch status := looks(curious, "/v1/sms?status=failed&from=2020-01-01&to=2100-01-01&limit=100"); status {
@@ -231,6 +233,7 @@ func TestAttackLookups(t *testing.T) {
 // One address tries many tokens: after its tries it is refused without the
 // database being asked, and a customer behind the same address is not held up.
 func TestAttackTokens(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	w := play(t, scene{})
 	shop := w.silentCompany("Isoko", 1000)

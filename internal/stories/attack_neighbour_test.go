@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // A neighbour fills Redis, overwrites every key of ours, and stops a customer's
 // counter for a year. Messages arrive all the same, a metric says so, and nobody
 // waits longer than a window.
 func TestAttackNeighbourInRedis(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	const limit = 1000
@@ -83,6 +86,7 @@ func TestAttackNeighbourInRedis(t *testing.T) {
 // Somebody holds one company's balance at the database: that company waits, and
 // is refused with 503 in time; others are not held up on any process.
 func TestAttackHeldBalance(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{gateways: []tree{{}, {}}})

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // takesOver answers a call on the bare connection, which it keeps until the
@@ -61,6 +63,7 @@ func again(first, text string) func(net.Conn) bool {
 // each attempt ends by its deadline, is recorded and made again; SIGTERM in the
 // midst of it is an orderly end, and leaves no delivery claimed.
 func TestAttackHostileEndpoints(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const (
 		handOvers = 11

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -19,32 +20,10 @@ func (c *company) everywhere(what string, status int, within time.Duration, to s
 	}
 }
 
-// An operator's change takes effect in every process at once, also after the connections for
-// notices were cut.
-func TestChangesHoldOnEveryProcess(t *testing.T) {
-	t.Parallel()
-	// Less than the age of cached rows, and long enough for a loaded machine.
-	const atOnce = 1500 * time.Millisecond
-	w := play(t, scene{gateways: []tree{{"roles": "api,dispatcher,webhooks"}, {"roles": "api"}}})
-	shop := w.company("Isoko", 1000)
-	var result map[string]any
-	shop.everywhere("an approval", http.StatusOK, atOnce, w.number())
-	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=false")
-	shop.everywhere("a lost approval", http.StatusBadRequest, atOnce, w.number())
-	w.orders(&result, "", "company", "set", "--id", shop.number(), "--approved=true")
-	shop.everywhere("an approval", http.StatusOK, atOnce, w.number())
-	// No process gets the next notice: with a new connection it drops everything.
-	if n := ask[int](w, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`); n == 0 {
-		t.Error("nobody listens")
-	}
-	w.orders(&result, "", "token", "revoke", "--id", strconv.FormatInt(shop.tokenID, 10))
-	shop.everywhere("a revocation", http.StatusUnauthorized, atOnce, w.number())
-	w.drains()
-}
-
 // A handset writes STOP: no process sends it anything more from this company, and nothing is charged. It writes START, and
 // gets messages again. Another company's messages reach it all the time.
 func TestStopAndStart(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const within = 10 * time.Second
 	w := play(t, scene{gateways: []tree{{}, {}}, config: tree{"inbound": tree{"stop_reply": "C'est fait."}}})
@@ -84,6 +63,7 @@ type cancelled struct {
 // What a company has queued is held when the company or its sender loses its approval, goes on when both are approved again,
 // and can be cancelled whole. The messages of others go their way.
 func TestDisapprovalHoldsWhatIsQueued(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	w := play(t, scene{carriers: []carrier{{sim: carriersim.Options{NoFates: true}, link: tree{"tps": 10, "window": 5}}}})
 	shop, other := w.company("Isoko", 1000), w.company("Ikawa", 1000)

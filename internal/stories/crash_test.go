@@ -2,10 +2,12 @@ package stories
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -59,14 +61,35 @@ func TestKilledMidLoad(t *testing.T) {
 	w.company("Isoko", 1_000_000).sendsWhileKilled(kills).adds(window * kills)
 }
 
+// The carrier breaks its connections and is then away. Nothing is lost, and of what was on the
+// wire each time at most a window arrives twice.
+func TestCarrierGoneMidLoad(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	times := chaos(10)
+	w := play(t, scene{carriers: []carrier{steady()}})
+	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 1000 * times})
+	for n := range times {
+		l.reaches(1000*n + 300)
+		w.lumitel.ResetAll()
+		l.reaches(1000*n + 600)
+		w.lumitel.close()
+		l.reaches(1000*n + 900)
+		w.lumitel.open()
+	}
+	l.onlyAnswers(http.StatusOK)
+	l.adds(2 * window * times)
+}
+
 // The same with a carrier that is not to be sent again what it may have
 // (on_ambiguous: hold): nothing arrives twice. What was on the wire is settled by
 // its receipts, which echo the reference; what was only about to go out waits
 // for the deadline, and that is never more than a window a kill.
 func TestKilledWithHold(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	kills := chaos(10)
+	const kills = 10
 	holding := steady()
 	holding.sim.EchoReference = true
 	holding.config = tree{"on_ambiguous": "hold"}
@@ -90,6 +113,7 @@ func TestKilledWithHold(t *testing.T) {
 // PostgreSQL hangs, its connections open, and the gateway is told to end. It ends within its time; the next one carries
 // everything on.
 func TestTerminatedWhilePostgresHangs(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, ownPostgres: true})

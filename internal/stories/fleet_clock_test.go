@@ -7,19 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // The clock of one API's machine is an hour ahead, and that of the dispatcher's that leads
-// an hour behind; and, in the long form, the other way round. Nothing goes by them: what is for later goes out
-// when it is time, a code that is good for minutes is neither taken for expired nor said to
+// an hour behind; then the other way round. Nothing goes by them: what is for later goes out when it is time, a code that is good for minutes is neither taken for expired nor said to
 // be good for longer, a webhook is signed with the time that its receiver has, what is shown
 // and kept has the time at which it was, ids grow with time, and the leases are kept.
 func TestFleetClock(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for name, api := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
-		if api < 0 && !isLong() {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			if apart(t, wrongBinary) {
 				clocks(t, api, -api).keepTime()

@@ -18,6 +18,7 @@ const recovered = 60 * time.Second
 // carrier sees more binds than there are: who is cut off from the database unbinds before
 // another takes its place.
 func TestFleetPartition(t *testing.T) {
+	testenv.Long(t)
 	if !apart(t) {
 		return
 	}
@@ -51,19 +52,15 @@ func TestFleetPartition(t *testing.T) {
 		{"the dispatcher that leads, from PostgreSQL", leading, []*testenv.Host{w.postgres}, long, true, false},
 		{"the dispatcher that leads, from the carrier", leading, []*testenv.Host{w.lumitel.host}, noticed, true, false},
 		{"one API, from everything but its customers", api, []*testenv.Host{w.postgres, w.stores, w.lumitel.host}, short, false, false},
-	}
-	if isLong() {
-		cuts = append(cuts, []cut{
-			{"the dispatcher that leads, from Redis", leading, []*testenv.Host{w.stores}, short, false, false},
-			{"the two dispatchers, from each other", leading, nil, short, false, false},
-			{"one API, from PostgreSQL", api, []*testenv.Host{w.postgres}, short, false, false},
-			{"one API, from Redis", api, []*testenv.Host{w.stores}, short, false, false},
-			{"the dispatcher that leads, from PostgreSQL, for a blink", leading, []*testenv.Host{w.postgres}, time.Second, true, false},
-			{"the dispatcher that waits, from PostgreSQL", waiting, []*testenv.Host{w.postgres}, long, false, false},
-			{"the dispatcher that leads, from the carrier, until another has its link", leading, []*testenv.Host{w.lumitel.host}, time.Minute, true, true},
-			{"the dispatcher that leads, from all three", leading, []*testenv.Host{w.lumitel.host, w.stores, w.postgres}, long, true, false},
-			{"one API, from PostgreSQL, for longer", api, []*testenv.Host{w.postgres}, 20 * time.Second, false, false},
-		}...)
+		{"the dispatcher that leads, from Redis", leading, []*testenv.Host{w.stores}, short, false, false},
+		{"the two dispatchers, from each other", leading, nil, short, false, false},
+		{"one API, from PostgreSQL", api, []*testenv.Host{w.postgres}, short, false, false},
+		{"one API, from Redis", api, []*testenv.Host{w.stores}, short, false, false},
+		{"the dispatcher that leads, from PostgreSQL, for a blink", leading, []*testenv.Host{w.postgres}, time.Second, true, false},
+		{"the dispatcher that waits, from PostgreSQL", waiting, []*testenv.Host{w.postgres}, long, false, false},
+		{"the dispatcher that leads, from the carrier, until another has its link", leading, []*testenv.Host{w.lumitel.host}, time.Minute, true, true},
+		{"the dispatcher that leads, from all three", leading, []*testenv.Host{w.lumitel.host, w.stores, w.postgres}, long, true, false},
+		{"one API, from PostgreSQL, for longer", api, []*testenv.Host{w.postgres}, 20 * time.Second, false, false},
 	}
 	type span struct{ from, until time.Time }
 	spans := make([]span, len(cuts))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -18,11 +19,12 @@ const leaseOver = 8 * time.Second
 // Of two carriers, one closes the older of two binds, and one refuses the newer until the
 // older has been silent for too long.
 func TestFleetShares(t *testing.T) {
+	testenv.Long(t)
 	if !apart(t) {
 		return
 	}
 	const tps, links = 60, 2
-	sleeps := chaos(4)
+	const sleeps = 4
 	closing := steady()
 	closing.own, closing.links, closing.link = true, links, tree{"window": window, "tps": tps}
 	closing.sim.MaxSessions, closing.sim.ClosesOlder = 1, true
@@ -31,10 +33,7 @@ func TestFleetShares(t *testing.T) {
 	w := fleet(t, scene{carriers: []carrier{closing, counting}})
 	shop := w.company("Isoko", 1_000_000)
 	machine := watchStalls(t)
-	messages := 1800 * sleeps
-	if sleeps > 1 {
-		messages += 60 * tps * links // the carrier that counts binds may be waited for so long
-	}
+	const messages = 1800*sleeps + 60*tps*links // the carrier that counts binds may be waited for so long
 	l := shop.sendsMany(&load{messages: messages, keyed: true, at: w.turns})
 	for sleep := range sleeps {
 		w.carriesAt(tps*links, 2*time.Second)
@@ -50,7 +49,7 @@ func TestFleetShares(t *testing.T) {
 		before := w.lumitel.Stats().Accepted
 		w.eventually(10*time.Second, "it sends", func() bool { return w.lumitel.Stats().Accepted > before+20 })
 		t.Logf("sleep %d of %s: sending again after %v", sleep+1, leader.name, time.Since(slept).Round(time.Millisecond))
-		if sleeps > 1 && sleep == 0 {
+		if sleep == 0 {
 			counting := w.carriers[1]
 			w.eventually(100*time.Second, "the carrier that counts binds takes the other's", func() bool {
 				holds, _ := w.leader("leo-1")

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	code := testenv.Run(m)
 	built.remove()
+	release.remove()
 	os.Exit(code)
 }
 
@@ -35,10 +36,18 @@ func TestMain(m *testing.M) {
 // of the one in this checkout.
 const binaryVariable = "INTUMWA_STORIES_BINARY"
 
-// built is the gateway under test, compiled once a run with the race detector.
-var built binary
+// built is the gateway under test, with the race detector, and release is it as it is
+// shipped: the race detector takes memory that hides what grows.
+var (
+	built   = binary{option: "-race", variable: binaryVariable}
+	release = binary{option: "-trimpath"}
+)
 
+// binary is a gateway that is compiled once a run.
 type binary struct {
+	option   string
+	variable string // names another one
+
 	once sync.Once
 	dir  string
 	path string
@@ -48,14 +57,14 @@ type binary struct {
 func (b *binary) get(t testing.TB) string {
 	t.Helper()
 	b.once.Do(func() {
-		if b.path = os.Getenv(binaryVariable); b.path != "" {
+		if b.path = os.Getenv(b.variable); b.path != "" {
 			return
 		}
 		if b.dir, b.err = os.MkdirTemp("", "intumwa-stories-"); b.err != nil {
 			return
 		}
 		b.path = filepath.Join(b.dir, "intumwa")
-		if out, err := exec.Command("go", "build", "-race", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", b.option, "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})
@@ -95,13 +104,9 @@ func busy(t *testing.T) {
 	t.Cleanup(func() { <-stage })
 }
 
-// isLong reports whether the stories are played at full length.
-func isLong() bool { return os.Getenv("INTUMWA_CHAOS") != "" }
-
-// chaos is how often a story that breaks something does so: once, or as often
-// as said under INTUMWA_CHAOS.
+// chaos is how often a story breaks something: once, or so often in make test-all.
 func chaos(often int) int {
-	if isLong() {
+	if testenv.Thorough() {
 		return often
 	}
 	return 1

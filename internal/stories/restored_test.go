@@ -109,6 +109,7 @@ type decided struct {
 // come for what it has had name it to the operator, and so do they what was accepted after the moment and is in no book any
 // more. By the operator's word what was delivered is sent, the rest goes out, and nothing arrives twice. Redis is left as it was.
 func TestRestoredToAMoment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	for _, echoes := range []bool{false, true} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -33,9 +34,10 @@ func (w *world) released() {
 // Very many messages wait for the same moment, in no list that is read meanwhile, nor in Redis, which forgets everything. When the
 // moment comes they go out at once, each once, and single messages go before them.
 func TestManyScheduledForOneMoment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	many, later := 10_000*chaos(2), 20
+	const many, later = 20_000, 20
 	w := play(t, scene{
 		carriers: []carrier{{sim: carriersim.Options{NoFates: true}, links: 2, link: tree{"window": 200}}},
 		gateways: []tree{{}, {"roles": "dispatcher"}}, ownRedis: true,
@@ -80,6 +82,7 @@ func TestManyScheduledForOneMoment(t *testing.T) {
 // A customer cancels batches at the moment at which they are due, from several connections at once, while an operator does the
 // same. Each message is either sent or cancelled and paid back, once; what was cancelled before its moment is not sent at all.
 func TestCancelRacesWithTheDueMoment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	w := play(t, scene{
 		carriers: []carrier{{sim: carriersim.Options{NoFates: true}, links: 2, link: tree{"tps": 500, "window": 50}}},
@@ -155,6 +158,7 @@ func TestCancelRacesWithTheDueMoment(t *testing.T) {
 // The gateway is down when the moment comes, and is killed again while it releases what was due. All goes out afterwards, but
 // what has expired meanwhile, which is paid back.
 func TestDownAtTheDueMoment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	const many = 3000
@@ -171,7 +175,7 @@ func TestDownAtTheDueMoment(t *testing.T) {
 		SELECT count(*) FROM short`, time.Now())
 	w.comes(0)
 	w.gateway.start()
-	kills := chaos(10)
+	const kills = 10
 	for range kills {
 		left := w.scheduled()
 		w.comesTrue(onTheWayWithin, func() bool { n := w.scheduled(); return n < left || n == 0 })

@@ -3,11 +3,11 @@ package stories
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -39,32 +39,21 @@ func everyday() *mixture {
 	}
 }
 
-// soak is how long the long run runs.
-func soak(t *testing.T) time.Duration {
-	t.Helper()
-	said := os.Getenv("INTUMWA_SOAK")
-	if said == "" {
-		return 6 * time.Second
-	}
-	length, err := time.ParseDuration(said)
-	if err != nil {
-		t.Fatalf("INTUMWA_SOAK: %v", err)
-	}
-	return length
-}
-
 // A gateway works for a long time under the traffic of every day. Every message
 // ends as it must, and at the end the process is no bigger than at the
 // beginning.
 func TestSoak(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	const senders, pause = 20, 100 * time.Millisecond
-	length := soak(t)
-	messages := int(length/pause) * senders
-	w := play(t, scene{carriers: []carrier{{
+	const length, senders, pause = 10 * time.Minute, 20, 100 * time.Millisecond
+	const messages = int(length/pause) * senders
+	w := play(t, scene{dark: true, carriers: []carrier{{
 		sim: carriersim.Options{RespDelay: 5 * time.Millisecond, ReceiptDelay: 50 * time.Millisecond, ReceiptLead: 20 * time.Millisecond, MaxLog: 20*messages + 1000},
 	}}})
+	w.gateway.build = release.get(t)
+	w.gateway.start()
+	w.bound()
 	shop := w.company("Isoko", 100_000_000)
 	l := shop.sendsMany(&load{messages: messages, senders: senders, pause: pause, mixed: everyday()})
 	l.reachesIn(messages/5, length+time.Minute)
@@ -73,22 +62,21 @@ func TestSoak(t *testing.T) {
 	}
 	memory, goroutines := size()
 	l.adds(0)
-	if length >= time.Minute { // before that it is still growing up
-		w.comesTrue(2*time.Minute, func() bool {
-			nowMemory, nowGoroutines := size()
-			return nowGoroutines <= goroutines*1.1 && nowMemory <= memory*1.1
-		})
-	}
+	w.comesTrue(2*time.Minute, func() bool {
+		nowMemory, nowGoroutines := size()
+		return nowGoroutines <= goroutines*1.1 && nowMemory <= memory*1.1
+	})
 	nowMemory, nowGoroutines := size()
 	figures := fmt.Sprintf("after a fifth %.0f MB and %.0f goroutines, at the end %.0f MB and %.0f", memory/1e6, goroutines, nowMemory/1e6, nowGoroutines)
 	t.Log(figures)
-	if length >= time.Minute && (nowGoroutines > goroutines*1.1 || nowMemory > memory*1.1) {
+	if nowGoroutines > goroutines*1.1 || nowMemory > memory*1.1 {
 		t.Errorf("the process grew by more than a tenth: %s", figures)
 	}
 }
 
 // Everything breaks in one run, in an order that is drawn.
 func TestEverythingBreaks(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	seed := rand.Uint64()
@@ -120,7 +108,7 @@ func TestEverythingBreaks(t *testing.T) {
 		{"the carrier breaks the connection", 1, func() { w.lumitel.ResetAll() }},
 		{"the carrier is away for a while", 1, func() { w.lumitel.close(); w.lumitel.open() }},
 	}
-	rounds := chaos(10)
+	const rounds = 10
 	messages := 300 * len(troubles) * rounds
 	l := shop.sendsMany(&load{messages: messages, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
 	windows := 0

@@ -177,17 +177,14 @@ func (m *manager) shows(unit, property string) string {
 // A systemd runs the unit as it is, in the sandbox that it asks for: what is killed is started again and carries on, and told to
 // stop under load it ends in good order, long before it would be killed.
 func TestUnderSystemd(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	busy(t)
 	const unit = "intumwa.service"
 	// Its stores listen on addresses: the unit has a /tmp of its own, in which no socket of theirs is.
 	w := play(t, scene{standby: true, carriers: []carrier{steady()}, dark: true})
-	program := filepath.Join(t.TempDir(), "intumwa")
-	// As it is shipped: the race detector maps memory that the sandbox does not allow.
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/intumwa").CombinedOutput(); err != nil {
-		t.Fatalf("building the gateway: %v\n%s", err, out)
-	}
-	w.migrates(program) // which the unit leaves to the upgrade
+	program := release.get(t) // the race detector maps memory that the sandbox does not allow
+	w.migrates(program)       // which the unit leaves to the upgrade
 	m := w.boots(unit, program, w.gateway.config)
 	defer func() {
 		if t.Failed() {

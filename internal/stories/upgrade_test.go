@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // previousVariable names the gateway of the release before (scripts/previous.sh), race
@@ -22,6 +24,7 @@ const previousVariable = "INTUMWA_STORIES_PREVIOUS"
 // nothing is lost and nothing arrives twice. Then an API and a dispatcher go back to the
 // release before.
 func TestRollingUpgrade(t *testing.T) {
+	testenv.Long(t)
 	if !apart(t) {
 		return
 	}

@@ -42,16 +42,16 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Long leaves a test to the long suites (make test-all). A shorter test keeps watch over its promise in make test.
+// Long leaves a test to make test-all. A shorter test of its promise is in make test.
 func Long(t testing.TB) {
 	t.Helper()
 	if !Thorough() {
-		t.Skip("a long suite plays it")
+		t.Skip("make test-all runs it")
 	}
 }
 
-// Thorough reports whether a long suite runs: INTUMWA_CHAOS is set.
-func Thorough() bool { return os.Getenv("INTUMWA_CHAOS") != "" }
+// Thorough reports whether make test-all runs, which leaves nothing out.
+func Thorough() bool { return os.Getenv("INTUMWA_TEST_LONG") != "" }
 
 // Lacks ends a test that needs what this machine has not: it is skipped, or
 // fails when CI=true. Tests skip themselves in no other way.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAFleetIsMeasured is what make fleet ends with, in short: several processes of each
+// TestAFleetIsMeasured is make bench BENCH=fleet in short: several processes of each
 // role, two carriers; every message is carried once, told of once, paid once, and each
 // role's costs are counted.
 func TestAFleetIsMeasured(t *testing.T) {

@@ -31,7 +31,7 @@ var scenarios = []scenario{
 	{"steady", "200 single sends a second, each at its time", true, plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
 	{"kill", "kill -9 amid a bulk at a carrier that takes 2,000 a second, restart at once", true, playKill},
 	{"down", "100 a second while up to a million messages wait for a carrier that is down", false, playDown},
-	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers; make fleet ends with it", false, playFleet},
+	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers", false, playFleet},
 }
 
 func choose(names string) ([]scenario, error) {
