@@ -23,7 +23,7 @@ type linkBind struct {
 func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*linkBind, error) {
 	options := conf.Options
 	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
-	options.Deliver, options.OnLate, options.OnCongestion, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.OnCongestion, callbacks.Class
+	options.Deliver, options.OnLate, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.Class
 	bind, err := smpp.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)

@@ -2,35 +2,33 @@
 // comes back: queued → carried → settled. It is the back half of the gateway
 // and never calls the front half.
 //
-// # Who does what
+// # Parts
 //
-//   - The leases (leases.go) tell which process leads: each link is bound, and the
-//     tasks are done, by one process at a time, and the others take over from one
-//     that is dead.
+//   - The leases (leases.go): each link is bound, and each task is done, by one process at
+//     a time. The others take over from a dead process.
 //   - The member (member.go) holds the leases of links and starts and stops their
-//     workers: a link's tps and window hold over all processes.
+//     workers.
 //   - A link worker (linkworker.go) carries messages over one leased link: it
 //     takes from the queue no more than it can soon send (prefetch.go), claims in
 //     Postgres, and submits segment by segment.
-//   - A settler (settler.go) is one a carrier: the only one that writes what
-//     the carrier's links answered and reported, many at a time. Which segment a
-//     receipt speaks of is said by the carrier's matcher, in the room receipts.
+//   - A settler (settler.go) for each carrier writes the answers and reports of its links,
+//     many at a time. The package receipts finds the segment of a receipt.
 //   - The queue health (queuehealth.go) decides whether the queue in Redis is
-//     usable, for each carrier's lane; while it is not, link workers take straight
+//     usable, for each carrier's lane. While it is not, link workers take straight
 //     from Postgres.
-//   - What is scheduled (scheduled.go) comes to the outbox and the queue when it is due.
-//   - Tasks (tasks.go) are done by one process at a time for all: they refill the queue from
+//   - The release (scheduled.go) moves scheduled messages to the outbox and the queue when
+//     they are due.
+//   - The tasks (tasks.go) are done by one process for all: they refill the queue from
 //     Postgres, free the claims of dead dispatchers, end messages whose time is
 //     over, and so on. Each has a name, an interval and a metric.
 //
-// # What may go wrong
+// # Failures
 //
-// Nothing is lost: a message stands in the outbox until its last segment's
-// answer is committed. A receipt is acknowledged after its commit; with the
-// database away the carrier gets ESME_RMSGQFUL and delivers it again.
+// No message is lost: it stays in the outbox until its last segment's
+// answer is committed. A receipt is acknowledged after its commit. While the
+// database is away the carrier gets ESME_RMSGQFUL and delivers the receipt again.
 //
-// A message may arrive twice only where it cannot be known whether it arrived at
-// all: a segment that was written to a carrier and whose answer was not
+// A segment may arrive twice if it was written to a carrier and its answer was not
 // committed when the link or this process died. Those are never more than the
 // link's window, because a slot is given back only after the commit.
 package dispatcher
@@ -57,7 +55,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// Refund says which failed messages are paid back (rule choices 4.6).
+// Refund is which failed messages are paid back (rule choices 4.6).
 type Refund uint8
 
 const (
@@ -72,7 +70,7 @@ type Options struct {
 	Validity         time.Duration // of a message; default 24 h
 	Refund           Refund
 	SweepInterval    time.Duration // between two looks for what the queue lacks; default 1 s
-	ReceiptRetention time.Duration // of receipts that match no segment; default 72 h
+	ReceiptRetention time.Duration // of receipts that match no segment; default 7 days
 	InboundRetention time.Duration // of messages from handsets; default 30 days
 	MessageRetention time.Duration // of messages that are final; 0: for ever
 	BodyRetention    time.Duration // of what these say; 0: as long as they are kept
@@ -86,8 +84,8 @@ type Options struct {
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 
-	// QuietHours are those of companies that have none of their own, QuietCompanies returns
-	// those that have; nil: nobody has.
+	// QuietHours are the quiet hours of companies that have none of their own. QuietCompanies
+	// returns the companies that have; nil: none has.
 	QuietHours     sms.QuietHours
 	QuietCompanies func(context.Context) (map[int64]sms.QuietHours, error)
 
@@ -123,7 +121,7 @@ type Dispatcher struct {
 	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last
 
 	mu           sync.Mutex
-	carriers     map[string]*carrier  // all there ever were
+	carriers     map[string]*carrier  // all that were ever configured
 	active       []*carrier           // those configured now
 	held         map[string]*linkBind // by link: those that this process has at work
 	startSettler func(*carrier)       // while Run runs
@@ -151,7 +149,7 @@ func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.co
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
 	setDefault(&opts.Validity, 24*time.Hour)
 	setDefault(&opts.SweepInterval, time.Second)
-	setDefault(&opts.ReceiptRetention, 72*time.Hour)
+	setDefault(&opts.ReceiptRetention, 7*24*time.Hour)
 	setDefault(&opts.InboundRetention, 30*24*time.Hour)
 	setDefault(&opts.StrandedAfter, 10*time.Minute)
 	setDefault(&opts.Heartbeat, time.Second)
@@ -172,9 +170,6 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d.walk = newOutboxWalk()
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)
-	if opts.Metrics != nil {
-		opts.Metrics.MustRegister(d.health.usable, d.health.faults)
-	}
 	d.member = newMember(d)
 	carriers, err := d.check(opts.Carriers)
 	if err != nil {
@@ -297,8 +292,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.member.register(ctx) != nil {
 		return nil // ctx ended first; nothing has begun
 	}
-	// Settlers outlive the link workers: they still have to write what the last
-	// answers said.
+	// Settlers outlive the link workers: they write the last answers.
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSettling()
 	var settlers sync.WaitGroup
@@ -312,7 +306,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
 	others.Go(func() { d.runScheduled(ctx) })
-	others.Go(func() { d.runScheduledCount(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })
 	others.Go(func() { d.runOrphans(ctx) })

@@ -3,12 +3,12 @@ package dispatcher
 import "time"
 
 // floor is an id below which a lane of the outbox has no rows, as far as is known.
-// Rows that left while somebody holds a snapshot (pg_dump) stay in the index until
-// that ends: who begins at the floor does not read them again and again. What a
-// lane is handed, or gets back, has old ids, so now and then one looks below.
+// While a snapshot is held (pg_dump), deleted rows stay in the index. A walk that begins at
+// the floor does not read them again and again. Rows that are handed over or given back have
+// old ids, so from time to time a walk begins below the floor.
 type floor struct {
 	id   int64
-	down time.Time     // when somebody last looked below
+	down time.Time     // of the last look below
 	cost time.Duration // of that look
 }
 

@@ -15,9 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-// freeClaims frees the dead's claims if there may be any: when this process has just
-// come, when a dispatcher died, and when the walk over the outbox met a claim of
-// nobody.
+// freeClaims frees the claims of dead dispatchers if there may be any: after the start of this
+// process, after the death of a dispatcher, and when the walk over the outbox met such a claim.
 func (d *Dispatcher) freeClaims(ctx context.Context) error {
 	if !d.deaths.unfreed.Swap(false) {
 		return nil
@@ -29,9 +28,9 @@ func (d *Dispatcher) freeClaims(ctx context.Context) error {
 	return err
 }
 
-// free gives out again what dead dispatchers had claimed. Who claims is asked
-// before who lives: a dispatcher that comes in between, however long this
-// process was asleep there, is on neither list.
+// free frees the claims of dead dispatchers. It reads the claimants before the living: a
+// dispatcher that registers in between is on neither list, however long this process slept
+// there.
 func (d *Dispatcher) free(ctx context.Context) error {
 	claimants, err := d.store.Claimants(ctx)
 	if err != nil {

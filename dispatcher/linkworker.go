@@ -47,8 +47,7 @@ const settleWait = 2 * time.Second
 func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
 	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, done: make(chan struct{})}
 	bind, err := newLinkBind(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
-		Class:        func(s smpp.Status) smpp.Class { return c.config().class(s) },
-		OnCongestion: func(state uint8) { w.pace.congested(time.Now(), state) }})
+		Class: func(s smpp.Status) smpp.Class { return c.config().class(s) }})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -42,22 +43,26 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_depth",
-			Help: "Messages that no carrier has yet, by carrier and lane."}, []string{"carrier", "lane"}),
-		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_oldest_age_seconds",
-			Help: "Age of the oldest message that no carrier has yet, since its acceptance or its time to be sent."}, []string{"carrier", "lane"}),
-		due: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_due_age_seconds",
-			Help: "How long the message that has been ready to go the longest has waited; pauses between attempts do not count."}, []string{"carrier", "lane"}),
-		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_carrier_info",
-			Help: "1 for each configured carrier, with what makes its messages sent."}, []string{"carrier", "confirm"}),
+		depth: gauge("intumwa_queue_depth",
+			"Messages that no carrier has yet, by carrier and lane.", "carrier", "lane"),
+		oldest: gauge("intumwa_queue_oldest_age_seconds",
+			"Age of the oldest message that no carrier has yet, since its acceptance or its time to be sent.", "carrier", "lane"),
+		due: gauge("intumwa_queue_due_age_seconds",
+			"How long the message that has been ready to go the longest has waited; pauses between attempts do not count.", "carrier", "lane"),
+		info: gauge("intumwa_carrier_info",
+			"1 for each configured carrier, with what makes its messages sent.", "carrier", "confirm"),
 		matchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp and were matched by it.", "carrier"),
-		tasks: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_task_last_success_timestamp_seconds",
-			Help: "When this process last did one of the tasks that one dispatcher does for all, or when it started; the youngest of all processes counts."}, []string{"task"}),
+		tasks: gauge("intumwa_task_last_success_timestamp_seconds",
+			"When this process last did one of the tasks that one dispatcher does for all, or when it started; the youngest of all processes counts.", "task"),
 		receipts:        counter("intumwa_receipts_total", "Delivery receipts by what became of them.", "carrier", "link", "outcome"),
 		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts answered ESME_RMSGQFUL because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "Messages from handsets (not receipts).", "carrier"),
@@ -66,10 +71,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		setAside: counter("intumwa_deliveries_set_aside_total",
 			"Receipts and messages from handsets that the database will never take: acknowledged and let go.", "carrier"),
 		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
-		endToEnd: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
+		endToEnd: auto.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
 			Help:    "Time from acceptance, or the time to be sent, to sent or failed.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 90000}}, []string{"carrier"}),
-		settleTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
+		settleTime: auto.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
 			Help:    "Time of one settling transaction.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
 		stale:  counter("intumwa_queue_stale_entries_total", "Entries of the queue whose message was not to be carried any more.", "carrier"),
@@ -79,28 +84,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is no longer configured.", "carrier"),
 		second: counter("intumwa_messages_sent_on_total",
 			"Messages that failed at their carrier and for which its second carrier was asked, by why: unroutable, undelivered.", "carrier", "second", "reason"),
-		breakerOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_link_breaker_open",
-			Help: "1 while a link is stopped because its carrier refuses everything for what looks like our settings."}, []string{"carrier", "link"}),
+		breakerOpen: gauge("intumwa_link_breaker_open",
+			"1 while a link is stopped because its carrier refuses everything for what looks like our settings.", "carrier", "link"),
 		givenUp: counter("intumwa_link_given_up_total",
 			"Times that a link was given up to another dispatcher because this one could not reach its carrier.", "carrier", "link"),
 		purged: counter("intumwa_purged_total", "Old messages that were deleted (messages), texts that were (bodies), and recipients' numbers that were obscured (numbers).", "kind"),
-		purgeBehind: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_purge_behind_seconds",
-			Help: "How long the oldest message, or text or number of one, has been kept beyond retention.messages, retention.bodies (or its company's own) or retention.numbers; the same in every process."}, []string{"kind"}),
+		purgeBehind: gauge("intumwa_purge_behind_seconds",
+			"How long the oldest message, or text or number of one, has been kept beyond retention.messages, retention.bodies (or its company's own) or retention.numbers; the same in every process.", "kind"),
 		released: counter("intumwa_scheduled_released_total", "Scheduled messages whose time had come and that were put on their way.", "lane"),
-		scheduled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_scheduled_messages",
-			Help: "Messages that wait for their time, as counted within the last minutes; the same in every process."}, []string{"lane"}),
-		scheduledLate: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_scheduled_late_seconds",
+		scheduled: gauge("intumwa_scheduled_messages",
+			"Messages that wait for their time, as counted within the last minutes; the same in every process.", "lane"),
+		scheduledLate: auto.NewGauge(prometheus.GaugeOpts{Name: "intumwa_scheduled_late_seconds",
 			Help: "For how long the scheduled message that is due longest should have been put on its way; the same in every process."}),
-		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
+		redelivered: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
 			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
-		refunds: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
+		refunds: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
 			Help: "Failed messages whose credits were given back."}),
-		lowBalances: prometheus.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",
+		lowBalances: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",
 			Help: "Balances that were seen to have fallen below a threshold of their company."}),
-	}
-	if reg != nil {
-		reg.MustRegister(m.due, m.info, m.matchedLate, m.tasks, m.depth, m.oldest, m.receipts, m.refusedReceipts, m.inbound, m.throttled, m.setAside, m.final, m.endToEnd, m.settleTime,
-			m.stale, m.direct, m.resent, m.rerouted, m.second, m.breakerOpen, m.givenUp, m.purged, m.purgeBehind, m.released, m.scheduled, m.scheduledLate, m.redelivered, m.refunds, m.lowBalances)
 	}
 	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))
@@ -132,11 +133,17 @@ var (
 	confirmNames = [...]string{ConfirmByReceipt: "receipt", ConfirmBySubmit: "submit"}
 )
 
-// gaugeInterval lies between two looks at what waits.
-const gaugeInterval = 2 * time.Second
+const (
+	// gaugeInterval lies between two looks at what waits.
+	gaugeInterval = 2 * time.Second
+	// countRest is how long the count of what is scheduled rests, so many times as it took
+	// and for countEvery at least.
+	countRest, countEvery = 200, 30 * time.Second
+)
 
 // runGauges shows what waits, whichever process counts it.
 func (d *Dispatcher) runGauges(ctx context.Context) {
+	var scheduled time.Time // when it is counted next
 	for {
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
@@ -157,8 +164,21 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 			}
 		}
 		d.gaugePurges(ctx)
+		if start := time.Now(); !start.Before(scheduled) {
+			d.gaugeScheduled(ctx)
+			scheduled = start.Add(max(countEvery, rest(countRest, time.Since(start))))
+		}
 		if sleep(ctx, gaugeInterval) != nil {
 			return
+		}
+	}
+}
+
+// gaugeScheduled counts how many messages wait for their time. It reads all of them.
+func (d *Dispatcher) gaugeScheduled(ctx context.Context) {
+	if lanes, err := d.store.Scheduled(ctx); err == nil {
+		for lane, n := range lanes {
+			d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
 		}
 	}
 }

@@ -25,11 +25,6 @@ const (
 	throttleLeast    = 0.1  // segments a second: the smallest raise
 	throttleUnpaced  = 20   // segments a second: what an unpaced link is taken to have had at least
 	throttleFloor    = 0.05 // of the configured rate: whoever refuses at that, refuses at any
-	// congestion_state (SMPP 5.0, 4.8.4.18): from where the link slows.
-	congestionHigh = 80
-	congestionFull = 90
-	congestionStop = 100
-	stoppedRate    = 0.01 // segments a second: as good as none
 )
 
 // pace slows a link that its carrier throttles. It slows the link, not the
@@ -44,8 +39,7 @@ type pace struct {
 	step       float64 // the next try beyond refused
 	cutAt      time.Time
 	raisedAt   time.Time
-	stopped    time.Time // no segment until then; zero: not stopped
-	taken      meter     // accepted segments
+	taken      meter // accepted segments
 }
 
 func newPace(link interface{ SetTPS(float64) }, tps float64) *pace {
@@ -74,27 +68,11 @@ func (p *pace) throttled(now, sent time.Time) {
 	if sent.Before(p.cutAt) {
 		return
 	}
-	p.cutLocked(now, throttleCut, throttleKeep*p.taken.lastSecond(now))
+	p.cutLocked(now)
 }
 
-// congested notes the carrier's congestion_state, 0 to 100.
-func (p *pace) congested(now time.Time, state uint8) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case state >= congestionStop:
-		p.cutLocked(now, 0.5, 0)
-		p.stopped = now.Add(time.Second)
-		p.link.SetTPS(stoppedRate)
-	case state >= congestionFull:
-		p.cutLocked(now, 0.5, 0)
-	case state > congestionHigh:
-		p.cutLocked(now, 0.9, 0)
-	}
-}
-
-// cutLocked slows the link by a factor, not under least.
-func (p *pace) cutLocked(now time.Time, factor, least float64) {
+// cutLocked slows the link.
+func (p *pace) cutLocked(now time.Time) {
 	if now.Sub(p.cutAt) < throttleInterval {
 		return
 	}
@@ -105,8 +83,8 @@ func (p *pace) cutLocked(now time.Time, factor, least float64) {
 		p.peak = from
 	}
 	p.refused, p.step = from, throttleTry*p.usual()
-	p.current = max(min(max(from*factor, least), from), p.usual()*throttleFloor, 1)
-	p.applyLocked(now)
+	p.current = max(min(max(from*throttleCut, throttleKeep*p.taken.lastSecond(now)), from), p.usual()*throttleFloor, 1)
+	p.link.SetTPS(p.current)
 }
 
 // usual is the rate that fractions are taken of.
@@ -125,13 +103,6 @@ func (p *pace) set(tps float64) {
 		return
 	}
 	p.configured, p.current, p.refused, p.peak = tps, tps, 0, 0
-	p.applyLocked(time.Now())
-}
-
-func (p *pace) applyLocked(now time.Time) {
-	if now.Before(p.stopped) {
-		return // tick will
-	}
 	p.link.SetTPS(p.current)
 }
 
@@ -139,10 +110,6 @@ func (p *pace) applyLocked(now time.Time) {
 func (p *pace) tick(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.stopped.IsZero() && !now.Before(p.stopped) {
-		p.stopped = time.Time{}
-		p.link.SetTPS(p.current)
-	}
 	since := now.Sub(p.raisedAt)
 	if p.current == p.configured || now.Sub(p.cutAt) < throttleRest || since < time.Second {
 		return
@@ -164,7 +131,7 @@ func (p *pace) tick(now time.Time) {
 	case p.configured == 0 && p.current >= 2*p.peak:
 		p.current, p.refused, p.peak = 0, 0, 0 // the carrier takes twice what it refused once
 	}
-	p.applyLocked(now)
+	p.link.SetTPS(p.current)
 }
 
 // tryEvery lies between two tries: longer on a slow link, so that the refusals

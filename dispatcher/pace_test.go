@@ -122,25 +122,6 @@ func TestPaceSet(t *testing.T) {
 	}
 }
 
-// TestPaceCongestion: congestion_state slows the link before it is refused.
-func TestPaceCongestion(t *testing.T) {
-	for _, c := range []struct {
-		state uint8
-		want  float64
-	}{{0, 100}, {80, 100}, {85, 90}, {90, 50}, {99, 50}, {100, stoppedRate}} {
-		link := &rate{tps: 100}
-		p := newPace(link, 100)
-		p.congested(midnight, c.state)
-		if link.tps != c.want {
-			t.Errorf("state %d: %v, want %v", c.state, link.tps, c.want)
-		}
-		p.tick(midnight.Add(1100 * time.Millisecond))
-		if c.state == 100 && link.tps != 50 {
-			t.Errorf("a second after state 100: %v, want 50", link.tps)
-		}
-	}
-}
-
 // TestPaceFindsTheRate: a carrier that takes less than is configured gets at
 // least nine tenths of what it takes, and few refusals once the rate is found.
 // fault 16

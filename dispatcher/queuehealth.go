@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"intumwa/queue"
 )
@@ -73,10 +74,11 @@ type laneHealth struct {
 }
 
 func newQueueHealth(d *Dispatcher) *queueHealth {
+	auto := promauto.With(d.opts.Metrics)
 	return &queueHealth{d: d, lanes: make(map[laneKey]*laneHealth),
-		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
+		usable: auto.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
 			Help: "1 while this process takes a carrier's messages from Redis, 0 while it takes them from the database because Redis fails or lies."}, []string{"carrier", "lane"}),
-		faults: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
+		faults: auto.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
 			Help: "Faults of the queue in Redis that this process met, by carrier, lane and kind."}, []string{"carrier", "lane", "fault"}),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -42,13 +43,10 @@ func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, 
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Sandbox{pool: pool, store: messages.New(pool), webhooks: hooks, log: log,
-		final: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_sandbox_messages_total",
+		final: promauto.With(metrics).NewCounterVec(prometheus.CounterOpts{Name: "intumwa_sandbox_messages_total",
 			Help: "Messages to numbers of the sandbox that became final."}, []string{"status"})}
 	for _, status := range []sms.Status{sms.Sent, sms.Failed} {
 		s.final.WithLabelValues(status.String())
-	}
-	if metrics != nil {
-		metrics.MustRegister(s.final)
 	}
 	return s
 }

@@ -23,9 +23,6 @@ const (
 	// process had in hand when it died. A message is recorded some seconds after its request
 	// came at the most, and its time had not come then.
 	releaseBehind, releaseWhole = time.Minute, 10 * time.Second
-	// countRest is how long the count of what is scheduled rests, so many times as it took
-	// and for half a minute at least.
-	countRest, countEvery = 200, 30 * time.Second
 	// releaseTask is its name beside those of the tasks.
 	releaseTask = "release"
 )
@@ -53,22 +50,6 @@ func (d *Dispatcher) runScheduled(ctx context.Context) {
 		}
 		failing = err != nil
 		if sleep(ctx, wait) != nil {
-			return
-		}
-	}
-}
-
-// runScheduledCount shows how many messages wait for their time, until ctx ends. It reads
-// all of them: whatever that takes, nobody who releases what is due waits for it.
-func (d *Dispatcher) runScheduledCount(ctx context.Context) {
-	for {
-		start := time.Now()
-		if lanes, err := d.store.Scheduled(ctx); err == nil {
-			for lane, n := range lanes {
-				d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
-			}
-		}
-		if sleep(ctx, max(countEvery, rest(countRest, time.Since(start)))) != nil {
 			return
 		}
 	}

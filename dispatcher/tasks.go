@@ -27,8 +27,8 @@ const (
 	restMost = 30 * time.Second
 )
 
-// newTasks are the tasks in the order in which they are done. What one cannot do
-// does not keep the next from its work.
+// newTasks are the tasks in the order in which they are done. The failure of one does not stop
+// the next.
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	return []*task{

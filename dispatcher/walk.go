@@ -17,21 +17,20 @@ import (
 
 // outboxWalk is how far the walk over the outbox has come. It belongs to the tasks.
 //
-// Once a second it reads the next 20,000 rows of each carrier's lane, in the order
-// of their ids, and gathers in that one read what is to be done about any of them:
-// what has expired, what the queue has lost, what is to wait for the end of quiet hours,
-// what waits for a carrier that nobody serves, whose claimants are dead; and it counts. A lane that
-// is no longer than that is seen whole each time; of a longer one the first 20,000,
-// which go out next, are seen each time as well. So what the walk costs a second is
-// the same however much waits; only how long it takes to come round grows.
+// Each step reads the next 20,000 rows of each carrier's lane, in the order of their ids. In
+// this one read it counts the rows and finds those that have expired, that the queue has lost,
+// that are to wait for the end of quiet hours, that wait for a carrier that is no longer
+// configured, and whose claimants are dead. A shorter lane is read whole each time. Of a longer
+// one the first 20,000 rows, which go out next, are read each time as well. So the cost of a
+// step does not grow with the backlog; only the time to come round does.
 type outboxWalk struct {
 	lanes map[laneKey]*laneWalk
 
-	carriers []string       // that rows of the outbox wait for, when somebody last looked
-	stranded []string       // those of them that nobody serves
-	quiet    messages.Quiet // whose batches are not sent now
-	read     time.Duration  // what the last read took: the walk rests by that
-	askAgain time.Time      // when somebody may look again for carriers
+	carriers []string       // that rows of the outbox wait for, at the last look
+	stranded []string       // those of them that are configured nowhere
+	quiet    messages.Quiet // the companies whose batches are not sent now
+	read     time.Duration  // the duration of the last read: the walk rests by that
+	askAgain time.Time      // the next look for carriers
 }
 
 // laneWalk is how far the walk has come in one lane.
@@ -76,8 +75,7 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 	}
 }
 
-// firstOf is the first row that was seen, or, where there was none, the id of the
-// next one to come.
+// firstOf is the first row that was seen, or the id of the next new row if there was none.
 func firstOf(seen *messages.Seen, next int64) int64 {
 	if seen.Rows == 0 {
 		return next
@@ -85,9 +83,8 @@ func firstOf(seen *messages.Seen, next int64) int64 {
 	return seen.First
 }
 
-// counted is what waits in the lane: as the last pass saw it, or this one, if it
-// has seen more already. Before a pass has come to the end it is partial: who walked
-// before may have counted more.
+// counted is the count of the lane: of the last whole pass, or of this one, if it is
+// larger already. Before the first pass has come to the end the count is partial.
 func (l *laneWalk) counted() messages.Counted {
 	of := l.whole
 	if l.after != 0 && l.pass.Messages > l.whole.Messages {
@@ -97,7 +94,7 @@ func (l *laneWalk) counted() messages.Counted {
 	return of
 }
 
-// walkOutbox reads on and does what is to be done about what it sees.
+// walkOutbox reads on and acts on the rows.
 func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	w := d.walk
 	start := time.Now()
@@ -168,14 +165,14 @@ func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// missClaimants has the dead's claims freed, if any of claimants is dead: mostly
-// their death was seen, and that is done.
+// missClaimants has the claims of dead dispatchers freed, if any of claimants is dead. Mostly
+// their death was noticed before.
 func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error {
 	me := d.member.id.Load()
 	if claimants = slices.DeleteFunc(claimants, func(id int64) bool { return id == me }); len(claimants) == 0 {
 		return nil
 	}
-	living, err := d.living(ctx) // who claims is asked first, as in free
+	living, err := d.living(ctx) // after the claimants, as in free
 	if err != nil {
 		return err
 	}
@@ -185,8 +182,8 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 	return nil
 }
 
-// releaseHeld releases the messages of companies and senders that are approved again. Of a sender
-// that claims have held anew it holds the rest at once.
+// releaseHeld releases the messages of companies and senders that are approved again. When
+// claims have begun to hold a sender, it holds the sender's other messages at once.
 func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 	holds, err := d.store.Holds(ctx)
 	if err != nil {
@@ -215,7 +212,7 @@ func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 	return failed
 }
 
-// findStranded notes for whom messages wait, and which of these carriers are
+// findStranded notes the carriers that messages wait for, and which of them are
 // configured nowhere any more.
 func (d *Dispatcher) findStranded(ctx context.Context) error {
 	start := time.Now()

@@ -91,10 +91,6 @@ type Options struct {
 	// Class returns the class of a status for this carrier; nil: Status.Class.
 	Class func(Status) Class
 
-	// OnCongestion is called with congestion_state (0 to 100, SMPP 5.0) of each response
-	// that has it. The session's reader calls it; it must not block.
-	OnCongestion func(state uint8)
-
 	Log     *slog.Logger // nil discards
 	Metrics *Metrics     // shared by all binds; nil: not registered
 }

@@ -48,11 +48,6 @@ func readReason(err error) string {
 
 // handle processes one PDU. A returned closure ends the session.
 func (s *session) handle(h header, body []byte) *closure {
-	if tell := s.owner.opts.OnCongestion; tell != nil && h.command.response() && len(body) > 4 {
-		if state, ok := congestionOf(h.command, body); ok {
-			tell(state)
-		}
-	}
 	switch h.command {
 	case cmdSubmitSMResp:
 		return s.answered(h, messageID(body))

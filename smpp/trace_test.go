@@ -118,32 +118,6 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestCongestion: congestion_state is found in any response, with and without
-// the fields before it.
-func TestCongestion(t *testing.T) {
-	tlv := []byte{0x04, 0x28, 0, 1, 90}
-	for name, c := range map[string]struct {
-		cmd  command
-		body []byte
-		ok   bool
-	}{
-		"behind the id":    {cmdSubmitSMResp, append([]byte("abc\x00"), tlv...), true},
-		"behind another":   {cmdSubmitSMResp, append([]byte("abc\x00\x14\x01\x00\x02hi"), tlv...), true},
-		"an id alone":      {cmdSubmitSMResp, []byte("abcdefgh\x00"), false},
-		"no id":            {cmdSubmitSMResp, tlv, true},
-		"enquire_link":     {cmdEnquireLinkResp, tlv, true},
-		"of two octets":    {cmdEnquireLinkResp, []byte{0x04, 0x28, 0, 2, 0, 90}, false},
-		"cut off":          {cmdEnquireLinkResp, tlv[:4], false},
-		"a length too far": {cmdEnquireLinkResp, []byte{0x14, 0x01, 0xFF, 0xFF, 0x04, 0x28, 0, 1, 90}, false},
-		"nothing":          {cmdSubmitSMResp, nil, false},
-	} {
-		state, ok := congestionOf(c.cmd, c.body)
-		if ok != c.ok || ok && state != 90 {
-			t.Errorf("%s: %d %v", name, state, ok)
-		}
-	}
-}
-
 // FuzzTrace: no PDU, whole or broken, can make the trace panic or show a whole
 // number.
 func FuzzTrace(f *testing.F) {
@@ -174,6 +148,5 @@ func FuzzTrace(f *testing.F) {
 				t.Errorf("shown: %q", a.Address)
 			}
 		}
-		congestionOf(cmdSubmitSMResp, octets[headerLength:])
 	})
 }
