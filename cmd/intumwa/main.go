@@ -172,7 +172,7 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	versions, err := postgres.MigrateFrom(ctx, string(c.Database.URL))
+	versions, err := postgres.Migrate(ctx, string(c.Database.URL))
 	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}

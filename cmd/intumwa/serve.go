@@ -71,7 +71,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	tuneCollector(os.Getenv)
 	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
 	if !s.NoMigrate {
-		if err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
+		if _, err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
 		}
 	}

@@ -4,18 +4,14 @@ import (
 	"context"
 	"io/fs"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // What the tests, which stand outside because testenv imports this room, look
 // at from within.
 var (
 	MajorVersion = majorVersion
-	Embedded     = migrations
-	Tables       = tables
 )
 
 // OldestSchema is the oldest schema version that Migrate accepts.
@@ -30,26 +26,26 @@ func TimelineOf(p *Primary, conn *pgconn.PgConn) int64 {
 }
 
 func MigrateFiles(ctx context.Context, url string, files fs.FS) error {
-	_, err := migrate(ctx, url, files, 0)
+	_, err := migrate(ctx, url, load(files, "."), 0)
 	return err
 }
 
 func CurrentFiles(ctx context.Context, pool *pgxpool.Pool, files fs.FS) error {
-	return current(ctx, pool, files, 0)
+	return current(ctx, pool, load(files, "."), 0)
 }
 
-// MigrateTo applies the embedded migrations up to a version, as an older binary did.
-func MigrateTo(ctx context.Context, url string, version int64) error {
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		return err
-	}
-	db := stdlib.OpenDB(*config)
-	defer db.Close()
-	provider, err := newProvider(db, migrations())
-	if err != nil {
-		return err
-	}
-	_, err = provider.UpTo(ctx, version)
+// MigrateToOldest applies the embedded migrations up to OldestSchema.
+func MigrateToOldest(ctx context.Context, url string) error {
+	_, err := migrate(ctx, url, migrations[:1], 0)
 	return err
+}
+
+// Tables are those that exist after all embedded migrations, Versions the versions of these.
+func Tables() []string { return tables(migrations) }
+
+func Versions() (all []int64) {
+	for _, m := range migrations {
+		all = append(all, m.version)
+	}
+	return all
 }

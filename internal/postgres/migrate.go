@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"embed"
 	"encoding/hex"
 	"errors"
@@ -19,9 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 //go:embed migrations/*.sql
@@ -45,8 +41,7 @@ var ErrSchemaForeign = errors.New("the database holds tables of these names that
 // ErrSchemaIncomplete means that the schema has the right version but lacks tables.
 var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema version should have")
 
-// versionTable lists the applied migrations. Its name is our own, so that another
-// program that uses goose in the same database does not interfere.
+// versionTable lists the applied migrations.
 const versionTable = "intumwa_schema"
 
 // oldestSchema is the oldest schema version that Migrate accepts: the first file of the
@@ -54,30 +49,52 @@ const versionTable = "intumwa_schema"
 // before it changes anything. 0, an empty database, is accepted.
 const oldestSchema = 200
 
-// migrationLock is the key of the advisory lock of whoever migrates; lockWait is how
-// long another instance waits for it.
 const (
-	migrationLock = lock.DefaultLockID
-	lockWait      = 5 * time.Minute
+	migrationLock     = 5887940537704921958 // key of the advisory lock of the instance that migrates
+	lockWait          = 5 * time.Minute     // how long another instance waits for it
+	migrationPatience = 3 * time.Second     // how long a migration's commit waits for a standby
 )
 
-// migrationPatience is how long a migration's commit waits for a standby.
-const migrationPatience = 3 * time.Second
+// migration is one file. Its name begins with its version, its text is run in one transaction.
+type migration struct {
+	version int64
+	text    string
+}
 
-// Migrate brings the schema at url to this binary's version. Migrations only
+// load reads the migrations of a folder, in order. It panics on what no build may embed.
+func load(files fs.FS, folder string) (list []migration) {
+	names, err := fs.Glob(files, path.Join(folder, "*.sql"))
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			panic(err)
+		}
+		digits, _, _ := strings.Cut(path.Base(name), "_")
+		version, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			panic("migration " + name + " has no version in its name")
+		}
+		list = append(list, migration{version, string(text)})
+	}
+	return list
+}
+
+var migrations = load(embedded, "migrations")
+
+// latest is the version of a schema to which all these migrations are applied.
+func latest(list []migration) int64 { return list[len(list)-1].version }
+
+// Migrate brings the schema at url to this binary's version and returns its version before and after. Migrations only
 // go forward, each in its own transaction. Instances that start together take
 // turns (a session advisory lock, at most five minutes), and all but the first
 // find nothing to do. It changes nothing and returns ErrSchemaTooOld for a schema
 // older than oldestSchema, ErrSchemaNewer when a newer release was here before,
 // ErrSchemaForeign when somebody else's tables have our names.
-func Migrate(ctx context.Context, url string) error {
-	_, err := migrate(ctx, url, migrations(), oldestSchema)
-	return err
-}
-
-// MigrateFrom is Migrate, and returns the schema's version before and after: the same when there was nothing to do.
-func MigrateFrom(ctx context.Context, url string) (versions [2]int64, err error) {
-	return migrate(ctx, url, migrations(), oldestSchema)
+func Migrate(ctx context.Context, url string) (versions [2]int64, err error) {
+	return migrate(ctx, url, migrations, oldestSchema)
 }
 
 // Current returns nil when the schema is exactly this binary's and all its tables
@@ -85,33 +102,20 @@ func MigrateFrom(ctx context.Context, url string) (versions [2]int64, err error)
 // the details, or a database error. With ErrSchemaNewer all tables that this binary
 // knows exist.
 func Current(ctx context.Context, pool *pgxpool.Pool) error {
-	return current(ctx, pool, migrations(), oldestSchema)
+	return current(ctx, pool, migrations, oldestSchema)
 }
 
 // Checksum is a short hexadecimal digest of the embedded migrations: two
 // binaries with the same checksum expect the same schema.
 func Checksum() string {
 	hash := sha256.New()
-	names, _ := fs.Glob(migrations(), "*.sql")
-	for _, name := range names {
-		text, err := fs.ReadFile(migrations(), name)
-		if err != nil {
-			panic("reading an embedded migration: " + err.Error())
-		}
-		hash.Write(fmt.Appendf(nil, "%s %d\n%s", name, len(text), text))
+	for _, m := range migrations {
+		hash.Write(fmt.Appendf(nil, "%d %d\n%s", m.version, len(m.text), m.text))
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:12]
 }
 
-func migrations() fs.FS {
-	sub, err := fs.Sub(embedded, "migrations")
-	if err != nil {
-		panic("opening the embedded migrations: " + err.Error())
-	}
-	return sub
-}
-
-func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versions [2]int64, err error) {
+func migrate(ctx context.Context, url string, list []migration, oldest int64) (versions [2]int64, err error) {
 	primary := NewPrimary(nil)
 	primary.Look(ctx, url)
 	cfg, err := poolConfig(url, Options{Primary: primary})
@@ -132,29 +136,24 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 	if err := lockMigrations(ctx, conn); err != nil {
 		return versions, err
 	}
-	if err := refuseForeign(ctx, conn, files); err != nil {
-		return versions, err
-	}
-	want, err := latest(files)
-	if err != nil {
+	if err := refuseForeign(ctx, conn, list); err != nil {
 		return versions, err
 	}
 	have, err := schemaVersion(ctx, conn)
 	if err != nil {
 		return versions, err
 	}
-	versions = [2]int64{have, want}
-	if err := judgeSchema(have, want, oldest); err == nil || !errors.Is(err, ErrSchemaOlder) {
+	versions = [2]int64{have, latest(list)}
+	if err := judgeSchema(have, latest(list), oldest); err == nil || !errors.Is(err, ErrSchemaOlder) {
 		return versions, err
 	}
-	db := stdlib.OpenDB(*cfg.ConnConfig)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	provider, err := newProvider(db, files)
+	worker, err := pgx.ConnectConfig(ctx, cfg.ConnConfig) // conn attends to its commits
 	if err != nil {
-		return versions, err
+		return versions, unreachable(err)
 	}
+	defer func() { _ = worker.Close(context.WithoutCancel(ctx)) }()
 	attempt := Attend(ctx, conn, migrationPatience)
-	_, err = db.ExecContext(ctx, confirm)
+	_, err = worker.Exec(ctx, confirm)
 	if away := attempt.End(); away != nil {
 		return versions, fmt.Errorf("%w. Nothing was changed", away)
 	}
@@ -167,10 +166,29 @@ func migrate(ctx context.Context, url string, files fs.FS, oldest int64) (versio
 			err = fmt.Errorf("the schema is migrated on this server alone: %w", away)
 		}
 	}()
-	if _, err := provider.Up(ctx); err != nil {
-		return versions, fmt.Errorf("migrating the database: %w", err)
+	return versions, apply(ctx, worker, list, have)
+}
+
+// apply runs the migrations after a version, each in one transaction.
+func apply(ctx context.Context, conn *pgx.Conn, list []migration, after int64) error {
+	if _, err := conn.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+versionTable+` (version_id bigint PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
+		return fmt.Errorf("making the table of versions: %w", err)
 	}
-	return versions, nil
+	for _, m := range list {
+		if m.version <= after {
+			continue
+		}
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := conn.PgConn().Exec(ctx, m.text).ReadAll(); err != nil { // several statements
+				return err
+			}
+			_, err := tx.Exec(ctx, `INSERT INTO `+versionTable+` (version_id) VALUES ($1)`, m.version)
+			return err
+		}); err != nil {
+			return fmt.Errorf("applying migration %d: %w", m.version, err)
+		}
+	}
+	return nil
 }
 
 // lockMigrations waits until no other instance migrates, lockWait at most. The lock ends with the session.
@@ -185,27 +203,12 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithTableName(versionTable),
-		goose.WithDisableGlobalRegistry(true),
-		goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return nil, fmt.Errorf("reading the embedded migrations: %w", err)
-	}
-	return provider, nil
-}
-
 // refuseForeign returns ErrSchemaForeign for a database with tables of our names and
 // without our version table.
-func refuseForeign(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
-	names, err := tables(files)
-	if err != nil {
-		return err
-	}
+func refuseForeign(ctx context.Context, conn *pgx.Conn, list []migration) error {
 	var there []string
 	if err := conn.QueryRow(ctx, `SELECT coalesce(array_agg(name), '{}') FROM unnest($1::text[]) name
-		WHERE to_regclass(quote_ident(name)) IS NOT NULL AND to_regclass($2) IS NULL`, names, versionTable).Scan(&there); err != nil {
+		WHERE to_regclass(quote_ident(name)) IS NOT NULL AND to_regclass($2) IS NULL`, tables(list), versionTable).Scan(&there); err != nil {
 		return fmt.Errorf("looking at the database: %w", err)
 	}
 	if len(there) > 0 {
@@ -219,7 +222,7 @@ func schemaVersion(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) (version int64, err error) {
-	err = db.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)
+	err = db.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+versionTable).Scan(&version)
 	if SQLState(err) == "42P01" { // undefined_table
 		return 0, nil
 	}
@@ -243,24 +246,16 @@ func judgeSchema(have, want, oldest int64) error {
 	return nil
 }
 
-func current(ctx context.Context, pool *pgxpool.Pool, files fs.FS, oldest int64) error {
-	want, err := latest(files)
-	if err != nil {
-		return err
-	}
+func current(ctx context.Context, pool *pgxpool.Pool, list []migration, oldest int64) error {
 	have, err := schemaVersion(ctx, pool)
 	if err != nil {
 		return err
 	}
-	verdict := judgeSchema(have, want, oldest)
+	verdict := judgeSchema(have, latest(list), oldest)
 	if verdict != nil && !errors.Is(verdict, ErrSchemaNewer) {
 		return verdict
 	}
-	names, err := tables(files)
-	if err != nil {
-		return err
-	}
-	rows, err := pool.Query(ctx, `SELECT name FROM unnest($1::text[]) name WHERE to_regclass(quote_ident(name)) IS NULL`, names)
+	rows, err := pool.Query(ctx, `SELECT name FROM unnest($1::text[]) name WHERE to_regclass(quote_ident(name)) IS NULL`, tables(list))
 	if err != nil {
 		return fmt.Errorf("looking for the tables: %w", err)
 	}
@@ -280,41 +275,15 @@ var (
 )
 
 // tables returns the names of the tables that exist after all migrations, sorted.
-func tables(files fs.FS) ([]string, error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("listing the embedded migrations: %w", err)
-	}
+func tables(list []migration) []string {
 	there := map[string]bool{}
-	for _, name := range names { // in order of their numbers
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, fmt.Errorf("reading an embedded migration: %w", err)
+	for _, m := range list {
+		for _, made := range createTable.FindAllStringSubmatch(m.text, -1) {
+			there[strings.ToLower(made[1])] = true
 		}
-		for _, made := range createTable.FindAllSubmatch(text, -1) {
-			there[strings.ToLower(string(made[1]))] = true
-		}
-		for _, gone := range dropTable.FindAllSubmatch(text, -1) {
-			delete(there, strings.ToLower(string(gone[1])))
+		for _, gone := range dropTable.FindAllStringSubmatch(m.text, -1) {
+			delete(there, strings.ToLower(gone[1]))
 		}
 	}
-	return slices.Sorted(maps.Keys(there)), nil
-}
-
-// latest returns the highest version of the migration files.
-func latest(files fs.FS) (int64, error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return 0, fmt.Errorf("listing the embedded migrations: %w", err)
-	}
-	var highest int64
-	for _, name := range names {
-		digits, _, _ := strings.Cut(path.Base(name), "_")
-		version, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("migration %s has no version in its name", name)
-		}
-		highest = max(highest, version)
-	}
-	return highest, nil
+	return slices.Sorted(maps.Keys(there))
 }

@@ -133,7 +133,7 @@ func TestOpenNeverShowsThePassword(t *testing.T) {
 				}
 				return err
 			},
-			"Migrate": func() error { return postgres.Migrate(t.Context(), bad) },
+			"Migrate": func() error { _, err := postgres.Migrate(t.Context(), bad); return err },
 		} {
 			err := try()
 			if err == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,16 +41,14 @@ const attendEvery = 250 * time.Millisecond
 // statement returns. [Attend] begins it.
 type Attendance struct {
 	stop, ended chan struct{}
-
-	mu  sync.Mutex
-	err error
+	err         error // read once ended is closed
 }
 
 // Attend watches the sessions that have the application_name of db's ([Options.Name]),
-// until its End. A commit of theirs waits for a standby for patience at most. Nothing
-// else may use db meanwhile, if it is no pool.
+// until its End. A commit of theirs waits for a standby for patience, and a look, at most; how
+// long its statement took before does not count. Nothing else may use db meanwhile, if it is no pool.
 func Attend(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, patience time.Duration,
 ) *Attendance {
 	a := &Attendance{stop: make(chan struct{}), ended: make(chan struct{})}
@@ -59,6 +56,7 @@ func Attend(ctx context.Context, db interface {
 		defer close(a.ended)
 		look := time.NewTicker(attendEvery)
 		defer look.Stop()
+		since := map[wait]time.Time{} // when each was seen first
 		for {
 			select {
 			case <-ctx.Done():
@@ -67,39 +65,55 @@ func Attend(ctx context.Context, db interface {
 				return
 			case <-look.C:
 			}
-			var names string
-			// End waits for this answer: a wait that was ended must not go unnoticed.
-			looking, stop := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
-			// Materialized: no other session is cancelled.
-			err := db.QueryRow(looking, `WITH waits AS MATERIALIZED (
-					SELECT pid FROM pg_stat_activity WHERE application_name = current_setting('application_name') AND datname = current_database()
-						AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > $1::interval)
-				SELECT current_setting('synchronous_standby_names') FROM waits WHERE pg_cancel_backend(pid) LIMIT 1`, patience).Scan(&names)
-			stop()
-			if err != nil {
-				continue // none waits; or the statement that is watched fails as well
-			}
-			a.mu.Lock()
-			a.err = fmt.Errorf("%w: %s (synchronous_standby_names); docs/runbooks/standby-missing.md describes what to do", ErrStandbyAway, names)
-			a.mu.Unlock()
+			since = a.look(context.WithoutCancel(ctx), db.Query, since, patience)
 		}
 	}()
 	return a
 }
 
-// Err returns [ErrStandbyAway], wrapped with the standbys' names, if a wait was ended; else nil.
-func (a *Attendance) Err() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err
+// wait is a statement whose commit waits for a standby.
+type wait struct {
+	PID   int32
+	Start time.Time
+	Names string // of the standbys
 }
 
-// End ends the watch, and returns Err. A look that is under way is finished: it may be
-// the one that has just ended a wait.
+// look ends the waits that have lasted for patience and returns the others. End waits for its
+// answer: a wait that was ended must not go unnoticed.
+func (a *Attendance) look(ctx context.Context, query func(context.Context, string, ...any) (pgx.Rows, error), before map[wait]time.Time, patience time.Duration) map[wait]time.Time {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := query(ctx, `SELECT pid, query_start, current_setting('synchronous_standby_names') FROM pg_stat_activity
+		WHERE application_name = current_setting('application_name') AND datname = current_database() AND wait_event = 'SyncRep'`)
+	waits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[wait]) // an error of the query as well
+	if err != nil {
+		return before // the statement that is watched fails as well
+	}
+	now, since := time.Now(), make(map[wait]time.Time)
+	for _, w := range waits {
+		first, seen := before[w]
+		if !seen {
+			first = now
+		}
+		if now.Sub(first) < patience {
+			since[w] = first
+			continue
+		}
+		rows, _ := query(ctx, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND query_start = $2 AND wait_event = 'SyncRep'`, w.PID, w.Start)
+		if done, err := pgx.CollectOneRow(rows, pgx.RowTo[bool]); err != nil || !done {
+			since[w] = first
+			continue
+		}
+		a.err = fmt.Errorf("%w: %s (synchronous_standby_names); docs/runbooks/standby-missing.md describes what to do", ErrStandbyAway, w.Names)
+	}
+	return since
+}
+
+// End ends the watch. It returns [ErrStandbyAway], wrapped with the standbys' names, if a wait was ended.
 func (a *Attendance) End() error {
 	close(a.stop)
 	<-a.ended
-	return a.Err()
+	return a.err
 }
 
 // SessionName is an application_name that no other process has.

@@ -27,10 +27,16 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: nobody (synchronous_standby_names)") {
 		t.Errorf("a commit that waits: %v", err)
 	}
-	attendance := postgres.Attend(ctx, named, patience)
-	if _, err := named.Exec(ctx, `SELECT pg_sleep(1.5)`); err != nil || attendance.Err() != nil {
-		t.Errorf("a statement that sleeps: %v, %v", err, attendance.Err())
+	// The wait of a long statement counts from its commit.
+	start := time.Now()
+	sleeps := postgres.Attend(ctx, named, 2*time.Second)
+	if _, err := named.Exec(ctx, `INSERT INTO changed SELECT 0 FROM pg_sleep(3)`); err != nil || time.Since(start) < 5*time.Second {
+		t.Errorf("a statement of three seconds, whose commit may wait for two: %v after %v", err, time.Since(start))
 	}
+	if err := sleeps.End(); !errors.Is(err, postgres.ErrStandbyAway) {
+		t.Errorf("its wait was ended: %v", err)
+	}
+	attendance := postgres.Attend(ctx, named, patience)
 	if _, err := named.Exec(ctx, `INSERT INTO changed VALUES (1)`); err != nil {
 		t.Errorf("a change while the standby is away: %v", err)
 	}
@@ -38,7 +44,7 @@ func TestCommitWaitsForStandby(t *testing.T) {
 		t.Errorf("the wait that was ended: %v", err)
 	}
 	var changed int
-	if err := named.QueryRow(ctx, `SELECT count(*) FROM changed`).Scan(&changed); err != nil || changed != 1 {
+	if err := named.QueryRow(ctx, `SELECT count(*) FROM changed`).Scan(&changed); err != nil || changed != 2 {
 		t.Errorf("%d changes are made, %v", changed, err)
 	}
 	reader := open(t, server.URL(), postgres.Options{ReadOnly: true, MaxConns: 1})

@@ -102,7 +102,7 @@ func ensureTemplate(ctx context.Context, conn *pgx.Conn, server, template string
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(draft)); err != nil {
 		return fmt.Errorf("making the template: %w", err)
 	}
-	if err := postgres.Migrate(ctx, inDatabase(server, draft)); err != nil {
+	if _, err := postgres.Migrate(ctx, inDatabase(server, draft)); err != nil {
 		_, _ = conn.Exec(ctx, "DROP DATABASE "+quote(draft)+" WITH (FORCE)")
 		return fmt.Errorf("making the template: %w", err)
 	}

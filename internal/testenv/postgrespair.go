@@ -49,7 +49,7 @@ func NewPostgresPair(t testing.TB) *PostgresPair {
 	}
 	ctx, cancel := within()
 	defer cancel()
-	if err := postgres.Migrate(ctx, inDatabase(p.Primary.url, "intumwa")); err != nil {
+	if _, err := postgres.Migrate(ctx, inDatabase(p.Primary.url, "intumwa")); err != nil {
 		t.Fatalf("migrating the database: %v", err)
 	}
 	p.Follow()

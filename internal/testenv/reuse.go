@@ -99,7 +99,7 @@ const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 		UNION ALL SELECT concat_ws(',', nspname, nspacl) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
 		UNION ALL SELECT setconfig::text FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
 		UNION ALL SELECT datconnlimit || ',' || datallowconn::text || coalesce(datacl::text, '') FROM pg_database WHERE datname = current_database()
-		UNION ALL SELECT 'v' || version_id || is_applied::text FROM intumwa_schema
+		UNION ALL SELECT 'v' || version_id FROM intumwa_schema
 	) s(x)`
 
 // empty deletes all rows, begins all sequences anew and forgets what was counted.

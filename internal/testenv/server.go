@@ -51,7 +51,7 @@ func migrated(t testing.TB, s *Server) *Server {
 	bare(t, s)
 	ctx, cancel := within()
 	defer cancel()
-	if err := postgres.Migrate(ctx, s.url); err != nil {
+	if _, err := postgres.Migrate(ctx, s.url); err != nil {
 		t.Fatalf("migrating the database: %v", err)
 	}
 	return s

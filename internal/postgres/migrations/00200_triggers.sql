@@ -1,9 +1,6 @@
--- +goose Up
-
 -- Each process caches some rows for a moment. A trigger on each cached table calls this function, so that
 -- a change drops the row from every process's cache, whether a page, a command or psql makes it.
 -- The notice is part of the transaction of the change. Arguments: the subject and the column of its key.
--- +goose StatementBegin
 CREATE FUNCTION notice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
@@ -15,13 +12,9 @@ BEGIN
     RETURN NULL;
 END
 $$;
--- +goose StatementEnd
-
 -- A trigger on each table that is insert only calls this function, before each statement that would change rows.
--- +goose StatementBegin
 CREATE FUNCTION insert_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '% is insert only: correct it with a new row', TG_TABLE_NAME;
 END
 $$;
--- +goose StatementEnd

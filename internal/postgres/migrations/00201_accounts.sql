@@ -1,5 +1,3 @@
--- +goose Up
-
 CREATE TABLE users (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     email         text        NOT NULL UNIQUE CHECK (email = lower(email)),

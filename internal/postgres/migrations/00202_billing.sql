@@ -1,5 +1,3 @@
--- +goose Up
-
 -- One row per company, which every send locks and writes. It is apart from companies so that a debit
 -- rewrites a short row and no index (HOT update).
 CREATE TABLE balances (

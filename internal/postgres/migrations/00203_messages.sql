@@ -1,5 +1,3 @@
--- +goose Up
-
 CREATE TABLE batches (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     ulid             uuid        NOT NULL,

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- One row per segment that a carrier accepted. A segment that was sent twice (its answer was lost) has two rows,
 -- each with its own carrier id.
 CREATE TABLE segments (

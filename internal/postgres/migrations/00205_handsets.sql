@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Messages from handsets (MO), as carriers delivered them. The switchboard joins parts, drops repetitions and
 -- routes the rest after the commit.
 CREATE TABLE inbound (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- The one endpoint of a company. (rule api 6)
 CREATE TABLE webhook_endpoints (
     company_id      bigint      PRIMARY KEY,

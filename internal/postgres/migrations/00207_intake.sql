@@ -1,5 +1,3 @@
--- +goose Up
-
 -- The first answer to a request with an Idempotency-Key, written in the transaction that charges the request, so that
 -- a crash cannot charge twice.
 CREATE TABLE idempotency_keys (

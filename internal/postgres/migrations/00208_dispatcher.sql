@@ -1,5 +1,3 @@
--- +goose Up
-
 -- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it; its
 -- claims are free then.
 CREATE TABLE dispatchers (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Files of recipients that were checked and wait for the user's confirmation.
 CREATE TABLE campaign_drafts (
     ulid       uuid        PRIMARY KEY,

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- The audit log: every administrative change, in the transaction of the change. Insert only. No secrets.
 CREATE TABLE audit_log (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
