@@ -70,26 +70,3 @@ func TestSinglesPassLongMessages(t *testing.T) {
 	}
 	w.clean(mno)
 }
-
-// TestOrderWithinAMessage: the segments of a message arrive in order, on one
-// session.
-//
-// Source: rule carriers 8.3.
-func TestOrderWithinAMessage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true})
-	w.start(mno.mno())
-	notes := make([]note, 30)
-	for i := range notes {
-		notes[i] = note{to: w.number("00"), text: strings.Repeat("x", 500)}
-	}
-	ids := w.send(notes...)
-	w.await("sent", 10*time.Second, ids...)
-	for _, m := range mno.Messages() {
-		if !m.Complete || !m.InOrder {
-			t.Errorf("a message of %d segments: complete %v, in order %v", m.Segments, m.Complete, m.InOrder)
-		}
-	}
-	w.clean(mno)
-}

@@ -63,7 +63,14 @@ func TestReturnFromStandIn(t *testing.T) {
 	w.startWith(dispatcher.Options{}, first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }),
 		named("leo", second, func(c *dispatcher.Carrier) { c.Links[0].TPS = 2 }))
 	ids := append(w.sendMany(70, "00"), w.campaign(1, 70, "")...)
-	w.until("it stands in", func() bool { return second.Stats().Accepted >= 2 })
+	claimed := 0
+	w.until("it stands in", func() bool {
+		claimed += w.count(`SELECT count(*) FROM outbox WHERE carrier = 'lumitel' AND claimed_by IS NOT NULL`)
+		return second.Stats().Accepted >= 2
+	})
+	if claimed > 0 {
+		t.Error("messages are claimed for a link that is not bound")
+	}
 	// 30 s of its own pace in each lane, and what it has sent meanwhile.
 	if n := w.count(`SELECT count(*) FROM messages WHERE carrier = 'leo'`); n > 120+int(second.Stats().Accepted) {
 		t.Errorf("%d messages were handed over to a link of 2 a second", n)

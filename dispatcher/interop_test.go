@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,22 +17,32 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// foreign is a message centre that we did not write, in a process of its own.
-type foreign struct {
+// nodeSMPP is a message centre made of the npm package smpp, in a process of its own. It
+// prints an event a line.
+type nodeSMPP struct {
 	*testing.T
 	stdin io.WriteCloser
 	mu    sync.Mutex
-	lines []string
+	list  []nodeEvent
 }
 
-func startForeign(t *testing.T, dir, name string, args ...string) *foreign {
+func startNodeSMPP(t *testing.T) *nodeSMPP {
 	t.Helper()
-	f := &foreign{T: t}
-	cmd := exec.Command(name, args...)
+	n := &nodeSMPP{T: t}
+	node, npm, dir := testenv.Tool(t, "node"), testenv.Tool(t, "npm"), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "node-smpp"))); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))
+	}
+	cmd := exec.CommandContext(t.Context(), node, "server.js") // killed when the test ends
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
-		f.stdin, err = cmd.StdinPipe()
+		n.stdin, err = cmd.StdinPipe()
 	}
 	if err == nil {
 		err = cmd.Start()
@@ -45,51 +54,28 @@ func startForeign(t *testing.T, dir, name string, args ...string) *foreign {
 	go func() {
 		defer close(read)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			f.mu.Lock()
-			f.lines = append(f.lines, lines.Text())
-			f.mu.Unlock()
+			var e nodeEvent
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				t.Errorf("%q: %v", lines.Text(), err)
+			}
+			n.mu.Lock()
+			n.list = append(n.list, e)
+			n.mu.Unlock()
 		}
 	}()
-	t.Cleanup(func() {
-		_ = f.stdin.Close() // it ends with its standard input, or is ended
-		stop := time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() })
-		<-read
-		_ = cmd.Wait()
-		stop.Stop()
-		if t.Failed() {
-			t.Logf("%s said:\n%s", name, strings.Join(f.said(), "\n"))
-		}
-	})
-	return f
+	t.Cleanup(func() { <-read; _ = cmd.Wait() })
+	return n
 }
 
-func (f *foreign) said() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.lines)
-}
-
-// installNodeSMPP puts node-smpp into a directory of the test.
-func installNodeSMPP(t *testing.T) (dir string) {
-	t.Helper()
-	testenv.Tool(t, "node")
-	npm := testenv.Tool(t, "npm")
-	dir = t.TempDir()
-	for _, name := range []string{"package.json", "server.js"} {
-		text, err := os.ReadFile(filepath.Join("testdata", "node-smpp", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
+func (n *nodeSMPP) events(kind string) (list []nodeEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.list {
+		if e.Event == kind {
+			list = append(list, e)
 		}
 	}
-	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))
-	}
-	return dir
+	return list
 }
 
 // nodeEvent is a line of testdata/node-smpp/server.js.
@@ -97,20 +83,6 @@ type nodeEvent struct {
 	Event, SystemID, Text, Source, Dest, Validity, UDH, Payload, SAR string
 	Port, Version, SourceTON, DestTON, ESMClass, DataCoding          int
 	Registered, Status                                               int
-}
-
-func (f *foreign) events(kind string) (list []nodeEvent) {
-	f.Helper()
-	for _, line := range f.said() {
-		var e nodeEvent
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			f.Fatalf("%q: %v", line, err)
-		}
-		if e.Event == kind {
-			list = append(list, e)
-		}
-	}
-	return list
 }
 
 // TestNodeSMPP: the dispatcher with a message centre made of the npm package
@@ -121,8 +93,8 @@ func (f *foreign) events(kind string) (list []nodeEvent) {
 // Source: rule carriers 8.7.
 func TestNodeSMPP(t *testing.T) {
 	t.Parallel()
-	dir := installNodeSMPP(t)
-	node := startForeign(t, dir, "node", "server.js")
+	testenv.Long(t) // go-smpp reads what smpp writes in make test
+	node := startNodeSMPP(t)
 	w := newWorld(t)
 	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
 	at := &sim{address: fmt.Sprintf("127.0.0.1:%d", node.events("listening")[0].Port)}

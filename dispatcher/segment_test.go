@@ -222,39 +222,3 @@ func TestValidity(t *testing.T) {
 		}
 	}
 }
-
-// TestRelativeValidityIsValid: whatever is left, each field is in its range and
-// the whole is never longer than what is left (a month counts 30 days).
-func TestRelativeValidityIsValid(t *testing.T) {
-	c := &Carrier{}
-	for left := time.Minute; left < 20*365*24*time.Hour; left += left/7 + 13*time.Second {
-		m := claimed("x")
-		m.ExpiresAt = noon.Add(left)
-		got := c.validity(m, noon)
-		if len(got) != 16 || got[12:] != "000R" {
-			t.Fatalf("%v: %q", left, got)
-		}
-		field := func(i int) int { return int(got[2*i]-'0')*10 + int(got[2*i+1]-'0') }
-		years, months, days, hours, minutes, seconds := field(0), field(1), field(2), field(3), field(4), field(5)
-		if months > 11 || days > 30 || hours > 23 || minutes > 59 || seconds > 59 {
-			t.Fatalf("%v: %q has a field out of its range", left, got)
-		}
-		sum := time.Duration(((years*365+months*30+days)*24+hours)*3600+minutes*60+seconds) * time.Second
-		if sum > left || left-sum > time.Second && left < 300*24*time.Hour {
-			t.Fatalf("%v: %q is %v", left, got, sum)
-		}
-	}
-}
-
-func BenchmarkSegments(b *testing.B) {
-	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1}
-	for name, text := range map[string]string{"one": "Amahoro! Ubutumwa bwawe bwashitse.", "four": strings.Repeat("a", 600)} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			m := claimed(text)
-			for b.Loop() {
-				c.segments(m, noon)
-			}
-		})
-	}
-}
